@@ -1,0 +1,183 @@
+"""A live model: its layers, its optimizer chain and the data that it was given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Optional, Tuple
+
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.versions import Keras
+
+
+@dataclass(frozen=True)
+class LayerFacts:
+    """One layer, nested ones included.
+
+    path
+        Names from the model down, joined by "/": "encoder/dense_1".
+    class_name, own_class, class_location
+        The class, whether it is the user's own, and where its `class` statement stands.
+    policy, compute_dtype, variable_dtype
+        As that Keras names them: "mixed_float16", "float16", "float32".
+    output_dtypes
+        What the layer really put out, traced where it could be; empty where nobody knows.
+    variables
+        (dtype, number of elements, trainable) for every variable that the layer itself holds.
+    floating
+        False for a layer that handles no floating-point numbers (StringLookup, IntegerLookup, InputLayer …).
+    is_output
+        True if one of the model's outputs comes from this layer.
+    is_model
+        True for a nested model.
+    made_at
+        The user's line that made it.
+    """
+
+    path: str
+    class_name: str
+    policy: str
+    compute_dtype: str
+    variable_dtype: str
+    output_dtypes: Tuple[str, ...] = ()
+    variables: Tuple[Tuple[str, int, bool], ...] = ()
+    own_class: bool = False
+    class_location: Optional[Location] = None
+    floating: bool = True
+    is_output: bool = False
+    is_model: bool = False
+    autocast: bool = True
+    made_at: Optional[Location] = None
+
+
+@dataclass(frozen=True)
+class AttributeFacts:
+    """One attribute of a wrapped optimizer, as the wrapper and the innermost optimizer answer for it.
+
+    `on_wrapper` is None where the wrapper raises AttributeError; otherwise both are repr() texts.
+    """
+
+    name: str
+    on_wrapper: Optional[str]
+    on_inner: str
+
+
+@dataclass(frozen=True)
+class WriteFacts:
+    """An assignment to an attribute of a wrapper, made by a line of the user's.
+
+    `reached_inner` tells whether the inner optimizer has the new value afterwards.
+    """
+
+    name: str
+    value: str
+    inner_value: str
+    reached_inner: bool
+    location: Location
+
+
+@dataclass(frozen=True)
+class OptimizerFacts:
+    """One link of the optimizer chain, the outermost first.
+
+    is_wrapper
+        True for this Keras' own LossScaleOptimizer (or a subclass of it).
+    initial_scale, growth_interval, dynamic, loss_scale_factor
+        Of a wrapper; `loss_scale_factor` of a bare Keras 3 optimizer. Texts by repr(): a user may have given a string.
+    missing
+        What this Keras needs of a custom optimizer and this class lacks ("update_step", "learning_rate", "get_config").
+    overridden
+        Methods of Keras' optimizer that the user's class overrides.
+    made_at, class_location
+        The user's line that made it; where its class stands, if it is the user's own.
+    """
+
+    class_name: str
+    module: str
+    is_wrapper: bool = False
+    is_keras_optimizer: bool = True
+    dynamic: Optional[bool] = None
+    initial_scale: Optional[str] = None
+    growth_interval: Optional[str] = None
+    loss_scale_factor: Optional[str] = None
+    own_class: bool = False
+    missing: Tuple[str, ...] = ()
+    overridden: Tuple[str, ...] = ()
+    attributes: Tuple[AttributeFacts, ...] = ()
+    writes: Tuple[WriteFacts, ...] = ()
+    made_at: Optional[Location] = None
+    class_location: Optional[Location] = None
+
+
+@dataclass(frozen=True)
+class ArrayFacts:
+    """One array or tensor of the data that a training call was given.
+
+    role
+        "features", "labels" or "sample weights".
+    name
+        Its key in a dict or its position, "" for a single array.
+    container
+        "numpy array", "list", "tensor", "tf.data.Dataset", "generator", "pandas DataFrame" …
+    dtype
+        "float32", "object", "string" … ; `holds` names what an object array really holds ("str", "datetime").
+    shape
+        None stands for an unknown dimension.
+    """
+
+    role: str
+    name: str
+    container: str
+    dtype: str
+    shape: Tuple[Optional[int], ...] = ()
+    holds: str = ""
+
+
+@dataclass(frozen=True)
+class CallFacts:
+    """The user's training call. kind: "fit", "train_on_batch", "loop", or "none" for a factory or a file."""
+
+    kind: str
+    location: Optional[Location] = None
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """One model as it stood at its training call (or after the script, where it never trained).
+
+    global_policy
+        The global dtype policy at that moment; `policy_set` tells whether anybody had set it.
+    """
+
+    id: str
+    name: str
+    class_name: str
+    policy: str
+    keras: Keras
+    layers: Tuple[LayerFacts, ...] = ()
+    optimizer: Tuple[OptimizerFacts, ...] = ()
+    data: Tuple[ArrayFacts, ...] = ()
+    call: CallFacts = CallFacts("none")
+    compiled: bool = False
+    loss: str = ""
+    global_policy: str = "float32"
+    policy_set: bool = False
+    jit_compile: bool = False
+    made_at: Optional[Location] = None
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether this is a model that is compiled or trained, not a part of another or a mere predictor."""
+        return self.compiled or self.call.kind != "none"
+
+    @property
+    def wrapper(self) -> Optional[OptimizerFacts]:
+        """The LossScaleOptimizer of the chain, None where there is none."""
+        for link in self.optimizer:
+            if link.is_wrapper:
+                return link
+        return None
+
+    @property
+    def computes_in_half(self) -> bool:
+        """Whether any layer computes in float16 or bfloat16."""
+        return any(layer.compute_dtype in ("float16", "bfloat16") for layer in self.layers)

@@ -1,0 +1,39 @@
+"""Which Keras a target is judged by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Tuple
+
+
+@dataclass(frozen=True)
+class Keras:
+    """One Keras as the target's program sees it.
+
+    `package` is "keras" (Keras 3, also where the program writes tf.keras), "tf_keras" (Keras 2 kept alive for
+    TensorFlow 2.16 and later) or "tf.keras" (Keras 2 inside TensorFlow up to 2.15). `version` and `tensorflow`
+    are version texts, empty where nobody knows. `because` says in words how it was decided.
+    """
+
+    package: str = "keras"
+    version: str = ""
+    tensorflow: str = ""
+    because: str = "assumed, because nothing says otherwise"
+
+    @property
+    def is_keras3(self) -> bool:
+        return self.package == "keras"
+
+    @property
+    def release(self) -> Tuple[int, ...]:
+        """The numbers of the version: (3, 15, 1); () where it is not known."""
+        numbers = []
+        for part in self.version.split("."):
+            if not part.isdigit():
+                break
+            numbers.append(int(part))
+        return tuple(numbers)
+
+    def __str__(self) -> str:
+        name = {"keras": "Keras", "tf_keras": "tf_keras", "tf.keras": "tf.keras"}[self.package]
+        return f"{name} {self.version}".strip()

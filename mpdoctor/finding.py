@@ -1,0 +1,173 @@
+"""What mpdoctor says: findings, what was skipped, what crashed, and the diagnosis that holds them all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.facts.versions import Keras
+
+
+class Severity(str, Enum):
+    """How bad it is. ERROR: it raises, or training is silently wrong. WARNING: accuracy or speed is probably
+    lost. INFO: advice, which never fails a run by default."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+    @property
+    def rank(self) -> int:
+        """0 for info, 1 for warning, 2 for error."""
+        return ("info", "warning", "error").index(self.value)
+
+
+class Verdict(str, Enum):
+    """What a short training looked like, in one word. `mpdoctor.rules.training.verdict` says when it is which."""
+
+    HEALTHY = "healthy"
+    SETTLING = "settling"
+    STUCK = "stuck"
+    COLLAPSING = "collapsing"
+    OVERFLOWING = "overflowing"
+    NOT_FINITE = "not-finite"
+    NO_UPDATE = "no-update"
+    FAILED = "failed"
+    INCONCLUSIVE = "inconclusive"
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """Source lines around a finding; `first_line` is the number of the first of them."""
+
+    first_line: int
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class AlsoSeen:
+    """Another sight of the same defect: by another rule, or by another stage."""
+
+    code: str
+    stage: str
+    text: str
+    path: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One defect, told to the user.
+
+    A rule gives message, help, location and evidence, and a severity only where it differs from the rule's own;
+    the rest is filled in by the registry and the pipeline.
+
+    message
+        One or two plain sentences: the thing by name, then the consequence, in numbers where they are known.
+    help
+        The change to make, as concrete as it can be: best a line of code.
+    """
+
+    message: str
+    help: str
+    location: Location | None = None
+    model: str | None = None
+    layer: str | None = None
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    severity: Severity | None = None
+    code: str = ""
+    name: str = ""
+    stage: str = ""
+    target: str = ""
+    what_if: bool = False
+    excerpt: Excerpt | None = None
+    also_seen: tuple[AlsoSeen, ...] = ()
+    fingerprint: str = ""
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A rule or a stage that did not look, and why: "nothing ran" is not "passed"."""
+
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Crashed:
+    """A rule or a reporter that broke. The other findings still stand."""
+
+    code: str
+    where: str
+    error: str
+
+
+@dataclass(frozen=True)
+class Stage:
+    """How one stage went: "done", "skipped" or "failed", and why."""
+
+    status: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One short training and what it looked like. `advice` says what our own loss-scale optimizer would have
+    done otherwise, "" where nothing."""
+
+    training: TrainingFacts
+    verdict: Verdict
+    why: str
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class TargetReport:
+    """How the examination of one target went."""
+
+    id: str
+    path: str
+    kind: str
+    keras: Keras
+    python: str = ""
+    stages: Mapping[str, Stage] = field(default_factory=dict)
+    stand_ins: tuple[str, ...] = ()
+    files_written: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RuleSummary:
+    """What a report says about a rule that it names."""
+
+    code: str
+    name: str
+    summary: str
+    url: str
+    help_markdown: str
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Everything a reporter needs; nothing in it needs TensorFlow, the sources or the rules."""
+
+    targets: tuple[TargetReport, ...]
+    findings: tuple[Finding, ...]
+    models: tuple[tuple[str, ModelFacts], ...]  # (target id, model)
+    probes: tuple[Probe, ...]
+    rules: tuple[RuleSummary, ...]
+    skipped: tuple[Skipped, ...]
+    crashed: tuple[Crashed, ...]
+    environment: Mapping[str, str]
+    suppressed: int
+    exit_code: int
+    command: str
+    version: str
+
+    def count(self, severity: Severity) -> int:
+        """How many findings have this severity; what-if findings are not counted."""
+        return sum(1 for f in self.findings if f.severity is severity and not f.what_if)

@@ -1,0 +1,1 @@
+"""The examination itself: what could not be read, loaded or finished."""

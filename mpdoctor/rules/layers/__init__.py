@@ -1,0 +1,1 @@
+"""Layers: what they compute in, and what meets what inside them."""

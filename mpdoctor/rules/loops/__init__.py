@@ -1,0 +1,1 @@
+"""Custom training loops: scale, unscale, clip, apply."""

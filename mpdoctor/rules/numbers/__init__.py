@@ -1,0 +1,1 @@
+"""Numbers: constants, losses, metrics."""

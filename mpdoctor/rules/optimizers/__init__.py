@@ -1,0 +1,1 @@
+"""Optimizers and the LossScaleOptimizer around them."""

@@ -1,0 +1,113 @@
+"""Who speaks when several rules see one defect: a finding that another explains becomes its evidence."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+from mpdoctor.finding import AlsoSeen, Finding
+
+LINE, MODEL = "line", "model"
+
+# (who explains, what is explained, how near the two must be: on one source line, or about one model of one target)
+EXPLAINS: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
+    (("MP105", "MP111", "MP113", "MP208", "MP702"), ("MP209",), MODEL),
+    (("MP701", "MP312"), ("MP106",), MODEL),
+    (("MP201",), ("MP504", "MP507"), MODEL),
+    (("MP407",), ("MP102", "MP301"), LINE),
+    (("MP411", "MP303"), ("MP301",), LINE),
+    (("MP310",), ("MP102",), LINE),
+    (("MP401", "MP402", "MP403", "MP404", "MP405", "MP406", "MP306"), ("MP912",), MODEL),
+    (("MP902", "MP903", "MP911"), ("MP905", "MP909"), MODEL),
+    (("MP904",), ("MP907",), MODEL),
+)
+# Whatever stands on the line that raised explains that it raised.
+RAISED = ("MP002", "MP901")
+
+
+def settled(findings: Iterable[Finding]) -> list[Finding]:
+    """Merge the sights of one defect by several stages, then attach what is explained to what explains it.
+
+    The order of the list is: path, line, column, code; findings without a location last."""
+    merged = _merged(findings)
+    spoken = []
+    extra: dict[int, list[AlsoSeen]] = {}
+    for finding in merged:
+        speaker = next((i for i, other in enumerate(merged) if explains(other, finding)), None)
+        if speaker is None:
+            spoken.append(finding)
+        else:
+            extra.setdefault(speaker, []).extend([sight(finding), *finding.also_seen])
+    told = [
+        dataclasses.replace(f, also_seen=f.also_seen + tuple(extra.get(merged.index(f), ())))
+        for f in spoken
+    ]
+    return sorted(told, key=_reading_order)
+
+
+def explains(speaker: Finding, finding: Finding) -> bool:
+    """Whether `speaker` is the reason why `finding` was seen too."""
+    if speaker is finding or speaker.target != finding.target:
+        return False
+    if finding.code in RAISED and speaker.code not in RAISED:
+        return _same_line(speaker, finding)
+    for left, right, nearness in EXPLAINS:
+        if speaker.code in left and finding.code in right:
+            return _same_line(speaker, finding) if nearness == LINE else _same_model(speaker, finding)
+    return False
+
+
+def sight(finding: Finding) -> AlsoSeen:
+    place = finding.location
+    return AlsoSeen(
+        finding.code, finding.stage, finding.message, place.path if place else None, place.line if place else None
+    )
+
+
+def _merged(findings: Iterable[Finding]) -> list[Finding]:
+    """One finding a source line and code; without a line, one a model and message."""
+    kept: dict[tuple[object, ...], Finding] = {}
+    for finding in findings:
+        place = finding.location
+        key: tuple[object, ...] = (
+            (finding.code, finding.target, place.path, place.line)
+            if place
+            else (finding.code, finding.target, finding.model, finding.message)
+        )
+        first = kept.get(key)
+        if first is None:
+            kept[key] = finding
+        elif first.stage != finding.stage:
+            kept[key] = _with_sight(first, finding)
+        elif place and place.column and first.location and first.location.column != place.column:
+            kept[(*key, place.column)] = finding
+    return list(kept.values())
+
+
+def _with_sight(first: Finding, later: Finding) -> Finding:
+    """The first sight speaks; it takes over what only the later one knows."""
+    return dataclasses.replace(
+        first,
+        model=first.model or later.model,
+        layer=first.layer or later.layer,
+        evidence={**later.evidence, **first.evidence},
+        also_seen=(*first.also_seen, sight(later)),
+    )
+
+
+def _same_line(one: Finding, other: Finding) -> bool:
+    a, b = one.location, other.location
+    return a is not None and b is not None and (a.path, a.line) == (b.path, b.line)
+
+
+def _same_model(one: Finding, other: Finding) -> bool:
+    return one.model is None or other.model is None or one.model == other.model
+
+
+def _reading_order(finding: Finding) -> tuple[bool, str, int, int, str]:
+    place = finding.location
+    if place is None:
+        return (True, "", 0, 0, finding.code)
+    return (False, place.path, place.line, place.column, finding.code)
+
+

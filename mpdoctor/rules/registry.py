@@ -1,0 +1,112 @@
+"""Finds the rules by walking this package, and runs them over facts.
+
+A rule is a module `<family>/mp201_half_precision_output.py` with a docstring, a `SEVERITY`, the Keras it speaks
+about (`KERAS`), and up to four functions, one for each kind of facts: `in_source`, `in_model`, `in_training`,
+`in_failure`. Each takes facts and yields findings; none of them looks at anything else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pkgutil
+import re
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+from mpdoctor import rules
+from mpdoctor.facts.versions import Keras
+from mpdoctor.finding import Crashed, Finding, Severity
+
+STAGES = {"in_source": "source", "in_model": "model", "in_training": "training", "in_failure": "model"}
+URL = "https://mpdoctor.readthedocs.io/rules/{name}/"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule. `keras` holds "2" and "3": the Keras generations in which the defect exists."""
+
+    code: str
+    name: str
+    family: str
+    severity: Severity
+    keras: tuple[str, ...]
+    docs: str
+    looks: dict[str, Callable[[Any], Iterable[Finding]]]
+
+    @property
+    def summary(self) -> str:
+        """The first paragraph of the documentation, on one line."""
+        return " ".join(self.docs.split("\n\n", 1)[0].split())
+
+    @property
+    def url(self) -> str:
+        return URL.format(name=self.name)
+
+    def speaks_about(self, keras: Keras | None) -> bool:
+        return keras is None or ("3" if keras.is_keras3 else "2") in self.keras
+
+
+@cache
+def all_rules() -> tuple[Rule, ...]:
+    """Every rule, in the order of its code.
+
+    Raises ImportError if two files claim one code and AttributeError if a rule file registers nothing."""
+    found: dict[str, Rule] = {}
+    for module in pkgutil.walk_packages(rules.__path__, rules.__name__ + "."):
+        match = re.fullmatch(r"(.+)\.(?P<family>\w+)\.(?P<code>mp\d{3})_(?P<name>\w+)", module.name)
+        if match is None:
+            continue
+        rule = _rule_from_module(importlib.import_module(module.name), match)
+        if rule.code in found:
+            raise ImportError(f"two files claim {rule.code}: {rule.name} and {found[rule.code].name}")
+        found[rule.code] = rule
+    return tuple(found[code] for code in sorted(found))
+
+
+def _rule_from_module(module: ModuleType, match: re.Match[str]) -> Rule:
+    looks = {name: getattr(module, name) for name in STAGES if hasattr(module, name)}
+    if not looks or not module.__doc__:
+        raise AttributeError(f"{module.__name__} has no docstring, or none of {', '.join(STAGES)}")
+    return Rule(
+        code=match["code"].upper(),
+        name=match["name"].replace("_", "-"),
+        family=match["family"],
+        severity=module.SEVERITY,
+        keras=getattr(module, "KERAS", ("2", "3")),
+        docs=module.__doc__.strip(),
+        looks=looks,
+    )
+
+
+def rule_by_code_or_name(text: str) -> Rule | None:
+    wanted = text.strip().lower()
+    return next((r for r in all_rules() if wanted in (r.code.lower(), r.name)), None)
+
+
+def findings_from_facts(
+    kind: str, facts: Any, keras: Keras | None, chosen: Callable[[Rule], bool]
+) -> Iterator[Finding | Crashed]:
+    """Run every chosen rule that looks at this kind of facts ("in_source", …) and fill in what the rule leaves out.
+
+    A rule that breaks yields a Crashed and the others go on."""
+    for rule in all_rules():
+        look = rule.looks.get(kind)
+        if look is None or not rule.speaks_about(keras) or not chosen(rule):
+            continue
+        try:
+            for finding in look(facts):
+                yield dataclasses.replace(
+                    finding,
+                    code=rule.code,
+                    name=rule.name,
+                    severity=finding.severity or rule.severity,
+                    stage=finding.stage or STAGES[kind],
+                )
+        except Exception as error:  # a rule's defect is ours: it is shown, and ends the run with exit status 3
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            yield Crashed(rule.code, f"{kind} ({frame.filename}:{frame.lineno})", f"{type(error).__name__}: {error}")
