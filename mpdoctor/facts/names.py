@@ -1,0 +1,133 @@
+"""Names of TensorFlow and Keras: which of them are the same thing, and what kind of thing a class is.
+
+`Api.name` keeps what the user wrote as far as it matters to a reader
+("keras.mixed_precision.experimental.Policy"); `public_name` goes on to the one name that rules compare.
+"""
+
+from __future__ import annotations
+
+SYNONYMS = {
+    "keras.optimizers.LossScaleOptimizer": "keras.mixed_precision.LossScaleOptimizer",
+    "keras.optimizers.loss_scale_optimizer.LossScaleOptimizer": "keras.mixed_precision.LossScaleOptimizer",
+    "keras.mixed_precision.LossScaleOptimizerV1": "keras.mixed_precision.LossScaleOptimizer",
+    "keras.mixed_precision.LossScaleOptimizerV3": "keras.mixed_precision.LossScaleOptimizer",
+    "keras.mixed_precision.BaseLossScaleOptimizer": "keras.mixed_precision.LossScaleOptimizer",
+    "keras.mixed_precision.set_policy": "keras.mixed_precision.set_global_policy",
+    "keras.config.set_dtype_policy": "keras.mixed_precision.set_global_policy",
+    "keras.mixed_precision.set_dtype_policy": "keras.mixed_precision.set_global_policy",
+    "keras.config.dtype_policy": "keras.mixed_precision.global_policy",
+    "keras.mixed_precision.dtype_policy": "keras.mixed_precision.global_policy",
+    "keras.DTypePolicy": "keras.mixed_precision.Policy",
+    "keras.mixed_precision.DTypePolicy": "keras.mixed_precision.Policy",
+    "keras.dtype_policies.DTypePolicy": "keras.mixed_precision.Policy",
+    "keras.dtype_policies.FloatDTypePolicy": "keras.mixed_precision.Policy",
+    "keras.FloatDTypePolicy": "keras.mixed_precision.Policy",
+    "keras.config.set_floatx": "keras.backend.set_floatx",
+    "keras.config.floatx": "keras.backend.floatx",
+    "keras.config.set_epsilon": "keras.backend.set_epsilon",
+    "keras.config.epsilon": "keras.backend.epsilon",
+    "keras.Layer": "keras.layers.Layer",
+    "keras.layers.Input": "keras.Input",
+    "keras.models.Model": "keras.Model",
+    "keras.models.Sequential": "keras.Sequential",
+    "keras.Functional": "keras.Model",
+    "keras.models.Functional": "keras.Model",
+    "keras.Optimizer": "keras.optimizers.Optimizer",
+    "keras.Loss": "keras.losses.Loss",
+    "keras.Metric": "keras.metrics.Metric",
+    "keras.saving.load_model": "keras.models.load_model",
+    "keras.saving.save_model": "keras.models.save_model",
+    "tensorflow.half": "tensorflow.float16",
+    "tensorflow.double": "tensorflow.float64",
+    "numpy.half": "numpy.float16",
+    "numpy.single": "numpy.float32",
+    "numpy.double": "numpy.float64",
+    "numpy.float_": "numpy.float64",
+}
+
+# Below these, middle parts are only a place (a private module, or a folder that a class has moved out of).
+_PLACES = (
+    "keras.mixed_precision.",
+    "keras.layers.",
+    "keras.optimizers.",
+    "keras.losses.",
+    "keras.metrics.",
+    "keras.callbacks.",
+    "keras.models.",
+)
+_TENSORFLOW_PLACES = ("math", "dtypes", "linalg", "compat.v1")
+_MOVED_TO_KERAS = {
+    "tensorflow.initializers": "keras.initializers",
+    "tensorflow.losses": "keras.losses",
+    "tensorflow.metrics": "keras.metrics",
+    "tensorflow.optimizers": "keras.optimizers",
+}
+
+_KINDS = {
+    "keras.Model": "model",
+    "keras.Sequential": "model",
+    "keras.mixed_precision.LossScaleOptimizer": "optimizer",
+}
+_KIND_BY_PLACE = {
+    "keras.layers": "layer",
+    "keras.models": "model",
+    "keras.optimizers": "optimizer",
+    "keras.losses": "loss",
+    "keras.metrics": "metric",
+    "keras.callbacks": "callback",
+    "tensorflow_addons.layers": "layer",
+    "tensorflow_addons.optimizers": "optimizer",
+    "tensorflow_addons.losses": "loss",
+    "tensorflow_addons.metrics": "metric",
+}
+_known_names: dict[str, str] = {}
+
+
+def public_name(name: str) -> str:
+    """The one name under which rules know this thing.
+
+    "keras.mixed_precision.experimental.set_policy" and "keras.config.set_dtype_policy" are both
+    "keras.mixed_precision.set_global_policy"; "keras.layers.core.Dense" is "keras.layers.Dense";
+    "tensorflow.math.add" is "tensorflow.add". A name that is no synonym stays as it is.
+    """
+    found = _known_names.get(name)
+    if found is None:
+        found = _known_names[name] = _public_name(name)
+    return found
+
+
+def kind_of_class(name: str) -> str | None:
+    """What a library class is to Keras: "layer", "model", "optimizer", "metric", "loss", "callback", or
+    None."""
+    name = public_name(name)
+    place, _, last = name.rpartition(".")
+    if name in _KINDS:
+        return _KINDS[name]
+    return _KIND_BY_PLACE.get(place) if last[:1].isupper() else None
+
+
+def _public_name(name: str) -> str:
+    name = SYNONYMS.get(name, name)
+    if name.startswith("tensorflow."):
+        name = _public_tensorflow_name(name)
+    if name.startswith(("keras.engine.", "keras.trainers.")):
+        last = name.rpartition(".")[2]
+        name = {"Layer": "keras.layers.Layer", "Model": "keras.Model", "Sequential": "keras.Sequential"}.get(
+            last, name
+        )
+    for place in _PLACES:
+        if name.startswith(place):
+            *middle, last = name[len(place) :].split(".")
+            is_thing = place == "keras.mixed_precision." or last[:1].isupper()
+            if is_thing and all(part.islower() for part in middle):
+                name = place + last
+    return SYNONYMS.get(name, name)
+
+
+def _public_tensorflow_name(name: str) -> str:
+    rest = name[len("tensorflow.") :]
+    for place in _TENSORFLOW_PLACES:
+        if rest.startswith(place + ".") and rest.count(".") == place.count(".") + 1:
+            return "tensorflow." + rest.rpartition(".")[2]
+    place, _, last = name.rpartition(".")
+    return f"{_MOVED_TO_KERAS[place]}.{last}" if place in _MOVED_TO_KERAS else name

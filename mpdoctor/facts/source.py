@@ -1,0 +1,269 @@
+"""What the source stage understood of one program, without running it.
+
+`SourceFacts` holds **events** in program order: what is called, read, written, computed. The values that they
+speak of are in `facts.values`. A rule goes over one kind of event and asks about the values:
+
+    for read in facts.reads:
+        if is_instance_of(read.of, "keras.mixed_precision.LossScaleOptimizer") and not read.context.guarded:
+            yield Finding(…, location=read.location)
+
+The program starts in one file. Functions of the user's own are followed into the first-party files that it
+imports, so the location of an event may lie in another file. A function that is called from several places is
+followed for each, so one line may appear in several events with different values: that is no reason to report
+it twice (findings at one location are merged).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Iterator, Union
+
+from mpdoctor.facts.dtypes import dtype_of, policies_named
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.mixedness import signs_of_mixed_precision
+from mpdoctor.facts.values import (
+    NOWHERE,
+    Api,
+    Branch,
+    Call,
+    ClassFacts,
+    Context,
+    FunctionFacts,
+    Operation,
+    Unknown,
+    Value,
+)
+from mpdoctor.facts.versions import Keras
+
+SET_POLICY = "keras.mixed_precision.set_global_policy"
+SET_FLOATX = "keras.backend.set_floatx"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why a file could not be read or understood, in one plain sentence."""
+
+    message: str
+    location: Location
+
+
+@dataclass(frozen=True, eq=False)
+class Use:
+    """The program names something of a library: an import, or the outermost dotted name
+    (`tf.keras.layers.Dense`).
+
+    is_import
+        True for the name in an import statement.
+    location
+        The dotted name; in `from a import b` the `b`.
+    """
+
+    api: Api
+    location: Location
+    context: Context = field(default_factory=Context, repr=False)
+    order: int = 0
+    is_import: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Read:
+    """An attribute is read: `of.name`. A library's dotted names are `Use`s. `location` is the whole
+    expression, `name_location` the name behind the dot. `is_called` is True for the method in
+    `of.name(…)`."""
+
+    of: Value
+    name: str
+    location: Location
+    name_location: Location = NOWHERE
+    context: Context = field(default_factory=Context, repr=False)
+    order: int = 0
+    is_called: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Write:
+    """`of.name = value`; or `of[index] = value`, with `name` "". `augmented`: `of.name += …`; `value` is then
+    the sum."""
+
+    of: Value
+    name: str
+    value: Value
+    location: Location
+    context: Context = field(default_factory=Context, repr=False)
+    order: int = 0
+    index: Value | None = None
+    augmented: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class With:
+    """`with value as …:`; events with `order < e.order < end` stand inside it (and have `value` in
+    `context.withs`)."""
+
+    value: Value
+    location: Location
+    context: Context = field(default_factory=Context, repr=False)
+    order: int = 0
+    end: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Return:
+    """A function's `return value` (a lambda's body too); the function is `context.function`."""
+
+    value: Value
+    location: Location
+    context: Context = field(default_factory=Context, repr=False)
+    order: int = 0
+
+
+Event = Union[Use, Read, Write, With, Return, Call, Operation]
+
+
+class Unsure:
+    """The policy may be any: it is set from something that is not known, or by callers that are not seen."""
+
+    def __repr__(self) -> str:
+        return "UNSURE"
+
+
+UNSURE = Unsure()
+PolicyName = Union[str, None, Unsure]
+
+
+@dataclass(frozen=True, eq=False)
+class SourceFacts:
+    """One program (or module) as its text tells it. Everything is in program order.
+
+    path
+        As shown to the user. `text` is its source.
+    uses, calls, reads, writes, operations, withs, returns
+        The events. `calls` holds the calls of the user's own functions as well.
+    classes, functions
+        Those of this file, nested ones and methods included.
+    imports
+        Paths, as shown, of the first-party files that it imports, also through others.
+    keras
+        The Keras to judge by; the pipeline sets it.
+    declared_keras
+        What the text itself says: "tf_keras" (it sets TF_USE_LEGACY_KERAS before importing TensorFlow, or
+        imports only tf_keras), "keras" (it imports what only Keras 3 has), or None.
+    assume_mixed
+        `--assume-mixed`, or a file that imports this one shows mixed precision. The pipeline sets it.
+    is_imported
+        True if this is a file that another target imports, so that its callers and the policy are decided
+        elsewhere.
+    incomplete
+        True if the program is so large that the source stage stopped half-way.
+    unreadable
+        Set, and everything else empty, if the text is no Python that can be read.
+    """
+
+    path: str = ""
+    text: str = field(default="", repr=False)
+    uses: tuple[Use, ...] = ()
+    calls: tuple[Call, ...] = ()
+    reads: tuple[Read, ...] = ()
+    writes: tuple[Write, ...] = ()
+    operations: tuple[Operation, ...] = ()
+    withs: tuple[With, ...] = ()
+    returns: tuple[Return, ...] = ()
+    classes: tuple[ClassFacts, ...] = ()
+    functions: tuple[FunctionFacts, ...] = ()
+    imports: tuple[str, ...] = ()
+    keras: Keras = field(default_factory=Keras)
+    declared_keras: str | None = None
+    assume_mixed: bool = False
+    is_imported: bool = False
+    incomplete: bool = False
+    unreadable: Problem | None = None
+
+    @cached_property
+    def mixed_precision_signs(self) -> tuple[Location, ...]:
+        """Where the program shows that it means mixed (or 16-bit) precision: a policy that is set and may be
+        other than float32, a LossScaleOptimizer, an AMP option, a 16-bit dtype or policy given to a layer."""
+        return tuple(signs_of_mixed_precision(self.calls, self.uses, self.writes))
+
+    @property
+    def shows_mixed_precision(self) -> bool:
+        """Whether rules may speak that need 16-bit computation for the code to be wrong."""
+        return self.assume_mixed or bool(self.mixed_precision_signs)
+
+    @cached_property
+    def policy_calls(self) -> tuple[Call, ...]:
+        """The calls that set the global policy (or floatx), in order."""
+        return tuple(
+            call
+            for call in self.calls
+            if isinstance(call.callee, Api) and call.callee.is_(SET_POLICY, SET_FLOATX)
+        )
+
+    def policies_at(self, event: Event) -> tuple[PolicyName, ...]:
+        """Every global policy that may be in force at this event: names such as "mixed_float16", None for
+        "never set", and UNSURE where it is set to something unknown or was for the callers to set."""
+        found: list[PolicyName] = []
+        for call in reversed(self.policy_calls):
+            if call.order >= event.order or call.context.run not in (0, event.context.run):
+                continue
+            certain = _is_certain(call.context.branches, event.context.branches)
+            if certain is None:
+                continue
+            found.extend(
+                policies_named(call.argument(0, "policy") or call.keyword("dtype_policy")) or (UNSURE,)
+            )
+            if certain:
+                break
+        else:
+            callers_decide = self.is_imported or not event.context.reached
+            found.append(UNSURE if callers_decide else None)
+        return tuple(dict.fromkeys(found))
+
+    def policy_at(self, event: Event) -> PolicyName:
+        """The one global policy that is in force at this event, UNSURE where there may be several."""
+        policies = self.policies_at(event)
+        return policies[0] if len(policies) == 1 else UNSURE
+
+    def dtype_of(self, value: Value) -> str | None:
+        """The dtype of a tensor, as `facts.dtypes.dtype_of` tells it for this program's Keras."""
+        return dtype_of(value, self.keras)
+
+    def returns_of(self, function: FunctionFacts) -> Iterator[Return]:
+        """What a function returns, every `return` for every time that it was followed."""
+        return (one for one in self.returns if one.context.function is function)
+
+    def calls_of(self, *names: str) -> Iterator[Call]:
+        """Calls of a library's functions or classes, synonyms included: `calls_of("keras.layers.Dense")`."""
+        return (call for call in self.calls if isinstance(call.callee, Api) and call.callee.is_(*names))
+
+    def method_calls(self, *names: str) -> Iterator[Call]:
+        """Calls of `something.name(…)` for these method names, where `something` is no library module."""
+        return (call for call in self.calls if call.method in names and call.receiver is not None)
+
+
+def _is_certain(setting: tuple[Branch, ...], asking: tuple[Branch, ...]) -> bool | None:
+    """Whether the setting has happened for certain (True), perhaps (False), or not on this path (None)."""
+    arms = {branch.statement: branch.taken for branch in asking}
+    certain = True
+    for branch in setting:
+        if branch.statement not in arms:
+            certain = False
+        elif arms[branch.statement] is not branch.taken:
+            return None
+    return certain
+
+
+__all__ = [
+    "UNSURE",
+    "Event",
+    "PolicyName",
+    "Problem",
+    "Read",
+    "Return",
+    "SourceFacts",
+    "Unknown",
+    "Unsure",
+    "Use",
+    "With",
+    "Write",
+]

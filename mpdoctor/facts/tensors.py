@@ -1,0 +1,102 @@
+"""Which dtype TensorFlow's and Keras' functions give their results, as data.
+
+Positions are those of the `dtype` argument in the signature, so that `tf.zeros(shape, tf.float16)` is
+understood. Taken from `inspect.signature` in TensorFlow 2.21 and Keras 3.15; a test compares them where
+TensorFlow is installed.
+"""
+
+from __future__ import annotations
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Function: (position of `dtype`, default). Defaults in angle brackets depend on the values given: see BY_VALUE.
+DEFAULTS: dict[str, tuple[int | None, str]] = {
+    "tensorflow.constant": (1, "<first>"),
+    "tensorflow.convert_to_tensor": (1, "<first>"),
+    "tensorflow.Variable": (None, "<first>"),
+    "tensorflow.fill": (None, "<second>"),
+    "tensorflow.range": (3, "<all>"),
+    "tensorflow.zeros": (1, "float32"),
+    "tensorflow.ones": (1, "float32"),
+    "tensorflow.eye": (3, "float32"),
+    "tensorflow.one_hot": (5, "float32"),
+    "tensorflow.sequence_mask": (2, "bool"),
+    "tensorflow.random.normal": (3, "float32"),
+    "tensorflow.random.truncated_normal": (3, "float32"),
+    "tensorflow.random.uniform": (3, "float32"),
+    "tensorflow.random.gamma": (3, "float32"),
+    "tensorflow.random.stateless_normal": (4, "float32"),
+    "tensorflow.random.stateless_uniform": (4, "float32"),
+    "tensorflow.random.stateless_truncated_normal": (4, "float32"),
+    "tensorflow.random_normal": (3, "float32"),
+    "tensorflow.random_uniform": (3, "float32"),
+    "keras.ops.zeros": (1, "float32"),
+    "keras.ops.ones": (1, "float32"),
+    "keras.ops.eye": (3, "float32"),
+    "keras.ops.one_hot": (3, "float32"),
+    "keras.ops.normal": (3, "float32"),
+    "keras.ops.truncated_normal": (3, "float32"),
+    "keras.ops.uniform": (3, "float32"),
+    "keras.ops.convert_to_tensor": (1, "<first>"),
+    "keras.ops.arange": (3, "<all>"),
+}
+BY_VALUE: dict[str, tuple[int, int]] = {"<first>": (0, 1), "<second>": (1, 2), "<all>": (0, 3)}
+
+COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!=", "not", "in", "not in", "is", "is not"))
+BOOLEAN = _words(
+    """
+    equal not_equal greater greater_equal less less_equal logical_and logical_or logical_not is_nan is_inf
+    is_finite isnan isinf isfinite
+    """
+)
+SHAPES: dict[str, str] = {"shape": "int32", "size": "int32", "rank": "int32"}
+
+# The result has the dtype of the first argument.
+KEEPING = _words(
+    """
+    abs exp expm1 log log1p sqrt rsqrt square sin cos tan tanh sigmoid erf negative sign floor ceil round
+    pow power cumsum cumprod softmax log_softmax relu relu6 elu selu gelu silu swish softplus softsign
+    leaky_relu dropout reduce_sum reduce_mean reduce_max reduce_min reduce_prod reduce_std reduce_variance
+    reduce_logsumexp sum mean max min prod std var logsumexp norm l2_normalize reshape transpose
+    expand_dims squeeze tile pad reverse roll repeat gather gather_nd take boolean_mask split unstack
+    broadcast_to stop_gradient identity slice clip_by_value clip_by_norm clip matrix_transpose flip sort
+    avg_pool2d max_pool2d avg_pool max_pool ensure_shape strided_slice diag diag_part cumulative_logsumexp
+    """
+)
+
+# The result has the dtype that these arguments agree on.
+JOINING: dict[str, slice] = {
+    "add": slice(0, 2),
+    "subtract": slice(0, 2),
+    "multiply": slice(0, 2),
+    "divide": slice(0, 2),
+    "divide_no_nan": slice(0, 2),
+    "maximum": slice(0, 2),
+    "minimum": slice(0, 2),
+    "squared_difference": slice(0, 2),
+    "matmul": slice(0, 2),
+    "tensordot": slice(0, 2),
+    "bias_add": slice(0, 2),
+    "where": slice(1, 3),
+    "concat": slice(0, 1),
+    "concatenate": slice(0, 1),
+    "stack": slice(0, 1),
+    "add_n": slice(0, 1),
+    "einsum": slice(1, None),
+}
+
+INTEGER_LAYERS = _words(
+    """
+    StringLookup IntegerLookup TextVectorization Hashing HashedCrossing Discretization
+    """
+)
+# Layers whose output dtype is decided elsewhere: inside a function, or by a layer that they hold.
+UNCERTAIN_LAYERS = _words(
+    """
+    Lambda InputLayer Layer TFSMLayer TorchModuleWrapper JaxLayer FlaxLayer Wrapper RNN CategoryEncoding
+    Bidirectional TimeDistributed UpSampling2D Resizing
+    """
+)
