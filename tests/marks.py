@@ -1,0 +1,86 @@
+"""What a fixture says about itself: the findings that it expects, marked on their lines, and a header of settings.
+
+    # keras: 3, tf_keras                     where the fixture applies (default: both)
+    # exit: 1                                exit status; `exit[3]`, `exit[tf_keras]` where the two differ
+    # verdict: healthy                       of the short training; none where there is none
+    # args: --epochs 2                       arguments for the script
+    # target: build_model                    examine this factory of the file; "pkg.mod:factory" as it stands
+    # directory: library                     run from this directory below the fixtures
+    # environment: as it is                  the fixture chooses its Keras by itself
+    x = bad()  # expect: MP201, MP302        these findings on this line, in every Keras
+    x = bad()  # expect[3]: MP407            in Keras 3 alone; `expect[tf_keras]` likewise
+    x = bad()  # expect[what_if]: MP201      only if the program were trained under mixed_float16
+    # expect-anywhere: MP904                 a finding without a line
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+KERAS = ("3", "tf_keras")
+_MARK = re.compile(r"#\s*expect(?P<anywhere>-anywhere)?(?:\[(?P<where>\w+)\])?:\s*(?P<codes>MP\d{3}(?:\s*,\s*MP\d{3})*)")
+_LOOKS_LIKE_A_MARK = re.compile(r"#\s*expect\b")
+_SETTING = re.compile(r"#\s*(?P<name>[a-z]+)(?:\[(?P<where>\w+)\])?:\s*(?P<value>.+?)\s*$")
+_SETTINGS = ("keras", "exit", "verdict", "args", "target", "directory", "environment")
+
+
+@dataclass(frozen=True)
+class Expected:
+    """One finding that a fixture expects; `line` is None where it has none."""
+
+    code: str
+    line: int | None
+    what_if: bool = False
+
+
+@dataclass(frozen=True)
+class Marks:
+    """All that one fixture says about itself. The keys of both are "" (always), "3" and "tf_keras"; of `expected`
+    "what_if" too."""
+
+    expected: dict[str, frozenset[Expected]]
+    settings: dict[tuple[str, str], str]
+
+    @property
+    def keras(self) -> tuple[str, ...]:
+        return tuple(word.strip() for word in self.setting("keras", default=", ".join(KERAS)).split(","))
+
+    def setting(self, name: str, keras: str = "", default: str = "") -> str:
+        return self.settings.get((name, keras), self.settings.get((name, ""), default))
+
+    def findings(self, keras: str) -> frozenset[Expected]:
+        """What is expected in this Keras, what-if findings included."""
+        return frozenset().union(*(self.expected.get(key, frozenset()) for key in ("", keras, "what_if")))
+
+
+def marks_from_source(text: str) -> Marks:
+    """Raises ValueError for a mark or a header that cannot be understood: a mark that nobody reads tests nothing."""
+    expected: dict[str, set[Expected]] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        found = list(_MARK.finditer(line))
+        if len(found) != len(_LOOKS_LIKE_A_MARK.findall(line)):
+            raise ValueError(f"line {number}: not a mark: {line.strip()}")
+        for mark in found:
+            where = mark["where"] or ""
+            if where not in ("", "what_if", *KERAS):
+                raise ValueError(f"line {number}: no such Keras: {where}")
+            for code in re.split(r"\s*,\s*", mark["codes"]):
+                place = None if mark["anywhere"] else number
+                expected.setdefault(where, set()).add(Expected(code, place, where == "what_if"))
+    return Marks({where: frozenset(marks) for where, marks in expected.items()}, _settings_from_header(text))
+
+
+def _settings_from_header(text: str) -> dict[tuple[str, str], str]:
+    """The header is the comment that the file begins with; other comment lines in it are for readers."""
+    settings: dict[tuple[str, str], str] = {}
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            break
+        setting = _SETTING.match(line)
+        if setting and setting["name"] in _SETTINGS:
+            settings[setting["name"], setting["where"] or ""] = setting["value"]
+    keras = settings.get(("keras", ""), "3").replace(" ", "").split(",")
+    if not set(keras) <= set(KERAS):
+        raise ValueError(f"no such Keras: {keras}")
+    return settings
