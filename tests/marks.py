@@ -1,4 +1,4 @@
-"""What a fixture says about itself: the findings that it expects, marked on their lines, and a header of settings.
+"""What a fixture says about itself: a header of settings, and the findings that it expects, on their lines.
 
     # keras: 3, tf_keras                     where the fixture applies (default: both)
     # exit: 1                                exit status; `exit[3]`, `exit[tf_keras]` where the two differ
@@ -11,6 +11,8 @@
     x = bad()  # expect[3]: MP407            in Keras 3 alone; `expect[tf_keras]` likewise
     x = bad()  # expect[what_if]: MP201      only if the program were trained under mixed_float16
     # expect-anywhere: MP904                 a finding without a line
+
+Several marks may stand on one line. What cannot be understood is an error: a mark that nobody reads tests nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ import re
 from dataclasses import dataclass
 
 KERAS = ("3", "tf_keras")
-_MARK = re.compile(r"#\s*expect(?P<anywhere>-anywhere)?(?:\[(?P<where>\w+)\])?:\s*(?P<codes>MP\d{3}(?:\s*,\s*MP\d{3})*)")
+_MARK = re.compile(
+    r"#\s*expect(?P<anywhere>-anywhere)?(?:\[(?P<where>\w+)\])?:\s*(?P<codes>MP\d{3}(?:,\s*MP\d{3})*)"
+)
 _LOOKS_LIKE_A_MARK = re.compile(r"#\s*expect\b")
 _SETTING = re.compile(r"#\s*(?P<name>[a-z]+)(?:\[(?P<where>\w+)\])?:\s*(?P<value>.+?)\s*$")
 _SETTINGS = ("keras", "exit", "verdict", "args", "target", "directory", "environment")
@@ -36,8 +40,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Marks:
-    """All that one fixture says about itself. The keys of both are "" (always), "3" and "tf_keras"; of `expected`
-    "what_if" too."""
+    """All that one fixture says about itself, by where it holds: "" (always), "3", "tf_keras", "what_if"."""
 
     expected: dict[str, frozenset[Expected]]
     settings: dict[tuple[str, str], str]
@@ -55,7 +58,7 @@ class Marks:
 
 
 def marks_from_source(text: str) -> Marks:
-    """Raises ValueError for a mark or a header that cannot be understood: a mark that nobody reads tests nothing."""
+    """Raises ValueError for a mark or a header that cannot be understood."""
     expected: dict[str, set[Expected]] = {}
     for number, line in enumerate(text.splitlines(), 1):
         found = list(_MARK.finditer(line))
