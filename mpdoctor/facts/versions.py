@@ -27,13 +27,22 @@ class Keras:
     @property
     def release(self) -> Tuple[int, ...]:
         """The numbers of the version: (3, 15, 1); () where it is not known."""
-        numbers = []
-        for part in self.version.split("."):
-            if not part.isdigit():
-                break
-            numbers.append(int(part))
-        return tuple(numbers)
+        return _numbers(self.version)
+
+    @property
+    def tensorflow_release(self) -> Tuple[int, ...]:
+        """The numbers of TensorFlow's version. Keras inside TensorFlow has TensorFlow's."""
+        return _numbers(self.tensorflow) or (self.release if self.package == "tf.keras" else ())
 
     def __str__(self) -> str:
         name = {"keras": "Keras", "tf_keras": "tf_keras", "tf.keras": "tf.keras"}[self.package]
         return f"{name} {self.version}".strip()
+
+
+def _numbers(version: str) -> Tuple[int, ...]:
+    numbers = []
+    for part in version.split("."):
+        if not part.isdigit():
+            break
+        numbers.append(int(part))
+    return tuple(numbers)

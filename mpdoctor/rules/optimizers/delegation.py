@@ -1,0 +1,105 @@
+"""How a LossScaleOptimizer answers for the optimizer inside it: which names it passes on, by Keras.
+
+Three wrappers exist: Keras 3's; Keras 2's around an optimizer of TensorFlow 2.11 and later (`LossScaleOptimizerV3`),
+here NEW; and Keras 2's around a classic one (`keras.optimizers.legacy.*`, everything up to TensorFlow 2.10),
+here CLASSIC. The names come from `tests/live_delegation.py`, run in Keras 3.15, tf_keras 2.21, TensorFlow 2.15 and
+2.10; `tests/test_rules_source.py` compares them with the Keras that is installed.
+"""
+
+from __future__ import annotations
+
+KERAS3, NEW, CLASSIC = "Keras 3", "Keras 2, new", "Keras 2, classic"
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Reading these raises AttributeError: names that some optimizer or wrapper of some Keras has, and this wrapper has not.
+MISSING: dict[str, frozenset[str]] = {
+    KERAS3: _names(
+        """
+        _decayed_lr _get_hyper _hyper _hypers_created _set_hyper _weights adam_beta_1 adam_beta_2
+        adam_lr_ratio adam_weight_decay adaptive_epsilon add_slot add_weight aggregate_gradients
+        amsgrad beta beta_1 beta_2 beta_2_decay centered clip_threshold compute_gradients decay
+        dynamic dynamic_counter epsilon epsilon_1 epsilon_2 exclude_embeddings exclude_layers
+        get_gradients get_scaled_loss get_slot get_slot_names get_unscaled_gradients get_updates
+        get_weights gradient_aggregator gradient_transformers initial_accumulator_value jit_compile
+        l1_regularization_strength l2_regularization_strength l2_shrinkage_regularization_strength
+        learning_rate_power loss_scale lr lr_adjust minimize momentum muon_a muon_b muon_c nesterov
+        ns_steps relative_step rho rms_rate transpose_last_axis warmup_steps weights
+        zeropower_via_newtonschulz5
+        """
+    ),
+    NEW: _names(
+        """
+        _decayed_lr _get_hyper _hyper _hypers_created _set_hyper _variables _weights adam_beta_1
+        adam_beta_2 adam_lr_ratio adam_weight_decay adaptive_epsilon add_optimizer_variables
+        add_slot add_weight amsgrad apply assign assign_add assign_sub beta beta_1 beta_2
+        beta_2_decay centered check_finite clip_threshold clipnorm clipvalue decay
+        ema_overwrite_frequency epsilon epsilon_1 epsilon_2 exclude_embeddings exclude_layers
+        get_gradients get_slot get_slot_names get_updates get_weights global_clipnorm
+        gradient_accumulation_steps gradient_aggregator gradient_transformers
+        initial_accumulator_value jit_compile l1_regularization_strength l2_regularization_strength
+        l2_shrinkage_regularization_strength learning_rate_power loss_scale_factor lr_adjust
+        momentum muon_a muon_b muon_c name nesterov ns_steps relative_step rho rms_rate scale_loss
+        stateless_apply transpose_last_axis warmup_steps weight_decay weights
+        zeropower_via_newtonschulz5
+        """
+    ),
+    CLASSIC: _names(
+        """
+        _hyper _hypers_created _weights adam_beta_1 adam_beta_2 adam_lr_ratio adam_weight_decay
+        adaptive_epsilon add_optimizer_variables add_variable add_variable_from_reference
+        aggregate_gradients amsgrad apply assign assign_add assign_sub beta_2_decay build centered
+        check_finite clip_threshold compute_gradients ema_momentum ema_overwrite_frequency epsilon
+        epsilon_1 epsilon_2 exclude_embeddings exclude_from_weight_decay exclude_layers
+        finalize_variable_values gradient_accumulation_steps gradient_aggregator
+        gradient_transformers initial_accumulator_value jit_compile
+        l2_shrinkage_regularization_strength load_own_variables loss_scale_factor lr_adjust muon_a
+        muon_b muon_c name nesterov ns_steps relative_step rms_rate save_own_variables scale_loss
+        stateless_apply transpose_last_axis update_step use_ema warmup_steps weight_decay
+        zeropower_via_newtonschulz5
+        """
+    ),
+}
+
+# The wrapper answers these with its own None, False or default, whatever the optimizer inside holds.
+OWN: dict[str, frozenset[str]] = {
+    KERAS3: _names("""
+        clipnorm clipvalue ema_momentum ema_overwrite_frequency global_clipnorm
+        gradient_accumulation_steps loss_scale_factor use_ema weight_decay
+        """),
+    NEW: frozenset(),
+    CLASSIC: frozenset(),
+}
+
+# Hyper-parameters whose assignment succeeds, on the wrapper, and never reaches the optimizer inside.
+LOST: dict[str, frozenset[str]] = {
+    KERAS3: _names(
+        """
+        adam_beta_1 adam_beta_2 adam_lr_ratio adam_weight_decay adaptive_epsilon amsgrad beta beta_1
+        beta_2 beta_2_decay centered clip_threshold clipnorm clipvalue decay ema_momentum
+        ema_overwrite_frequency epsilon epsilon_1 epsilon_2 exclude_embeddings global_clipnorm
+        gradient_accumulation_steps initial_accumulator_value jit_compile l1_regularization_strength
+        l2_regularization_strength l2_shrinkage_regularization_strength learning_rate_power
+        loss_scale_factor lr momentum muon_a muon_b muon_c nesterov ns_steps relative_step rho
+        rms_rate use_ema warmup_steps weight_decay
+        """
+    ),
+    NEW: _names(
+        """
+        adam_beta_1 adam_beta_2 adam_lr_ratio adam_weight_decay adaptive_epsilon amsgrad beta beta_1
+        beta_2 beta_2_decay centered clip_threshold clipnorm clipvalue decay ema_overwrite_frequency
+        epsilon epsilon_1 epsilon_2 exclude_embeddings global_clipnorm gradient_accumulation_steps
+        initial_accumulator_value jit_compile l1_regularization_strength l2_regularization_strength
+        l2_shrinkage_regularization_strength learning_rate_power loss_scale_factor momentum muon_a
+        muon_b muon_c nesterov ns_steps relative_step rho rms_rate warmup_steps weight_decay
+        """
+    ),
+    CLASSIC: _names(
+        """
+        amsgrad centered epsilon nesterov
+        """
+    ),
+}

@@ -1,0 +1,180 @@
+"""Which values of a program are LossScaleOptimizers, and which optimizer each of them holds.
+
+A wrapper is made by hand, or by `compile()` of a model whose own policy is mixed_float16: then `model.optimizer` is one,
+`self.optimizer` in that model's methods and `self.model.optimizer` in callbacks too. Only what is certain is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.dtypes import policy_named
+from mpdoctor.facts.names import kind_of_class
+from mpdoctor.facts.source import Event, SourceFacts
+from mpdoctor.facts.values import (
+    Api,
+    Attribute,
+    Call,
+    Defined,
+    Instance,
+    Known,
+    Unknown,
+    Value,
+    class_of,
+    known,
+    options,
+)
+from mpdoctor.facts.versions import Keras
+from mpdoctor.rules.optimizers.delegation import CLASSIC, KERAS3, MISSING, NEW
+
+WRAPPER = "keras.mixed_precision.LossScaleOptimizer"
+NEVER_EXISTED = "tensorflow.mixed_precision.LossScaleOptimizer"  # MP101; what is given to it is judged all the same
+
+
+def wrapper_calls(facts: SourceFacts) -> Iterator[Call]:
+    """The calls that make a wrapper, under its right name or the one that never existed."""
+    return facts.calls_of(WRAPPER, NEVER_EXISTED)
+
+
+def inner_argument(call: Call) -> Value | None:
+    """What a call that makes a wrapper is given to wrap (`optimizer` is the argument's name up to TensorFlow 2.3)."""
+    return call.argument(0, "inner_optimizer") or call.keyword("optimizer")
+
+
+def wrapped(facts: SourceFacts, value: Value, event: Event) -> tuple[Value, ...]:
+    """The optimizers that a value may hold inside if it is certainly a wrapper, else (). An Unknown stands for an
+    optimizer about which nothing is known."""
+    found: list[Value] = []
+    for one in options(value):
+        inside = _wrapped_by_hand(one) or _wrapped_by_compile(facts, one, event)
+        if not inside:
+            return ()
+        found.extend(inside)
+    return tuple(found)
+
+
+def kinds_of_wrapper(inner: Value, keras: Keras) -> tuple[str, ...]:
+    """Which of the wrappers in `delegation` it may be that holds this optimizer."""
+    if keras.is_keras3:
+        return (KERAS3,)
+    own = class_of(inner)
+    names = [base.name for base in own.library_bases()] if own else []
+    if isinstance(inner, Call) and isinstance(inner.callee, Api):
+        names.append(inner.callee.name)
+    if any(".legacy." in name for name in names):
+        return (CLASSIC,)
+    if keras.package == "tf.keras":
+        release = keras.tensorflow_release
+        if not release or any(".experimental." in name for name in names):
+            return (NEW, CLASSIC)
+        if release < (2, 11):
+            return (CLASSIC,)
+    is_new = bool(names) or isinstance(known(inner), str)
+    return (NEW,) if is_new else (NEW, CLASSIC)
+
+
+def lacks(name: str, inside: tuple[Value, ...], keras: Keras) -> bool:
+    """Whether the wrapper of every one of these optimizers raises AttributeError for this name."""
+    return bool(inside) and all(name in MISSING[kind] for one in inside for kind in kinds_of_wrapper(one, keras))
+
+
+def compiles_of(facts: SourceFacts, model: Value) -> list[Call]:
+    """The `compile` calls of a model; for `self` those of its class's instances, for a callback's `self.model` all of them.
+
+    [] where a class has a `compile` of its own, which may put optimizers anywhere."""
+    found = []
+    own = class_of(model)
+    for call in facts.method_calls("compile"):
+        receiver = call.receiver
+        same = any(one is model for one in options(receiver))
+        if own is not None and not same:
+            same = any(class_of(one) is own for one in options(receiver))
+        if same or _is_model_of_callback(model):
+            if any(_has_own_compile(one) for one in options(receiver)):
+                return []
+            found.append(call)
+    return found
+
+
+def policy_of_model(facts: SourceFacts, model: Value) -> str | None:
+    """The dtype policy that a model certainly has: the global one when it was made, unless it was given another."""
+    found = {_policy_of_one(facts, one) for one in options(model)}
+    return found.pop() if len(found) == 1 else None
+
+
+def is_model(value: Value) -> bool:
+    """Whether it is certainly a Keras model: made by a library's class or function, or of a class of the user's own."""
+    own = class_of(value)
+    if own is not None:
+        return own.kind == "model"
+    if not isinstance(value, Call) or not isinstance(value.callee, Api):
+        return False
+    name = value.callee.name
+    return kind_of_class(name) == "model" or (
+        name.startswith("keras.applications.") and name.rpartition(".")[2][:1].isupper()
+    )
+
+
+def _wrapped_by_hand(value: Value) -> tuple[Value, ...]:
+    if not isinstance(value, Call) or not isinstance(value.callee, Api) or not value.callee.is_(WRAPPER):
+        return ()
+    return options(inner_argument(value)) or (Unknown(value.location),)
+
+
+def _wrapped_by_compile(facts: SourceFacts, value: Value, event: Event) -> tuple[Value, ...]:
+    if not isinstance(value, Attribute) or value.name != "optimizer":
+        return ()
+    found: list[Value] = []
+    for model in options(value.of):
+        if not is_model(model) and not _is_model_of_callback(model):
+            return ()
+        calls = compiles_of(facts, model)
+        if isinstance(model, Call):
+            calls = [call for call in calls if call.order < event.order]
+        for call in calls:
+            inside = _wrapped_in_compile(facts, call)
+            if not inside:
+                return ()
+            found.extend(inside)
+    return tuple(found)
+
+
+def _wrapped_in_compile(facts: SourceFacts, call: Call) -> tuple[Value, ...]:
+    given = call.argument(0, "optimizer")
+    if given is None and call.open:
+        return ()
+    by_hand = [_wrapped_by_hand(one) for one in options(given)]
+    if by_hand and all(by_hand):
+        return tuple(inner for inside in by_hand for inner in inside)
+    if any(by_hand) or known(call.keyword("auto_scale_loss")) is False or call.receiver is None:
+        return ()
+    if policy_of_model(facts, call.receiver) != "mixed_float16":
+        return ()
+    return options(given) or (Known(call.location, "rmsprop"),)
+
+
+def _policy_of_one(facts: SourceFacts, model: Value) -> str | None:
+    if isinstance(model, Instance):
+        made = [call for call in facts.calls if isinstance(call.callee, Defined) and call.callee.of is model.of]
+        found = {_policy_of_one(facts, call) for call in made}
+        return found.pop() if len(found) == 1 else None
+    if not isinstance(model, Call):
+        return None
+    own = class_of(model)
+    given = model.keyword("dtype") or (own.base_arguments.get("dtype") if own else None)
+    if given is not None and known(given) is not None:
+        return policy_named(given)
+    policy = facts.policy_at(model)
+    return policy if isinstance(policy, str) else None
+
+
+def _is_model_of_callback(value: Value) -> bool:
+    if not isinstance(value, Attribute) or value.name not in ("model", "_model"):
+        return False
+    owner = class_of(value.of)
+    return owner is not None and owner.kind == "callback"
+
+
+def _has_own_compile(model: Value) -> bool:
+    own = class_of(model)
+    return own is not None and own.find_method("compile") is not None

@@ -1,0 +1,42 @@
+"""How rules name things of the user's: by the user's own text where it is at hand."""
+
+from __future__ import annotations
+
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Call, Known, Value, class_of, options
+
+LONGEST = 60
+
+
+def text_at(facts: SourceFacts, location: Location) -> str:
+    """The source text of a location on one line, "" where the location lies in another file or is too long."""
+    lines = facts.text.splitlines() if location.path == facts.path else []
+    if not 0 < location.line <= len(lines) or not location.column or location.end_line != location.line:
+        return ""
+    text = lines[location.line - 1][location.column - 1 : location.end_column - 1].strip()
+    return text if len(text) <= LONGEST else ""
+
+
+def name_of_optimizer(value: Value | None) -> str:
+    """What to call an optimizer: "Adam", "the user's class name", "adam"; "the optimizer inside" where it is not known."""
+    names = {_one_name(one) for one in options(value)}
+    return names.pop() if len(names) == 1 else "the optimizer inside"
+
+
+def _one_name(value: Value) -> str:
+    own = class_of(value)
+    if own is not None:
+        return own.name
+    if isinstance(value, Call) and value.method[:1].isupper():
+        return value.method
+    if isinstance(value, Known) and isinstance(value.value, str):
+        return f'"{value.value}"'
+    return "the optimizer inside"
+
+
+def listed(names: list[str], most: int = 4) -> str:
+    """ "a", "a and b", "a, b and c", "a, b, c, d and 3 more". """
+    if len(names) > most:
+        names = [*names[:most], f"{len(names) - most} more"]
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]

@@ -1,0 +1,109 @@
+"""What the LossScaleOptimizer of the Keras at hand answers for its inner optimizer: measured, printed as JSON.
+
+`mpdoctor/rules/optimizers/delegation.py` holds what this prints; `python tests/live_delegation.py` makes it again,
+with TF_USE_LEGACY_KERAS=1 for tf_keras. It needs TensorFlow and no other file of this project.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import sys
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+# Private names that users have read from a wrapper (keras-team/keras#16218, tensorflow/models#9262 and others).
+PRIVATE = ("_decayed_lr", "_hyper", "_hypers_created", "_get_hyper", "_set_hyper", "_variables", "_weights")
+
+
+def measured():
+    """{wrapper: {"has": [names], "missing": [names], "own": [names], "lost": [names]}} for every wrapper of this Keras.
+
+    has: the wrapper answers for it around at least one optimizer of this Keras.
+    missing: some optimizer of this Keras has it and the wrapper raises AttributeError.
+    own: the wrapper answers with a value of its own, whatever the inner optimizer holds.
+    lost: an assignment succeeds and never reaches the inner optimizer.
+    """
+    import tensorflow as tf
+
+    optimizers = tf.keras.optimizers
+    wrap = tf.keras.mixed_precision.LossScaleOptimizer
+    groups = [optimizers]
+    keras3 = hasattr(wrap, "scale_loss")  # its `optimizers.legacy` holds only classes that raise
+    if not keras3 and getattr(optimizers, "legacy", None) is not None and hasattr(optimizers.legacy, "Adam"):
+        groups.append(optimizers.legacy)
+    return {_wrapper_name(wrap(group.Adam())): _answers(wrap, _optimizer_classes(group)) for group in groups}
+
+
+def _wrapper_name(wrapper):
+    return type(wrapper).__module__.split(".")[0] + "." + type(wrapper).__name__
+
+
+def _optimizer_classes(group):
+    found = []
+    for name, value in sorted(vars(group).items()):
+        if inspect.isclass(value) and name not in ("Optimizer", "LossScaleOptimizer"):
+            try:
+                value()
+            except Exception:  # Optimizer itself, MultiOptimizer: they need arguments and add no hyper-parameter
+                continue
+            found.append(value)
+    return found
+
+
+def _answers(wrap, classes):
+    has, missing, own, lost = set(), set(), set(), set()
+    for optimizer_class in classes:
+        has |= {name for name in dir(wrap(optimizer_class())) if not name.startswith("_")}
+        names = [name for name in dir(optimizer_class()) if not name.startswith("_") or name in PRIVATE]
+        for name in names:
+            inner = optimizer_class()
+            try:
+                value = getattr(inner, name)
+            except Exception:
+                continue
+            wrapper = wrap(inner)
+            (has if hasattr(wrapper, name) else missing).add(name)
+            if callable(value) or hasattr(value, "dtype"):
+                continue
+            marker = _other(value)
+            if marker is None or not _set(inner, name, marker):
+                continue
+            if hasattr(wrapper, name) and not _equal(getattr(wrapper, name), marker):
+                own.add(name)
+            fresh = optimizer_class()
+            wrapper = wrap(fresh)
+            if _set(wrapper, name, marker) and not _equal(getattr(fresh, name), marker):
+                lost.add(name)
+    return {"has": sorted(has), "missing": sorted(missing), "own": sorted(own), "lost": sorted(lost)}
+
+
+def _other(value):
+    if isinstance(value, bool):
+        return not value
+    if value is None:
+        return 0.75
+    if isinstance(value, (int, float)):
+        return value + 0.25 if isinstance(value, float) else value + 1
+    return None
+
+
+def _set(target, name, value):
+    try:
+        setattr(target, name, value)
+    except Exception:
+        return False
+    return True
+
+
+def _equal(left, right):
+    try:
+        return bool(abs(float(left) - float(right)) < 1e-6)
+    except (TypeError, ValueError):
+        return left == right
+
+
+if __name__ == "__main__":
+    json.dump(measured(), sys.stdout, indent=1)
+    print()
