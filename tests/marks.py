@@ -12,7 +12,7 @@
     x = bad()  # expect[what_if]: MP201      only if the program were trained under mixed_float16
     # expect-anywhere: MP904                 a finding without a line
 
-Several marks may stand on one line. What cannot be understood is an error: a mark that nobody reads tests nothing.
+Several marks may stand on one line. What cannot be understood is an error: a mark nobody reads tests nothing.
 """
 
 from __future__ import annotations

@@ -1,0 +1,203 @@
+"""End to end: `mpdoctor check` on every project under fixtures/projects gives exactly what the project's marks say.
+
+The checks run ahead, two at a time, while the tests wait for theirs: each is a process that starts TensorFlow.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from checking import Check, check, contents, needs_keras
+from marks import Marks, marks_from_source
+
+PROJECTS = Path(__file__).parents[1] / "fixtures" / "projects"
+AT_ONCE = 2
+
+
+@dataclass(frozen=True)
+class Project:
+    """One file under fixtures/projects that is examined on its own, in one Keras."""
+
+    path: Path
+    marks: Marks
+    keras: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.path.relative_to(PROJECTS).with_suffix('').as_posix()}-{self.keras}"
+
+    @property
+    def directory(self) -> Path:
+        return PROJECTS / self.marks.setting("directory")
+
+    @property
+    def target(self) -> str:
+        factory = self.marks.setting("target")
+        if ":" in factory:
+            return factory
+        script = self.path.relative_to(self.directory).as_posix()
+        return f"{script}:{factory}" if factory else script
+
+    def check(self) -> Check:
+        arguments = shlex.split(self.marks.setting("args"))
+        return check(
+            self.target,
+            *(["--", *arguments] if arguments else []),
+            directory=self.directory,
+            keras=None if self.marks.setting("environment") else self.keras,
+        )
+
+
+def projects() -> list[Project]:
+    """Every Python file that says where it applies; the others are parts of a project."""
+    found = []
+    for path in sorted(PROJECTS.rglob("*.py")):
+        marks = marks_from_source(path.read_text(encoding="utf-8"))
+        if marks.setting("keras"):
+            found += [Project(path, marks, keras) for keras in marks.keras]
+    return found
+
+
+ALL = projects()
+BY_NAME = {project.name: project for project in ALL}
+
+
+def marked(project: Project) -> pytest.param:
+    return pytest.param(project, id=project.name, marks=needs_keras(project.keras))
+
+
+@pytest.fixture(scope="module")
+def diagnoses(request: pytest.FixtureRequest) -> Iterator[dict[str, Future[Check]]]:
+    """The checks of all projects whose tests were selected, under way."""
+    wanted: dict[str, Project] = {}
+    for item in request.session.items:
+        project = getattr(item, "callspec", None) and item.callspec.params.get("project")
+        if isinstance(project, Project) and not any(mark.args[0] for mark in item.iter_markers("skipif")):
+            wanted[project.name] = project
+    before = contents(PROJECTS)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield {name: pool.submit(project.check) for name, project in wanted.items()}
+        pool.shutdown(cancel_futures=True)
+    assert contents(PROJECTS) == before, "a check changed a file of the user's"
+
+
+@pytest.fixture
+def diagnosis(project: Project, diagnoses: dict[str, Future[Check]]) -> Check:
+    return diagnoses[project.name].result()
+
+
+def named(*names: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("project", [marked(BY_NAME[name]) for name in names])
+
+
+@pytest.mark.parametrize("project", [marked(project) for project in ALL])
+def test_a_project_gets_exactly_what_its_marks_say(project: Project, diagnosis: Check) -> None:
+    report = diagnosis.report
+    path = project.path.relative_to(project.directory).as_posix()
+    found = sorted(
+        (finding["code"], finding["path"] or "", finding["line"] or 0, finding["what_if"])
+        for finding in report["findings"]
+    )
+    expected = sorted(
+        (mark.code, path if mark.line else "", mark.line or 0, mark.what_if)
+        for mark in project.marks.findings(project.keras)
+    )
+    assert found == expected, str(diagnosis)
+    assert not report["crashed"]
+    assert diagnosis.exit_code == report["summary"]["exit_code"]
+    assert diagnosis.exit_code == int(project.marks.setting("exit", project.keras)), str(diagnosis)
+    verdicts = [probe["verdict"] for probe in report["probes"]]
+    verdict = project.marks.setting("verdict", project.keras)
+    assert verdicts == ([verdict] if verdict else []), str(diagnosis)
+    assert "Traceback" not in diagnosis.stderr
+
+
+OVERFLOWING = [f"overflow_{kind}-{keras}" for kind in ("sequential", "subclassed") for keras in ("3", "tf_keras")]
+
+
+@named(*OVERFLOWING)
+def test_an_overflow_names_the_layer_and_shows_the_scale_falling(project: Project, diagnosis: Check) -> None:
+    layer = {"overflow_sequential": "gather", "overflow_subclassed": "energy"}[project.path.stem]
+    overflow = diagnosis.finding("MP904")
+    assert layer in overflow["layer"]
+    assert layer in overflow["message"]
+    (probe,) = diagnosis.report["probes"]
+    assert probe["steps"] == 50
+    assert probe["skipped_steps"] == list(range(50))
+    floor = 0.0 if project.keras == "3" else 1.0
+    assert probe["loss_scale"] == [max(2.0 ** (15 - step), floor) for step in range(50)]
+
+
+@named("loop_unscaled-3", "loop_unscaled-tf_keras", "train_step_unscaled-3", "train_step_unscaled-tf_keras")
+def test_a_loss_that_is_not_scaled_is_seen_live_as_well(project: Project, diagnosis: Check) -> None:
+    seen = diagnosis.finding("MP401")["also_seen"]
+    assert "training" in {sight["stage"] for sight in seen}, seen
+    # In Keras 2 such a loop scales and unscales nothing, so that nothing depends on the scale.
+    assert ("MP912" in {sight["code"] for sight in seen}) == (project.keras == "3"), seen
+
+
+@named("loop_without_unscale-tf_keras")
+def test_gradients_that_are_not_unscaled_are_seen_live_as_well(project: Project, diagnosis: Check) -> None:
+    seen = diagnosis.finding("MP402")["also_seen"]
+    assert "MP912" in {sight["code"] for sight in seen}, seen
+
+
+@named("epsilon_written-3", "epsilon_written-tf_keras")
+def test_a_lost_epsilon_is_shown_beside_the_one_that_trains(project: Project, diagnosis: Check) -> None:
+    evidence = str(diagnosis.finding("MP302")["evidence"])
+    assert "0.0001" in evidence
+    assert "1e-07" in evidence
+
+
+@named("reshaping_layer-3", "reshaping_layer-tf_keras")
+def test_a_layer_that_reshapes_names_itself_and_the_shapes(project: Project, diagnosis: Check) -> None:
+    finding = diagnosis.finding("MP605")
+    assert "ToPicture" in finding["message"] or "to_picture" in finding["message"]
+    assert "100" in finding["message"]
+    assert "28" in finding["message"]
+
+
+@named("wrong_width-3", "wrong_width-tf_keras")
+def test_data_that_does_not_fit_is_told_with_both_shapes(project: Project, diagnosis: Check) -> None:
+    message = diagnosis.finding("MP605")["message"]
+    assert "20" in message
+    assert "24" in message
+
+
+@named("factory_compiled-3", "factory_uncompiled-3", "library/zoo/factories-3")
+def test_a_factory_is_trained_on_made_up_data(project: Project, diagnosis: Check) -> None:
+    (probe,) = diagnosis.report["probes"]
+    assert probe["data"] == "synthetic"
+    assert probe["call"]["kind"] == "none"
+
+
+@named("healthy_mlp-3", "healthy_mlp-tf_keras", "healthy_loop_keras3-3", "healthy_train_on_batch-3")
+def test_a_script_is_trained_on_its_own_data(project: Project, diagnosis: Check) -> None:
+    (probe,) = diagnosis.report["probes"]
+    kinds = {"healthy_loop_keras3": "loop", "healthy_train_on_batch": "train_on_batch"}
+    assert probe["data"] == "real"
+    assert probe["call"]["kind"] == kinds.get(project.path.stem, "fit")
+    assert probe["steps"] == 50
+    assert probe["loss"][-1] < probe["loss"][0]
+
+
+SAVED = [("healthy", [], 0), ("half_output", ["MP201"], 1), ("uncompiled", [], 0)]
+
+
+@pytest.mark.parametrize("keras", [pytest.param(keras, marks=needs_keras(keras)) for keras in ("3", "tf_keras")])
+@pytest.mark.parametrize(("name", "codes", "exit_code"), SAVED)
+def test_a_saved_model_is_examined(saved_models, keras: str, name: str, codes: list[str], exit_code: int) -> None:
+    directory = saved_models(keras)
+    before = contents(directory)
+    diagnosis = check(f"{name}.keras", directory=directory, keras=keras)
+    assert diagnosis.codes() == codes, str(diagnosis)
+    assert diagnosis.exit_code == exit_code, str(diagnosis)
+    (probe,) = diagnosis.report["probes"]
+    assert probe["data"] == "synthetic"
+    assert probe["verdict"] == "healthy"
+    assert contents(directory) == before
