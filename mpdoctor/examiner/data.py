@@ -1,0 +1,93 @@
+"""From the arguments of a training call to ArrayFacts: dtypes, shapes, and what an object array really holds."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator, Mapping, Optional, Tuple
+
+from mpdoctor.facts.model import ArrayFacts
+
+ROLES = (("x", "features"), ("y", "labels"), ("sample_weight", "sample weights"))
+
+
+def arrays_from_arguments(arguments: Mapping[str, Any]) -> Tuple[ArrayFacts, ...]:
+    """`arguments` are those of fit() or train_on_batch(), by name."""
+    found = []
+    for name, role in ROLES:
+        value = arguments.get(name)
+        if value is None:
+            continue
+        specification = getattr(value, "element_spec", None)
+        if specification is not None:
+            parts = specification if isinstance(specification, tuple) else (specification,)
+            for (_, part_role), part in zip(ROLES, parts):
+                found += list(_leaves(part, part_role, "", "tf.data.Dataset"))
+        else:
+            found += list(_leaves(value, role, "", None))
+    return tuple(found)
+
+
+def arrays_from_batch(batch: Any) -> Tuple[ArrayFacts, ...]:
+    """One batch (x, y, sample_weight) of a generator or a Sequence, whose arguments say nothing."""
+    parts = batch if isinstance(batch, tuple) else (batch,)
+    return tuple(
+        leaf
+        for (_, role), part in zip(ROLES, parts)
+        if part is not None
+        for leaf in _leaves(part, role, "", "batch")
+    )
+
+
+def _leaves(value: Any, role: str, name: str, container: Optional[str]) -> Iterator[ArrayFacts]:
+    if isinstance(value, Mapping):
+        for key in value:
+            yield from _leaves(value[key], role, f"{name}.{key}" if name else str(key), container)
+    elif isinstance(value, tuple) or (isinstance(value, list) and value and hasattr(value[0], "dtype")):
+        for i, item in enumerate(value):
+            yield from _leaves(item, role, f"{name}[{i}]", container)
+    elif isinstance(value, list):
+        yield ArrayFacts(role, name, "list", *_list_content(value))
+    elif hasattr(value, "dtype") and hasattr(value, "shape"):
+        dtype = str(getattr(value.dtype, "name", value.dtype))
+        kind = container or _container(value)
+        yield ArrayFacts(role, name, kind, dtype, _shape(value.shape), _held(value) if dtype == "object" else "")
+    elif hasattr(value, "dtypes") and hasattr(value, "columns"):
+        for column in value.columns:
+            yield ArrayFacts(
+                role, str(column), "pandas DataFrame", str(value[column].dtype), (len(value),),
+                _held(value[column]) if str(value[column].dtype) in ("object", "str", "string") else "",
+            )  # fmt: skip
+
+
+def _container(value: Any) -> str:
+    module = type(value).__module__.split(".")[0]
+    if module == "numpy":
+        return "numpy array"
+    if module == "pandas":
+        return "pandas " + type(value).__name__
+    return "tensor" if module in ("tensorflow", "keras", "tf_keras") else type(value).__name__
+
+
+def _shape(shape: Any) -> Tuple[Optional[int], ...]:
+    if getattr(shape, "rank", 0) is None:
+        return ()
+    return tuple(None if size is None else int(size) for size in shape)
+
+
+def _held(values: Any) -> str:
+    """The type of the first value that is not None: "str", "datetime", "ndarray"."""
+    flat = values.ravel() if hasattr(values, "ravel") else values
+    for value in list(flat[:100]):
+        if value is not None:
+            return type(value).__name__
+    return "None"
+
+
+def _list_content(values: Any) -> Tuple[str, Tuple[Optional[int], ...], str]:
+    """(dtype, shape, type of what it holds) of a nested Python list."""
+    shape = []
+    while isinstance(values, list) and values:
+        shape.append(len(values))
+        values = values[0]
+    dtype = {"str": "string", "bytes": "string", "float": "float", "int": "int", "bool": "bool"}
+    held = type(values).__name__
+    return dtype.get(held, held), tuple(shape), held

@@ -1,0 +1,72 @@
+"""An exception, as facts."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import traceback
+from typing import Any, List, Optional, Tuple
+
+from mpdoctor.examiner.ownership import is_own
+from mpdoctor.facts.failure import FailureFacts, Frame
+from mpdoctor.facts.location import Location
+
+_LONGEST_MESSAGE = 4000
+
+
+def failure_from_exception(error: BaseException, during: str, **known: Any) -> FailureFacts:
+    """`known` are further fields of FailureFacts: layer, saw_model, kind …"""
+    frames = _frames(error)
+    own = [frame for frame in frames if frame.own]
+    fields = dict(
+        kind="raised",
+        during=during,
+        exception=type(error).__name__,
+        message=_message(error),
+        location=_location(error, own),
+        frames=tuple(frames[-30:]),
+    )
+    fields.update(known)
+    return FailureFacts(**fields)
+
+
+def _message(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception as broken:  # a user's exception whose __str__ raises
+        text = f"(its text cannot be shown: {type(broken).__name__})"
+    return text if len(text) <= _LONGEST_MESSAGE else text[:_LONGEST_MESSAGE] + " …"
+
+
+def _location(error: BaseException, own: List[Frame]) -> Optional[Location]:
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        return Location(os.path.abspath(error.filename), error.lineno)
+    return Location(own[-1].path, own[-1].line) if own else None
+
+
+def _frames(error: BaseException) -> List[Frame]:
+    """Every frame, outermost first. Where autograph rewrote a function, its own record of the original lines is used:
+    the traceback shows generated files."""
+    frames = []
+    for summary in traceback.extract_tb(error.__traceback__):
+        if "__autograph_generated_file" not in summary.filename:
+            frames.append(_frame(summary.filename, summary.lineno or 0, summary.name))
+    metadata = getattr(error, "ag_error_metadata", None)
+    for original in reversed(getattr(metadata, "translated_stack", None) or ()):
+        frame = _frame(original.filename, original.lineno, original.function_name)
+        if frame.own:
+            frames.append(frame)
+    frames.extend(_frame(path, line, name) for path, line, name in _graph_frames(error))
+    return frames
+
+
+def _graph_frames(error: BaseException) -> List[Tuple[str, int, str]]:
+    """The user's lines that built the graph node which failed at run time (tf.errors.OpError and its kind)."""
+    op = getattr(error, "op", None)
+    stack = getattr(op, "traceback", None) or ()
+    return [(f.filename, f.lineno, f.name) for f in stack if is_own(f.filename)]
+
+
+def _frame(path: str, line: int, function: str) -> Frame:
+    absolute = os.path.abspath(path) if not path.startswith("<") else path
+    return Frame(absolute, line, function, linecache.getline(path, line).strip(), is_own(path))

@@ -1,0 +1,43 @@
+"""Import hooks: something is to be done the moment that the script itself imports a module, and not before.
+
+Nothing of TensorFlow or Keras is imported ahead of the script: scripts set TF_USE_LEGACY_KERAS, KERAS_BACKEND,
+CUDA_VISIBLE_DEVICES and XLA flags in their first lines.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import sys
+from types import ModuleType
+from typing import Any, Callable, Dict, Optional, Sequence
+
+
+class ImportHooks(importlib.abc.MetaPathFinder):
+    """Calls `after[name](module)` once, right after the module called `name` was executed."""
+
+    def __init__(self, after: Dict[str, Callable[[ModuleType], None]]) -> None:
+        self._after = after
+
+    def install(self) -> None:
+        sys.meta_path.insert(0, self)
+
+    def find_spec(
+        self, name: str, path: Optional[Sequence[str]] = None, target: Optional[ModuleType] = None
+    ) -> Optional[importlib.machinery.ModuleSpec]:
+        if name not in self._after:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            self._call_after_execution(spec.loader, self._after.pop(name))
+        return spec
+
+    @staticmethod
+    def _call_after_execution(loader: Any, act: Callable[[ModuleType], None]) -> None:
+        execute = loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            execute(module)
+            act(module)
+
+        loader.exec_module = exec_module

@@ -1,0 +1,234 @@
+"""Keras 2 (tf_keras, and tf.keras inside TensorFlow up to 2.15): where to hook in, how to read it, how to adopt its
+wrappers. No opinions."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+import tensorflow as tf
+
+from mpdoctor.examiner.keras3 import is_number, loss_name, named_like, where
+from mpdoctor.examiner.record import Record
+from mpdoctor.facts.versions import Keras
+from mpdoctor.loss_scale import LossScale, ScaleState, keras2
+
+
+class Keras2:
+    """One process' Keras 2, under whichever package name."""
+
+    is_keras3 = False
+    floor = 1.0
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
+        package = module.__name__.split(".")[0]
+        self._package = package
+        scaling = self._part("mixed_precision.loss_scale_optimizer")
+        self.Layer, self.Model = module.layers.Layer, module.Model
+        self.trainer = self._part("engine.training").Model
+        new, old = self._optimizer_classes()
+        self.optimizer_bases: Tuple[type, ...] = tuple(cls for cls in (new, old) if cls is not None)
+        self.wrappers: Tuple[type, ...] = tuple(
+            getattr(scaling, name) for name in ("LossScaleOptimizerV3", "LossScaleOptimizer") if hasattr(scaling, name)
+        )
+        self._dynamic_state = scaling._DynamicLossScaleState
+        self.facts = Keras(
+            "tf_keras" if package == "tf_keras" else "tf.keras",
+            str(module.__version__),
+            tf.__version__,
+            "imported by the program",
+        )
+
+    def _part(self, name: str) -> Any:
+        """A module of Keras by its path; releases before 2.13 have no `src`."""
+        try:
+            return importlib.import_module(f"{self._package}.src.{name}")
+        except ImportError:
+            return importlib.import_module(f"{self._package}.{name}")
+
+    def _optimizer_classes(self) -> Tuple[Any, Any]:
+        """(new-style base, OptimizerV2); the first is None before 2.9."""
+        old = self.module.optimizers.legacy.Optimizer if hasattr(self.module.optimizers, "legacy") else None
+        if old is None:
+            return None, self.module.optimizers.Optimizer
+        return self.module.optimizers.Optimizer, old
+
+    # --- reading ----------------------------------------------------------------------------------------------
+    def global_policy(self) -> str:
+        return str(self.module.mixed_precision.global_policy().name)
+
+    def sublayers(self, layer: Any) -> List[Any]:
+        return list(layer._flatten_layers(include_self=False, recursive=False))
+
+    def own_variables(self, layer: Any) -> List[Any]:
+        return list(layer._trainable_weights) + list(layer._non_trainable_weights)
+
+    def variable_dtype(self, layer: Any) -> str:
+        return str(layer.dtype_policy.variable_dtype)
+
+    def output_operations(self, model: Any) -> Optional[List[Any]]:
+        """The layers that a functional model's outputs come from; None for a subclassed model."""
+        tensors = getattr(model, "_nested_outputs", None)
+        if tensors is None:
+            return None
+        return [t._keras_history.layer for t in tf.nest.flatten(tensors) if hasattr(t, "_keras_history")]
+
+    def path(self, variable: Any) -> str:
+        return str(variable.name).split(":")[0]
+
+    def inner(self, optimizer: Any) -> Any:
+        return optimizer.inner_optimizer if isinstance(optimizer, self.wrappers) else None
+
+    def wrapper_dynamics(self, wrapper: Any) -> Dict[str, Any]:
+        return {
+            "dynamic": wrapper.dynamic,
+            "initial_scale": wrapper.initial_scale,
+            "growth_interval": wrapper.dynamic_growth_steps,
+        }
+
+    def missing_methods(self, optimizer: Any) -> Tuple[str, ...]:
+        """What Keras needs of a custom optimizer and this one lacks."""
+        base = next((b for b in self.optimizer_bases if isinstance(optimizer, b)), None)
+        if base is None:
+            return ("apply_gradients",) if not hasattr(optimizer, "apply_gradients") else ()
+        needed = ("update_step", "build") if hasattr(base, "update_step") else ("_resource_apply_dense", "get_config")
+        if getattr(type(optimizer), "apply_gradients") is not base.apply_gradients:  # noqa: B009 - a class attribute
+            return ()
+        return tuple(name for name in needed[:1] if getattr(type(optimizer), name) is getattr(base, name, None))
+
+    def jit_compile(self, model: Any) -> bool:
+        return bool(getattr(model, "_jit_compile", False))
+
+    def loss_text(self, model: Any) -> str:
+        compiled = getattr(model, "compiled_loss", None)
+        return loss_name(getattr(compiled, "_user_losses", None) or getattr(model, "loss", None))
+
+    def is_compiled(self, model: Any) -> bool:
+        return bool(getattr(model, "_is_compiled", False))
+
+    # --- hooking in -------------------------------------------------------------------------------------------
+    def apply_methods(self) -> List[Tuple[type, str]]:
+        """Where gradients arrive at an optimizer: of a bare one and of a wrapper."""
+        return [(cls, "apply_gradients") for cls in (*self.optimizer_bases, *self.wrappers)]
+
+    def scaling_methods(self) -> List[Tuple[type, str]]:
+        return [(cls, "get_scaled_loss") for cls in self.wrappers]
+
+    def unscaling_methods(self) -> List[Tuple[type, str]]:
+        return [(cls, "get_unscaled_gradients") for cls in self.wrappers]
+
+    def gradients_and_variables(self, optimizer: Any, args: Any, kwargs: Any) -> Tuple[Any, List[Any], List[Any]]:
+        """(arguments to pass on, gradients, variables) of an `apply_gradients(grads_and_vars)` call."""
+        kwargs = dict(kwargs)
+        pairs = list(kwargs.pop("grads_and_vars") if "grads_and_vars" in kwargs else args[0])
+        return ((pairs, *args[1:]), kwargs), [g for g, _ in pairs], [v for _, v in pairs]
+
+    def fixed_scale(self, optimizer: Any) -> Optional[float]:
+        """The scale of a wrapper with dynamic=False."""
+        if isinstance(optimizer, self.wrappers) and not optimizer.dynamic:
+            return float(optimizer.initial_scale)
+        return None
+
+    def observe_train_function(self, model: Any, step: Callable[[Callable[[Any], Any], Any], Any]) -> None:
+        """Have `step(run, batch)` called for every batch of fit() and train_on_batch(); `run(batch)` is Keras' own step."""
+        model.train_function = None
+        make = type(model).make_train_function
+        steps_per_execution = int(getattr(model, "_steps_per_execution", 1) or 1)
+        if steps_per_execution > 1:
+            model._steps_per_execution.assign(1)
+
+        def make_train_function(force: bool = False) -> Any:
+            if model.train_function is not None and not force:
+                return model.train_function
+            model.train_function = None
+            keras_function = make(model)
+
+            def run(batch: Any) -> Any:
+                return keras_function(iter(tf.data.Dataset.from_tensors(batch)))
+
+            def train_function(iterator: Any) -> Any:
+                logs = None
+                for _ in range(steps_per_execution):
+                    try:
+                        batch = next(iterator)
+                    except StopIteration:
+                        if logs is None:
+                            raise
+                        break
+                    logs = step(run, batch)
+                return logs
+
+            model.train_function = train_function
+            return train_function
+
+        model.__dict__["make_train_function"] = make_train_function
+
+    # --- adopting ---------------------------------------------------------------------------------------------
+    def is_adoptable(self, wrapper: Any) -> bool:
+        return is_number(wrapper.initial_scale)
+
+    def adopt_wrapper(self, wrapper: Any, record: Record) -> Optional[LossScale]:
+        """Give a dynamic wrapper's loss-scale state our state machine and our record; a fixed scale has no state."""
+        state = wrapper._loss_scale
+        if not isinstance(state, self._dynamic_state):
+            return None
+        machine = keras2(float(wrapper.initial_scale), int(wrapper.dynamic_growth_steps))
+        state.__class__ = adopted_state_class(type(state), record, machine)
+        return machine
+
+    def set_scale(self, wrapper: Any, scale: float) -> None:
+        if wrapper.dynamic:
+            wrapper._loss_scale.current_loss_scale.assign(scale)
+        else:
+            wrapper._loss_scale = scale
+
+    def scale_variables(self, wrapper: Any) -> List[Any]:
+        return [wrapper._loss_scale.current_loss_scale, wrapper._loss_scale.counter]
+
+    def catch_gradients(self, innermost: Any, catch: Callable[[List[Any], List[Any]], None]) -> Callable[[], None]:
+        """From now on unscaled gradients that arrive at the innermost optimizer go to `catch(gradients, variables)` and
+        change nothing. Returns what ends it."""
+
+        def apply_gradients(grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
+            pairs = list(grads_and_vars)
+            catch([g for g, _ in pairs], [v for _, v in pairs])
+            return innermost.iterations
+
+        innermost.__dict__["apply_gradients"] = apply_gradients
+        return lambda: innermost.__dict__.pop("apply_gradients")
+
+    def compile(self, model: Any, loss: str) -> None:
+        model.compile(optimizer="adam", loss=loss)
+
+    def load(self, path: str, custom_objects: Any, allow_code: bool) -> Any:
+        return self.module.models.load_model(path, custom_objects=custom_objects, safe_mode=not allow_code)
+
+    def set_policy(self, name: str) -> None:
+        self.module.mixed_precision.set_global_policy(name)
+
+    def environment(self) -> Dict[str, str]:
+        return {self.facts.package: str(self.module.__version__), "TensorFlow": tf.__version__}
+
+
+def adopted_state_class(base: type, record: Record, machine: LossScale) -> type:
+    """A `_DynamicLossScaleState` whose scale is moved by `machine` and whose steps are recorded. Agreement among replicas
+    is Keras': gradients are all-reduced before they come here, so the first replica speaks for all."""
+
+    class Adopted(base):  # type: ignore[misc, valid-type]
+        def update(self, grads: Any) -> Any:
+            scale = tf.convert_to_tensor(self.current_loss_scale)
+            finite = _finite(record, scale, tf.nest.flatten(grads))
+            after = machine.step(ScaleState(scale, tf.convert_to_tensor(self.counter)), finite, where).state
+            moved = tf.group(self.current_loss_scale.assign(after.scale), self.counter.assign(after.counter))
+            return moved, finite
+
+    return named_like(base, Adopted)
+
+
+def _finite(record: Record, scale: Any, grads: Any) -> Any:
+    if not (tf.distribute.has_strategy() and tf.distribute.in_cross_replica_context()):
+        return record.write(scale, grads)
+    strategy = tf.distribute.get_strategy()
+    per_replica = strategy.extended.call_for_each_replica(record.write, args=(scale, grads))
+    return strategy.experimental_local_results(per_replica)[0]

@@ -1,0 +1,139 @@
+"""The examiner, from top to bottom: read the request, hook in, run what the user pointed at, say how it ended."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+import traceback
+from typing import Any
+
+from mpdoctor.examiner.events import Events
+from mpdoctor.examiner.failures import failure_from_exception
+from mpdoctor.examiner.ownership import class_location
+from mpdoctor.examiner.request import Request
+from mpdoctor.examiner.session import OtherBackend, Session, Unusable
+from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.model import CallFacts
+
+
+def main(request_path: str) -> None:
+    """Never returns: the process ends in `Session.finish`, whatever the script has left running."""
+    with open(request_path, encoding="utf-8") as file:
+        request = Request.from_json(file.read())
+    events = Events(request.events)
+    events.note(python="{}.{}.{}".format(*sys.version_info[:3]))
+    session = Session(request, events)
+    _watch_written_files(session)
+    session.install()
+    started = time.monotonic()
+    try:
+        run(session)
+    except BaseException as error:
+        _say_how_it_ended(session, error, time.monotonic() - started)
+    session.finish()
+
+
+def run(session: Session) -> None:
+    """Run the target until its training call, which never returns; else look at the models that it left."""
+    from mpdoctor.examiner import targets
+
+    kind = session.request.kind
+    session.events.stage("importing TensorFlow" if kind == "keras-file" else "running the script")
+    if kind == "script":
+        targets.run_script(session)
+        _look_at_untrained_models(session)
+    elif kind == "factory":
+        targets.train_factory(session)
+    else:
+        targets.train_keras_file(session)
+
+
+def _look_at_untrained_models(session: Session) -> None:
+    """A script that ended without a training call, or whose custom loop ended before enough steps were seen."""
+    if session.training is not None:
+        session.training.conclude("script")
+    found = session.models()
+    if not found:
+        raise NoModel()
+    from mpdoctor.examiner.walk import model_from_live
+
+    for keras, model in found:
+        optimizer = getattr(model, "optimizer", None)
+        session.events.facts("model", model_from_live(session, keras, model, optimizer, CallFacts("none")))
+    session.events.note(training_status=["skipped", "no training call"])
+
+
+class NoModel(Exception):
+    """The program ended and no Keras model is alive."""
+
+
+def _say_how_it_ended(session: Session, error: BaseException, seconds: float) -> None:
+    if _is_ours(error):
+        session.events.note(crashed="".join(traceback.format_exception(type(error), error, error.__traceback__)))
+        return
+    if isinstance(error, SystemExit) and session.training is None:
+        return _say_it_exited(session, error)
+    if isinstance(error, SystemExit):
+        session.training.conclude("script")
+    if isinstance(error, NoModel):
+        session.fail(FailureFacts("exited", "script", exit_code=0, message="The script ended."))
+        return
+    during = "training" if session.training is not None or error is session.failed_in_tape else "script"
+    layer = session.watch.innermost_failed
+    failure = failure_from_exception(
+        error,
+        during,
+        kind="unusable" if _is_unusable(error) else "raised",
+        layer=None if layer is None else layer.name,
+        layer_class=None if layer is None else type(layer).__name__,
+        own_layer_location=None if layer is None else class_location(type(layer)),
+        saw_model=bool(session.models()),
+        seconds=seconds,
+        keras=None if session.keras is None else session.keras.facts,
+    )
+    if session.training is not None:
+        session.training.conclude("failed", failure)
+    session.fail(failure)
+
+
+def _say_it_exited(session: Session, error: SystemExit) -> None:
+    """sys.exit() before any training call: what was built is still looked at."""
+    code = error.code if isinstance(error.code, int) else (0 if error.code is None else 1)
+    if session.models():
+        _look_at_untrained_models(session)
+    failure = failure_from_exception(error, "script", kind="exited", exit_code=code, saw_model=bool(session.models()))
+    if code or not session.models():
+        session.fail(failure)
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether the examiner itself broke: the innermost frame is in this package."""
+    frames = traceback.extract_tb(error.__traceback__)
+    here = os.path.dirname(os.path.abspath(__file__))
+    return (
+        bool(frames)
+        and os.path.dirname(os.path.abspath(frames[-1].filename)) == here
+        and not isinstance(error, (NoModel, OtherBackend, KeyboardInterrupt, SystemExit, Unusable))
+    )
+
+
+def _is_unusable(error: BaseException) -> bool:
+    return isinstance(error, (OtherBackend, Unusable))
+
+
+def _watch_written_files(session: Session) -> None:
+    """List what the script opens for writing, so that the report can say so."""
+    ignored = (tempfile.gettempdir() + os.sep, "/dev/", "/proc/")
+    writing = set("wax+")
+
+    def audit(event: str, args: Any) -> None:
+        if event != "open" or not isinstance(args[0], str) or not isinstance(args[1], str):
+            return
+        if writing & set(args[1]):
+            path = os.path.abspath(args[0])
+            if not path.startswith(ignored) and "__pycache__" not in path:
+                session.files_written.append(path)
+
+    sys.addaudithook(audit)

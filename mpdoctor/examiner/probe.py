@@ -1,0 +1,385 @@
+"""The user's own training, shortened and watched: adopt the optimizer, count steps, look closer where a step fails."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+import tensorflow as tf
+
+from mpdoctor.examiner import data as data_facts
+from mpdoctor.examiner.failures import failure_from_exception
+from mpdoctor.examiner.ownership import class_location
+from mpdoctor.examiner.record import Record, Row
+from mpdoctor.examiner.replay import LayerObserver, culprit_from_replay
+from mpdoctor.examiner.scales import (
+    PAIRS,
+    GradientCatcher,
+    Norms,
+    dependence_from_norms,
+    dependence_from_replays,
+)
+from mpdoctor.examiner.shortened import shortened_fit
+from mpdoctor.examiner.walk import model_from_live
+from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.model import ArrayFacts, CallFacts, ModelFacts
+from mpdoctor.facts.training import CulpritFacts, ScaleDependenceFacts, StepFacts, TrainingFacts
+from mpdoctor.loss_scale import LossScale
+
+FLOAT32_STEPS = 10  # of a program that has no mixed precision at all: the run that counts is the forced one
+TRIAL_STEPS = 4  # of an eager loop, spent on two scales
+
+
+class Training:
+    """One model's training under watch, from the user's training call to the end of the process."""
+
+    def __init__(
+        self,
+        session: Any,
+        keras: Any,
+        call: CallFacts,
+        model: Any,
+        optimizer: Any,
+        data: str = "real",
+        made_up_loss: Optional[str] = None,
+    ) -> None:
+        self.session, self.keras, self.call = session, keras, call
+        self.model, self.optimizer = model, optimizer
+        self.is_loop = call.kind == "loop"
+        self._data_kind, self._made_up_loss = data, made_up_loss
+        self._data: Tuple[ArrayFacts, ...] = ()
+        self._record: Optional[Record] = None
+        self._machine: Optional[LossScale] = None
+        self._steps: List[StepFacts] = []
+        self._batch: Any = None
+        self._last_call: Optional[Callable[[], Any]] = None
+        self._culprit: Optional[CulpritFacts] = None
+        self._dependence: Optional[ScaleDependenceFacts] = None
+        self._weights: List[Tuple[Any, Any]] = []
+        self._before_step: List[Tuple[Any, Any]] = []
+        self._trial: Optional[_EagerTrial] = None
+        self._observer: Optional[LayerObserver] = None
+        self._idle = False  # while the probe itself runs steps
+        self._started = self._reported = 0.0
+        self._wanted = session.request.steps
+
+    # --- the three ways in ----------------------------------------------------------------------------------------
+    def run_fit(self, fit: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
+        """The user's fit(), shortened. Never returns."""
+        try:
+            arguments = dict(inspect.signature(fit).bind(self.model, *args, **kwargs).arguments)
+            self._begin(data_facts.arrays_from_arguments(arguments))
+            self.keras.observe_train_function(self.model, self._one_step)
+            fit(**shortened_fit(self.keras, arguments))
+        except Exception as error:
+            self._failed(error)
+        self.conclude("script")
+
+    def begin_on_batches(self, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
+        arguments = inspect.signature(type(self.model).train_on_batch).bind(self.model, *args, **kwargs).arguments
+        self._begin(data_facts.arrays_from_arguments(arguments))
+        self.keras.observe_train_function(self.model, self._one_step)
+
+    def begin_loop(self) -> None:
+        self._begin(())
+
+    def _begin(self, data: Tuple[ArrayFacts, ...]) -> None:
+        events = self.session.events
+        self._data = data
+        facts = self._model_facts()
+        events.facts("model", facts)
+        if not self.session.request.probe:
+            events.note(training_status=["skipped", "--no-probe"])
+            self.session.finish()
+        if self.session.request.policy == "auto" and not facts.computes_in_half and facts.wrapper is None:
+            self._wanted = min(self._wanted, FLOAT32_STEPS)
+        if self.optimizer is not None:
+            self._adopt(self.optimizer)
+        events.stage("training")
+        self._started = time.monotonic()
+
+    def _adopt(self, optimizer: Any) -> None:
+        self.optimizer = optimizer
+        self._record = Record(self.session.tap)
+        if self.keras.inner(optimizer) is not None and self.keras.is_adoptable(optimizer):
+            self._machine = self.keras.adopt_wrapper(optimizer, self._record)
+
+    # --- every step -----------------------------------------------------------------------------------------------
+    def _one_step(self, run: Callable[[Any], Any], batch: Any) -> Any:
+        """One batch of fit() or train_on_batch(); `run` is Keras' own compiled step."""
+        if self._idle:
+            return run(batch)
+        if not self._data:
+            self._data = data_facts.arrays_from_batch(batch)
+        self._batch = batch
+        if not self._steps:
+            self._remember_weights()
+        elif self._machine is None and self._culprit is None:
+            # without a wrapper a bad step is applied: the weights that it failed with must be kept
+            self._before_step = [(v, tf.identity(v)) for v in self.model.trainable_variables]
+        try:
+            logs = run(batch)
+        except Exception as error:
+            self._failed(error)
+        self.after_step()
+        return logs
+
+    def arrived(self, optimizer: Any, gradients: List[Any], variables: List[Any]) -> bool:
+        """Gradients arrive at an optimizer, in whatever graph. True if it is the outermost of this training."""
+        if self.optimizer is None:
+            with tf.init_scope():
+                self._adopt(optimizer)
+        if optimizer is not self.optimizer or self._record is None:
+            return False
+        if self.is_loop and not self._weights:
+            with tf.init_scope():
+                self._weights = [(v, tf.identity(v)) for v in variables]
+        self._record.expect(gradients, [self.keras.path(v) for v in variables])
+        if self._machine is None and any(g is not None for g in gradients):
+            scale = self.keras.fixed_scale(optimizer)
+            self._record.write(math.nan if scale is None else scale, gradients)
+        return True
+
+    def after_call(self, function: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
+        """After the outermost tf.function of a custom loop: did it train?"""
+        if self._idle or self._record is None:
+            return
+        before = len(self._steps)
+        self._last_call = lambda: function(*args, **kwargs)
+        self.after_step()
+        if len(self._steps) == before:
+            self._last_call = None
+
+    def after_step(self) -> None:
+        if self._idle or self._record is None:
+            return
+        rows = self._record.unread()
+        if self._trial is not None and rows:
+            self._trial = self._trial.go_on()
+            return
+        self._steps += [self._step(row) for row in rows]
+        if not rows:
+            return
+        self._look_closer()
+        now = time.monotonic()
+        if now - self._reported > 0.1:
+            self._reported = now
+            self.session.events.steps(len(self._steps), self._wanted)
+        if len(self._steps) >= self._wanted:
+            self.conclude("steps")
+        if now - self._started > self.session.request.budget:
+            self.conclude("budget")
+        if self._is_eager_loop() and self._dependence is None and len(self._steps) == 1:
+            self._trial = _EagerTrial.begin(self)
+
+    def _step(self, row: Row) -> StepFacts:
+        return StepFacts(
+            loss_scale=None if math.isnan(row.scale) else row.scale,
+            applied=row.first_nonfinite is None or self._machine is None,
+            first_nonfinite=row.first_nonfinite,
+            loss=row.loss if self.session.tap.seen else None,
+        )
+
+    def _is_eager_loop(self) -> bool:
+        return self.is_loop and self._last_call is None and self._can_set_scale()
+
+    # --- a closer look --------------------------------------------------------------------------------------------
+    def _look_closer(self) -> None:
+        """Replay the batch of a step whose loss is not finite, or that is skipped when the scale should have settled."""
+        if self._observer is not None:
+            self._culprit = self._observer.culprit(len(self._steps) - 1) or self._culprit
+            self._observer.__exit__()
+            self._observer = None
+        last = self._steps[-1]
+        bad_loss = last.loss is not None and not math.isfinite(last.loss)
+        late_skip = not last.applied and 3 * len(self._steps) > 2 * self._wanted
+        if self._culprit is not None or not (bad_loss or late_skip):
+            return
+        replay = self._replayable()
+        if replay is None:
+            self._observer = LayerObserver(self.session.watch).__enter__()  # the user's loop goes on: watch its next step
+            return
+        for variable, value in self._before_step:
+            variable.assign(value)
+        with self._probing():
+            self._culprit = culprit_from_replay(self.session.watch, replay, len(self._steps) - 1)
+
+    def _replayable(self) -> Optional[Callable[[], Any]]:
+        """What repeats the last step; None in a loop that only the user's own code can drive."""
+        if self._batch is not None:
+            return lambda: self.model.train_step(_tensors(self._batch))
+        return self._last_call
+
+    @contextmanager
+    def _probing(self) -> Iterator[GradientCatcher]:
+        """Steps in here run eagerly, arrive at no optimizer, and leave scale, counters, seeds and statistics as they
+        were."""
+        kept = [v for v in getattr(self.model, "variables", ()) if not v.trainable]
+        kept += self.keras.scale_variables(self.optimizer) if self._machine is not None else []
+        values = [(v, tf.identity(v)) for v in kept if v.dtype != "string"]
+        eagerly = tf.config.functions_run_eagerly()
+        self._idle = True
+        tf.config.run_functions_eagerly(True)
+        try:
+            with GradientCatcher(self.keras, self.optimizer) as catcher:
+                yield catcher
+        finally:
+            tf.config.run_functions_eagerly(eagerly)
+            self._idle = False
+            for variable, value in values:
+                variable.assign(value)
+            if self._record is not None:
+                self._record.unread()
+
+    def _measure_dependence(self) -> None:
+        """MP912: the last batch at two scales. Only after a training whose scale found its place."""
+        settled = self._steps and self._steps[-1].applied and self._culprit is None
+        replay = self._replayable()
+        if not settled or replay is None or not self._can_set_scale() or self._dependence is not None:
+            return
+        self.session.events.stage("comparing two loss scales")
+        kept = [(v, tf.identity(v)) for v in getattr(self.model, "variables", ()) if not v.trainable]
+
+        def from_the_same_state() -> None:
+            for variable, value in kept:
+                variable.assign(value)
+            tf.random.set_seed(1)
+            replay()
+
+        with self._probing() as catcher:
+            measured = dependence_from_replays(
+                lambda scale: self.keras.set_scale(self.optimizer, scale), from_the_same_state, catcher
+            )
+        if measured is not None:
+            self.note_dependence(*measured)
+
+    def note_dependence(self, low: float, high: float, at_low: Norms, at_high: Norms) -> None:
+        calls = self.session.scale_calls
+        unscaled = None if self.keras.is_keras3 else calls["unscaled"]
+        self._dependence = dependence_from_norms(low, high, at_low, at_high, calls["scaled"], unscaled)
+
+    def _can_set_scale(self) -> bool:
+        return self._machine is not None or self.keras.fixed_scale(self.optimizer) is not None
+
+    # --- weights --------------------------------------------------------------------------------------------------
+    def _remember_weights(self) -> None:
+        self._weights = [(v, tf.identity(v)) for v in self.model.trainable_variables]
+
+    def _weights_changed(self) -> Optional[bool]:
+        if not self._weights:
+            return None
+        return any(bool(tf.reduce_any(tf.not_equal(tf.identity(v), old))) for v, old in self._weights)
+
+    def _weights_finite(self) -> Optional[bool]:
+        if not self._weights:
+            return None
+        return all(bool(tf.reduce_all(tf.math.is_finite(tf.identity(v)))) for v, _ in self._weights)
+
+    # --- the end --------------------------------------------------------------------------------------------------
+    def _failed(self, error: Exception) -> None:
+        layer = self.session.watch.innermost_failed
+        place = None if layer is None else class_location(type(layer))
+        failure = failure_from_exception(
+            error,
+            "training",
+            layer=None if layer is None else layer.name,
+            layer_class=None if layer is None else type(layer).__name__,
+            own_layer_location=place,
+            saw_model=True,
+            keras=self.keras.facts,
+        )
+        self.conclude("failed", failure)
+
+    def conclude(self, ended: str, failure: Optional[FailureFacts] = None) -> None:
+        """Tell what was seen and end the process."""
+        events = self.session.events
+        if failure is None:
+            self._measure_dependence()
+        model = self._model_facts()
+        events.facts("model", model)
+        events.facts("training", self._facts(model, ended, failure))
+        self.session.finish()
+
+    def _model_facts(self) -> ModelFacts:
+        facts = model_from_live(self.session, self.keras, self.model, self.optimizer, self.call, self._data)
+        # what we compiled for want of a loss is not the user's doing
+        return facts if self._made_up_loss is None else replace(facts, compiled=False, optimizer=(), loss="")
+
+    def _facts(self, model: ModelFacts, ended: str, failure: Optional[FailureFacts]) -> TrainingFacts:
+        machine = self._machine
+        factor = None if self.optimizer is None else self.keras.fixed_scale(self.optimizer)
+        return TrainingFacts(
+            model=model,
+            data=self._data_kind,
+            device=device(),
+            steps_wanted=self._wanted,
+            steps=tuple(self._steps[: self._wanted]),
+            ended=ended,
+            made_up_loss=self._made_up_loss,
+            policy=model.global_policy,
+            dynamic=True if machine else (False if factor is not None else None),
+            initial_scale=machine.initial_scale if machine else factor,
+            growth_interval=machine.growth_interval if machine else None,
+            floor=machine.floor if machine else None,
+            uses_loss_scale_factor=self.keras.is_keras3 and factor is not None,
+            weights_changed=self._weights_changed(),
+            weights_finite=self._weights_finite(),
+            jit_compile=model.jit_compile,
+            scale_dependence=self._dependence,
+            culprit=self._culprit,
+            failure=failure,
+            seconds=time.monotonic() - self._started if self._started else 0.0,
+        )
+
+
+class _EagerTrial:
+    """Two scales in an eager loop, which only the user's code can drive: its next steps run at a low and a high scale
+    in turn and change nothing; batches differ, which moves an exponent far less than a defect does."""
+
+    @classmethod
+    def begin(cls, training: Training) -> Optional[_EagerTrial]:
+        return cls(training)
+
+    def __init__(self, training: Training) -> None:
+        self._training = training
+        self._probing = training._probing()
+        self._catcher = self._probing.__enter__()
+        training._idle = False
+        self._seen: Tuple[List[Norms], List[Norms]] = ([], [])
+        self._set(0)
+
+    def _set(self, side: int) -> None:
+        self._training.keras.set_scale(self._training.optimizer, PAIRS[0][side])
+
+    def go_on(self) -> Optional[_EagerTrial]:
+        """After one step of the user's loop."""
+        done = len(self._seen[0]) + len(self._seen[1])
+        self._seen[done % 2].append(self._catcher.take())
+        if done + 1 < TRIAL_STEPS:
+            self._set((done + 1) % 2)
+            return self
+        self._probing.__exit__(None, None, None)
+        low, high = (_mean(side) for side in self._seen)
+        self._training.note_dependence(*PAIRS[0], low, high)
+        return None
+
+
+def _mean(sides: List[Norms]) -> Norms:
+    return {path: sum(norms.get(path, math.nan) for norms in sides) / len(sides) for path in sides[0]}
+
+
+def device() -> str:
+    """Where the steps ran: "GPU (its name)" or "CPU"."""
+    gpus = tf.config.list_logical_devices("GPU")
+    if not gpus:
+        return "CPU"
+    details = tf.config.experimental.get_device_details(tf.config.list_physical_devices("GPU")[0])
+    return "GPU ({})".format(details.get("device_name", gpus[0].name))
+
+
+def _tensors(batch: Any) -> Any:
+    return tf.nest.map_structure(lambda part: None if part is None else tf.convert_to_tensor(part), batch)

@@ -1,0 +1,49 @@
+"""What the parent asks of the examiner: one frozen value, handed over as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Optional, Tuple
+
+
+@dataclass(frozen=True)
+class Request:
+    """One target to examine.
+
+    kind
+        "script", "factory" or "keras-file".
+    path, module, factory
+        The absolute path of the file; for a factory named by module its dotted name; the factory's function.
+    arguments
+        The script's own arguments, `sys.argv[1:]`.
+    policy
+        "auto", or the global dtype policy to force.
+    budget
+        Seconds for the training, counted from its first step.
+    events
+        Absolute path of the file that the examiner appends its events to.
+    """
+
+    kind: str
+    path: Optional[str]
+    module: Optional[str]
+    factory: Optional[str]
+    arguments: Tuple[str, ...]
+    events: str
+    probe: bool = True
+    steps: int = 50
+    budget: float = 60.0
+    policy: str = "auto"
+    seed: Optional[int] = None
+    custom_objects: Optional[str] = None
+    allow_code_in_file: bool = False
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Request:
+        fields = json.loads(text)
+        fields["arguments"] = tuple(fields["arguments"])
+        return cls(**fields)

@@ -1,0 +1,279 @@
+"""One examination: hooks into Keras the moment the script imports it, waits for the training call, hands over to the
+training, and says goodbye."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import os
+import sys
+from types import ModuleType
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from mpdoctor.examiner.events import Events
+from mpdoctor.examiner.hooks import ImportHooks
+from mpdoctor.examiner.ownership import is_own, own_location
+from mpdoctor.examiner.request import Request
+from mpdoctor.examiner.watch import LayerWatch
+from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.model import CallFacts, WriteFacts
+
+
+class Unusable(Exception):
+    """The target cannot be examined, and the message says why and what to do."""
+
+
+class OtherBackend(Unusable):
+    """Keras 3 runs on another backend than TensorFlow; there is no loss scaling of TensorFlow's to examine."""
+
+
+class Session:
+    """The state of one examination. `keras` is the adapter of the Keras that was hooked last, None before."""
+
+    def __init__(self, request: Request, events: Events) -> None:
+        self.request = request
+        self.events = events
+        self.watch = LayerWatch()
+        self.keras: Any = None
+        self.training: Any = None
+        self.policy_set = False
+        self.failed_in_tape: Optional[BaseException] = None
+        self.files_written: List[str] = []
+        self._adapters: List[Any] = []
+        self._made: Dict[int, Tuple[Any, Location]] = {}
+        self._writes: Dict[int, List[WriteFacts]] = {}
+        self._tap: Any = None
+        self._scale_calls = {"scaled": False, "unscaled": False}
+        self._pending_scaled = False
+        self._tf_functions = 0
+
+    # --- hooks --------------------------------------------------------------------------------------------------
+    def install(self) -> None:
+        ImportHooks(
+            {
+                "keras": self._keras_imported,
+                "tf_keras": self._keras_imported,
+                "keras.src.dtype_policies.dtype_policy": functools.partial(self._watch_policy, "set_dtype_policy"),
+                "tf_keras.src.mixed_precision.policy": functools.partial(self._watch_policy, "set_global_policy"),
+                "keras.src.mixed_precision.policy": functools.partial(self._watch_policy, "set_global_policy"),
+                "keras.mixed_precision.policy": functools.partial(self._watch_policy, "set_global_policy"),
+            }
+        ).install()
+
+    def _watch_policy(self, setter: str, module: ModuleType) -> None:
+        """A policy that the program sets itself, whatever its name, is never overruled by `--policy auto`."""
+        original = getattr(module, setter)
+
+        @functools.wraps(original)
+        def set_policy(policy: Any) -> Any:
+            self.policy_set = True
+            return original(policy)
+
+        setattr(module, setter, set_policy)
+
+    def _keras_imported(self, module: ModuleType) -> None:
+        from mpdoctor.examiner.adapters import adapter_for
+
+        self.keras = adapter_for(module)
+        self._adapters.append(self.keras)
+        self._patch(self.keras)
+        if self.request.seed is not None:
+            self.keras.module.utils.set_random_seed(self.request.seed)
+        if self.request.policy != "auto":
+            self.keras.set_policy(self.request.policy)
+        self.events.stage("running the script")
+
+    def _patch(self, keras: Any) -> None:
+        import tensorflow as tf
+
+        from mpdoctor.examiner.record import LossTap
+
+        self.watch.install(keras.Layer)
+        for cls in (*keras.optimizer_bases, *keras.wrappers):
+            self._note_births(cls)
+        for cls in keras.wrappers:
+            self._note_writes(keras, cls)
+        self._replace(keras.trainer, "fit", functools.partial(self._fit, keras))
+        self._replace(keras.trainer, "train_on_batch", functools.partial(self._train_on_batch, keras))
+        for cls, name in keras.apply_methods():
+            self._replace(cls, name, functools.partial(self._apply, keras))
+        for cls, name in keras.scaling_methods():
+            self._replace(cls, name, self._scale_loss)
+        for cls, name in keras.unscaling_methods():
+            self._replace(cls, name, self._unscale)
+        if self._tap is None:
+            self._tap = LossTap()
+            self._replace(tf.GradientTape, "gradient", self._gradient)
+            self._replace(tf.GradientTape, "__exit__", self._leave_tape)
+            self._replace(type(tf.function(lambda: None)), "__call__", self._call_function)
+
+    @staticmethod
+    def _replace(cls: type, name: str, method: Callable[..., Any]) -> None:
+        """Put `method(original, self, *args, **kwargs)` in the place of a method. functools.wraps keeps its module,
+        by which autograph knows what not to convert."""
+        original = getattr(cls, name)
+
+        @functools.wraps(original)
+        def replacement(instance: Any, *args: Any, **kwargs: Any) -> Any:
+            return method(original, instance, *args, **kwargs)
+
+        setattr(cls, name, replacement)
+
+    def _note_births(self, cls: type) -> None:
+        def initialise(original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> None:
+            place = own_location(sys._getframe(2))
+            if place is not None:
+                self._made.setdefault(id(optimizer), (optimizer, place))
+            original(optimizer, *args, **kwargs)
+
+        self._replace(cls, "__init__", initialise)
+
+    def _note_writes(self, keras: Any, cls: type) -> None:
+        """Assignments on a wrapper by a line of the user's: does the inner optimizer get to know?"""
+
+        def assign(original: Any, wrapper: Any, name: str, value: Any) -> None:
+            original(wrapper, name, value)
+            frame = sys._getframe(2)
+            inner = keras.inner(wrapper) if is_own(frame.f_code.co_filename) else None
+            if inner is None or name.startswith("_") or not hasattr(inner, name):
+                return
+            now = getattr(inner, name)
+            self._writes.setdefault(id(wrapper), []).append(
+                WriteFacts(
+                    name, _short(value), _short(now), now is value or _short(now) == _short(value),
+                    Location(os.path.abspath(frame.f_code.co_filename), frame.f_lineno),
+                )
+            )  # fmt: skip
+
+        self._replace(cls, "__setattr__", assign)
+
+    def made_at(self, optimizer: Any) -> Optional[Location]:
+        known = self._made.get(id(optimizer))
+        return known[1] if known else None
+
+    def writes(self, optimizer: Any) -> Tuple[WriteFacts, ...]:
+        return tuple(self._writes.get(id(optimizer), ()))
+
+    # --- what the training code does ----------------------------------------------------------------------------
+    def _fit(self, keras: Any, original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
+        if self.training is not None:
+            return original(model, *args, **kwargs)
+        from mpdoctor.examiner.probe import Training
+
+        self.training = Training(self, keras, CallFacts("fit", own_location(sys._getframe(2))), model, model.optimizer)
+        return self.training.run_fit(original, args, kwargs)
+
+    def _train_on_batch(self, keras: Any, original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
+        if self.training is None:
+            from mpdoctor.examiner.probe import Training
+
+            call = CallFacts("train_on_batch", own_location(sys._getframe(2)))
+            self.training = Training(self, keras, call, model, model.optimizer)
+            self.training.begin_on_batches(args, kwargs)
+        return original(model, *args, **kwargs)
+
+    def _apply(self, keras: Any, original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        import tensorflow as tf
+
+        (args, kwargs), gradients, variables = keras.gradients_and_variables(optimizer, args, kwargs)
+        training = self.training
+        if training is None:
+            from mpdoctor.examiner.probe import Training
+
+            call = CallFacts("loop", own_location(sys._getframe(2)))
+            model = self._model_of(keras, variables)
+            training = self.training = Training(self, keras, call, model, optimizer)
+            with tf.init_scope():
+                training.begin_loop()
+        outermost = training.arrived(optimizer, gradients, variables)
+        self._pending_scaled = False
+        result = original(optimizer, *args, **kwargs)
+        if outermost and training.is_loop and tf.executing_eagerly() and not self._tf_functions:
+            training.after_step()
+        return result
+
+    def _call_function(self, original: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """The outermost call of a tf.function is where the host may look at what its graph recorded."""
+        self._tf_functions += 1
+        try:
+            result = original(function, *args, **kwargs)
+        finally:
+            self._tf_functions -= 1
+        if self.training is not None and self.training.is_loop and not self._tf_functions:
+            self.training.after_call(function, args, kwargs)
+        return result
+
+    def _scale_loss(self, original: Any, optimizer: Any, loss: Any, *args: Any, **kwargs: Any) -> Any:
+        if not callable(loss):
+            self._tap.put(loss)
+            self._pending_scaled = True
+        self._scale_calls["scaled"] = True
+        return original(optimizer, loss, *args, **kwargs)
+
+    def _unscale(self, original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        self._scale_calls["unscaled"] = True
+        return original(optimizer, *args, **kwargs)
+
+    def _gradient(self, original: Any, tape: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
+        if not self._pending_scaled and hasattr(target, "dtype"):
+            self._tap.put(target)
+        return original(tape, target, *args, **kwargs)
+
+    def _leave_tape(self, original: Any, tape: Any, kind: Any, error: Any, trace: Any) -> Any:
+        if error is not None:
+            self.failed_in_tape = error
+        return original(tape, kind, error, trace)
+
+    @property
+    def tap(self) -> Any:
+        return self._tap
+
+    @property
+    def scale_calls(self) -> Dict[str, bool]:
+        return self._scale_calls
+
+    # --- models -------------------------------------------------------------------------------------------------
+    def models(self) -> List[Tuple[Any, Any]]:
+        """(adapter, model) of every live model that is not a part of another one, in the order of their birth lines."""
+        found = []
+        for keras in self._adapters:
+            models = [m for m in gc.get_objects() if _is_instance(m, keras.Model)]
+            parts = {id(part) for m in models for part in m._flatten_layers(include_self=False, recursive=True)}
+            found += [(keras, m) for m in models if id(m) not in parts]
+        return sorted(found, key=lambda pair: getattr(self.watch.made_at(pair[1]), "line", 0))
+
+    def _model_of(self, keras: Any, variables: List[Any]) -> Any:
+        """The live model whose variables these are, None where they are nobody's."""
+        wanted = {id(variable) for variable in variables}
+        owners = [
+            (len(wanted & {id(v) for v in model.trainable_variables}), i, model)
+            for i, (adapter, model) in enumerate(self.models())
+            if adapter is keras
+        ]
+        return max(owners)[2] if owners and max(owners)[0] else None
+
+    # --- the end ------------------------------------------------------------------------------------------------
+    def fail(self, failure: FailureFacts) -> None:
+        self.events.facts("failure", failure)
+
+    def finish(self) -> None:
+        """Enough was seen: no `finally`, `atexit` or line after the training call runs."""
+        if self.keras is not None:
+            self.events.note(keras=vars(self.keras.facts), environment=self.keras.environment())
+        self.events.note(files_written=sorted(set(self.files_written))[:50])
+        self.events.end()
+        os._exit(0)
+
+
+def _is_instance(thing: Any, cls: type) -> bool:
+    """isinstance() without asking the object: a lazy proxy's `__class__` may import something or raise."""
+    return issubclass(type(thing), cls)
+
+
+def _short(value: Any) -> str:
+    numpy = getattr(value, "numpy", None)
+    if callable(numpy) and getattr(value, "shape", None) == ():
+        value = float(numpy())
+    text = repr(value)
+    return text if len(text) <= 120 else text[:117] + "..."

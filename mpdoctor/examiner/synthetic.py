@@ -1,0 +1,81 @@
+"""Data for a model that came without any: features from its input specs, labels from its loss."""
+
+from __future__ import annotations
+
+from typing import Any, List, Optional, Tuple
+
+import tensorflow as tf
+
+from mpdoctor.examiner.session import Unusable
+
+SAMPLES = 256
+UNKNOWN_LENGTH = 16  # of a dimension that the model leaves open: a sequence, an image's side
+MADE_UP_LOSS = "mse"
+
+
+def data_from_specs(keras: Any, model: Any, loss: str) -> Tuple[Any, Any]:
+    """(features, labels) of SAMPLES samples: integers within the smallest Embedding, floats standard normal.
+
+    Raises Unusable where the model has no input specs (subclassed and never built) or wants strings."""
+    inputs, outputs = _specs(model, "inputs"), _specs(model, "outputs")
+    if not inputs or not outputs:
+        raise Unusable(
+            "the model has no input shapes to make data from: build it with keras.Input, or examine the script that trains it"
+        )
+    generator = tf.random.Generator.from_seed(0)
+    features = [_feature(generator, spec, _smallest_vocabulary(model)) for spec in inputs]
+    labels = [_label(generator, spec, loss) for spec in outputs]
+    names = getattr(model, "input_names", None) or [spec.name for spec in inputs]
+    given = getattr(model, "_inputs_struct", None)
+    if isinstance(given, dict):
+        return dict(zip(names, features)), _single(labels)
+    return _single(features), _single(labels)
+
+
+def _specs(model: Any, name: str) -> List[Any]:
+    try:
+        found = getattr(model, name, None)
+    except (AttributeError, ValueError):  # Keras refuses where a model was never built
+        return []
+    if isinstance(found, dict):
+        found = list(found.values())
+    return list(found) if isinstance(found, (list, tuple)) else [] if found is None else [found]
+
+
+def _feature(generator: Any, spec: Any, vocabulary: Optional[int]) -> Any:
+    dtype, shape = tf.as_dtype(spec.dtype), _shape(spec)
+    if dtype == tf.string:
+        raise Unusable("the model takes strings, and mpdoctor makes up numbers only: examine the script that trains it")
+    if dtype.is_integer or (vocabulary and len(shape) == 2 and dtype.is_floating and vocabulary > 1):
+        ids = generator.uniform(shape, 0, vocabulary or 2, dtype=tf.int32)
+        return tf.cast(ids, dtype)
+    if dtype == tf.bool:
+        return generator.uniform(shape, 0, 2, dtype=tf.int32) > 0
+    return tf.cast(generator.normal(shape), dtype if dtype.is_floating else tf.float32)
+
+
+def _label(generator: Any, spec: Any, loss: str) -> Any:
+    shape = _shape(spec)
+    name = loss.lower()
+    if "sparse" in name:
+        return generator.uniform(shape[:-1], 0, max(shape[-1], 1), dtype=tf.int32)
+    if "categorical" in name or "kl" in name:
+        return tf.one_hot(generator.uniform(shape[:-1], 0, max(shape[-1], 1), dtype=tf.int32), shape[-1])
+    if "binary" in name or "hinge" in name or "focal" in name:
+        return tf.cast(generator.uniform(shape, 0, 2, dtype=tf.int32), tf.float32)
+    return generator.normal(shape)
+
+
+def _shape(spec: Any) -> List[int]:
+    return [SAMPLES] + [UNKNOWN_LENGTH if size is None else int(size) for size in list(spec.shape)[1:]]
+
+
+def _smallest_vocabulary(model: Any) -> Optional[int]:
+    """Ids are drawn within the smallest Embedding, so that they fit whichever layer they reach."""
+    layers = model._flatten_layers(include_self=False, recursive=True)
+    sizes = [int(layer.input_dim) for layer in layers if type(layer).__name__ == "Embedding"]
+    return min(sizes) if sizes else None
+
+
+def _single(items: List[Any]) -> Any:
+    return items[0] if len(items) == 1 else items

@@ -1,0 +1,108 @@
+"""Layer calls, watched: which layer an exception came from, what dtype each layer really puts out, where it was made.
+
+`Layer.__call__` and `Layer.__new__` of a Keras are wrapped once; what is noted costs a dictionary look-up a call.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from mpdoctor.examiner.ownership import own_location
+from mpdoctor.facts.location import Location
+
+
+class LayerWatch:
+    """What is known of the layers of one process.
+
+    innermost_failed
+        The layer whose call an exception left first; None while nothing failed.
+    observer
+        Called with (layer, inputs, outputs) after every call while it is set: the replay sets it.
+    """
+
+    def __init__(self) -> None:
+        self.stack: List[Any] = []
+        self.innermost_failed: Any = None
+        self.observer: Optional[Callable[[Any, Any, Any], None]] = None
+        self._failed_with: Optional[BaseException] = None
+        self._made: "weakref.WeakKeyDictionary[Any, Location]" = weakref.WeakKeyDictionary()
+        self._dtypes: "weakref.WeakKeyDictionary[Any, Tuple[str, ...]]" = weakref.WeakKeyDictionary()
+        self._output_of: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
+        self._producers: Dict[int, Tuple[Any, Any]] = {}
+
+    def install(self, layer_class: type) -> None:
+        """Wrap `__call__` and `__new__` of this Keras' Layer."""
+        original_call, original_new = layer_class.__call__, layer_class.__new__
+        watch = self
+
+        def __call__(layer: Any, *args: Any, **kwargs: Any) -> Any:
+            watch.stack.append(layer)
+            try:
+                outputs = original_call(layer, *args, **kwargs)
+            except BaseException as error:
+                watch._note_failure(layer, error)
+                raise
+            finally:
+                watch.stack.pop()
+            watch._note_output(layer, (args, kwargs), outputs)
+            return outputs
+
+        def __new__(cls: type, *args: Any, **kwargs: Any) -> Any:
+            layer = original_new(cls, *args, **kwargs)
+            place = own_location(sys._getframe(1))
+            if place is not None:
+                watch._made.setdefault(layer, place)
+            return layer
+
+        __call__.__wrapped__ = original_call  # type: ignore[attr-defined]
+        __new__.__wrapped__ = original_new  # type: ignore[attr-defined]
+        layer_class.__call__ = __call__  # type: ignore[method-assign]
+        layer_class.__new__ = __new__  # type: ignore[method-assign, assignment]
+
+    def made_at(self, layer: Any) -> Optional[Location]:
+        return self._made.get(layer)
+
+    def output_dtypes(self, layer: Any) -> Tuple[str, ...]:
+        return self._dtypes.get(layer, ())
+
+    def output_layer(self, model: Any) -> Any:
+        """The layer whose output a subclassed model returned as its own, None where nobody knows."""
+        reference = self._output_of.get(model)
+        return reference() if reference is not None else None
+
+    def _note_failure(self, layer: Any, error: BaseException) -> None:
+        if self._failed_with is not error:
+            self._failed_with, self.innermost_failed = error, layer
+
+    def _note_output(self, layer: Any, inputs: Any, outputs: Any) -> None:
+        tensors = flat_tensors(outputs)
+        if layer not in self._dtypes:
+            self._dtypes[layer] = tuple(dtype_name(tensor) for tensor in tensors)
+        self._note_whose_output(layer, tensors)
+        if self.observer is not None:
+            self.observer(layer, inputs, outputs)
+
+    def _note_whose_output(self, layer: Any, tensors: List[Any]) -> None:
+        """An outer call that returns the very tensor of an inner call has that inner layer as its output."""
+        for tensor in tensors[:1]:
+            _, producer = self._producers.setdefault(id(tensor), (tensor, layer))
+            if producer is not layer:
+                self._output_of[layer] = weakref.ref(producer)
+        if not self.stack:
+            self._producers.clear()
+
+
+def flat_tensors(structure: Any) -> List[Any]:
+    """Every tensor in nested lists, tuples and dicts, in order."""
+    if isinstance(structure, dict):
+        return [t for key in structure for t in flat_tensors(structure[key])]
+    if isinstance(structure, (list, tuple)):
+        return [t for item in structure for t in flat_tensors(item)]
+    return [structure] if hasattr(structure, "dtype") and hasattr(structure, "shape") else []
+
+
+def dtype_name(tensor: Any) -> str:
+    dtype = tensor.dtype
+    return getattr(dtype, "name", None) or str(dtype)

@@ -1,0 +1,114 @@
+"""What a short training looked like, in one word, by numbers.
+
+failed         the training step raised an error.
+inconclusive   fewer than 10 steps were seen, or the loss scale was still on its first way down when they ended.
+stuck          Keras 2: the scale lies at its floor of 1 and every step of the last third was skipped.
+collapsing     Keras 3: the scale fell below 1 and every step of the last third was skipped; or it grew to inf.
+overflowing    a step of the last third was skipped, and since the first applied step more steps were skipped than
+               one a growth interval allows (and one more, for the scale to find its place).
+settling       a step of the last third was skipped, not more than that.
+not-finite     the loss or a weight is inf or NaN in a step that was applied.
+no-update      steps were applied and no trainable variable moved.
+healthy        none of these: no skip in the last third, the loss finite, the weights moving.
+"""
+
+from __future__ import annotations
+
+import math
+
+from mpdoctor.facts.training import StepFacts, TrainingFacts
+from mpdoctor.finding import Probe, Verdict
+
+FEWEST_STEPS = 10
+
+
+def probe_from_training(training: TrainingFacts) -> Probe:
+    verdict, why = verdict_from_training(training)
+    return Probe(training, verdict, why, _advice(training, verdict))
+
+
+def verdict_from_training(training: TrainingFacts) -> tuple[Verdict, str]:
+    """The verdict and, in words, the numbers that it rests on."""
+    steps = training.steps
+    if training.failure is not None:
+        return Verdict.FAILED, f"step {len(steps) + 1} raised {training.failure.exception}"
+    not_finite = _not_finite(training)
+    if len(steps) < FEWEST_STEPS and not not_finite:
+        return Verdict.INCONCLUSIVE, f"{_count(len(steps), 'step')} seen, {FEWEST_STEPS} are needed: {_how_to_get_more(training)}"
+    late = steps[len(steps) - len(steps) // 3 :]
+    late_skips = [step for step in late if not step.applied]
+    if late_skips and len(late_skips) == len(late):
+        return _never_settled(training)
+    if _reached_infinity(steps):
+        return Verdict.COLLAPSING, "the loss scale grew to inf, and every step is skipped from there on"
+    if not_finite:
+        return Verdict.NOT_FINITE, not_finite
+    if late_skips:
+        return _skips_go_on(training)
+    if training.weights_changed is False and any(step.applied for step in steps):
+        return Verdict.NO_UPDATE, "steps were applied, and no trainable variable moved"
+    return Verdict.HEALTHY, _settled_after(steps)
+
+
+def _never_settled(training: TrainingFacts) -> tuple[Verdict, str]:
+    """Every step of the last third was skipped."""
+    last = training.steps[-1].loss_scale or 0.0
+    skipped = _count(sum(not step.applied for step in training.steps), "step")
+    if training.floor is not None and last <= training.floor:
+        return Verdict.STUCK, f"{skipped} skipped; the loss scale lies at its floor of {training.floor:g}"
+    if training.floor is None and (last < 1 or math.isinf(last)):
+        return Verdict.COLLAPSING, f"{skipped} skipped; the loss scale went to {last:.3g}"
+    return (
+        Verdict.INCONCLUSIVE,
+        f"{skipped} skipped and the loss scale, now {last:g}, is still falling: {_how_to_get_more(training)}",
+    )
+
+
+def _skips_go_on(training: TrainingFacts) -> tuple[Verdict, str]:
+    """Some steps of the last third were skipped, and some were not."""
+    first = next(i for i, step in enumerate(training.steps) if step.applied)
+    since = training.steps[first:]
+    skipped = sum(not step.applied for step in since)
+    allowed = 1 + (len(since) // training.growth_interval if training.growth_interval else 0)
+    text = f"{_count(skipped, 'step')} skipped since the first applied one"
+    return (Verdict.OVERFLOWING if skipped > allowed else Verdict.SETTLING), text
+
+
+def _not_finite(training: TrainingFacts) -> str:
+    for number, step in enumerate(training.steps, 1):
+        if step.applied and step.loss is not None and not math.isfinite(step.loss):
+            return f"the loss is {step.loss} from step {number} on"
+    if training.weights_finite is False:
+        return "a trainable variable holds inf or NaN"
+    return ""
+
+
+def _reached_infinity(steps: tuple[StepFacts, ...]) -> bool:
+    return any(step.loss_scale is not None and math.isinf(step.loss_scale) for step in steps)
+
+
+def _settled_after(steps: tuple[StepFacts, ...]) -> str:
+    skipped = sum(not step.applied for step in steps)
+    if not skipped:
+        return f"{_count(len(steps), 'step')}, none skipped"
+    last = max(number for number, step in enumerate(steps, 1) if not step.applied)
+    return f"{_count(skipped, 'step')} skipped until the loss scale had settled after step {last}"
+
+
+def _how_to_get_more(training: TrainingFacts) -> str:
+    if training.ended == "budget":
+        return "give it more time with --budget"
+    if training.ended == "script":
+        return "the script's own loop ended there; let it run longer"
+    return "ask for more with --steps"
+
+
+def _advice(training: TrainingFacts, verdict: Verdict) -> str:
+    """What a loss-scale optimizer with a floor and a cap would have done otherwise."""
+    if verdict is Verdict.COLLAPSING and training.floor is None:
+        return "With a floor the loss scale would have stayed at 1; the steps would have been skipped all the same."
+    return ""
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
