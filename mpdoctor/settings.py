@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,3 +47,33 @@ class Settings:
     fail_on: Severity = Severity.WARNING
     exit_zero: bool = False
     command: str = ""
+
+    def chooses(self, code: str, name: str) -> bool:
+        """Whether --select and --ignore leave this rule to speak."""
+        named = any(names_rule(text, code, name) for text in self.select) or not self.select
+        return named and not any(names_rule(text, code, name) for text in self.ignore)
+
+
+def names_rule(selector: str, code: str, name: str) -> bool:
+    """Whether one text after --select or --ignore means this rule: its code, a prefix of it, or its name."""
+    text = selector.strip()
+    return bool(text) and (code.startswith(text.upper()) or text.lower() == name)
+
+
+def keras_from_text(text: str) -> Keras:
+    """What `--keras 3`, `--keras tf_keras` or `--keras 2.15` means. Raises ValueError with a sentence for the user."""
+    wanted = text.strip()
+    because = f"--keras {wanted}"
+    if wanted in ("tf_keras", "keras"):
+        return Keras(wanted, because=because)
+    if not re.fullmatch(r"\d+(\.\d+){0,2}", wanted):
+        raise ValueError(f"{text!r} is no Keras: give 3, tf_keras, or a version such as 2.15.")
+    numbers = tuple(int(part) for part in wanted.split("."))
+    version = wanted if len(numbers) > 1 else ""
+    if numbers[0] == 3:
+        return Keras("keras", version, because=because)
+    if numbers[0] == 2 and numbers[1:2] < (16,):
+        return Keras("tf.keras", version, version, because)
+    if numbers[0] == 2:  # from 2.16 on TensorFlow's own Keras is Keras 3, and Keras 2 lives in tf_keras
+        return Keras("tf_keras", version, version, because)
+    raise ValueError(f"there is no Keras {wanted}: give 3, tf_keras, or a version such as 2.15.")

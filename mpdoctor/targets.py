@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
+import os
 from dataclasses import dataclass
 from pathlib import Path
+
+SUPPORTED = "a script (train.py), a factory (model.py:build_model or package.module:build_model) or a .keras file"
+_SKIPPED_DIRECTORIES = {"__pycache__", "node_modules", "site-packages"}
+
+
+class TargetError(Exception):
+    """The target does not exist, or is nothing that mpdoctor can examine. The text says so to the user."""
 
 
 @dataclass(frozen=True)
@@ -26,3 +35,71 @@ class Target:
     path: Path | None = None
     module: str | None = None
     factory: str | None = None
+
+
+def target_from_text(text: str) -> Target:
+    """Raises TargetError."""
+    if os.path.exists(text):  # not Path.exists, which raises where a name is too long
+        # before anything else: a colon may be part of a file's name, or follow a drive letter
+        return _target_from_path(text, Path(text))
+    place, colon, factory = text.rpartition(":")
+    if not (colon and place and factory.isidentifier()):
+        raise TargetError(_missing(text))
+    if place.endswith(".py") or "/" in place or "\\" in place:
+        return Target(text, "factory", path=_factory_file(place), factory=factory)
+    if all(part.isidentifier() for part in place.split(".")):
+        return Target(text, "factory", module=place, factory=factory)
+    raise TargetError(f"{text!r} names no file and no function. mpdoctor examines {SUPPORTED}.")
+
+
+def _factory_file(place: str) -> Path:
+    path = Path(place)
+    if os.path.isfile(path):
+        if path.suffix == ".py":
+            return path
+        raise TargetError(f"{place} is no Python file, so no function can be taken from it.")
+    raise TargetError(_missing(place))
+
+
+def _target_from_path(text: str, path: Path) -> Target:
+    if path.is_dir():
+        if (path / "saved_model.pb").exists():
+            raise TargetError(
+                f"{text} is a SavedModel, which mpdoctor does not examine yet. It examines {SUPPORTED}."
+            )
+        if not _holds_python(path):
+            raise TargetError(f"there is no Python file in {text} or below it.")
+        return Target(text, "directory", path=path)
+    if not path.is_file():
+        raise TargetError(f"{text} is neither a file nor a directory.")
+    if not os.access(path, os.R_OK):
+        raise TargetError(f"{text} can't be read: permission denied.")
+    suffix = path.suffix.lower()
+    if suffix == ".py":
+        return Target(text, "script", path=path)
+    if suffix == ".keras":
+        return Target(text, "keras-file", path=path)
+    known = {".h5": "an HDF5 file", ".hdf5": "an HDF5 file", ".ipynb": "a notebook", ".pb": "part of a SavedModel"}
+    what = f"{known[suffix]}, which mpdoctor does not examine yet" if suffix in known else "nothing mpdoctor knows"
+    raise TargetError(f"{text} is {what}. It examines {SUPPORTED}.")
+
+
+def _holds_python(directory: Path) -> bool:
+    for _, below, files in os.walk(directory):
+        if any(name.endswith(".py") for name in files):
+            return True
+        below[:] = [name for name in below if not name.startswith(".") and name not in _SKIPPED_DIRECTORIES]
+    return False
+
+
+def _missing(text: str) -> str:
+    """That it does not exist, with the name next to it that was perhaps meant."""
+    path = Path(text)
+    try:
+        beside = sorted(p.name for p in path.parent.iterdir() if p.suffix in (".py", ".keras") or p.is_dir())
+    except (OSError, ValueError):  # ValueError: a NUL character in the name
+        beside = []
+    near = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.7)
+    return f"no such file or directory: {text!r}." + (
+        f" Did you mean {path.with_name(near[0])}?" if near else ""
+    )

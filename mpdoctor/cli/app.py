@@ -1,0 +1,42 @@
+"""The typer application: every command is hung up here."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from mpdoctor import __version__
+from mpdoctor.cli.check import check
+from mpdoctor.cli.explain import explain
+from mpdoctor.cli.rules import rules
+
+app = typer.Typer(
+    help="A doctor for mixed-precision training in TensorFlow and Keras.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Begin with: mpdoctor check train.py",
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"mpdoctor {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _mpdoctor(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+app.command()(check)
+app.command()(explain)
+app.command()(rules)

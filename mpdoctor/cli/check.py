@@ -1,0 +1,234 @@
+"""`mpdoctor check TARGET`: the main job."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mpdoctor.cli.streams import Color, fail, has_blocks, has_color, width, write
+from mpdoctor.finding import Severity
+
+if TYPE_CHECKING:
+    from mpdoctor.cli.invocation import Invocation
+    from mpdoctor.finding import Diagnosis
+    from mpdoctor.settings import Settings
+
+
+class Policy(str, Enum):
+    auto = "auto"
+    mixed_float16 = "mixed_float16"
+    mixed_bfloat16 = "mixed_bfloat16"
+    float32 = "float32"
+
+
+class Device(str, Enum):
+    auto = "auto"
+    cpu = "cpu"
+    gpu = "gpu"
+
+
+class OutputFormat(str, Enum):
+    terminal = "terminal"
+    concise = "concise"
+    json = "json"
+
+
+STAGES, JUDGING, REPORT = "What is examined", "What is judged", "The report"
+
+
+def check(
+    context: typer.Context,
+    targets: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TARGET... [-- SCRIPT ARGS]",
+            show_default=False,
+            help="train.py, model.py:build_model, package.module:build_model or model.keras. "
+            "What follows -- goes to the script.",
+        ),
+    ],
+    static: Annotated[
+        bool, typer.Option("--static", help="Read the source only; run no code.", rich_help_panel=STAGES)
+    ] = False,
+    no_probe: Annotated[
+        bool, typer.Option("--no-probe", help="Look at the model, but don't train it.", rich_help_panel=STAGES)
+    ] = False,
+    steps: Annotated[
+        int, typer.Option(min=1, help="Training steps of the probe.", rich_help_panel=STAGES)
+    ] = 50,
+    budget: Annotated[
+        float, typer.Option(min=0, help="Seconds that the probe may train.", rich_help_panel=STAGES)
+    ] = 60.0,
+    timeout: Annotated[
+        float, typer.Option(min=0, help="Seconds until the first training step.", rich_help_panel=STAGES)
+    ] = 600.0,
+    policy: Annotated[
+        Policy, typer.Option(help="The global dtype policy to examine under.", rich_help_panel=STAGES)
+    ] = Policy.auto,
+    python: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH", help="The interpreter that has your TensorFlow.", rich_help_panel=STAGES
+        ),
+    ] = None,
+    device: Annotated[
+        Device, typer.Option(help="Where the probe trains.", rich_help_panel=STAGES)
+    ] = Device.auto,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of weights and made-up data.", rich_help_panel=STAGES)
+    ] = None,
+    custom_objects: Annotated[
+        str | None,
+        typer.Option(metavar="MODULE", help="Defines the classes of a .keras file.", rich_help_panel=STAGES),
+    ] = None,
+    allow_code_in_file: Annotated[
+        bool,
+        typer.Option("--allow-code-in-file", help="Load a .keras file with Lambda code.", rich_help_panel=STAGES),
+    ] = False,
+    keras: Annotated[
+        str | None,
+        typer.Option(
+            metavar="3|tf_keras|2.15|…", help="The Keras to judge source by.", rich_help_panel=JUDGING
+        ),
+    ] = None,
+    assume_mixed: Annotated[
+        bool,
+        typer.Option(
+            "--assume-mixed", help="Judge source as if it set a mixed policy.", rich_help_panel=JUDGING
+        ),
+    ] = False,
+    select: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CODES", help="Only these rules: codes, prefixes or names.", rich_help_panel=JUDGING
+        ),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option(metavar="CODES", help="Not these rules.", rich_help_panel=JUDGING)
+    ] = None,
+    fail_on: Annotated[
+        Severity, typer.Option(help="Exit with 1 from this severity on.", rich_help_panel=JUDGING)
+    ] = Severity.WARNING,
+    exit_zero: Annotated[
+        bool, typer.Option("--exit-zero", help="Exit with 0 despite findings.", rich_help_panel=JUDGING)
+    ] = False,
+    output_format: Annotated[
+        OutputFormat, typer.Option(help="The form of the report.", rich_help_panel=REPORT)
+    ] = OutputFormat.terminal,
+    color: Annotated[
+        Color, typer.Option(help="Colour the report.", rich_help_panel=REPORT)
+    ] = Color.auto,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress bar.", rich_help_panel=REPORT)
+    ] = False,
+) -> None:
+    """Examine a script, a model factory or a saved model: its source, its model, and a short training.
+
+    Exit status: 0 nothing found, 1 findings, 2 the target could not be examined, 3 mpdoctor itself broke.
+    """
+    from mpdoctor.settings import Settings, keras_from_text
+    from mpdoctor.targets import TargetError, target_from_text
+
+    invocation: Invocation = context.obj
+    try:
+        examined = tuple(target_from_text(text) for text in targets)
+        judged_by = keras_from_text(keras) if keras is not None else None
+    except (TargetError, ValueError) as error:
+        fail(str(error))
+    if invocation.script_args and not any(target.kind == "script" for target in examined):
+        fail("arguments after -- are for a script, and no target is one.")
+    settings = Settings(
+        targets=examined,
+        script_args=invocation.script_args,
+        static=static,
+        probe=not no_probe,
+        steps=steps,
+        budget=budget,
+        timeout=timeout,
+        policy=policy.value,
+        python=_interpreter(python),
+        device=device.value,
+        seed=seed,
+        keras=judged_by,
+        assume_mixed=assume_mixed,
+        custom_objects=custom_objects,
+        allow_code_in_file=allow_code_in_file,
+        select=_selectors(select, "--select"),
+        ignore=_selectors(ignore, "--ignore"),
+        fail_on=fail_on,
+        exit_zero=exit_zero,
+        command=invocation.command,
+    )
+    raise typer.Exit(_show(_diagnosed(settings, quiet), output_format, has_color(color)))
+
+
+def _diagnosed(settings: Settings, quiet: bool) -> Diagnosis:
+    import sys
+
+    from mpdoctor.diagnosis import diagnose
+    from mpdoctor.progress import Progress, SilentProgress
+
+    progress: Progress = SilentProgress()
+    if not quiet and sys.stderr.isatty():
+        from mpdoctor.cli.progress import TerminalProgress
+
+        progress = TerminalProgress()
+    try:
+        return diagnose(settings, progress)
+    finally:
+        progress.close()
+
+
+def _show(diagnosis: Diagnosis, output_format: OutputFormat, color: bool) -> int:
+    """Print the report; the exit status."""
+    import sys
+    import traceback
+
+    from mpdoctor.reporters import concise, json, terminal
+
+    try:
+        if output_format is OutputFormat.json:
+            report = json.render(diagnosis)
+        elif output_format is OutputFormat.concise:
+            report = concise.render(diagnosis)
+        else:
+            report = terminal.render(diagnosis, width=width(), color=color, blocks=has_blocks())
+    except Exception:  # a reporter's defect is ours: the findings are shown all the same
+        write(concise.render(diagnosis), sys.stderr)
+        fail(f"the {output_format.value} reporter broke:\n{traceback.format_exc()}", status=3)
+    write(report)
+    if output_format is not OutputFormat.terminal:
+        for broken in diagnosis.crashed:
+            write(f"mpdoctor: {broken.code} broke in {broken.where}: {broken.error}\n", sys.stderr)
+    return diagnosis.exit_code
+
+
+def _interpreter(given: Path | None) -> Path | None:
+    import shutil
+
+    if given is None:
+        return None
+    found = shutil.which(given)
+    if found is None:
+        fail(f"--python {given}: there is no such program.")
+    return Path(found)
+
+
+def _selectors(given: list[str] | None, option: str) -> tuple[str, ...]:
+    """What was given to an option that takes rules, commas and repetition alike; each must mean a rule."""
+    from mpdoctor.settings import names_rule
+
+    selectors = tuple(one.strip() for text in given or () for one in text.split(",") if one.strip())
+    if not selectors:
+        return ()
+    from mpdoctor.rules.registry import all_rules
+
+    for selector in selectors:
+        if not any(names_rule(selector, rule.code, rule.name) for rule in all_rules()):
+            from mpdoctor.cli.rule_texts import near_match
+
+            fail(f"{option} {selector}: there is no such rule.{near_match(selector)}")
+    return selectors

@@ -1,0 +1,30 @@
+"""What was typed, split where mpdoctor's own arguments end."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """own
+        The arguments for mpdoctor.
+    script_args
+        What `check` is to hand to the script: all that follows the first `--`.
+    command
+        All of it, as it can be typed again.
+    """
+
+    own: tuple[str, ...]
+    script_args: tuple[str, ...]
+    command: str
+
+
+def invocation_from_arguments(arguments: Sequence[str]) -> Invocation:
+    command = shlex.join(["mpdoctor", *arguments])
+    if arguments[:1] != ["check"] or "--" not in arguments:
+        return Invocation(tuple(arguments), (), command)
+    at = arguments.index("--")
+    return Invocation(tuple(arguments[:at]), tuple(arguments[at + 1 :]), command)

@@ -1,0 +1,36 @@
+"""The progress bar, on standard error."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+
+class TerminalProgress:
+    """A spinner with the name of the stage and the time since the start, and a bar where the steps are counted."""
+
+    def __init__(self) -> None:
+        self.bars = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            TimeElapsedColumn(),
+            console=Console(stderr=True, highlight=False),
+            transient=True,
+        )
+        self.task: TaskID | None = None
+
+    def stage(self, name: str) -> None:
+        description = name
+        if self.task is None:
+            self.bars.start()
+            self.task = self.bars.add_task(description, total=None)
+        else:
+            self.bars.update(self.task, description=description, total=None, completed=0)
+
+    def steps(self, done: int, total: int) -> None:
+        if self.task is not None:
+            self.bars.update(self.task, completed=done, total=total)
+
+    def close(self) -> None:
+        self.bars.stop()

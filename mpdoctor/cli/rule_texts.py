@@ -1,0 +1,105 @@
+"""Rules as text: one rule's documentation, the tables of all, and the names that somebody perhaps meant."""
+
+from __future__ import annotations
+
+import difflib
+import io
+import json
+from collections.abc import Iterable
+
+from rich.console import Console, RenderableType
+from rich.markdown import Markdown
+from rich.table import Table
+from rich.text import Text
+
+from mpdoctor.finding import Severity
+from mpdoctor.rules.registry import STAGES, Rule, all_rules
+
+COLORS = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold blue"}
+
+
+def markdown_from_rule(rule: Rule) -> str:
+    title = f"# {rule.code} {rule.name}"
+    about = f"*{rule.severity.value} · {_generations(rule)} · seen in: {', '.join(_stages(rule))}*"
+    return f"{title}\n\n{about}\n\n{rule.docs}\n\n{rule.url}\n"
+
+
+def markdown_table_from_rules(rules: Iterable[Rule]) -> str:
+    """The table in the README."""
+    lines = ["| Code | Name | Severity | Seen in | What it finds |", "|---|---|---|---|---|"]
+    for rule in rules:
+        summary = rule.summary.replace("|", r"\|")
+        cells = (rule.code, rule.name, rule.severity.value, ", ".join(_stages(rule)), summary)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def json_from_rules(rules: Iterable[Rule]) -> str:
+    told = [
+        {
+            "code": rule.code,
+            "name": rule.name,
+            "severity": rule.severity.value,
+            "family": rule.family,
+            "keras": list(rule.keras),
+            "stages": _stages(rule),
+            "summary": rule.summary,
+            "url": rule.url,
+            "help_markdown": rule.docs,
+        }
+        for rule in rules
+    ]
+    return json.dumps(told, indent=2) + "\n"
+
+
+def terminal_table_from_rules(rules: Iterable[Rule], width: int, color: bool) -> str:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for rule in rules:
+        told = Text(rule.name, style="bold").append(f"  {', '.join(_stages(rule))}\n", style="not bold dim")
+        table.add_row(
+            Text(rule.code, style="bold"),
+            Text(rule.severity.value, style=COLORS[rule.severity]),
+            told.append(rule.summary, style="not bold"),
+        )
+    return _text_from_renderable(table, width, color)
+
+
+def colored_markdown(markdown: str, width: int, color: bool) -> str:
+    return _text_from_renderable(Markdown(markdown, code_theme="ansi_dark"), width, color)
+
+
+def near_match(text: str) -> str:
+    """" Did you mean MP302 (attribute-shadowed-by-wrapper)?", or nothing."""
+    wanted = text.strip().lower().replace("_", "-").replace(" ", "-")
+    by_word = {word: rule for rule in all_rules() for word in (rule.code.lower(), rule.name)}
+    near = difflib.get_close_matches(wanted, by_word, n=3, cutoff=0.6)
+    if not near and len(wanted) > 3:
+        near = [word for word in by_word if wanted in word][:3]
+    meant = dict.fromkeys(f"{by_word[word].code} ({by_word[word].name})" for word in near)
+    return f" Did you mean {' or '.join(meant)}?" if meant else ""
+
+
+def _stages(rule: Rule) -> list[str]:
+    return list(dict.fromkeys(STAGES[look] for look in STAGES if look in rule.looks))
+
+
+def _generations(rule: Rule) -> str:
+    return " and ".join({"2": "Keras 2 and tf_keras", "3": "Keras 3"}[one] for one in rule.keras)
+
+
+def _text_from_renderable(renderable: RenderableType, width: int, color: bool) -> str:
+    out = io.StringIO()
+    console = Console(
+        file=out,
+        width=width,
+        force_terminal=color,
+        color_system="standard" if color else None,
+        no_color=not color,
+        highlight=False,
+        legacy_windows=False,
+    )
+    console.print(renderable)
+    return "\n".join(line.rstrip() for line in out.getvalue().split("\n")) if not color else out.getvalue()

@@ -1,0 +1,68 @@
+"""Standard output and standard error: who reads them, and how they are written to."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from enum import Enum
+from typing import NoReturn, TextIO
+
+import typer
+
+WIDEST = 80
+NARROWEST = 40
+
+
+class Color(str, Enum):
+    auto = "auto"
+    always = "always"
+    never = "never"
+
+
+def fail(message: str, status: int = 2) -> NoReturn:
+    """One line on standard error, and the end."""
+    write(f"mpdoctor: {message}\n", sys.stderr)
+    raise typer.Exit(status)
+
+
+def write(text: str, stream: TextIO | None = None) -> None:
+    """Write a report. A character that the stream can't encode is written as an escape; a reader that went away
+    (`mpdoctor … | head`) ends the output and nothing else; a full disk ends with status 2."""
+    stream = stream or sys.stdout
+    if stream is None:  # closed by whoever started us
+        return
+    encoding = stream.encoding or "utf-8"
+    try:
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        stream.flush()
+    except OSError as error:
+        # Python flushes once more at exit and would complain there
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if not isinstance(error, BrokenPipeError) and stream is sys.stdout:
+            fail(f"the report could not be written: {error.strerror}.")
+
+
+def has_color(wanted: Color) -> bool:
+    if wanted is not Color.auto:
+        return wanted is Color.always
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return sys.stdout.isatty()
+
+
+def has_blocks(stream: TextIO | None = None) -> bool:
+    """Whether marks, lines and block characters can be written there."""
+    stream = stream or sys.stdout
+    try:
+        "✓✗│▁█░…→".encode(stream.encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def width() -> int:
+    """Of a report: 80 columns, fewer in a narrower terminal."""
+    if not sys.stdout.isatty():
+        return WIDEST
+    return max(NARROWEST, min(WIDEST, shutil.get_terminal_size().columns))

@@ -1,0 +1,31 @@
+"""The few source lines that are shown with a finding."""
+
+from __future__ import annotations
+
+import tokenize
+from pathlib import Path
+
+from mpdoctor.facts.location import Location
+from mpdoctor.finding import Excerpt
+
+AROUND = 1
+LONGEST_SPAN = 6
+LONGEST_LINE = 2000  # a generated file may hold megabytes on one line
+
+
+def excerpt_from_location(location: Location) -> Excerpt | None:
+    """The lines of the span with one line before and one after; None where the file can't be read (any more) or is
+    shorter than that."""
+    try:
+        with tokenize.open(Path(location.path)) as source:
+            # not splitlines(): it also splits at form feeds and U+2028, where Python's own line numbers do not
+            lines = source.read().split("\n")
+    except (OSError, SyntaxError, ValueError):
+        return None
+    if lines[-1] == "":
+        lines.pop()
+    if not 1 <= location.line <= len(lines):
+        return None
+    last = min(max(location.end_line, location.line), location.line + LONGEST_SPAN - 1)
+    first = max(location.line - AROUND, 1)
+    return Excerpt(first, tuple(line[:LONGEST_LINE] for line in lines[first - 1 : last + AROUND]))

@@ -1,0 +1,220 @@
+"""The diagnosis as JSON: the contract that users script against, schema/diagnosis-1.json.
+
+Fields are added, never renamed, within a schema version. The text is ASCII, so that no pipe can garble it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.model import LayerFacts, ModelFacts, OptimizerFacts
+from mpdoctor.finding import AlsoSeen, Diagnosis, Finding, Probe, Severity, TargetReport
+
+SCHEMA_VERSION = 1
+
+
+def render(diagnosis: Diagnosis) -> str:
+    return json.dumps(_plain(_diagnosis(diagnosis)), indent=2, allow_nan=False) + "\n"
+
+
+def _diagnosis(diagnosis: Diagnosis) -> dict[str, Any]:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "mpdoctor": diagnosis.version,
+        "command": diagnosis.command,
+        "targets": [_target(target) for target in diagnosis.targets],
+        "rules": {
+            rule.code: {
+                "name": rule.name,
+                "summary": rule.summary,
+                "url": rule.url,
+                "help_markdown": rule.help_markdown,
+            }
+            for rule in sorted(diagnosis.rules, key=lambda rule: rule.code)
+        },
+        "findings": [_finding(finding) for finding in diagnosis.findings],
+        "models": [_model(target, model) for target, model in diagnosis.models],
+        "probes": [_probe(probe) for probe in diagnosis.probes],
+        "environment": dict(sorted(diagnosis.environment.items())),
+        "skipped": [dataclasses.asdict(skipped) for skipped in diagnosis.skipped],
+        "crashed": [dataclasses.asdict(crashed) for crashed in diagnosis.crashed],
+        "summary": {
+            "errors": diagnosis.count(Severity.ERROR),
+            "warnings": diagnosis.count(Severity.WARNING),
+            "infos": diagnosis.count(Severity.INFO),
+            "suppressed": diagnosis.suppressed,
+            "exit_code": diagnosis.exit_code,
+        },
+    }
+
+
+def _target(target: TargetReport) -> dict[str, Any]:
+    return {
+        "id": target.id,
+        "path": target.path,
+        "kind": target.kind,
+        "keras": target.keras,
+        "python": target.python,
+        "stages": {name: dataclasses.asdict(stage) for name, stage in target.stages.items()},
+        "stand_ins": target.stand_ins,
+        "files_written": target.files_written,
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    place = finding.location
+    return {
+        "code": finding.code,
+        "name": finding.name,
+        "severity": finding.severity,
+        "what_if": finding.what_if,
+        "message": finding.message,
+        "help": finding.help,
+        "target": finding.target,
+        "path": place.path if place else None,
+        "line": place.line if place else None,
+        "column": (place.column or None) if place else None,
+        "end_line": (place.end_line or None) if place else None,
+        "end_column": (place.end_column or None) if place else None,
+        "cell": None,
+        "excerpt": finding.excerpt,
+        "stage": finding.stage,
+        "model": finding.model,
+        "layer": finding.layer,
+        "evidence": dict(sorted(finding.evidence.items())),
+        "also_seen": [_also_seen(seen) for seen in finding.also_seen],
+        "fix": None,
+        "fingerprint": finding.fingerprint,
+    }
+
+
+def _also_seen(seen: AlsoSeen) -> dict[str, Any]:
+    return {"code": seen.code, "stage": seen.stage, "path": seen.path, "line": seen.line, "text": seen.text}
+
+
+def _model(target: str, model: ModelFacts) -> dict[str, Any]:
+    return {
+        "id": model.id,
+        "target": target,
+        "name": model.name,
+        "class": model.class_name,
+        "policy": model.policy,
+        "global_policy": model.global_policy,
+        "keras": model.keras,
+        "compiled": model.compiled,
+        "loss": model.loss or None,
+        "call": _call(model),
+        "layers": [_layer(layer) for layer in model.layers],
+        "optimizer": {"chain": [_optimizer(link) for link in model.optimizer]},
+        "data": model.data,
+    }
+
+
+def _layer(layer: LayerFacts) -> dict[str, Any]:
+    return {
+        "path": layer.path,
+        "class": layer.class_name,
+        "policy": layer.policy,
+        "compute_dtype": layer.compute_dtype,
+        "variable_dtype": layer.variable_dtype,
+        "output_dtype": layer.output_dtypes[0] if layer.output_dtypes else None,
+        "output_dtypes": layer.output_dtypes,
+        "parameters": sum(size for _, size, _ in layer.variables),
+        "floating": layer.floating,
+        "is_output": layer.is_output,
+        "is_model": layer.is_model,
+        "autocast": layer.autocast,
+        "made_at": _place(layer.made_at),
+    }
+
+
+def _optimizer(link: OptimizerFacts) -> dict[str, Any]:
+    return {
+        "class": link.class_name,
+        "module": link.module,
+        "is_wrapper": link.is_wrapper,
+        "dynamic": link.dynamic,
+        "initial_scale": link.initial_scale,
+        "growth_interval": link.growth_interval,
+        "loss_scale_factor": link.loss_scale_factor,
+        "made_at": _place(link.made_at),
+    }
+
+
+def _probe(probe: Probe) -> dict[str, Any]:
+    training = probe.training
+    skipped = [(number, step) for number, step in enumerate(training.steps) if not step.applied]
+    return {
+        "model": training.model.id,
+        "call": _call(training.model),
+        "data": training.data,
+        "made_up_loss": training.made_up_loss,
+        "device": training.device,
+        "policy": training.policy,
+        "jit_compile": training.jit_compile,
+        "verdict": probe.verdict,
+        "why": probe.why,
+        "advice": probe.advice or None,
+        "ended": training.ended,
+        "steps_wanted": training.steps_wanted,
+        "steps": len(training.steps),
+        "loss_scale": [step.loss_scale for step in training.steps],
+        "skipped_steps": [number for number, _ in skipped],
+        "skip_causes": {str(number): step.first_nonfinite for number, step in skipped if step.first_nonfinite},
+        "loss": [step.loss for step in training.steps],
+        "float32_loss": None,
+        "gradients": {"scale_dependence": training.scale_dependence},
+        "weights_changed": training.weights_changed,
+        "weights_finite": training.weights_finite,
+        "culprit": training.culprit,
+        "failure": _failure(training.failure),
+        "seconds": training.seconds,
+    }
+
+
+def _failure(failure: FailureFacts | None) -> dict[str, Any] | None:
+    if failure is None:
+        return None
+    return {
+        "kind": failure.kind,
+        "during": failure.during,
+        "exception": failure.exception or None,
+        "message": failure.message or None,
+        "location": _place(failure.location),
+        "layer": failure.layer,
+    }
+
+
+def _call(model: ModelFacts) -> dict[str, Any]:
+    place = model.call.location
+    return {"path": place.path if place else None, "line": place.line if place else None, "kind": model.call.kind}
+
+
+def _place(place: Location | None) -> dict[str, Any] | None:
+    return {"path": place.path, "line": place.line} if place else None
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold: dataclasses as objects, and the numbers that it lacks as "nan", "inf", "-inf"."""
+    if value is None or isinstance(value, bool | int | str) and not isinstance(value, Enum):
+        return value
+    if isinstance(value, Enum):
+        return _plain(value.value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted(_plain(inner) for inner in value)
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return str(value)
