@@ -33,26 +33,33 @@ class _Missing:
 MISSING = _Missing()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Value:
     """Base of all values. `location` is the expression that made it (not the place where it is used)."""
 
     location: Location = field(default=NOWHERE, repr=False)
 
+    def __repr__(self) -> str:
+        """Short, because a value may be part of many others: a full one could grow without end."""
+        return f"<{type(self).__name__} {self.location.path}:{self.location.line}>"
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Unknown(Value):
     """Something that the source stage does not follow."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Known(Value):
     """A constant: a literal, or simple arithmetic on literals (2**15, -1e9, "mixed_" + "float16")."""
 
     value: Any = None
 
+    def __repr__(self) -> str:
+        return f"<Known {self.value!r}>"
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Api(Value):
     """A library's name, e.g. `tf.keras.layers.Dense`.
 
@@ -72,13 +79,16 @@ class Api(Value):
     root: str = ""
     spelled: str = ""
 
+    def __repr__(self) -> str:
+        return f"<Api {self.name}>"
+
     def is_(self, *names: str) -> bool:
         """Whether this is one of these library names, synonyms included (see `facts.names.public_name`)."""
         mine = public_name(self.name)
         return any(mine == public_name(name) for name in names)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Parameter(Value):
     """A parameter of a function of the user's whose callers are not known (so also: of `Layer.call`).
 
@@ -94,7 +104,7 @@ class Parameter(Value):
     default: Value | None = field(default=None, repr=False)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Call(Value):
     """A call, and also its result: an instance where a class is called.
 
@@ -154,7 +164,7 @@ class Call(Value):
         return self.callee.bound if isinstance(self.callee, Defined) else None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Attribute(Value):
     """`of.name`, where nothing better is known. (A library's own names become `Api`.)"""
 
@@ -162,7 +172,7 @@ class Attribute(Value):
     name: str = ""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Item(Value):
     """`of[index]`, one part of an unpacked tuple (`index` is then a Known number), or, with `index` None,
     "one element of it": the variable of a `for` loop."""
@@ -171,7 +181,7 @@ class Item(Value):
     index: Value | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Operation(Value):
     """`left + right`, `-x`, `a < b`, `not a`, `a and b`: operators as Python writes them, one or more
     operands.
@@ -185,7 +195,7 @@ class Operation(Value):
     augmented: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Collection(Value):
     """A list, tuple, set or dict that the program writes out. `kind` is "list", "tuple", "set" or "dict".
 
@@ -209,14 +219,14 @@ class Collection(Value):
         return self.items[key] if in_range and not (self.open and key < 0) else None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Either(Value):
     """One of several values, by the path that the program took. Never nested; never empty."""
 
     options: tuple[Value, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Defined(Value):
     """A class or function of the user's own (or a lambda). `bound` is the object whose method it is."""
 
@@ -224,7 +234,7 @@ class Defined(Value):
     bound: Value | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Instance(Value):
     """`self` in a method of the user's own class, whichever instance it is. What is known of it is in
     `of.attributes`."""

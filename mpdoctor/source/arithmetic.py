@@ -1,0 +1,185 @@
+"""Arithmetic on constants, and the joining of values where paths of the program meet."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from mpdoctor.facts.values import MISSING, Api, Collection, Either, Known, Unknown, Value, options
+
+MOST_OPTIONS = 8
+_LONGEST = 10_000  # characters of a text, or bits of a number, that is still worth knowing
+
+OPERATORS: dict[type[ast.AST], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.MatMult: "@",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+    ast.BitOr: "|",
+    ast.BitAnd: "&",
+    ast.BitXor: "^",
+    ast.USub: "-",
+    ast.UAdd: "+",
+    ast.Invert: "~",
+    ast.Not: "not",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Is: "is",
+    ast.IsNot: "is not",
+    ast.In: "in",
+    ast.NotIn: "not in",
+    ast.And: "and",
+    ast.Or: "or",
+}
+
+_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "is": operator.is_,
+    "is not": operator.is_not,
+    "in": lambda left, right: left in right,
+    "not in": lambda left, right: left not in right,
+    "|": operator.or_,
+    "&": operator.and_,
+}
+_UNARY: dict[str, Callable[[Any], Any]] = {
+    "-": operator.neg,
+    "+": operator.pos,
+    "~": operator.invert,
+    "not": operator.not_,
+}
+_NUMBERS = {
+    "math.inf": float("inf"),
+    "math.nan": float("nan"),
+    "numpy.inf": float("inf"),
+    "numpy.Inf": float("inf"),
+    "numpy.nan": float("nan"),
+    "numpy.NaN": float("nan"),
+}
+
+
+def folded_binary(symbol: str, left: Value, right: Value) -> Value | None:
+    """The constant or the longer list that an operator makes of two, None where it is not certain (or would
+    raise)."""
+    if isinstance(left, Known) and isinstance(right, Known):
+        result = _computed(symbol, left.value, right.value)
+        return None if result is MISSING else Known(left.location, result)
+    if symbol == "+" and isinstance(left, Collection) and isinstance(right, Collection):
+        fits = left.kind == right.kind and left.kind in ("list", "tuple")
+        if fits and len(left.items) + len(right.items) < 1000:
+            return Collection(left.location, left.kind, left.items + right.items, (), left.open or right.open)
+    return None
+
+
+def folded_unary(symbol: str, operand: Value) -> Value | None:
+    if not isinstance(operand, Known) or (symbol != "not" and not _is_number(operand.value)):
+        return None
+    try:
+        return Known(operand.location, _UNARY[symbol](operand.value))
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def constant_from_name(name: str) -> Any:
+    """inf and nan are numbers, and TYPE_CHECKING is false when a program runs; MISSING for other names."""
+    if name == "typing.TYPE_CHECKING":
+        return False
+    return _NUMBERS.get(name, MISSING)
+
+
+def constant_from_call(name: str, arguments: tuple[Value, ...]) -> Any:
+    """float("inf"), int("8"), str(3), bool(0) of constants; MISSING where it is not certain."""
+    if name not in ("builtins.float", "builtins.int", "builtins.str", "builtins.bool") or len(arguments) != 1:
+        return MISSING
+    one = arguments[0]
+    if not isinstance(one, Known) or (isinstance(one.value, (str, bytes)) and len(one.value) > 100):
+        return MISSING
+    try:
+        return {"float": float, "int": int, "str": str, "bool": bool}[name.partition(".")[2]](one.value)
+    except (TypeError, ValueError, OverflowError):
+        return MISSING
+
+
+def joined(values: Iterable[Value | None]) -> Value:
+    """One value that may be each of these. Equal constants and names count once."""
+    found: list[Value] = []
+    for value in values:
+        for one in options(value):
+            if not any(_same(one, other) for other in found):
+                found.append(one)
+                if len(found) > MOST_OPTIONS:
+                    return Either(found[0].location, (*found[: MOST_OPTIONS - 1], Unknown()))
+    if not found:
+        return Unknown()
+    return found[0] if len(found) == 1 else Either(found[0].location, tuple(found))
+
+
+def _same(one: Value, other: Value) -> bool:
+    if one is other:
+        return True
+    if isinstance(one, Known) and isinstance(other, Known):
+        return type(one.value) is type(other.value) and bool(one.value == other.value)
+    if isinstance(one, Api) and isinstance(other, Api):
+        return one.spelled == other.spelled
+    return isinstance(one, Unknown) and isinstance(other, Unknown)
+
+
+def _computed(symbol: str, left: Any, right: Any) -> Any:
+    if symbol == "**":
+        return _power(left, right)
+    function = _BINARY.get(symbol)
+    if function is None or (symbol in ("%", "*") and not (_is_number(left) and _is_number(right))):
+        return MISSING  # text formatting and repetition
+    if _size(left) > _LONGEST or _size(right) > _LONGEST:
+        return MISSING
+    try:
+        return function(left, right)
+    except (TypeError, ValueError, ArithmeticError):
+        return MISSING
+
+
+def _power(left: Any, right: Any) -> Any:
+    if (
+        not (_is_number(left) and _is_number(right))
+        or isinstance(left, complex)
+        or isinstance(right, complex)
+    ):
+        return MISSING
+    if isinstance(left, int) and isinstance(right, int) and abs(right) * max(left.bit_length(), 1) > _LONGEST:
+        return MISSING
+    try:
+        return left**right
+    except (ArithmeticError, ValueError):
+        return MISSING
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, complex))
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, int):
+        return value.bit_length()
+    return len(value) if isinstance(value, (str, bytes)) else 0

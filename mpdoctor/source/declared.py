@@ -1,0 +1,79 @@
+"""Which Keras a program's own text asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from mpdoctor.facts.source import Use, Write
+from mpdoctor.facts.values import Api, Call, Collection, known
+
+LEGACY = "TF_USE_LEGACY_KERAS"
+_KERAS3_ONLY = (
+    "keras.ops",
+    "keras.config",
+    "keras.random",
+    "keras.distribution",
+    "keras.tree",
+    "keras.dtype_policies",
+    "keras.DTypePolicy",
+    "keras.KerasTensor",
+    "keras.quantizers",
+)
+_LIBRARIES = ("tensorflow", "keras", "tf_keras")
+
+
+def declared_keras(uses: Sequence[Use], calls: Iterable[Call], writes: Iterable[Write]) -> str | None:
+    """ "tf_keras", "keras", or None where the text does not tell, or tells different things on different
+    paths."""
+    libraries = [use for use in uses if use.api.root in _LIBRARIES]
+    first_import = min((use.order for use in libraries), default=None)
+    legacy = _legacy_settings(calls, writes)
+    if any(first_import is None or order < first_import for order in legacy):
+        return "tf_keras"
+    if any(use.context.guarded or use.context.branches for use in libraries if use.is_import):
+        return None
+    keras = [use for use in libraries if use.api.name == "keras" or use.api.name.startswith("keras.")]
+    roots = {use.api.root for use in keras}
+    if roots == {"tf_keras"}:
+        return "tf_keras"
+    if "tf_keras" in roots or legacy:
+        return None
+    is_keras3 = any(
+        _is_within(use.api.name, name) for use in keras if not use.context.guarded for name in _KERAS3_ONLY
+    )
+    return "keras" if is_keras3 else None
+
+
+def _legacy_settings(calls: Iterable[Call], writes: Iterable[Write]) -> list[int]:
+    """Where TF_USE_LEGACY_KERAS is switched on, whatever the path."""
+    orders = [
+        write.order
+        for write in writes
+        if known(write.index) == LEGACY and _is_environment(write.of) and _is_on(known(write.value))
+        if not write.context.branches
+    ]
+    for call in calls:
+        if call.context.branches or not isinstance(call.callee, Api):
+            continue
+        if call.callee.name in ("os.environ.setdefault", "os.putenv") and known(call.argument(0)) == LEGACY:
+            if _is_on(known(call.argument(1))):
+                orders.append(call.order)
+        elif call.callee.name == "os.environ.update":
+            given = call.argument(0)
+            is_set = isinstance(given, Collection) and _is_on(known(given.entry(LEGACY)))
+            if is_set or _is_on(known(call.keyword(LEGACY))):
+                orders.append(call.order)
+    return orders
+
+
+def _is_environment(value: object) -> bool:
+    return isinstance(value, Api) and value.name == "os.environ"
+
+
+def _is_on(value: object) -> bool:
+    """TensorFlow reads "1" and "true"."""
+    return isinstance(value, str) and value.strip().lower() in ("1", "true")
+
+
+def _is_within(name: str, prefix: str) -> bool:
+    return name == prefix or name.startswith(prefix + ".")

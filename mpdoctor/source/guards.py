@@ -1,0 +1,46 @@
+"""Where a program itself asks whether something exists, and which tests decide a path for certain."""
+
+from __future__ import annotations
+
+import ast
+
+_ASKING = frozenset(
+    ("hasattr", "getattr", "isinstance", "issubclass", "dir", "callable", "vars", "signature", "find_spec")
+)
+
+
+def asks_whether_it_works(test: ast.expr) -> bool:
+    """hasattr, getattr, dir, isinstance, or a version: the code behind it is written for more than one
+    library version."""
+    answer = getattr(test, "asks", None)
+    if answer is None:
+        answer = test.asks = any(_asks(node) for node in ast.walk(test))  # type: ignore[attr-defined]
+    return bool(answer)
+
+
+def _asks(node: ast.AST) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id in _ASKING or _names_a_version(node.id)
+    if isinstance(node, ast.Attribute):
+        return node.attr in _ASKING or _names_a_version(node.attr)
+    return False
+
+
+def _names_a_version(name: str) -> bool:
+    """`__version__`, `version_info`, `TF_VERSION`, `LooseVersion`; not `conversion`."""
+    return any(word in ("version", "versions", "looseversion") for word in name.lower().strip("_").split("_"))
+
+
+def may_prune(test: ast.expr) -> bool:
+    """Whether a test that comes out constant decides the path. Attributes (`self.mixed`) may differ from one
+    object to the next, or be set from elsewhere."""
+    answer = getattr(test, "prunes", None)
+    if answer is None:
+        answer = test.prunes = not any(isinstance(n, ast.Attribute) for n in ast.walk(test))  # type: ignore[attr-defined]
+    return bool(answer)
+
+
+def is_guarding_context(name: str) -> bool:
+    """`with pytest.raises(…)`, `with self.assertRaises(…)`, `with contextlib.suppress(…)`."""
+    last = name.rpartition(".")[2]
+    return last in ("raises", "suppress", "warns") or last.startswith("assertRaises")

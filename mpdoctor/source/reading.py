@@ -1,0 +1,139 @@
+"""Bytes → a syntax tree with places, or a `Problem` in plain words. Never an exception, whatever the bytes
+are."""
+
+from __future__ import annotations
+
+import ast
+import io
+import sys
+import tokenize
+import warnings
+from dataclasses import dataclass
+
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.source import Problem
+
+TOO_DEEP = "It is nested too deeply for Python itself to read."
+
+
+@dataclass(eq=False)
+class Source:
+    """One file's text and tree. Turns the tree's byte offsets into lines and columns of characters."""
+
+    path: str
+    text: str
+    tree: ast.Module
+
+    def __post_init__(self) -> None:
+        self._is_ascii = self.text.isascii()  # then bytes are characters
+        self._lines: list[str] = []
+
+    def location(self, node: ast.expr | ast.stmt | ast.alias | ast.arg | ast.ExceptHandler) -> Location:
+        """The whole node. It is remembered on the node, because one function is often followed many times."""
+        place = getattr(node, "place", None)
+        if place is None:
+            place = node.place = self.span(  # type: ignore[union-attr]
+                node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0
+            )
+        assert isinstance(place, Location)
+        return place
+
+    def span(self, line: int, start: int, end_line: int, end: int) -> Location:
+        """From a line and an offset in UTF-8 bytes to another."""
+        if not self._is_ascii:
+            start, end = self._characters(line, start), self._characters(end_line, end)
+        return Location(self.path, line, start + 1, end_line, end + 1)
+
+    def name_after(self, node: ast.stmt, keyword: str, name: str) -> Location:
+        """The name in `def name` or `class name`; `async def` and decorators included in what the node
+        spans."""
+        line = self.line(node.lineno)
+        start = line.find(name, len(line) - len(line.lstrip()) + len(keyword))
+        if start < 0:
+            return self.location(node)
+        return Location(self.path, node.lineno, start + 1, node.lineno, start + 1 + len(name))
+
+    def attribute_name(self, node: ast.Attribute) -> Location:
+        """The name behind the dot."""
+        end_line, end = node.end_lineno or node.lineno, node.end_col_offset or 0
+        return self.span(end_line, max(0, end - len(node.attr.encode())), end_line, end)
+
+    def line(self, number: int) -> str:
+        if not self._lines:
+            self._lines = _lines(self.text)
+        return self._lines[number - 1] if 0 < number <= len(self._lines) else ""
+
+    def _characters(self, line: int, offset: int) -> int:
+        text = self.line(line)
+        return offset if text.isascii() else len(text.encode()[:offset].decode(errors="replace"))
+
+
+def source_from_text(text: str | bytes, path: str) -> Source | Problem:
+    """Parse one file. A text may start with a byte-order mark; bytes may declare their encoding (PEP 263)."""
+    decoded = _decoded(text, path) if isinstance(text, bytes) else text
+    if isinstance(decoded, Problem):
+        return decoded
+    decoded = decoded.removeprefix("\ufeff")
+    null = decoded.find("\0")
+    if null >= 0:
+        return Problem("It contains null bytes: it is no text.", _place_of(decoded, null, path))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(decoded)
+    except SyntaxError as error:
+        return _problem_from_syntax_error(error, path)
+    except (RecursionError, MemoryError):
+        return Problem(TOO_DEEP, Location(path, 1))
+    except ValueError as error:  # lone surrogates; integers of more digits than Python reads
+        return Problem(f"Python {_version()} cannot read it: {error}.", Location(path, 1))
+    return Source(path, decoded, tree)
+
+
+def _decoded(data: bytes, path: str) -> str | Problem:
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        return Problem(
+            f"Byte {error.start} is not valid {error.encoding}. Save the file as UTF-8, or name its encoding "
+            "in the first line: # -*- coding: … -*-",
+            Location(path, line),
+        )
+    except (SyntaxError, LookupError, ValueError) as error:  # an unknown encoding is declared
+        if b"\0" in data:
+            return Problem("It contains null bytes: it is no text.", Location(path, 1))
+        return Problem(f"Its encoding cannot be read: {_sentence(str(error))}", Location(path, 1))
+
+
+def _problem_from_syntax_error(error: SyntaxError, path: str) -> Problem:
+    line = max(error.lineno or 1, 1)
+    column = max(error.offset or 0, 0)
+    end_line, end_column = error.end_lineno or 0, max(error.end_offset or 0, 0)
+    if end_line < line or (end_line == line and end_column <= column):
+        end_line, end_column = (line, column + 1) if column else (0, 0)
+    place = Location(path, line, column, end_line, end_column)
+    if error.msg.startswith("Missing parentheses in call to 'print'"):
+        return Problem(
+            "It is written for Python 2 (print without parentheses). Port it with 2to3 or by hand.", place
+        )
+    return Problem(f"Python {_version()} cannot read it: {_sentence(error.msg)}", place)
+
+
+def _sentence(message: str) -> str:
+    return message.rstrip(".") + "."
+
+
+def _version() -> str:
+    return f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def _lines(text: str) -> list[str]:
+    """Lines as Python's parser counts them: form feeds and Unicode's line separators end none."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def _place_of(text: str, index: int, path: str) -> Location:
+    before = _lines(text[:index])
+    return Location(path, len(before), len(before[-1]) + 1, len(before), len(before[-1]) + 2)

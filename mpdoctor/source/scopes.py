@@ -1,0 +1,110 @@
+"""Which name holds which value, at one point of the walk."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from mpdoctor.facts.values import ClassFacts, FunctionFacts, Value
+from mpdoctor.source.arithmetic import joined
+from mpdoctor.source.reading import Source
+
+
+@dataclass(eq=False)
+class Scope:
+    """The names of a module, a function or a class body. `redirected` holds `global` and `nonlocal` names."""
+
+    parent: Scope | None = None
+    is_class: bool = False
+    names: dict[str, Value] = field(default_factory=dict)
+    redirected: dict[str, Scope] = field(default_factory=dict)
+
+    def find(self, name: str) -> Value | None:
+        """What Python's lookup would find: class bodies are seen only from themselves."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.redirected:
+                return scope.redirected[name].names.get(name)
+            if name in scope.names and (scope is self or not scope.is_class):
+                return scope.names[name]
+            scope = scope.parent
+        return None
+
+    def bind(self, name: str, value: Value) -> None:
+        """Outside the walked paths of this scope, a `global` may or may not have been assigned: both stay
+        possible."""
+        other = self.redirected.get(name)
+        if other is None:
+            self.names[name] = value
+        else:
+            other.names[name] = joined((other.names.get(name), value))
+
+    def forget(self, name: str) -> None:
+        self.names.pop(name, None)
+
+    @property
+    def module(self) -> Scope:
+        scope = self
+        while scope.parent is not None:
+            scope = scope.parent
+        return scope
+
+    @property
+    def enclosing_function(self) -> Scope:
+        """Where functions defined here look names up."""
+        scope = self
+        while scope.is_class and scope.parent is not None:
+            scope = scope.parent
+        return scope
+
+
+def merged_names(paths: list[dict[str, Value]]) -> dict[str, Value]:
+    """The names after several paths have met. A name that only some of them bind keeps what those gave it."""
+    first, *others = paths
+    result = dict(first)
+    for other in others:
+        for name, value in other.items():
+            mine = result.get(name)
+            if mine is not value:
+                result[name] = value if mine is None else joined((mine, value))
+    return result
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Module(Value):
+    """A first-party module, as a value that the program may hold. Rules never meet its inside."""
+
+    source: Source = field(kw_only=True)
+    name: str = ""
+    package: str = ""
+    scope: Scope = field(default_factory=Scope)
+    functions: list[FunctionFacts] = field(default_factory=list)
+    classes: list[ClassFacts] = field(default_factory=list)
+    stars: list[str] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Closure:
+    """A function of the user's, ready to be followed: its tree, and where it looks names up."""
+
+    facts: FunctionFacts
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    scope: Scope
+    module: Module
+    defaults: dict[str, Value]
+    is_generator: bool
+    followed: int = 0
+    is_static: bool = False
+    is_classmethod: bool = False
+    is_property: bool = False
+    is_followable: bool = True
+
+
+@dataclass(eq=False)
+class Frame:
+    """One function that is being walked. `returns` fills up; `exits` collects the names at each break and
+    continue."""
+
+    function: FunctionFacts | None = None
+    returns: list[Value] = field(default_factory=list)
+    exits: list[list[dict[str, Value]]] = field(default_factory=list)
