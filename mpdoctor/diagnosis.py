@@ -37,7 +37,7 @@ from mpdoctor.rules.precedence import settled
 from mpdoctor.rules.registry import Rule, all_rules, findings_from_facts
 from mpdoctor.rules.training.verdict import probe_from_training
 from mpdoctor.settings import Settings
-from mpdoctor.source import facts_from_text, facts_with_imports
+from mpdoctor.source import Files, facts_from_file, facts_with_imports
 from mpdoctor.targets import Target, python_files
 
 FORCED_POLICY = "mixed_float16"
@@ -119,13 +119,12 @@ def _examine(target: Target, settings: Settings, progress: Progress) -> _Examine
 # --- stage 1: the source ------------------------------------------------------------------------------------------
 def _read_source(target: Target, progress: Progress) -> tuple[SourceFacts, ...]:
     progress.stage("reading the source")
-    if target.kind == "stdin":
-        return (facts_from_text(target.text or b"", target.id),)
     if target.path is None or target.kind == "keras-file":
         return ()
     if target.kind == "directory":
-        return tuple(source for path in python_files(target.path) for source in facts_with_imports(path)[:1])
-    return facts_with_imports(target.path)
+        files = Files()
+        return tuple(facts_from_file(path, _shown(str(path)), files) for path in python_files(target.path))
+    return facts_with_imports(target.path, _shown(str(target.path)))
 
 
 # --- stages 2 and 3: the model and its training -------------------------------------------------------------------
@@ -133,7 +132,7 @@ def _run(
     target: Target, settings: Settings, progress: Progress, unreadable: bool
 ) -> tuple[list[ExaminationFacts], list[Crashed]]:
     """The runs of the examiner: one; and a second one under a forced policy if the program has no mixed precision."""
-    if settings.static or unreadable or target.kind in ("directory", "stdin") or len(settings.targets) > 1:
+    if settings.static or unreadable or target.kind == "directory" or len(settings.targets) > 1:
         return [], []
     from mpdoctor.examination import ExaminerCrashed, examine  # the examiner's end is loaded where it is needed
 
@@ -163,7 +162,7 @@ def _keras(settings: Settings, sources: Iterable[SourceFacts], runs: list[Examin
             return run.keras
     for source in sources:
         if source.declared_keras is not None:
-            return source.declared_keras
+            return Keras(source.declared_keras, because=f"{source.path} says so")
     if os.environ.get("TF_USE_LEGACY_KERAS") == "1":
         return Keras("tf_keras", because="TF_USE_LEGACY_KERAS=1 is set")
     return Keras()
@@ -174,7 +173,8 @@ def _judge_sources(
     sources: Iterable[SourceFacts], keras: Keras, settings: Settings
 ) -> Iterator[Finding | Crashed]:
     for source in sources:
-        facts = dataclasses.replace(source, keras=keras, assume_mixed=settings.assume_mixed)
+        assume_mixed = settings.assume_mixed or source.assume_mixed
+        facts = dataclasses.replace(source, keras=keras, assume_mixed=assume_mixed)
         yield from findings_from_facts("in_source", facts, keras, _chosen(settings))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,7 +68,7 @@ def _target_from_path(text: str, path: Path) -> Target:
             raise TargetError(
                 f"{text} is a SavedModel, which mpdoctor does not examine yet. It examines {SUPPORTED}."
             )
-        if not _holds_python(path):
+        if next(python_files(path), None) is None:
             raise TargetError(f"there is no Python file in {text} or below it.")
         return Target(text, "directory", path=path)
     if not path.is_file():
@@ -84,12 +85,11 @@ def _target_from_path(text: str, path: Path) -> Target:
     raise TargetError(f"{text} is {what}. It examines {SUPPORTED}.")
 
 
-def _holds_python(directory: Path) -> bool:
-    for _, below, files in os.walk(directory):
-        if any(name.endswith(".py") for name in files):
-            return True
-        below[:] = [name for name in below if not name.startswith(".") and name not in _SKIPPED_DIRECTORIES]
-    return False
+def python_files(directory: Path) -> Iterator[Path]:
+    """Every .py file below a directory, in order; hidden directories and installed packages are left out."""
+    for folder, below, files in os.walk(directory):
+        below[:] = sorted(name for name in below if not name.startswith(".") and name not in _SKIPPED_DIRECTORIES)
+        yield from (Path(folder) / name for name in sorted(files) if name.endswith(".py"))
 
 
 def _missing(text: str) -> str:

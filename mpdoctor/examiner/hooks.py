@@ -29,15 +29,17 @@ class ImportHooks(importlib.abc.MetaPathFinder):
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
-            self._call_after_execution(spec.loader, self._after.pop(name))
+            self._act_after_execution(spec.loader, name)
         return spec
 
-    @staticmethod
-    def _call_after_execution(loader: Any, act: Callable[[ModuleType], None]) -> None:
+    def _act_after_execution(self, loader: Any, name: str) -> None:
+        """A module may be looked for many times before somebody executes it."""
         execute = loader.exec_module
 
         def exec_module(module: ModuleType) -> None:
             execute(module)
-            act(module)
+            act = self._after.pop(name, None)
+            if act is not None:
+                act(module)
 
         loader.exec_module = exec_module

@@ -133,7 +133,7 @@ def _watch_written_files(session: Session) -> None:
             return
         if writing & set(args[1]):
             path = os.path.abspath(args[0])
-            if not path.startswith(ignored) and "__pycache__" not in path:
+            if not (path + os.sep).startswith(ignored) and "__pycache__" not in path:
                 session.files_written.append(path)
 
     sys.addaudithook(audit)

@@ -76,7 +76,7 @@ def tensor_from_output(watch: LayerWatch, layer: Any, tensor: Any) -> TensorFact
         near_limit=_share(finite > 0.9 * LIMIT),
         subnormal=_share(nonzero < SMALLEST_NORMAL),
         nonfinite=1.0 - int(tf.size(finite)) / count,
-        location=class_location(type(layer)) or watch.made_at(layer),
+        location=watch.made_at(layer) or class_location(type(layer)),
     )
 
 

@@ -1,0 +1,129 @@
+"""The shape errors of both Kerases and of TensorFlow, in words. Each message was seen in Keras 3.15 or tf_keras 2.21."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+SHAPE = r"(?P<{}>[\(\[][^\)\]]*[\)\]])"
+
+
+class ShapeError(NamedTuple):
+    """What was expected, what came, both as texts, and what to do."""
+
+    words: str
+    expected: str
+    actual: str
+    remedy: str
+
+
+_DATA = "Give the data the shape that the model's Input names, or the Input the shape that the data has."
+_LABELS = "Make the labels' shape that of the predictions, or use the sparse form of the loss for class ids."
+_RESHAPE = "Check the number of values before reshaping, or take the target shape from the input's own shape."
+_OPERANDS = "Compare the two shapes in this line; a missing axis (tf.expand_dims) or a transposed one is the usual reason."
+
+# (pattern, words with {expected} and {actual}, remedy)
+_KNOWN: tuple[tuple[str, str, str], ...] = (
+    (
+        r"expected axis (?P<axis>-?\d+) of input shape to have value (?P<expected>\w+), but received input with shape "
+        + SHAPE.format("actual"),
+        "axis {axis} of the input should be {expected}, and the input has shape {actual}",
+        _DATA,
+    ),
+    (
+        r"expected (?P<rank>min_ndim|max_ndim|ndim)=(?P<expected>\d+), found ndim=(?P<found>\d+)"
+        r"\. Full shape received: " + SHAPE.format("actual"),
+        "the input should have {expected} dimensions, and has shape {actual}",
+        _DATA,
+    ),
+    (
+        r"expected shape=" + SHAPE.format("expected") + r", found shape=" + SHAPE.format("actual"),
+        "the input should have shape {expected}, and has {actual}",
+        _DATA,
+    ),
+    (
+        r"Expected shape " + SHAPE.format("expected") + r", but input has incompatible shape " + SHAPE.format("actual"),
+        "the input should have shape {expected}, and has {actual}",
+        _DATA,
+    ),
+    (
+        r"Input to reshape is a tensor with (?P<actual>\d+) values, but the requested shape "
+        r"(?:has|requires a multiple of) (?P<expected>\d+)",
+        "{actual} values cannot be reshaped: the new shape takes {expected}, or a multiple",
+        _RESHAPE,
+    ),
+    (
+        r"Cannot reshape a tensor with (?P<actual>\d+) elements to shape (?P<target>\[[^\]]*\]) \((?P<expected>\d+) elements\)",
+        "{actual} values cannot be reshaped to {target}, which takes {expected}, or a multiple",
+        _RESHAPE,
+    ),
+    (
+        r"[Cc]annot reshape array of size (?P<actual>\d+) into shape " + SHAPE.format("expected"),
+        "{actual} values cannot be reshaped to {expected}",
+        _RESHAPE,
+    ),
+    (
+        r"The total size of the tensor must be unchanged\. Received: input_shape=" + SHAPE.format("actual")
+        + r", target_shape=" + SHAPE.format("expected"),
+        "a sample of shape {actual} cannot be reshaped to {expected}",
+        _RESHAPE,
+    ),
+    (
+        r"total size of new array must be unchanged, input_shape = " + SHAPE.format("actual")
+        + r", output_shape = " + SHAPE.format("expected"),
+        "a sample of shape {actual} cannot be reshaped to {expected}",
+        _RESHAPE,
+    ),
+    (
+        r"must have the same shape\. Received: target\.shape=" + SHAPE.format("actual")
+        + r", output\.shape=" + SHAPE.format("expected"),
+        "the labels have shape {actual}, the predictions {expected}",
+        _LABELS,
+    ),
+    (
+        r"`?logits`? and `?labels`? must have the same shape, received \(?" + SHAPE.format("expected")
+        + r" vs " + SHAPE.format("actual"),
+        "the labels have shape {actual}, the predictions {expected}",
+        _LABELS,
+    ),
+    (
+        r"Shapes " + SHAPE.format("actual") + r" and " + SHAPE.format("expected") + r" are incompatible",
+        "{actual} and {expected} do not go together",
+        _LABELS,
+    ),
+    (
+        r"Matrix size-incompatible: In\[0\]: " + SHAPE.format("actual") + r", In\[1\]: " + SHAPE.format("expected"),
+        "a matrix of shape {actual} cannot be multiplied with one of shape {expected}",
+        _OPERANDS,
+    ),
+    (
+        r"Incompatible shapes: " + SHAPE.format("actual") + r" vs\.? " + SHAPE.format("expected"),
+        "{actual} and {expected} do not go together",
+        _OPERANDS,
+    ),
+    (
+        r"[Dd]imensions must be equal, but are (?P<actual>\d+) and (?P<expected>\d+)",
+        "two dimensions should be equal, and are {actual} and {expected}",
+        _OPERANDS,
+    ),
+    (
+        r"(?:Make sure all arrays contain the same number of samples|Data cardinality is ambiguous)",
+        "the arrays hold different numbers of samples",
+        "Give features, labels and weights the same length.",
+    ),
+    (
+        r"[Cc]annot take the length of shape with unknown rank|as_list\(\) is not defined on an unknown TensorShape",
+        "the shape of a tensor is not known while the model is traced",
+        "Set it where the data is made: tensor.set_shape(...), or output_signature of the generator.",
+    ),
+)  # fmt: skip
+
+
+def shape_error_from_message(message: str) -> ShapeError | None:
+    """None where the message speaks of something else than shapes."""
+    for pattern, words, remedy in _KNOWN:
+        match = re.search(pattern, message)
+        if match:
+            named = {"expected": "", "actual": "", **match.groupdict()}
+            return ShapeError(words.format(**named), named["expected"], named["actual"], remedy)
+    return None

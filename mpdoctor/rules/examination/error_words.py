@@ -1,0 +1,37 @@
+"""What an exception says, without the wrapping that Keras and TensorFlow put around it."""
+
+from __future__ import annotations
+
+import re
+
+from mpdoctor.facts.failure import FailureFacts
+
+_LONGEST = 300
+
+
+def headline_from_failure(failure: FailureFacts) -> str:
+    """The error in one line: "ValueError: Shapes (None, 1) and (None, 10) are incompatible"."""
+    text = essence_of_message(failure.message)
+    return f"{failure.exception}: {text}" if text else failure.exception
+
+
+def essence_of_message(message: str) -> str:
+    """The first line that says something, without colours, "Exception encountered when calling …" and node dumps."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", message)
+    lines = [line.strip() for line in plain.splitlines() if line.strip() and not _is_wrapping(line.strip())]
+    text = re.sub(r"\s*\{\{(function_)?node [^}]*\}\}\s*", " ", lines[0]).strip() if lines else ""
+    return text if len(text) <= _LONGEST else text[:_LONGEST].rsplit(" ", 1)[0] + " …"
+
+
+def _is_wrapping(line: str) -> bool:
+    return line.startswith(
+        ("Exception encountered when calling", "in user code:", "Graph execution error", "File \"", "Detected at node",
+         "Arguments received by", "Traceback (most recent", "•", "def ", "During handling")
+    ) or set(line) <= set("~^- *")  # fmt: skip
+
+
+def place_of_failure(failure: FailureFacts) -> str:
+    """The layer that raised, in words; "" where none was being called."""
+    if failure.layer is None:
+        return ""
+    return f"layer `{failure.layer}` ({failure.layer_class})"

@@ -1,0 +1,94 @@
+"""The script, factory or saved model stopped with an error before a training step, and no other rule explains it.
+
+## Why it matters
+
+Nothing can be said about a training that was never reached. The report shows the line of yours that raised and the
+error in its own words; what was seen until then (the source, perhaps a model) is still judged.
+
+## Flagged
+
+```python
+import numpy as np
+import tensorflow as tf
+
+features = np.load("features.npy")  # FileNotFoundError: the script stops here
+model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1)])
+model.compile("adam", "mse")
+model.fit(features, features[:, :1])
+```
+
+## Fixed
+
+```python
+import numpy as np
+import tensorflow as tf
+
+features = np.random.rand(64, 4)
+model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1)])
+model.compile("adam", "mse")
+model.fit(features, features[:, :1])
+```
+
+Arguments that your script needs go after `--`: `mpdoctor check train.py -- --data features.npy`. `--static` judges the
+source without running it.
+
+## Versions
+
+All.
+
+## Where users met it
+
+keras-team/keras#21366 (G02), and F11 in tf_keras: a `.keras` file that was compiled and never trained does not load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.examination.error_words import headline_from_failure, place_of_failure
+
+SEVERITY = Severity.ERROR
+
+
+def in_failure(failure: FailureFacts) -> Iterator[Finding]:
+    if failure.during == "training" or failure.kind not in ("raised", "exited", "unusable"):
+        return
+    if failure.kind == "unusable":
+        yield Finding(failure.message, "Mend that and run the check again.", evidence={"exception": failure.exception})
+    elif failure.kind == "exited":
+        yield _exited(failure)
+    else:
+        yield Finding(
+            " ".join(["The program stopped here", *_in(failure), f"before any training step: {headline_from_failure(failure)}"]),
+            _remedy(failure),
+            failure.location,
+            layer=failure.layer,
+            evidence={"exception": failure.exception, "error": failure.message},
+        )
+
+
+def _exited(failure: FailureFacts) -> Finding:
+    if failure.exit_code:
+        said = f", saying {failure.message!r}" if failure.message and not failure.message.isdigit() else ""
+        text = f"The script ended itself with exit code {failure.exit_code}{said} before any training call."
+        return Finding(text, "If it wants arguments, give them after `--`: mpdoctor check train.py -- --epochs 2", failure.location)
+    return Finding(
+        "The script ended without a Keras model and without a training call, so there was nothing to examine.",
+        "Point at the file that calls fit(), or at a function that returns the model: model.py:build_model",
+        failure.location,
+    )
+
+
+def _in(failure: FailureFacts) -> list[str]:
+    place = place_of_failure(failure)
+    return [f"in {place},"] if place else []
+
+
+def _remedy(failure: FailureFacts) -> str:
+    if failure.exception in ("ModuleNotFoundError", "ImportError"):
+        return "Install what is missing for the interpreter that examines, or name another one with --python."
+    if failure.exception == "FileNotFoundError":
+        return "Run the check from the folder that the script is run from, or give it the path after `--`."
+    return "The script stops here without mpdoctor, too. Mend this line first; --static judges the source meanwhile."

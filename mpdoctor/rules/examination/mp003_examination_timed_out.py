@@ -1,0 +1,56 @@
+"""No training step was reached within `--timeout` seconds.
+
+## Why it matters
+
+The script was still loading data, building the model or waiting for something when its time was over, and was stopped.
+What was seen until then is still reported. A spent `--budget` is no finding: the steps seen by then are judged.
+
+## Flagged
+
+```python
+import time
+
+time.sleep(3600)  # no training step within --timeout
+```
+
+## Fixed
+
+```python
+import tensorflow as tf
+
+model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1)])
+model.compile("adam", "mse")
+model.fit(tf.zeros((64, 4)), tf.zeros((64, 1)))
+```
+
+Give a slow start more time with `--timeout 1800`, or examine the model alone through a function that returns it:
+`mpdoctor check train.py:build_model`.
+
+## Versions
+
+All.
+
+## Where users met it
+
+A limit of this tool's own; no report of a user's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.finding import Finding, Severity
+
+SEVERITY = Severity.ERROR
+
+
+def in_failure(failure: FailureFacts) -> Iterator[Finding]:
+    if failure.kind != "timed-out":
+        return
+    doing = "A training step did not return" if failure.during == "training" else "No training step was reached"
+    yield Finding(
+        f"{doing} within {failure.seconds:.0f} seconds, so the program was stopped.",
+        "Give it more time with --timeout, or examine the model alone: mpdoctor check model.py:build_model",
+        evidence={"last_words": failure.last_words, "seconds": round(failure.seconds, 1)},
+    )

@@ -1,0 +1,75 @@
+"""The examined process died: a signal, an abort, out of memory, or os._exit.
+
+## Why it matters
+
+The program ended without an exception, so there is no line to show. What it printed last stands in the report, and what
+was seen until then is still judged. An examination runs in a process of its own: nothing else was harmed.
+
+## Flagged
+
+```python
+import os
+
+os._exit(1)
+```
+
+## Fixed
+
+```python
+import tensorflow as tf
+
+model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1)])
+model.compile("adam", "mse")
+model.fit(tf.zeros((64, 4)), tf.zeros((64, 1)))
+```
+
+A SIGKILL mostly is the system's answer to too much memory: a smaller batch or `--device cpu` tells.
+
+## Versions
+
+All.
+
+## Where users met it
+
+tensorflow/tensorflow#31536 (a segmentation fault in an initializer, B14).
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.finding import Finding, Severity
+
+SEVERITY = Severity.ERROR
+
+
+def in_failure(failure: FailureFacts) -> Iterator[Finding]:
+    if failure.kind != "died":
+        return
+    where = "while it trained" if failure.during == "training" else "before its training call"
+    yield Finding(
+        f"The examined process died {where}: {_how(failure)}." + _last_words(failure),
+        _remedy(failure),
+        evidence={"last_words": failure.last_words, "signal": failure.signal, "exit_code": failure.exit_code},
+    )
+
+
+def _how(failure: FailureFacts) -> str:
+    if failure.signal is None:
+        return f"it left through os._exit with exit code {failure.exit_code}"
+    name = next((s.name for s in signal.Signals if s == failure.signal), f"signal {failure.signal}")
+    meaning = {"SIGKILL": ", as the system does to a process that takes too much memory", "SIGSEGV": ", a crash in native code"}
+    return name + meaning.get(name, "")
+
+
+def _last_words(failure: FailureFacts) -> str:
+    last = failure.last_words.strip().splitlines()
+    return f" Its last words: {last[-1][:200]}" if last else ""
+
+
+def _remedy(failure: FailureFacts) -> str:
+    if failure.signal == signal.SIGKILL:
+        return "Try a smaller batch or --device cpu; see whether the script survives on its own."
+    return "Run the script on its own: it should die in the same place. --static judges the source meanwhile."

@@ -1,0 +1,101 @@
+"""The loss scale runs away: down to 0, because every step is skipped, or up to inf.
+
+## Why it matters
+
+Keras 3 halves the loss scale after every step with an inf or NaN gradient and knows no floor. An overflowing network
+takes it from 32768 to 2.9e-11 in 50 steps and to 0 in 170; the next finite step then divides by 0 and writes inf or NaN
+into the weights. Upwards there is no cap either: with a small `dynamic_growth_steps` the scale doubles to inf, and every
+step is skipped for ever. Keras says nothing in either case.
+
+## Flagged
+
+```python
+import numpy as np
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+large = tf.keras.initializers.Constant(200.0)
+model = tf.keras.Sequential(
+    [
+        tf.keras.Input((4,)),
+        tf.keras.layers.Dense(8, kernel_initializer=large),
+        tf.keras.layers.Dense(8, kernel_initializer=large),  # 200 · 200 · 8 · 4 is beyond 65504
+        tf.keras.layers.Dense(1, dtype="float32"),
+    ]
+)
+model.compile("sgd", "mse")
+model.fit(np.ones((64, 4)), np.ones((64, 1)), epochs=20)
+```
+
+## Fixed
+
+```python
+import numpy as np
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+model = tf.keras.Sequential(
+    [
+        tf.keras.Input((4,)),
+        tf.keras.layers.Dense(8),
+        tf.keras.layers.Dense(8),
+        tf.keras.layers.Dense(1, dtype="float32"),
+    ]
+)
+model.compile("sgd", "mse")
+model.fit(np.ones((64, 4)), np.ones((64, 1)), epochs=20)
+```
+
+## Versions
+
+Keras 3. Keras 2 stops at 1: see MP902.
+
+## Where users met it
+
+keras-team/keras#16100, tensorflow/tensorflow#38357 (D15).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.finding import Finding, Severity, Verdict
+from mpdoctor.rules.training.verdict import verdict_from_training
+from mpdoctor.rules.training.words import culprit_evidence, remedy_from_culprit
+
+SEVERITY = Severity.ERROR
+KERAS = ("3",)
+
+
+def in_training(training: TrainingFacts) -> Iterator[Finding]:
+    if verdict_from_training(training)[0] is not Verdict.COLLAPSING:
+        return
+    scales = [step.loss_scale for step in training.steps if step.loss_scale is not None]
+    upwards = any(math.isinf(scale) for scale in scales)
+    yield Finding(
+        _up(training) if upwards else _down(training, scales[-1]),
+        f"Let it grow more slowly: dynamic_growth_steps=2000 instead of {training.growth_interval}."
+        if upwards
+        else remedy_from_culprit(training),
+        training.model.call.location,
+        model=training.model.id,
+        evidence=culprit_evidence(training),
+    )
+
+
+def _down(training: TrainingFacts, last: float) -> str:
+    skipped = sum(not step.applied for step in training.steps)
+    return (
+        f"{skipped} of {len(training.steps)} steps were skipped and the loss scale fell from "
+        f"{training.initial_scale:g} to {last:.2g}, on its way to 0. Nothing is trained; at 0 the next finite step would "
+        "write NaN into the weights."
+    )
+
+
+def _up(training: TrainingFacts) -> str:
+    return (
+        f"The loss scale doubled every {training.growth_interval} steps until it was inf; from there on every step is "
+        "skipped."
+    )

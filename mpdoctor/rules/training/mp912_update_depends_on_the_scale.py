@@ -1,0 +1,84 @@
+"""The size of an update depends on the loss scale, though it must not.
+
+## Why it matters
+
+Loss scaling multiplies the loss by S and divides the gradients by S, so the scale must cancel out. mpdoctor trains one batch
+twice from the same state at two scales 64 apart and compares the gradients that reach the innermost optimizer. If they
+shrink as the scale grows, gradients are divided by a scale that the loss never saw (or twice): with the usual scale updates
+are 32768 times too small, and training creeps without a word. If they grow with it, gradients were never divided: updates are
+32768 times too large.
+
+## Flagged
+
+```python
+import numpy as np
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+x, y = np.random.rand(64, 4).astype("float32"), np.random.rand(64, 1).astype("float32")
+model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1, dtype="float32")])
+optimizer = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))
+for _ in range(60):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(model(x) - y))  # not scaled; Keras 3 divides the gradients all the same
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+```
+
+## Fixed
+
+```python
+import numpy as np
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+x, y = np.random.rand(64, 4).astype("float32"), np.random.rand(64, 1).astype("float32")
+model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1, dtype="float32")])
+optimizer = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))
+optimizer.build(model.trainable_variables)
+for _ in range(60):
+    with tf.GradientTape() as tape:
+        loss = optimizer.scale_loss(tf.reduce_mean(tf.square(model(x) - y)))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+```
+
+## Versions
+
+All.
+
+## Where users met it
+
+keras-team/keras#19244, #19479, #20894 (E01), keras-team/keras#16552 (E03), E04, E06.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.finding import Finding, Severity
+
+SEVERITY = Severity.ERROR
+BEYOND = 0.5
+
+
+def in_training(training: TrainingFacts) -> Iterator[Finding]:
+    seen = training.scale_dependence
+    if seen is None or abs(seen.median) <= BEYOND:
+        return
+    times = f"{training.initial_scale:g} times" if training.initial_scale else "by the scale"
+    if seen.median < 0:
+        what = f"Updates shrink as the loss scale grows: at the initial scale they are {times} too small."
+        help = "Scale the loss that the tape differentiates, once, and let the wrapper divide the gradients, once."
+    else:
+        what = f"Updates grow with the loss scale: at the initial scale they are {times} too large."
+        help = "Divide the gradients by the scale before they are applied: get_unscaled_gradients(gradients)."
+    yield Finding(
+        f"{what} The same batch at the scales {seen.low:g} and {seen.high:g} gave gradients that differ by "
+        f"{(seen.high / seen.low) ** abs(seen.median):.3g} times; they should be equal.",
+        help,
+        training.model.call.location,
+        model=training.model.id,
+        evidence={"exponent": round(seen.median, 3), "scales": [seen.low, seen.high]},
+    )
