@@ -1,0 +1,53 @@
+"""Kinds of Keras' built-in layers, as data."""
+
+from __future__ import annotations
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# They hold no weights, so a 16-bit dtype costs them no updates.
+WEIGHTLESS = _names(
+    """
+    Input InputLayer Activation Softmax ReLU LeakyReLU ELU ThresholdedReLU Dropout SpatialDropout1D SpatialDropout2D
+    SpatialDropout3D GaussianDropout GaussianNoise AlphaDropout ActivityRegularization Flatten Reshape Permute
+    RepeatVector Masking Lambda Identity Add Subtract Multiply Average Maximum Minimum Concatenate Dot Cropping1D
+    Cropping2D Cropping3D ZeroPadding1D ZeroPadding2D ZeroPadding3D UpSampling1D UpSampling2D UpSampling3D
+    MaxPooling1D MaxPooling2D MaxPooling3D MaxPool1D MaxPool2D MaxPool3D AveragePooling1D AveragePooling2D
+    AveragePooling3D AvgPool1D AvgPool2D AvgPool3D GlobalAveragePooling1D GlobalAveragePooling2D
+    GlobalAveragePooling3D GlobalMaxPooling1D GlobalMaxPooling2D GlobalMaxPooling3D GlobalAvgPool1D GlobalAvgPool2D
+    GlobalMaxPool1D GlobalMaxPool2D Rescaling Resizing CenterCrop RandomCrop RandomFlip RandomTranslation
+    RandomRotation RandomZoom RandomContrast RandomBrightness RandomHeight RandomWidth Discretization
+    CategoryEncoding Hashing HashedCrossing StringLookup IntegerLookup TextVectorization UnitNormalization
+    """
+)
+
+# Layers whose output has the layer's compute dtype for certain, in every Keras (UpSampling2D has not, if bilinear).
+OUTPUT_IN_COMPUTE_DTYPE = _names(
+    """
+    Dense EinsumDense Conv1D Conv2D Conv3D Convolution1D Convolution2D Convolution3D Conv1DTranspose Conv2DTranspose
+    Conv3DTranspose Convolution2DTranspose DepthwiseConv1D DepthwiseConv2D SeparableConv1D SeparableConv2D
+    SeparableConvolution2D LocallyConnected1D LocallyConnected2D Activation Softmax ReLU LeakyReLU PReLU ELU
+    LSTM GRU SimpleRNN Flatten Reshape Permute Dropout BatchNormalization LayerNormalization GlobalAveragePooling1D
+    GlobalAveragePooling2D GlobalAveragePooling3D GlobalMaxPooling1D GlobalMaxPooling2D GlobalMaxPooling3D
+    """
+)
+
+# Normalization is often kept in float32 on purpose, and costs little there.
+NORMALIZATION = _names(
+    """
+    BatchNormalization SyncBatchNormalization LayerNormalization GroupNormalization UnitNormalization
+    RMSNormalization SpectralNormalization Normalization
+    """
+)
+# Preprocessing belongs into float32.
+PREPROCESSING = _names(
+    """
+    Normalization Rescaling Resizing CenterCrop RandomCrop RandomFlip RandomTranslation RandomRotation RandomZoom
+    RandomContrast RandomBrightness RandomHeight RandomWidth Discretization CategoryEncoding Hashing HashedCrossing
+    StringLookup IntegerLookup TextVectorization MelSpectrogram STFTSpectrogram
+    """
+)
+# They read strings.
+TEXT = _names("StringLookup TextVectorization Hashing HashedCrossing KerasLayer")

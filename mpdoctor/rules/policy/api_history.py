@@ -1,0 +1,106 @@
+"""The names of mixed precision in TensorFlow and Keras: which ever existed, since when, until when.
+
+Read off by importing TensorFlow 2.4.4, 2.10.1, 2.15.1 and 2.21.0 (with Keras 3.15 and tf_keras 2.21); the versions in
+between as the catalogue of TensorFlow 2.1 to 2.12 wheels had them.
+"""
+
+from __future__ import annotations
+
+# Everything that `keras.mixed_precision` ever held in public, in any Keras.
+IN_MIXED_PRECISION = frozenset(
+    "Policy DTypePolicy LossScaleOptimizer global_policy set_global_policy dtype_policy set_dtype_policy experimental".split()
+)
+IN_EXPERIMENTAL = frozenset("Policy LossScaleOptimizer global_policy set_policy get_layer_policy".split())
+# Folders of the private implementation that standalone Keras 2 let users reach: never public, but not invented.
+MODULES_INSIDE = frozenset(
+    "policy loss_scale loss_scale_optimizer autocast_variable device_compatibility_check get_layer_policy "
+    "test_util".split()
+)
+
+# What people write instead of the real name, and what to write. A name ending in "." stands for all below it.
+NEVER_EXISTED: dict[str, str] = {
+    "tensorflow.mixed_precision.LossScaleOptimizer": "tf.keras.mixed_precision.LossScaleOptimizer",
+    "tensorflow.mixed_precision.Policy": "tf.keras.mixed_precision.Policy",
+    "tensorflow.mixed_precision.set_global_policy": "tf.keras.mixed_precision.set_global_policy",
+    "tensorflow.mixed_precision.set_policy": "tf.keras.mixed_precision.set_global_policy",
+    "tensorflow.mixed_precision.global_policy": "tf.keras.mixed_precision.global_policy",
+    "tensorflow.mixed_precision.experimental.set_policy": "tf.keras.mixed_precision.set_global_policy",
+    "tensorflow.mixed_precision.experimental.Policy": "tf.keras.mixed_precision.Policy",
+    "tensorflow.mixed_precision.experimental.LossScaleOptimizer": "tf.keras.mixed_precision.LossScaleOptimizer",
+    "tensorflow.train.LossScaleOptimizer": "tf.keras.mixed_precision.LossScaleOptimizer",
+    "tensorflow.train.experimental.LossScaleOptimizer": "tf.keras.mixed_precision.LossScaleOptimizer",
+    "tensorflow.train.experimental.set_global_policy": "tf.keras.mixed_precision.set_global_policy",
+    "tensorflow.config.set_global_policy": "tf.keras.mixed_precision.set_global_policy",
+    "tensorflow.config.mixed_precision.": "tf.keras.mixed_precision",
+    "tensorflow.config.experimental.set_global_policy": "tf.keras.mixed_precision.set_global_policy",
+    "tensorflow.config.experimental.mixed_precision.": "tf.keras.mixed_precision",
+    "tensorflow.set_global_policy": "tf.keras.mixed_precision.set_global_policy",
+    "tensorflow.LossScaleOptimizer": "tf.keras.mixed_precision.LossScaleOptimizer",
+    "tensorflow.amp.": "tf.keras.mixed_precision",
+    "tensorflow.cuda.amp.": "tf.keras.mixed_precision",
+    "keras.amp.": "keras.mixed_precision",
+    "keras.set_global_policy": "keras.mixed_precision.set_global_policy",
+    "keras.LossScaleOptimizer": "keras.mixed_precision.LossScaleOptimizer",
+    "keras.config.set_global_policy": "keras.mixed_precision.set_global_policy",
+    "keras.config.set_policy": "keras.mixed_precision.set_global_policy",
+    "keras.config.mixed_precision.": "keras.mixed_precision",
+    "keras.backend.set_global_policy": "keras.mixed_precision.set_global_policy",
+    "keras.backend.mixed_precision.": "keras.mixed_precision",
+    "keras.optimizers.mixed_precision.": "keras.mixed_precision",
+    "keras.layers.mixed_precision.": "keras.mixed_precision",
+}
+
+# Gone: (name, or what is below it if it ends in "."; the TensorFlow release that no longer had it; what to write).
+# (3,) stands for "gone with Keras 3, still there in every Keras 2".
+KERAS3_ONLY = (3,)
+REMOVED: tuple[tuple[str, tuple[int, ...], str], ...] = (
+    ("keras.mixed_precision.experimental.set_policy", (2, 9), "mixed_precision.set_global_policy"),
+    ("keras.mixed_precision.experimental.get_layer_policy", (2, 9), "layer.dtype_policy"),
+    ("keras.mixed_precision.experimental.", (2, 9), "mixed_precision.{last}"),
+    ("tensorflow.mixed_precision.experimental.", (2, 9), "tf.keras.mixed_precision.LossScaleOptimizer"),
+    ("tensorflow.train.experimental.LossScale", (2, 9), "tf.keras.mixed_precision.LossScaleOptimizer"),
+    ("tensorflow.train.experimental.FixedLossScale", (2, 9), "tf.keras.mixed_precision.LossScaleOptimizer"),
+    ("tensorflow.train.experimental.DynamicLossScale", (2, 9), "tf.keras.mixed_precision.LossScaleOptimizer"),
+    (
+        "tensorflow.train.experimental.enable_mixed_precision_graph_rewrite",
+        (2, 8),
+        'tf.keras.mixed_precision.set_global_policy("mixed_float16")',
+    ),
+    (
+        "tensorflow.train.experimental.disable_mixed_precision_graph_rewrite",
+        (2, 8),
+        'tf.keras.mixed_precision.set_global_policy("float32")',
+    ),
+    ("tensorflow.contrib.mixed_precision.", (2, 0), "tf.keras.mixed_precision.LossScaleOptimizer"),
+    ("keras.optimizers.legacy.", KERAS3_ONLY, "keras.optimizers.{last}"),
+)
+
+# Private names: (place, name; first TensorFlow release that has it, first that has not; what serves instead).
+# () stands for "always had" and "still has"; measured in TensorFlow 2.4, 2.10, 2.15 and 2.21.
+REGISTRATION = "nothing: Keras registers its own LossScaleOptimizer when it is imported"
+PRIVATE: tuple[tuple[str, tuple[int, ...], tuple[int, ...], str], ...] = (
+    ("training.experimental.mixed_precision._register_wrapper_optimizer_cls", (), (2, 8), REGISTRATION),
+    ("training.experimental.mixed_precision.register_loss_scale_wrapper", (2, 8), (), REGISTRATION),
+    (
+        "training.experimental.mixed_precision.enable_mixed_precision_graph_rewrite",
+        (),
+        (2, 8),
+        'tf.keras.mixed_precision.set_global_policy("mixed_float16")',
+    ),
+    ("keras.mixed_precision.policy.set_policy", (), (2, 8), "tf.keras.mixed_precision.set_global_policy"),
+    ("keras.mixed_precision.policy.set_global_policy", (2, 8), (), "tf.keras.mixed_precision.set_global_policy"),
+    ("keras.mixed_precision.experimental.", (), (2, 4), "tf.keras.mixed_precision"),
+)
+
+
+def below(name: str, entry: str) -> bool:
+    """Whether a name is this entry, or stands below an entry that ends in a dot."""
+    return name.startswith(entry) if entry.endswith(".") else name == entry
+
+
+def is_private(spelled: str) -> bool:
+    """Whether a dotted name as the program spells it goes through a private part of TensorFlow or Keras."""
+    parts = spelled.split(".")
+    return parts[0] in ("tensorflow", "keras", "tf_keras") and any(
+        part in ("python", "src", "_api", "_tf_keras") for part in parts[1:-1]
+    )

@@ -1,0 +1,82 @@
+'''A mixed-precision name is used that no version of TensorFlow or Keras ever had.
+
+## Why it matters
+The line raises `AttributeError` or `ImportError`, in every version: `module 'tensorflow' has no attribute
+'mixed_precision'`. The real names live in `tf.keras.mixed_precision` (or `keras.mixed_precision`), and there are few
+of them: `set_global_policy`, `global_policy`, `Policy`, `LossScaleOptimizer`.
+
+## Flagged
+```python
+import tensorflow as tf
+
+optimizer = tf.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
+```
+
+## Fixed
+```python
+import tensorflow as tf
+
+optimizer = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
+```
+
+## Versions
+All. Looked for in TensorFlow 2.4, 2.10, 2.15 and 2.21, with Keras 3.15 and tf_keras 2.21.
+
+## Where users met it
+Questions about `tf.mixed_precision.LossScaleOptimizer` and `mixed_precision.PolicyScope`; neither was ever released.
+`PolicyScope` is remembered from the private `policy_scope` that TensorFlow's own tests use.
+'''
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Api
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.policy.api_history import (
+    IN_EXPERIMENTAL,
+    IN_MIXED_PRECISION,
+    MODULES_INSIDE,
+    NEVER_EXISTED,
+    below,
+    is_private,
+)
+
+SEVERITY = Severity.ERROR
+ROOM, OLD_ROOM = "keras.mixed_precision.", "keras.mixed_precision.experimental."
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    imported: set[str] = set()
+    for use in facts.uses:
+        real = None if use.context.guarded or is_private(use.api.spelled) else _real_name(use.api)
+        if real is None:
+            continue
+        # The import is what fails; the uses of what it would have brought are not worth another line.
+        if use.is_import:
+            imported.add(use.api.spelled)
+        elif use.api.spelled in imported:
+            continue
+        yield Finding(
+            f"`{use.api.spelled}` does not exist: no version of TensorFlow or Keras ever had it. This line raises "
+            f"{'ImportError' if use.is_import else 'AttributeError'}.",
+            real,
+            use.location,
+        )
+
+
+def _real_name(api: Api) -> str | None:
+    """What to write instead of a name that never existed; None for every other name."""
+    for entry, real in NEVER_EXISTED.items():
+        if below(api.name, entry):
+            return f"Write `{real}`."
+    place, names = (OLD_ROOM, IN_EXPERIMENTAL) if api.name.startswith(OLD_ROOM) else (ROOM, IN_MIXED_PRECISION)
+    first = api.name[len(place) :].partition(".")[0]
+    if not api.name.startswith(place) or first in names or first in MODULES_INSIDE or first.startswith("_"):
+        return None
+    if first.lower() in ("policyscope", "policy_scope", "autocast"):
+        return "Set the policy for the whole program with `set_global_policy`, or give single layers `dtype=…`."
+    near = difflib.get_close_matches(first, IN_MIXED_PRECISION - {"experimental"}, 1, 0.5)
+    return f"Write `mixed_precision.{near[0]}`." if near else "Use `set_global_policy`, `Policy` or `LossScaleOptimizer`."

@@ -1,0 +1,88 @@
+'''A mixed-precision name or argument is used that the installed TensorFlow or Keras no longer has.
+
+## Why it matters
+The line raises: `AttributeError: module 'tensorflow.keras.mixed_precision' has no attribute 'experimental'` since
+TensorFlow 2.9, `ImportError: keras.optimizers.legacy is not supported in Keras 3` since 2.16. Inside a `try` it is
+worse: the program goes on in float32 and nobody notices.
+
+## Flagged
+```python
+import tensorflow as tf
+
+tf.keras.mixed_precision.experimental.set_policy("mixed_float16")
+```
+
+## Fixed
+```python
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+```
+
+## Versions
+`mixed_precision.experimental`, `tf.train.experimental.*LossScale`: gone since TensorFlow 2.9. The graph rewrites
+`tf.train.experimental.enable_mixed_precision_graph_rewrite`: gone by 2.8. `Policy(…, loss_scale=…)`: since the class
+left `experimental` (2.4). `keras.optimizers.legacy`: gone in Keras 3. `tf.contrib`: gone since 2.0.
+
+## Where users met it
+keras-team/autokeras#1675, aws-samples/deep-learning-models#49, tensorflow/docs-l10n#600, tensorflow/tensorflow#32905,
+google-parfait/tensorflow-federated#2856.
+'''
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Api
+from mpdoctor.facts.versions import Keras
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.policy.api_history import IN_EXPERIMENTAL, KERAS3_ONLY, REMOVED, below, is_private
+
+SEVERITY = Severity.ERROR
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    imported: list[str] = []
+    for use in facts.uses:
+        if use.context.guarded or is_private(use.api.spelled):
+            continue
+        gone = _gone(use.api, facts.keras)
+        if gone is None or any(use.api.spelled == name or use.api.spelled.startswith(name + ".") for name in imported):
+            continue
+        if use.is_import:
+            imported.append(use.api.spelled)
+        since, instead = gone
+        yield Finding(f"`{use.api.spelled}` is gone {since}; this line raises.", instead, use.location)
+    for call in facts.calls_of("keras.mixed_precision.Policy"):
+        given = call.keyword("loss_scale")
+        old_class = isinstance(call.callee, Api) and ".experimental." in call.callee.name
+        if given is not None and not old_class and not call.context.guarded:
+            yield Finding(
+                "`Policy(…, loss_scale=…)` raises TypeError: a policy has carried no loss scale since TensorFlow 2.4.",
+                "Drop `loss_scale`: compile() scales the loss under mixed_float16; for a scale of your own wrap the "
+                "optimizer in `LossScaleOptimizer(optimizer, initial_scale=…)`.",
+                call.location,
+            )
+
+
+def _gone(api: Api, keras: Keras) -> tuple[str, str] | None:
+    """Since when this name is gone for that Keras, and what to write; None if it is not (or nobody knows)."""
+    for entry, since, instead in REMOVED:
+        # The module itself, without anything below it, is gone as well.
+        if not below(api.name, entry) and api.name != entry.rstrip("."):
+            continue
+        last = api.name[len(entry) :].partition(".")[0]
+        if entry == "keras.mixed_precision.experimental." and last and last not in IN_EXPERIMENTAL:
+            return None
+        if since == KERAS3_ONLY:
+            if not keras.is_keras3:
+                return None
+            to_write = f"Use `{instead.format(last=last or 'Adam')}`, or tf_keras with TF_USE_LEGACY_KERAS=1."
+            return "in Keras 3", to_write
+        release = keras.tensorflow_release if keras.package == "tf.keras" else (2, 16)
+        if not release or release < since:
+            return None
+        number = ".".join(map(str, since))
+        return f"since TensorFlow {number}", f"Write `{instead.format(last=last or 'set_global_policy')}`."
+    return None

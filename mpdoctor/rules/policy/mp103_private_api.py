@@ -1,0 +1,93 @@
+'''The program reaches into the private parts of TensorFlow or Keras for something of mixed precision.
+
+## Why it matters
+Private names move without notice. `_register_wrapper_optimizer_cls` is there in TensorFlow 2.4 and gone in 2.10, 2.15
+and 2.21, where importing it raises `ImportError: cannot import name '_register_wrapper_optimizer_cls'`. What still
+imports may be another thing than what your model uses: `tensorflow.python.keras.mixed_precision` in TensorFlow 2.21 is
+a copy that sets a policy nobody reads. An error where the name is gone, a warning where it is still there.
+
+## Flagged
+```python
+from tensorflow.python.training.experimental.mixed_precision import _register_wrapper_optimizer_cls
+```
+
+## Fixed
+```python
+from tensorflow.keras import mixed_precision
+
+mixed_precision.set_global_policy("mixed_float16")
+```
+
+## Versions
+All; which name is gone depends on the version.
+
+## Where users met it
+keras-team/keras#15366, tensorflow/models#11216: a stale `keras` package beside a newer TensorFlow. Reinstall the
+`keras` that belongs to your TensorFlow if the line is not your own.
+'''
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Api
+from mpdoctor.facts.versions import Keras
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.policy.api_history import PRIVATE, below, is_private
+
+SEVERITY = Severity.ERROR
+ABOUT_MIXED_PRECISION = ("mixed_precision", "loss_scale", "dtype_polic", "autocast")
+PUBLIC = {
+    "LossScaleOptimizer": "keras.mixed_precision.LossScaleOptimizer",
+    "LossScaleOptimizerV3": "keras.mixed_precision.LossScaleOptimizer",
+    "Policy": "keras.mixed_precision.Policy",
+    "DTypePolicy": "keras.mixed_precision.Policy",
+    "global_policy": "keras.mixed_precision.global_policy",
+    "dtype_policy": "keras.config.dtype_policy",
+    "set_policy": "keras.mixed_precision.set_global_policy",
+    "set_global_policy": "keras.mixed_precision.set_global_policy",
+    "set_dtype_policy": "keras.config.set_dtype_policy",
+}
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    imported: list[str] = []
+    for use in facts.uses:
+        spelled = use.api.spelled
+        if use.context.guarded or not is_private(spelled) or not any(part in spelled for part in ABOUT_MIXED_PRECISION):
+            continue
+        if any(spelled == name or spelled.startswith(name + ".") for name in imported):
+            continue
+        if use.is_import:
+            imported.append(spelled)
+        last = spelled.rpartition(".")[2]
+        gone, instead = _whether_gone(use.api, facts.keras)
+        serves = instead or (f"`{PUBLIC[last]}`" if last in PUBLIC else "a name of `keras.mixed_precision`")
+        serves = serves if serves.startswith(("nothing", "`", "a name")) else f"`{serves}`"
+        yield Finding(
+            f"`{last}` is private, and {_where(facts.keras)} does not have it: this line raises."
+            if gone
+            else f"`{spelled}` is private: another release may move it without notice.",
+            f"Needed instead: {serves}.",
+            use.location,
+            severity=Severity.ERROR if gone else Severity.WARNING,
+        )
+
+
+def _whether_gone(api: Api, keras: Keras) -> tuple[bool, str]:
+    """Whether the target certainly lacks this private name, and what serves instead ("" where PUBLIC tells)."""
+    spelled, release = api.spelled, keras.tensorflow_release
+    if keras.package != "tf.keras":
+        release = release or (2, 16)
+    for name, first, last, instead in PRIVATE:
+        if below(spelled.partition(".python.")[2] + ".", name + "." if not name.endswith(".") else name):
+            return bool(release) and (release < first or bool(last) and release >= last), instead
+    if spelled.startswith("keras.src.mixed_precision"):
+        return keras.is_keras3, ""
+    in_keras3 = spelled.startswith(("keras.src.optimizers.loss_scale", "keras.src.dtype_policies"))
+    return in_keras3 and keras.package == "tf.keras", ""
+
+
+def _where(keras: Keras) -> str:
+    return f"TensorFlow {keras.tensorflow}" if keras.tensorflow else "the TensorFlow of today"

@@ -1,0 +1,109 @@
+'''A layer, or the whole program, keeps its weights themselves in 16 bits: float16 or bfloat16 without "mixed".
+
+## Why it matters
+An update that is smaller than the last bit of a weight is lost. With `float16` layers, SGD at 1e-4 and weights near
+1, 20 epochs changed the weights by exactly 0 in Keras 3.15, tf_keras 2.21 and TensorFlow 2.15. There is no loss
+scaling either: compile() wraps the optimizer for `mixed_float16` alone. `mixed_float16` computes in the same 16 bits,
+at the same speed, and keeps float32 weights.
+
+## Flagged
+```python
+from tensorflow import keras
+
+keras.mixed_precision.set_global_policy("float16")
+```
+
+## Fixed
+```python
+from tensorflow import keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+```
+
+## Versions
+All. A program that only predicts may keep 16-bit weights; nothing is said about it.
+
+## Where users met it
+keras-team/keras#9582, keras-team/keras#11860, keras-team/keras#12249, matterport/Mask_RCNN#1482,
+tensorflow/tensorflow#38457, tensorflow/tensorflow#43172, tensorflow/tensorflow#50282, huggingface/transformers#11282.
+'''
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.dtypes import policies_named
+from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.names import kind_of_class, public_name
+from mpdoctor.facts.source import SET_FLOATX, SourceFacts
+from mpdoctor.facts.values import Api, Call, class_of
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.layers.kinds import WEIGHTLESS
+from mpdoctor.rules.wording import listed
+
+SEVERITY = Severity.WARNING
+PURE_HALF = ("float16", "bfloat16")
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    if _only_predicts(facts):
+        return
+    for call in facts.calls:
+        is_floatx = isinstance(call.callee, Api) and call.callee.is_(SET_FLOATX)
+        if call in facts.policy_calls:
+            given = call.argument(0) or call.keyword("policy") or call.keyword("dtype_policy") or call.keyword("value")
+            what = "floatx" if is_floatx else "the global policy"
+        elif (name := _layer_with_weights(call)) is not None:
+            given, what = call.keyword("dtype"), f"the dtype of {name}"
+        else:
+            continue
+        policy = next((one for one in policies_named(given) if one in PURE_HALF), None)
+        if policy is not None:
+            yield Finding(
+                f'"{policy}" as {what} keeps the weights themselves in 16 bits: updates smaller than their last bit are '
+                "lost, and nothing scales the loss.",
+                "Remove it: `mixed_float16` keeps float32 weights."
+                if is_floatx
+                else f'Use "mixed_{policy}", which computes in {policy} and keeps float32 weights.',
+                call.location,
+            )
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    if not model.is_trained:
+        return
+    pure = [layer for layer in model.layers if layer.policy in PURE_HALF and _trainable_half(layer) and not layer.is_model]
+    if model.policy_set and model.global_policy in PURE_HALF:
+        pure = [layer for layer in pure if layer.policy != model.global_policy] + pure[:1]
+    for one in pure:
+        by_policy = model.policy_set and one.policy == model.global_policy
+        alike = [layer.path for layer in model.layers if layer.policy == one.policy and _trainable_half(layer)]
+        yield Finding(
+            f'The weights of {listed(alike) if by_policy else one.path} ({one.class_name}) are {one.variable_dtype} '
+            "themselves: updates smaller than their last bit are lost, and nothing scales the loss.",
+            f'Use "mixed_{one.policy}", which computes in {one.policy} and keeps float32 weights.',
+            None if by_policy else one.made_at,
+            layer=one.path,
+            evidence={"policy": one.policy, "layers": alike},
+        )
+
+
+def _trainable_half(layer: LayerFacts) -> bool:
+    return any(trainable and dtype in PURE_HALF for dtype, _, trainable in layer.variables)
+
+
+def _layer_with_weights(call: Call) -> str | None:
+    """The class of the layer or model that a call makes, None if it is none, or one that holds no weights."""
+    own = class_of(call)
+    if own is not None:
+        return own.name if own.kind in ("layer", "model") else None
+    if not isinstance(call.callee, Api) or kind_of_class(call.callee.name) not in ("layer", "model"):
+        return None
+    name = public_name(call.callee.name).rpartition(".")[2]
+    return None if name in WEIGHTLESS else name
+
+
+def _only_predicts(facts: SourceFacts) -> bool:
+    """Whether the program loads or predicts and certainly does not train: then 16-bit weights are as good as others."""
+    trains = any(True for _ in facts.method_calls("compile", "fit", "train_on_batch", "apply_gradients", "gradient"))
+    return not trains and any(True for _ in facts.method_calls("predict", "load_weights", "predict_on_batch"))
