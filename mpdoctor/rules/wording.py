@@ -36,7 +36,7 @@ def _one_name(value: Value) -> str:
 
 
 def listed(names: list[str], most: int = 4) -> str:
-    """ "a", "a and b", "a, b and c", "a, b, c, d and 3 more". """
+    """ "a", "a and b", "a, b and c", "a, b, c, d and 3 more"."""
     if len(names) > most:
         names = [*names[:most], f"{len(names) - most} more"]
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]

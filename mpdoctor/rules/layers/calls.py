@@ -47,5 +47,3 @@ def _policies(facts: SourceFacts, call: Call, owner: ClassFacts) -> tuple[str, .
     if not named and facts.assume_mixed:
         return ("mixed_float16",)
     return named
-
-

@@ -1,4 +1,4 @@
-'''The output of a model that is trained (softmax, sigmoid, logits or a regression) is 16-bit.
+"""The output of a model that is trained (softmax, sigmoid, logits or a regression) is 16-bit.
 
 ## Why it matters
 A float16 probability has about three digits: 0.9999 is 1.0, and its cross-entropy is 0 or infinite. In Keras 2 the
@@ -36,7 +36,7 @@ All. Models that are not compiled (backbones, encoders, feature extractors) may 
 
 ## Where users met it
 tensorflow/tensorflow#34406, keras-team/keras-cv#752, qubvel/segmentation_models#536, huggingface/transformers#12332.
-'''
+"""
 
 from __future__ import annotations
 
@@ -90,7 +90,9 @@ def _assumed(layer: LayerFacts) -> str:
 
 def _message(name: str, dtype: str) -> str:
     digits = "three" if dtype == "float16" else "two"
-    return f"The model's output comes from {name} in {dtype}: about {digits} digits for the loss to work with."
+    return (
+        f"The model's output comes from {name} in {dtype}: about {digits} digits for the loss to work with."
+    )
 
 
 def _help(name: str, layer: Call) -> str:
@@ -98,7 +100,7 @@ def _help(name: str, layer: Call) -> str:
         activation = known(layer.keyword("activation"))
         if isinstance(activation, str):
             return (
-                f'Keep the last step in float32: `{name}(…)` without an activation, then '
+                f"Keep the last step in float32: `{name}(…)` without an activation, then "
                 f'`Activation("{activation}", dtype="float32")`; or `{name}(…, dtype="float32")`.'
             )
     return 'Give the last layer `dtype="float32"`.'

@@ -1,4 +1,4 @@
-'''In `call()`, a tensor that is float32 by its own making meets the layer's input, which mixed precision made 16-bit.
+"""In `call()`, a tensor that is float32 by its own making meets the layer's input, which mixed precision made 16-bit.
 
 ## Why it matters
 TensorFlow does not mix dtypes. `inputs + tf.constant([1.0])` works under float32 and raises under mixed precision, in
@@ -38,7 +38,7 @@ raising; that is another matter and not said here.
 ## Where users met it
 tensorflow/tensorflow#33077, tensorflow/tensorflow#41614, tensorflow/tensorflow#38850, huggingface/transformers#3320,
 huggingface/transformers#9571, keras-team/keras-cv#2102, google/automl#566.
-'''
+"""
 
 from __future__ import annotations
 
@@ -105,7 +105,9 @@ def _may_raise(facts: SourceFacts, meeting: tuple[Value, ...]) -> bool:
 
 
 def _is_weight(value: Value) -> bool:
-    return isinstance(value, Call) and isinstance(value.callee, Attribute) and value.callee.name == "add_weight"
+    return (
+        isinstance(value, Call) and isinstance(value.callee, Attribute) and value.callee.name == "add_weight"
+    )
 
 
 def _help(value: Value, text: str) -> str:

@@ -1,4 +1,4 @@
-'''Inside a model that computes in 16 bits, a nested model or a layer with many weights keeps float32, or another policy.
+"""Inside a model that computes in 16 bits, a nested model or a layer with many weights keeps float32, or another policy.
 
 ## Why it matters
 The island runs at float32 speed and memory, and its neighbours are cast back and forth. A pretrained part that was
@@ -32,7 +32,7 @@ All.
 
 ## Where users met it
 tensorflow/hub#466, tensorflow/hub#854, zzh8829/yolov3-tf2#243.
-'''
+"""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ ON_PURPOSE = NORMALIZATION | PREPROCESSING | {"Embedding"}
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     if not model.is_trained:
         return
-    half = [index for index, layer in enumerate(model.layers) if layer.compute_dtype in HALF and layer.floating]
+    half = [
+        index for index, layer in enumerate(model.layers) if layer.compute_dtype in HALF and layer.floating
+    ]
     if not half:
         return
     told: list[str] = []
@@ -61,13 +63,17 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             continue
         weights = _trainable([layer, *inside])
         if layer.is_model:
-            is_island = bool(weights) and bool(inside) and not any(one.compute_dtype in HALF for one in inside)
+            is_island = (
+                bool(weights) and bool(inside) and not any(one.compute_dtype in HALF for one in inside)
+            )
         else:
             is_island = bool(weights) and not inside and layer.compute_dtype not in HALF
         if not is_island or layer.class_name in ON_PURPOSE or not layer.floating:
             continue
         told.append(layer.path)
-        around = [model.layers[other] for other in half if not model.layers[other].is_output][:1] or [model.layers[half[0]]]
+        around = [model.layers[other] for other in half if not model.layers[other].is_output][:1] or [
+            model.layers[half[0]]
+        ]
         yield Finding(
             f"{layer.path} ({layer.class_name}, {sum(weights):,} weights) computes in {_dtypes([layer, *inside])} inside a "
             f"model that computes in {around[0].compute_dtype}: it runs at float32 speed and memory.",
@@ -81,9 +87,15 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 def _trainable(layers: list[LayerFacts]) -> list[int]:
     return [
-        count for layer in layers if layer.class_name not in ON_PURPOSE for _, count, trains in layer.variables if trains
+        count
+        for layer in layers
+        if layer.class_name not in ON_PURPOSE
+        for _, count, trains in layer.variables
+        if trains
     ]
 
 
 def _dtypes(layers: list[LayerFacts]) -> str:
-    return listed(list(dict.fromkeys(layer.compute_dtype for layer in layers if layer.floating)) or ["float32"])
+    return listed(
+        list(dict.fromkeys(layer.compute_dtype for layer in layers if layer.floating)) or ["float32"]
+    )

@@ -103,3 +103,17 @@ LOST: dict[str, frozenset[str]] = {
         """
     ),
 }
+
+# What these optimizers hold where the program gives them nothing; equal in Keras 3.15 and tf_keras 2.21.
+_ADAM = {"beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-07, "amsgrad": False}
+DEFAULTS: dict[str, dict[str, float | bool]] = {
+    "Adadelta": {"rho": 0.95, "epsilon": 1e-07},
+    "Adagrad": {"initial_accumulator_value": 0.1, "epsilon": 1e-07},
+    "Adam": _ADAM,
+    "AdamW": {**_ADAM, "weight_decay": 0.004},
+    "Adamax": {"beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-07},
+    "Lion": {"beta_1": 0.9, "beta_2": 0.99},
+    "Nadam": {"beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-07},
+    "RMSprop": {"rho": 0.9, "momentum": 0.0, "epsilon": 1e-07, "centered": False},
+    "SGD": {"momentum": 0.0, "nesterov": False},
+}

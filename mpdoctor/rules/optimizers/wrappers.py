@@ -28,7 +28,9 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.rules.optimizers.delegation import CLASSIC, KERAS3, MISSING, NEW
 
 WRAPPER = "keras.mixed_precision.LossScaleOptimizer"
-NEVER_EXISTED = "tensorflow.mixed_precision.LossScaleOptimizer"  # MP101; what is given to it is judged all the same
+NEVER_EXISTED = (
+    "tensorflow.mixed_precision.LossScaleOptimizer"  # MP101; what is given to it is judged all the same
+)
 
 
 def wrapper_calls(facts: SourceFacts) -> Iterator[Call]:
@@ -75,7 +77,9 @@ def kinds_of_wrapper(inner: Value, keras: Keras) -> tuple[str, ...]:
 
 def lacks(name: str, inside: tuple[Value, ...], keras: Keras) -> bool:
     """Whether the wrapper of every one of these optimizers raises AttributeError for this name."""
-    return bool(inside) and all(name in MISSING[kind] for one in inside for kind in kinds_of_wrapper(one, keras))
+    return bool(inside) and all(
+        name in MISSING[kind] for one in inside for kind in kinds_of_wrapper(one, keras)
+    )
 
 
 def compiles_of(facts: SourceFacts, model: Value) -> list[Call]:
@@ -155,7 +159,9 @@ def _wrapped_in_compile(facts: SourceFacts, call: Call) -> tuple[Value, ...]:
 
 def _policy_of_one(facts: SourceFacts, model: Value) -> str | None:
     if isinstance(model, Instance):
-        made = [call for call in facts.calls if isinstance(call.callee, Defined) and call.callee.of is model.of]
+        made = [
+            call for call in facts.calls if isinstance(call.callee, Defined) and call.callee.of is model.of
+        ]
         found = {_policy_of_one(facts, call) for call in made}
         return found.pop() if len(found) == 1 else None
     if not isinstance(model, Call):

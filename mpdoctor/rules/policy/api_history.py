@@ -88,7 +88,12 @@ PRIVATE: tuple[tuple[str, tuple[int, ...], tuple[int, ...], str], ...] = (
         'tf.keras.mixed_precision.set_global_policy("mixed_float16")',
     ),
     ("keras.mixed_precision.policy.set_policy", (), (2, 8), "tf.keras.mixed_precision.set_global_policy"),
-    ("keras.mixed_precision.policy.set_global_policy", (2, 8), (), "tf.keras.mixed_precision.set_global_policy"),
+    (
+        "keras.mixed_precision.policy.set_global_policy",
+        (2, 8),
+        (),
+        "tf.keras.mixed_precision.set_global_policy",
+    ),
     ("keras.mixed_precision.experimental.", (), (2, 4), "tf.keras.mixed_precision"),
 )
 

@@ -1,4 +1,4 @@
-'''A mixed-precision name or argument is used that the installed TensorFlow or Keras no longer has.
+"""A mixed-precision name or argument is used that the installed TensorFlow or Keras no longer has.
 
 ## Why it matters
 The line raises: `AttributeError: module 'tensorflow.keras.mixed_precision' has no attribute 'experimental'` since
@@ -27,7 +27,7 @@ left `experimental` (2.4). `keras.optimizers.legacy`: gone in Keras 3. `tf.contr
 ## Where users met it
 keras-team/autokeras#1675, aws-samples/deep-learning-models#49, tensorflow/docs-l10n#600, tensorflow/tensorflow#32905,
 google-parfait/tensorflow-federated#2856.
-'''
+"""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if use.context.guarded or is_private(use.api.spelled):
             continue
         gone = _gone(use.api, facts.keras)
-        if gone is None or any(use.api.spelled == name or use.api.spelled.startswith(name + ".") for name in imported):
+        if gone is None or any(
+            use.api.spelled == name or use.api.spelled.startswith(name + ".") for name in imported
+        ):
             continue
         if use.is_import:
             imported.append(use.api.spelled)

@@ -1,4 +1,4 @@
-'''The program reaches into the private parts of TensorFlow or Keras for something of mixed precision.
+"""The program reaches into the private parts of TensorFlow or Keras for something of mixed precision.
 
 ## Why it matters
 Private names move without notice. `_register_wrapper_optimizer_cls` is there in TensorFlow 2.4 and gone in 2.10, 2.15
@@ -24,7 +24,7 @@ All; which name is gone depends on the version.
 ## Where users met it
 keras-team/keras#15366, tensorflow/models#11216: a stale `keras` package beside a newer TensorFlow. Reinstall the
 `keras` that belongs to your TensorFlow if the line is not your own.
-'''
+"""
 
 from __future__ import annotations
 
@@ -55,7 +55,11 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     imported: list[str] = []
     for use in facts.uses:
         spelled = use.api.spelled
-        if use.context.guarded or not is_private(spelled) or not any(part in spelled for part in ABOUT_MIXED_PRECISION):
+        if (
+            use.context.guarded
+            or not is_private(spelled)
+            or not any(part in spelled for part in ABOUT_MIXED_PRECISION)
+        ):
             continue
         if any(spelled == name or spelled.startswith(name + ".") for name in imported):
             continue

@@ -1,0 +1,110 @@
+"""An attribute is read from a LossScaleOptimizer that has no such attribute and does not pass it on.
+
+## Why it matters
+The line raises `AttributeError: 'LossScaleOptimizer' object has no attribute 'epsilon'`. A LossScaleOptimizer stands in
+for the optimizer that it wraps, but passes on only part of its attributes: `learning_rate` and `iterations` always,
+`beta_1` or `momentum` in TensorFlow 2.4 to 2.10 only, `epsilon` nowhere. compile() makes such a wrapper by itself under
+the mixed_float16 policy, so `model.optimizer` is one without anybody having written so.
+
+## Flagged
+```python
+import keras
+
+optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())
+print(optimizer.epsilon)
+```
+
+## Fixed
+```python
+import keras
+
+optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())
+print(optimizer.inner_optimizer.epsilon)
+```
+
+## Versions
+All; which names are missing depends on the wrapper: Keras 3's, Keras 2's for new optimizers, Keras 2's for
+`optimizers.legacy.*`.
+
+## Where users met it
+keras-team/keras#16218, tensorflow/models#9262, tensorflow/tensorflow#31578, tensorflow/tensorflow#29130,
+tensorflow/tensorflow#32905.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import Read, SourceFacts
+from mpdoctor.facts.values import Value
+from mpdoctor.facts.versions import Keras
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.loops.api import KERAS2_LOOP
+from mpdoctor.rules.optimizers.delegation import MISSING
+from mpdoctor.rules.optimizers.events import reads, same_object, writes
+from mpdoctor.rules.optimizers.wrappers import WRAPPER, lacks, wrapped
+from mpdoctor.rules.wording import name_of_optimizer, text_at
+
+SEVERITY = Severity.ERROR
+SOMEWHERE_MISSING = frozenset().union(*MISSING.values())
+# What this Keras calls it instead, or where it went.
+INSTEAD_KERAS3 = {
+    "lr": "`{of}.learning_rate`",
+    "_decayed_lr": "`{of}.learning_rate`",
+    "_get_hyper": "`{of}.learning_rate`",
+    "_set_hyper": "`{of}.learning_rate`",
+    "_hyper": "`{of}.learning_rate`",
+    "loss_scale": "`{of}.dynamic_scale`, which exists once the optimizer is built",
+    "dynamic": "nothing: in Keras 3 the scale is always dynamic",
+    "dynamic_counter": "`{of}.step_counter`, which exists once the optimizer is built",
+    "weights": "`{of}.variables`",
+    "_weights": "`{of}.variables`",
+    "get_weights": "`[v.numpy() for v in {of}.variables]`",
+    "get_slot": "`{of}.inner_optimizer.variables`",
+}
+INSTEAD_KERAS2 = {
+    "_decayed_lr": "`{of}.learning_rate`",
+    "_get_hyper": "`{of}.learning_rate`",
+    "_set_hyper": "`{of}.learning_rate`",
+    "_hyper": "`{of}.learning_rate`",
+    "_hypers_created": "nothing: it tells an older Keras's own state",
+    "weights": "`{of}.variables`",
+    "_weights": "`{of}.variables`",
+    "get_weights": "`[v.numpy() for v in {of}.variables]`",
+    "scale_loss": "`{of}.get_scaled_loss(loss)`, and `{of}.get_unscaled_gradients(gradients)` before they are applied",
+    "apply": "`{of}.apply_gradients(zip(gradients, variables))`",
+}
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    for read in reads(facts, SOMEWHERE_MISSING):
+        if read.context.guarded or (facts.keras.is_keras3 and read.name in KERAS2_LOOP):
+            continue
+        inside = wrapped(facts, read.of, read)
+        if not lacks(read.name, inside, facts.keras) or _was_written(facts, read):
+            continue
+        of = text_at(facts, read.location).rpartition("." + read.name)[0] or "optimizer"
+        yield Finding(
+            f"`{of}.{read.name}` raises AttributeError: {_whose(facts, read.of)} has no `{read.name}` and does not ask "
+            f"{name_of_optimizer(inside[0])} for it.",
+            _help(of, read.name, facts.keras),
+            read.location,
+        )
+
+
+def _was_written(facts: SourceFacts, read: Read) -> bool:
+    """Whether the program itself puts this attribute on the wrapper (MP302 speaks about that)."""
+    return any(same_object(write.of, read.of) for write in writes(facts, frozenset((read.name,))))
+
+
+def _whose(facts: SourceFacts, value: Value) -> str:
+    made_by_hand = any(call is value for call in facts.calls_of(WRAPPER))
+    return "the LossScaleOptimizer" if made_by_hand else "the LossScaleOptimizer that it holds"
+
+
+def _help(of: str, name: str, keras: Keras) -> str:
+    instead = (INSTEAD_KERAS3 if keras.is_keras3 else INSTEAD_KERAS2).get(
+        name, "`{of}.inner_optimizer.{name}`"
+    )
+    text = instead.format(of=of, name=name)
+    return f"Remove it; there is {text}." if text.startswith("nothing") else f"Write {text}."

@@ -1,0 +1,124 @@
+"""A setting is written to a LossScaleOptimizer, or read from it, while the optimizer inside holds the one that counts.
+
+## Why it matters
+`optimizer.epsilon = 1e-4` succeeds, the wrapper says 1e-4 ever after, and Adam inside trains with 1e-7: measured in
+Keras 3.15, tf_keras 2.21 and TensorFlow 2.10. Nothing is printed. In Keras 3 reading misleads too: `optimizer.clipnorm`
+is the wrapper's own None, whatever the optimizer inside was given.
+
+## Flagged
+```python
+import keras
+
+optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())
+optimizer.epsilon = 1e-4
+```
+
+## Fixed
+```python
+import keras
+
+optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())
+optimizer.inner_optimizer.epsilon = 1e-4
+```
+
+## Versions
+All. TensorFlow 2.4 to 2.10 (and `optimizers.legacy.*`) pass hyper-parameters such as `beta_1` and `clipnorm` on; only
+`epsilon`, `amsgrad`, `nesterov` and `centered` are lost there.
+
+## Where users met it
+Found by measuring every attribute of every optimizer; no report on GitHub, because nothing fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Call, Value, known
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.optimizers.delegation import DEFAULTS, LOST, OWN
+from mpdoctor.rules.optimizers.events import reads, same_object, writes
+from mpdoctor.rules.optimizers.wrappers import kinds_of_wrapper, wrapped
+from mpdoctor.rules.wording import name_of_optimizer, text_at
+
+SEVERITY = Severity.ERROR
+SOMEWHERE_LOST = frozenset().union(*LOST.values())
+SOMEWHERE_OWN = frozenset().union(*OWN.values())
+RENAMED = {"lr": "learning_rate"}  # Keras 3 optimizers have no `lr`; the wrapper does pass `learning_rate` on
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    for write in writes(facts, SOMEWHERE_LOST):
+        inside = () if write.context.guarded else wrapped(facts, write.of, write)
+        if not inside or not _all_hold(LOST, write.name, inside, facts):
+            continue
+        of = text_at(facts, write.location).partition("." + write.name)[0] or "optimizer"
+        value = text_at(facts, write.value.location) or "…"
+        goes_on = _held(inside, write.name)
+        name = name_of_optimizer(inside[0])
+        yield Finding(
+            f"`{of}.{write.name} = {value}` sets an attribute of the LossScaleOptimizer; {name} goes on with "
+            f"{goes_on if goes_on is not None else 'its own'}.",
+            f"Set it on the inner optimizer: `{of}.inner_optimizer.{write.name} = {value}`."
+            if write.name not in RENAMED
+            else f"Write `{of}.{RENAMED[write.name]} = {value}`, which the wrapper passes on.",
+            write.location,
+            evidence={"attribute": write.name, "inner_value": goes_on},
+        )
+    for read in reads(facts, SOMEWHERE_OWN):
+        inside = () if read.context.guarded else wrapped(facts, read.of, read)
+        if not inside or not _all_hold(OWN, read.name, inside, facts):
+            continue
+        held = _held(inside, read.name)
+        if held in (None, "None", "False", "0.99") or any(
+            same_object(write.of, read.of) for write in writes(facts, frozenset((read.name,)))
+        ):
+            continue
+        of = text_at(facts, read.location).rpartition("." + read.name)[0] or "optimizer"
+        yield Finding(
+            f"`{of}.{read.name}` is the LossScaleOptimizer's own, which says nothing: {name_of_optimizer(inside[0])} has "
+            f"{held}.",
+            f"Read it from the inner optimizer: `{of}.inner_optimizer.{read.name}`.",
+            read.location,
+            evidence={"attribute": read.name, "inner_value": held},
+        )
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    wrapper = model.wrapper
+    for write in wrapper.writes if wrapper else ():
+        if not write.reached_inner:
+            inner = model.optimizer[-1].class_name
+            yield Finding(
+                f"`{write.name}` was set to {write.value} on the LossScaleOptimizer; {inner} trains with "
+                f"{write.inner_value}.",
+                f"Set it on the inner optimizer: `optimizer.inner_optimizer.{write.name} = {write.value}`.",
+                write.location,
+                evidence={
+                    "attribute": write.name,
+                    "wrapper_value": write.value,
+                    "inner_value": write.inner_value,
+                },
+            )
+
+
+def _all_hold(
+    table: dict[str, frozenset[str]], name: str, inside: tuple[Value, ...], facts: SourceFacts
+) -> bool:
+    return all(name in table[kind] for one in inside for kind in kinds_of_wrapper(one, facts.keras))
+
+
+def _held(inside: tuple[Value, ...], name: str) -> str | None:
+    """What the optimizer inside certainly holds under this name, as repr(); None where that is not known."""
+    found: set[str | None] = set()
+    for one in inside:
+        given = one.keyword(name) if isinstance(one, Call) else None
+        if given is not None:
+            value = known(given)
+            found.add(repr(value) if value is None or isinstance(value, (bool, int, float)) else None)
+        else:
+            class_name = one.method if isinstance(one, Call) and not one.open else ""
+            default = DEFAULTS.get(class_name, {}).get(name)
+            found.add(None if default is None else repr(default))
+    return found.pop() if len(found) == 1 else None

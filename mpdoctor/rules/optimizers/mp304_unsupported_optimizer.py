@@ -1,0 +1,149 @@
+"""What a LossScaleOptimizer is given to wrap is no optimizer of that Keras, or one that lacks what that Keras calls.
+
+## Why it matters
+Keras 2 refuses at once: `TypeError: "inner_optimizer" must be an instance of tf.keras.optimizers.Optimizer`. Keras 3
+asks nothing: a string raises `AttributeError: 'str' object has no attribute 'loss_scale_factor'`, and a class, a TF1
+optimizer or an unfinished optimizer of your own is accepted and fails at its first step, with an error from deep inside
+Keras.
+
+## Flagged
+```python
+import keras
+
+optimizer = keras.mixed_precision.LossScaleOptimizer("adam")
+```
+
+## Fixed
+```python
+import keras
+
+optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())
+```
+
+## Versions
+All. An optimizer of your own needs `update_step` in Keras 3, tf_keras and TensorFlow 2.11 to 2.15, and
+`_resource_apply_dense` below `optimizers.legacy.Optimizer` and in TensorFlow 2.4 to 2.10.
+
+## Where users met it
+keras-team/keras#16560, google/automl#1154, NVIDIA-Merlin/HugeCTR#462.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Api, Call, ClassFacts, Defined, Known, Value, class_of, options
+from mpdoctor.facts.versions import Keras
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.optimizers.requirements import lacked_by_class, package_of
+from mpdoctor.rules.optimizers.wrappers import inner_argument, wrapper_calls
+from mpdoctor.rules.wording import listed
+
+SEVERITY = Severity.ERROR
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    for call in wrapper_calls(facts):
+        if call.context.guarded:
+            continue
+        problems = [_problem(one, call, facts.keras) for one in options(inner_argument(call))]
+        if problems and all(problems) and problems[0] is not None:
+            message, help = problems[0]
+            yield Finding(message, help, call.location)
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    if model.wrapper is None or not model.optimizer:
+        return
+    inner = model.optimizer[-1]
+    if inner.is_wrapper:
+        return
+    if not inner.is_keras_optimizer:
+        yield Finding(
+            f"The LossScaleOptimizer wraps a {inner.module}.{inner.class_name}, which is no optimizer of {model.keras}.",
+            "Wrap an optimizer of the Keras that trains the model, such as `keras.optimizers.Adam()`.",
+            model.wrapper.made_at or inner.made_at,
+        )
+    elif inner.own_class and inner.missing:
+        yield Finding(
+            _lacking(inner.class_name, list(inner.missing), model.keras),
+            f"Define {listed([f'`{name}`' for name in inner.missing])} in `{inner.class_name}`.",
+            model.wrapper.made_at or inner.made_at or inner.class_location,
+            evidence={"missing": list(inner.missing)},
+        )
+
+
+def _problem(inner: Value, wrapper: Call, keras: Keras) -> tuple[str, str] | None:
+    """What is wrong with what is wrapped, and the change to make; None for what is right or not known."""
+    make = "Make the optimizer first: `LossScaleOptimizer({})`."
+    if isinstance(inner, Known):
+        if isinstance(inner.value, str):
+            name = inner.value[:1].upper() + inner.value[1:]
+            return (
+                f"LossScaleOptimizer is given the string {inner.value!r} where an optimizer belongs; this line raises.",
+                make.format(
+                    f'keras.optimizers.get("{inner.value}")' if name != "Adam" else "keras.optimizers.Adam()"
+                ),
+            )
+        return f"LossScaleOptimizer is given {inner.value!r} where an optimizer belongs; this line raises.", (
+            make.format("keras.optimizers.Adam()")
+        )
+    if (
+        isinstance(inner, Api)
+        and ".optimizers." in inner.name
+        and inner.name.rpartition(".")[2][:1].isupper()
+    ):
+        last = inner.name.rpartition(".")[2]
+        return f"LossScaleOptimizer is given the class {last}, not an optimizer made from it.", make.format(
+            f"{last}()"
+        )
+    own = class_of(inner)
+    if own is not None:
+        lacking = lacked_by_class(own, keras)
+        return _problem_of_class(own, lacking, keras) if lacking else None
+    if isinstance(inner, Defined) and isinstance(inner.of, ClassFacts) and inner.of.kind == "optimizer":
+        name = inner.of.name
+        return f"LossScaleOptimizer is given the class {name}, not an optimizer made from it.", make.format(
+            f"{name}()"
+        )
+    if isinstance(inner, Call) and isinstance(inner.callee, Api):
+        return _problem_of_library_optimizer(inner.callee, wrapper, keras)
+    return None
+
+
+def _problem_of_class(own: ClassFacts, lacking: list[str], keras: Keras) -> tuple[str, str]:
+    if lacking == ["Optimizer"]:
+        return (
+            f"{own.name} is no Keras optimizer: it does not derive from `keras.optimizers.Optimizer`.",
+            f"Write `class {own.name}(keras.optimizers.Optimizer)`, with an `update_step`.",
+        )
+    wanted = listed([f"`{name}`" for name in lacking])
+    return _lacking(own.name, lacking, keras), f"Define {wanted} in `{own.name}` (line {own.location.line})."
+
+
+def _lacking(name: str, lacking: list[str], keras: Keras) -> str:
+    wanted = listed([f"`{one}`" for one in lacking])
+    return f"{name} lacks {wanted}, which {keras.package if keras.package != 'keras' else 'Keras 3'} calls at every step."
+
+
+def _problem_of_library_optimizer(callee: Api, wrapper: Call, keras: Keras) -> tuple[str, str] | None:
+    name = callee.name
+    if name.startswith(("tensorflow.compat.v1.train.", "tensorflow.train.")) and name.endswith("Optimizer"):
+        what = f"{name.rpartition('.')[2]} is an optimizer of TensorFlow 1"
+    elif name.startswith("torch.optim."):
+        what = f"{name} is an optimizer of PyTorch"
+    elif name.startswith("tensorflow_addons.optimizers.") and keras.is_keras3:
+        what = f"{name.rpartition('.')[2]} of TensorFlow Addons is written for Keras 2"
+    elif name.startswith("keras.optimizers.") and isinstance(wrapper.callee, Api):
+        mine, theirs = package_of(wrapper.callee, keras), package_of(callee, keras)
+        if mine == theirs or not mine or not theirs:
+            return None
+        what = f"{name.rpartition('.')[2]} comes from {theirs}, the LossScaleOptimizer from {mine}"
+    else:
+        return None
+    return (
+        f"{what}: it cannot be wrapped.",
+        "Use the optimizer of the Keras that trains the model, from the same package.",
+    )

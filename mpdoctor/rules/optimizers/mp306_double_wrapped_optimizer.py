@@ -1,0 +1,63 @@
+"""A LossScaleOptimizer wraps another LossScaleOptimizer.
+
+## Why it matters
+Keras 3 accepts it in silence and unscales twice: with SGD every update came out 32768 times too small (0.170 became
+5.2e-06 in Keras 3.15), so the loss stands still and no error is shown. Keras 2 raises `TypeError: LossScaleOptimizer
+cannot wrap another LossScaleOptimizer`.
+
+## Flagged
+```python
+import keras
+
+optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1))
+optimizer = keras.mixed_precision.LossScaleOptimizer(optimizer)
+```
+
+## Fixed
+```python
+import keras
+
+optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1))
+```
+
+## Versions
+All. compile() never wraps twice: it leaves an optimizer alone that is a LossScaleOptimizer already.
+
+## Where users met it
+tensorflow/tensorflow#48862.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.versions import Keras
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.optimizers.wrappers import inner_argument, wrapped, wrapper_calls
+
+SEVERITY = Severity.ERROR
+HELP = "Wrap once: remove one of the two LossScaleOptimizers."
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    for call in wrapper_calls(facts):
+        inner = inner_argument(call)
+        if inner is not None and not call.context.guarded and wrapped(facts, inner, call):
+            yield Finding(_message(facts.keras), HELP, call.location)
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    wrappers = [link for link in model.optimizer if link.is_wrapper]
+    if len(wrappers) > 1:
+        yield Finding(_message(model.keras), HELP, wrappers[0].made_at, evidence={"wrappers": len(wrappers)})
+
+
+def _message(keras: Keras) -> str:
+    if keras.is_keras3:
+        return (
+            "A LossScaleOptimizer wraps another one: gradients are unscaled twice, so every update is 2^15 times too "
+            "small, and nothing says so."
+        )
+    return "A LossScaleOptimizer wraps another one; this line raises TypeError."

@@ -1,0 +1,76 @@
+"""A LossScaleOptimizer is made with arguments that its Keras refuses, or that break the first step.
+
+## Why it matters
+`dynamic=False` raises in Keras 3 (`LossScaleOptimizer no longer supports dynamic=False`) and, without an
+`initial_scale`, in Keras 2 (`"initial_scale" must be specified`). Other arguments are accepted and fail later:
+`"dynamic"` as a second argument becomes Keras 3's initial scale and dies at the first step, a scale of 0 writes -inf
+into the weights there, a scale below 0 turns every update around. A fixed scale in Keras 3 is the inner optimizer's
+`loss_scale_factor`.
+
+## Flagged
+```python
+import keras
+
+optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam(), dynamic=False)
+```
+
+## Fixed
+```python
+import keras
+
+optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam(), initial_scale=1024.0)
+```
+
+## Versions
+All, with different arguments: Keras 2 is `(inner_optimizer, dynamic, initial_scale, dynamic_growth_steps)`, Keras 3 is
+`(inner_optimizer, initial_scale, dynamic_growth_steps, name)`.
+
+## Where users met it
+aws-samples/deep-learning-models#49, tensorflow/models#9262, horovod/horovod#2349.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Api
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.optimizers.arguments import problem_in_keras2, problem_in_keras3, problem_with_numbers
+from mpdoctor.rules.optimizers.wrappers import WRAPPER
+
+SEVERITY = Severity.ERROR
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    look = problem_in_keras3 if facts.keras.is_keras3 else problem_in_keras2
+    for call in facts.calls_of(WRAPPER):
+        if call.context.guarded or (isinstance(call.callee, Api) and ".experimental." in call.callee.name):
+            continue  # the experimental class took other arguments, and MP102 speaks where it is gone
+        problem = look(call)
+        if problem is not None:
+            yield Finding(problem[0], problem[1], call.location)
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    wrapper = model.wrapper
+    if wrapper is None:
+        return
+    problem = problem_with_numbers(
+        _value(wrapper.initial_scale), _value(wrapper.growth_interval), wrapper.dynamic
+    )
+    if problem is not None:
+        yield Finding(
+            problem[0], problem[1], wrapper.made_at, evidence={"initial_scale": wrapper.initial_scale}
+        )
+
+
+def _value(text: str | None) -> object:
+    """The Python value behind a repr() text; the text itself where it is no number."""
+    if text is None:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return text.strip("'\"")
