@@ -15,10 +15,9 @@ app = typer.Typer(
     help="A doctor for mixed-precision training in TensorFlow and Keras.",
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,  # plain help: quicker, and its columns fit
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Begin with: mpdoctor check train.py",
 )
 
 
@@ -37,6 +36,6 @@ def _mpdoctor(
     pass
 
 
-app.command()(check)
+app.command(short_help="Examine a training script or a model.")(check)
 app.command()(explain)
 app.command()(rules)

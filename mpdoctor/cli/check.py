@@ -36,96 +36,53 @@ class OutputFormat(str, Enum):
     json = "json"
 
 
-STAGES, JUDGING, REPORT = "What is examined", "What is judged", "The report"
-
-
 def check(
     context: typer.Context,
-    targets: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="TARGET... [-- SCRIPT ARGS]",
-            show_default=False,
-            help="train.py, model.py:build_model, package.module:build_model or model.keras. "
-            "What follows -- goes to the script.",
-        ),
-    ],
-    static: Annotated[
-        bool, typer.Option("--static", help="Read the source only; run no code.", rich_help_panel=STAGES)
-    ] = False,
-    no_probe: Annotated[
-        bool, typer.Option("--no-probe", help="Look at the model, but don't train it.", rich_help_panel=STAGES)
-    ] = False,
-    steps: Annotated[
-        int, typer.Option(min=1, help="Training steps of the probe.", rich_help_panel=STAGES)
-    ] = 50,
-    budget: Annotated[
-        float, typer.Option(min=0, help="Seconds that the probe may train.", rich_help_panel=STAGES)
-    ] = 60.0,
+    targets: Annotated[list[str], typer.Argument(metavar="TARGET", hidden=True)],
+    static: Annotated[bool, typer.Option("--static", help="Read the source only; run no code.")] = False,
+    no_probe: Annotated[bool, typer.Option("--no-probe", help="Look at the model, but don't train it.")] = False,
+    steps: Annotated[int, typer.Option(metavar="N", min=1, help="Steps of the short training.")] = 50,
+    budget: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="Time that it may take.")] = 60,
     timeout: Annotated[
-        float, typer.Option(min=0, help="Seconds until the first training step.", rich_help_panel=STAGES)
-    ] = 600.0,
+        float, typer.Option(metavar="SECONDS", min=0, help="Time until its first step is reached.")
+    ] = 600,
     policy: Annotated[
-        Policy, typer.Option(help="The global dtype policy to examine under.", rich_help_panel=STAGES)
+        Policy,
+        typer.Option(metavar="POLICY", help="auto, mixed_float16, mixed_bfloat16 or float32: the global policy."),
     ] = Policy.auto,
-    python: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH", help="The interpreter that has your TensorFlow.", rich_help_panel=STAGES
-        ),
-    ] = None,
-    device: Annotated[
-        Device, typer.Option(help="Where the probe trains.", rich_help_panel=STAGES)
-    ] = Device.auto,
-    seed: Annotated[
-        int | None, typer.Option(help="Seed of weights and made-up data.", rich_help_panel=STAGES)
-    ] = None,
-    custom_objects: Annotated[
-        str | None,
-        typer.Option(metavar="MODULE", help="Defines the classes of a .keras file.", rich_help_panel=STAGES),
-    ] = None,
-    allow_code_in_file: Annotated[
-        bool,
-        typer.Option("--allow-code-in-file", help="Load a .keras file with Lambda code.", rich_help_panel=STAGES),
-    ] = False,
+    python: Annotated[Path | None, typer.Option(metavar="PATH", help="The Python that has your TensorFlow.")] = None,
+    device: Annotated[Device, typer.Option(metavar="DEVICE", help="auto, cpu or gpu: where to train.")] = Device.auto,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="For weights and made-up data.")] = None,
     keras: Annotated[
-        str | None,
-        typer.Option(
-            metavar="3|tf_keras|2.15|…", help="The Keras to judge source by.", rich_help_panel=JUDGING
-        ),
+        str | None, typer.Option(metavar="VERSION", help="3, tf_keras, 2.15 …: the Keras to judge source by.")
     ] = None,
     assume_mixed: Annotated[
-        bool,
-        typer.Option(
-            "--assume-mixed", help="Judge source as if it set a mixed policy.", rich_help_panel=JUDGING
-        ),
+        bool, typer.Option("--assume-mixed", help="Judge source as if a mixed policy were set.")
+    ] = False,
+    custom_objects: Annotated[
+        str | None, typer.Option(metavar="MODULE", help="Where the classes of a .keras file are defined.")
+    ] = None,
+    allow_code_in_file: Annotated[
+        bool, typer.Option("--allow-code-in-file", help="Load a .keras file that holds code.")
     ] = False,
     select: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CODES", help="Only these rules: codes, prefixes or names.", rich_help_panel=JUDGING
-        ),
+        list[str] | None, typer.Option(metavar="CODES", help="Only these rules: codes, prefixes, names.")
     ] = None,
-    ignore: Annotated[
-        list[str] | None, typer.Option(metavar="CODES", help="Not these rules.", rich_help_panel=JUDGING)
-    ] = None,
+    ignore: Annotated[list[str] | None, typer.Option(metavar="CODES", help="All but these rules.")] = None,
     fail_on: Annotated[
-        Severity, typer.Option(help="Exit with 1 from this severity on.", rich_help_panel=JUDGING)
+        Severity, typer.Option(metavar="SEVERITY", help="error, warning or info: exit with 1 from there on.")
     ] = Severity.WARNING,
-    exit_zero: Annotated[
-        bool, typer.Option("--exit-zero", help="Exit with 0 despite findings.", rich_help_panel=JUDGING)
-    ] = False,
+    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 despite findings.")] = False,
     output_format: Annotated[
-        OutputFormat, typer.Option(help="The form of the report.", rich_help_panel=REPORT)
+        OutputFormat, typer.Option(metavar="FORMAT", help="terminal, concise or json.")
     ] = OutputFormat.terminal,
-    color: Annotated[
-        Color, typer.Option(help="Colour the report.", rich_help_panel=REPORT)
-    ] = Color.auto,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress bar.", rich_help_panel=REPORT)
-    ] = False,
+    color: Annotated[Color, typer.Option(metavar="WHEN", help="auto, always or never.")] = Color.auto,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
-    """Examine a script, a model factory or a saved model: its source, its model, and a short training.
+    """Examine a training script or a model: its source, its layers and optimizer, and a short training.
+
+    TARGET is a script (train.py), a function that makes a model (model.py:build_model or
+    package.module:build_model) or a .keras file. What follows a -- is handed to the script.
 
     Exit status: 0 nothing found, 1 findings, 2 the target could not be examined, 3 mpdoctor itself broke.
     """

@@ -11,7 +11,7 @@ from mpdoctor.cli.streams import Color
 
 def explain(
     rule: Annotated[str, typer.Argument(metavar="CODE", help="A code such as MP302, or the name of a rule.")],
-    color: Annotated[Color, typer.Option(help="Colour the text.")] = Color.auto,
+    color: Annotated[Color, typer.Option(metavar="WHEN", help="auto, always or never.")] = Color.auto,
 ) -> None:
     """Say what a rule finds, why that matters, and how it is mended."""
     import sys

@@ -17,8 +17,8 @@ class RulesFormat(str, Enum):
 
 
 def rules(
-    output_format: Annotated[RulesFormat, typer.Option(help="How to list them.")] = RulesFormat.terminal,
-    color: Annotated[Color, typer.Option(help="Colour the table.")] = Color.auto,
+    output_format: Annotated[RulesFormat, typer.Option(metavar="FORMAT", help="terminal, markdown or json.")] = RulesFormat.terminal,
+    color: Annotated[Color, typer.Option(metavar="WHEN", help="auto, always or never.")] = Color.auto,
 ) -> None:
     """List every rule."""
     from mpdoctor.cli import rule_texts
