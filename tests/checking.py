@@ -1,4 +1,4 @@
-"""Runs `mpdoctor check` as a user does: in a process of its own, in a directory, with a Keras chosen by the environment."""
+"""Runs `mpdoctor check` as a user does: in a process of its own, the Keras set by the environment."""
 
 from __future__ import annotations
 

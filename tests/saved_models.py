@@ -1,4 +1,7 @@
-"""Writes the `.keras` files that the tests examine: `python tests/saved_models.py DIRECTORY`, in the Keras at hand."""
+"""Writes the `.keras` files that the tests examine: `python tests/saved_models.py DIRECTORY`.
+
+It uses the Keras at hand: TF_USE_LEGACY_KERAS=1 makes it tf_keras.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ layers = tf.keras.layers
 
 
 def trained(model: tf.keras.Model, loss: str, labels: np.ndarray) -> tf.keras.Model:
-    """Trained one epoch: a compiled model that never trained cannot be loaded by tf_keras under mixed_float16."""
+    """Trained one epoch: tf_keras cannot load a compiled mixed_float16 model that never trained."""
     model.compile(optimizer="adam", loss=loss)
     features = np.random.default_rng(1).normal(size=(len(labels), 12)).astype("float32")
     model.fit(features, labels, batch_size=32, epochs=1, verbose=0)

@@ -1,6 +1,6 @@
-"""End to end: `mpdoctor check` on every project under fixtures/projects gives exactly what the project's marks say.
+"""End to end: `mpdoctor check` on every project under fixtures/projects gives exactly what its marks say.
 
-The checks run ahead, two at a time, while the tests wait for theirs: each is a process that starts TensorFlow.
+The checks run ahead, two at a time, while the tests wait for theirs: each is a process with a TensorFlow.
 """
 
 from __future__ import annotations
@@ -117,7 +117,9 @@ def test_a_project_gets_exactly_what_its_marks_say(project: Project, diagnosis: 
     assert "Traceback" not in diagnosis.stderr
 
 
-OVERFLOWING = [f"overflow_{kind}-{keras}" for kind in ("sequential", "subclassed") for keras in ("3", "tf_keras")]
+OVERFLOWING = [
+    f"overflow_{kind}-{keras}" for kind in ("sequential", "subclassed") for keras in ("3", "tf_keras")
+]
 
 
 @named(*OVERFLOWING)
@@ -189,9 +191,13 @@ def test_a_script_is_trained_on_its_own_data(project: Project, diagnosis: Check)
 SAVED = [("healthy", [], 0), ("half_output", ["MP201"], 1), ("uncompiled", [], 0)]
 
 
-@pytest.mark.parametrize("keras", [pytest.param(keras, marks=needs_keras(keras)) for keras in ("3", "tf_keras")])
+@pytest.mark.parametrize(
+    "keras", [pytest.param(keras, marks=needs_keras(keras)) for keras in ("3", "tf_keras")]
+)
 @pytest.mark.parametrize(("name", "codes", "exit_code"), SAVED)
-def test_a_saved_model_is_examined(saved_models, keras: str, name: str, codes: list[str], exit_code: int) -> None:
+def test_a_saved_model_is_examined(
+    saved_models, keras: str, name: str, codes: list[str], exit_code: int
+) -> None:
     directory = saved_models(keras)
     before = contents(directory)
     diagnosis = check(f"{name}.keras", directory=directory, keras=keras)
