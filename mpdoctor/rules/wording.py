@@ -18,6 +18,15 @@ def text_at(facts: SourceFacts, location: Location) -> str:
     return text if len(text) <= LONGEST else ""
 
 
+def receiver_text(facts: SourceFacts, call: Call) -> str:
+    """`self.optimizer` of `self.optimizer.apply_gradients(…)`, as written; "optimizer" where that is not at hand."""
+    lines = facts.text.splitlines() if call.location.path == facts.path else []
+    number = call.location.line
+    line = lines[number - 1][call.location.column - 1 :] if 0 < number <= len(lines) else ""
+    receiver, dot, _ = line.partition("." + call.method)
+    return receiver if dot and len(receiver) <= LONGEST else "optimizer"
+
+
 def name_of_optimizer(value: Value | None) -> str:
     """What to call an optimizer: "Adam", "the user's class name", "adam"; "the optimizer inside" where it is not known."""
     names = {_one_name(one) for one in options(value)}

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.dtypes import policy_named
+from mpdoctor.facts.dtypes import policies_named
 from mpdoctor.facts.names import kind_of_class
-from mpdoctor.facts.source import Event, SourceFacts
+from mpdoctor.facts.source import UNSURE, Event, PolicyName, SourceFacts
 from mpdoctor.facts.values import (
     Api,
     Attribute,
@@ -43,13 +43,14 @@ def inner_argument(call: Call) -> Value | None:
     return call.argument(0, "inner_optimizer") or call.keyword("optimizer")
 
 
-def wrapped(facts: SourceFacts, value: Value, event: Event) -> tuple[Value, ...]:
+def wrapped(facts: SourceFacts, value: Value, event: Event, certain: bool = True) -> tuple[Value, ...]:
     """The optimizers that a value may hold inside if it is certainly a wrapper, else (). An Unknown stands for an
-    optimizer about which nothing is known."""
+    optimizer about which nothing is known. Without `certain` it is enough that it is a wrapper on some path, as
+    behind `if args.amp:`."""
     found: list[Value] = []
     for one in options(value):
-        inside = _wrapped_by_hand(one) or _wrapped_by_compile(facts, one, event)
-        if not inside:
+        inside = _wrapped_by_hand(one) or _wrapped_by_compile(facts, one, event, certain)
+        if certain and not inside:
             return ()
         found.extend(inside)
     return tuple(found)
@@ -100,10 +101,9 @@ def compiles_of(facts: SourceFacts, model: Value) -> list[Call]:
     return found
 
 
-def policy_of_model(facts: SourceFacts, model: Value) -> str | None:
-    """The dtype policy that a model certainly has: the global one when it was made, unless it was given another."""
-    found = {_policy_of_one(facts, one) for one in options(model)}
-    return found.pop() if len(found) == 1 else None
+def policies_of_model(facts: SourceFacts, model: Value) -> frozenset[PolicyName]:
+    """The dtype policies that a model may have: the global one when it was made, unless it was given another."""
+    return frozenset(name for one in options(model) for name in _policies_of_one(facts, one))
 
 
 def is_model(value: Value) -> bool:
@@ -125,7 +125,7 @@ def _wrapped_by_hand(value: Value) -> tuple[Value, ...]:
     return options(inner_argument(value)) or (Unknown(value.location),)
 
 
-def _wrapped_by_compile(facts: SourceFacts, value: Value, event: Event) -> tuple[Value, ...]:
+def _wrapped_by_compile(facts: SourceFacts, value: Value, event: Event, certain: bool) -> tuple[Value, ...]:
     if not isinstance(value, Attribute) or value.name != "optimizer":
         return ()
     found: list[Value] = []
@@ -136,14 +136,14 @@ def _wrapped_by_compile(facts: SourceFacts, value: Value, event: Event) -> tuple
         if isinstance(model, Call):
             calls = [call for call in calls if call.order < event.order]
         for call in calls:
-            inside = _wrapped_in_compile(facts, call)
-            if not inside:
+            inside = _wrapped_in_compile(facts, call, certain)
+            if certain and not inside:
                 return ()
             found.extend(inside)
     return tuple(found)
 
 
-def _wrapped_in_compile(facts: SourceFacts, call: Call) -> tuple[Value, ...]:
+def _wrapped_in_compile(facts: SourceFacts, call: Call, certain: bool) -> tuple[Value, ...]:
     given = call.argument(0, "optimizer")
     if given is None and call.open:
         return ()
@@ -152,26 +152,26 @@ def _wrapped_in_compile(facts: SourceFacts, call: Call) -> tuple[Value, ...]:
         return tuple(inner for inside in by_hand for inner in inside)
     if any(by_hand) or known(call.keyword("auto_scale_loss")) is False or call.receiver is None:
         return ()
-    if policy_of_model(facts, call.receiver) != "mixed_float16":
+    policies = policies_of_model(facts, call.receiver)
+    if "mixed_float16" not in policies or (certain and len(policies) > 1):
         return ()
     return options(given) or (Known(call.location, "rmsprop"),)
 
 
-def _policy_of_one(facts: SourceFacts, model: Value) -> str | None:
+def _policies_of_one(facts: SourceFacts, model: Value) -> Iterator[PolicyName]:
     if isinstance(model, Instance):
-        made = [
-            call for call in facts.calls if isinstance(call.callee, Defined) and call.callee.of is model.of
-        ]
-        found = {_policy_of_one(facts, call) for call in made}
-        return found.pop() if len(found) == 1 else None
+        for call in facts.calls:
+            if isinstance(call.callee, Defined) and call.callee.of is model.of:
+                yield from _policies_of_one(facts, call)
+        return
     if not isinstance(model, Call):
-        return None
+        return
     own = class_of(model)
     given = model.keyword("dtype") or (own.base_arguments.get("dtype") if own else None)
     if given is not None and known(given) is not None:
-        return policy_named(given)
-    policy = facts.policy_at(model)
-    return policy if isinstance(policy, str) else None
+        yield from policies_named(given) or (UNSURE,)
+    else:
+        yield from facts.policies_at(model)
 
 
 def _is_model_of_callback(value: Value) -> bool:

@@ -32,7 +32,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 
-from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.source import SourceFacts, Use
 from mpdoctor.facts.values import Api
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.policy.api_history import (
@@ -43,6 +43,7 @@ from mpdoctor.rules.policy.api_history import (
     below,
     is_private,
 )
+from mpdoctor.rules.wording import text_at
 
 SEVERITY = Severity.ERROR
 ROOM, OLD_ROOM = "keras.mixed_precision.", "keras.mixed_precision.experimental."
@@ -60,11 +61,15 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         elif use.api.spelled in imported:
             continue
         yield Finding(
-            f"`{use.api.spelled}` does not exist: no version of TensorFlow or Keras ever had it. This line raises "
+            f"`{_as_written(facts, use)}` does not exist: no version of TensorFlow or Keras ever had it. This line raises "
             f"{'ImportError' if use.is_import else 'AttributeError'}.",
             real,
             use.location,
         )
+
+
+def _as_written(facts: SourceFacts, use: Use) -> str:
+    return use.api.spelled if use.is_import else text_at(facts, use.location) or use.api.spelled
 
 
 def _real_name(api: Api) -> str | None:

@@ -1,0 +1,127 @@
+"""Features or labels are cast to float16 by hand, under a mixed policy that does it by itself where it is needed.
+
+## Why it matters
+Keras casts the features at the first layer and keeps the labels as they are. Done by hand it costs accuracy and gains
+nothing: float16 holds whole numbers up to 2048 only, labels between 0 and 1000 were off by up to 0.25, labels beyond
+65504 became infinite and so did the loss (Keras 3.15, tf_keras 2.21). Preprocessing and augmentation behind the cast
+work in three digits.
+
+## Flagged
+```python
+import keras
+import numpy as np
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+x = np.random.rand(64, 4).astype("float16")
+y = np.random.rand(64, 1).astype("float32")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype="float32")])
+model.compile(optimizer="adam", loss="mse")
+model.fit(x, y)
+```
+
+## Fixed
+```python
+import keras
+import numpy as np
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+x = np.random.rand(64, 4).astype("float32")
+y = np.random.rand(64, 1).astype("float32")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype="float32")])
+model.compile(optimizer="adam", loss="mse")
+model.fit(x, y)
+```
+
+## Versions
+All.
+
+## Where users met it
+keras-team/keras#16401, and questions about training in float16 "by casting everything".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.dtypes import HALF, dtype_named
+from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Api, Call, Collection, Value, options
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.data.sources import behind, fed_values, mapped_functions
+
+SEVERITY = Severity.WARNING
+MIXED = ("mixed_float16", "mixed_bfloat16")
+CASTS = (
+    "tensorflow.cast",
+    "tensorflow.convert_to_tensor",
+    "tensorflow.constant",
+    "tensorflow.image.convert_image_dtype",
+    "numpy.array",
+    "numpy.asarray",
+    "keras.ops.cast",
+    "keras.ops.convert_to_tensor",
+)
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    for call, role, value in fed_values(facts):
+        if not any(one in MIXED for one in facts.policies_at(call)):
+            continue
+        for made in (*behind(value), *_returned_by_maps(facts, value)):
+            dtype = _cast_to_half(made)
+            if dtype is not None:
+                what = (
+                    "The data"
+                    if ".data." in _name(value) or role == "features" and call.argument(1, "y") is None
+                    else (f"The {role}")
+                )
+                yield Finding(
+                    f"{what} {'is' if what == 'The data' else 'are'} cast to {dtype} by hand: Keras casts what enters the "
+                    "first layer itself, and labels lose digits for nothing.",
+                    'Leave it in float32: `"float32"` here, or no cast at all.',
+                    made.location,
+                )
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    if model.policy not in MIXED and model.global_policy not in MIXED:
+        return
+    half = [array for array in model.data if array.dtype in HALF and array.role in ("features", "labels")]
+    if half:
+        roles = " and ".join(dict.fromkeys(array.role for array in half))
+        yield Finding(
+            f"The {roles} are {half[0].dtype} already: Keras casts what enters the first layer itself, and labels lose "
+            "digits for nothing.",
+            "Leave the data in float32.",
+            evidence={"data": {f"{array.role} {array.name}".strip(): array.dtype for array in half}},
+        )
+
+
+def _cast_to_half(value: Value) -> str | None:
+    """The 16-bit dtype that this very expression casts to, None if it is no such cast."""
+    if not isinstance(value, Call):
+        return None
+    if isinstance(value.callee, Api) and value.callee.is_(*CASTS):
+        dtype = dtype_named(value.argument(1, "dtype"))
+    elif value.method == "astype":
+        dtype = dtype_named(value.argument(0, "dtype"))
+    elif isinstance(value.callee, Api) and value.callee.is_("numpy.float16"):
+        dtype = "float16"
+    else:
+        return None
+    return dtype if dtype in HALF else None
+
+
+def _returned_by_maps(facts: SourceFacts, value: Value) -> Iterator[Value]:
+    for function in mapped_functions(value):
+        for returned in facts.returns_of(function):
+            for one in options(returned.value):
+                items = one.items if isinstance(one, Collection) else (one,)
+                for item in items:
+                    for option in options(item):
+                        yield from behind(option)
+
+
+def _name(value: Value) -> str:
+    return value.callee.name if isinstance(value, Call) and isinstance(value.callee, Api) else ""

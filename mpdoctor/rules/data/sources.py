@@ -1,0 +1,100 @@
+"""Which values a program hands to Keras as data, and where they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import (
+    Api,
+    Attribute,
+    Call,
+    Collection,
+    Defined,
+    FunctionFacts,
+    Item,
+    Value,
+    options,
+)
+
+FEEDING = ("fit", "train_on_batch", "fit_generator")
+DATASETS = ("from_tensor_slices", "from_tensors")
+SHAPING = frozenset(
+    "reshape copy T ravel flatten squeeze transpose shuffle batch repeat prefetch cache take skip as_numpy_iterator".split()
+)
+PASSING = (
+    "numpy.array",
+    "numpy.asarray",
+    "numpy.reshape",
+    "numpy.expand_dims",
+    "numpy.squeeze",
+    "numpy.stack",
+    "numpy.concatenate",
+    "numpy.vstack",
+    "numpy.hstack",
+    "tensorflow.reshape",
+    "tensorflow.expand_dims",
+)
+
+
+def fed_values(facts: SourceFacts) -> Iterator[tuple[Call, str, Value]]:
+    """(call, "features" or "labels", value) for everything that a model is trained on."""
+    for call in facts.method_calls(*FEEDING):
+        features, labels = call.argument(0, "x"), call.argument(1, "y")
+        for role, value in (("features", features), ("labels", labels)):
+            for one in _leaves(value):
+                yield call, role, one
+
+
+def behind(value: Value, depth: int = 0) -> Iterator[Value]:
+    """The value, and what it is a reshaped, batched or indexed view of."""
+    yield value
+    if depth > 12:
+        return
+    for part in _parts(value):
+        for one in options(part):
+            yield from behind(one, depth + 1)
+
+
+def mapped_functions(value: Value) -> Iterator[FunctionFacts]:
+    """The functions of the user's that `Dataset.map` applies on the way to this value."""
+    for one in behind(value):
+        if isinstance(one, Call) and one.method == "map":
+            for given in options(one.argument(0, "map_func")):
+                if isinstance(given, Defined) and isinstance(given.of, FunctionFacts):
+                    yield given.of
+
+
+def _parts(value: Value) -> tuple[Value, ...]:
+    if isinstance(value, Item):
+        return (value.of,)
+    if isinstance(value, Attribute) and value.name in SHAPING:
+        return (value.of,)
+    if isinstance(value, Collection) and value.kind in ("list", "tuple"):
+        return value.items
+    if not isinstance(value, Call):
+        return ()
+    if isinstance(value.callee, Attribute) and (
+        value.callee.name in SHAPING or value.callee.name in ("map", "filter")
+    ):
+        return (value.callee.of,)
+    if isinstance(value.callee, Api):
+        last = value.callee.name.rpartition(".")[2]
+        is_dataset = last in DATASETS and ".data." in value.callee.name
+        if (
+            is_dataset
+            or value.callee.name in PASSING
+            or value.callee.is_(*PASSING)
+            or last == "train_test_split"
+        ):
+            return value.args
+    return ()
+
+
+def _leaves(value: Value | None) -> Iterator[Value]:
+    for one in options(value):
+        if isinstance(one, Collection) and one.kind in ("dict", "tuple", "list"):
+            for item in one.items:
+                yield from _leaves(item)
+        else:
+            yield one

@@ -1,0 +1,39 @@
+"""The file cannot be read as Python: a syntax error, another encoding than it says, or no text at all.
+
+## Why it matters
+Python itself would stop at the same place, and nothing else in the file was looked at.
+
+## Flagged
+```python
+model.compile(optimizer="adam"
+```
+
+## Fixed
+```python
+model.compile(optimizer="adam")
+```
+
+## Versions
+All. The syntax is that of the Python which runs mpdoctor: a file for a newer Python needs mpdoctor there too.
+
+## Where users met it
+Files for Python 2, merge conflicts left in place, notebooks saved under a `.py` name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.finding import Finding, Severity
+
+SEVERITY = Severity.ERROR
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    if facts.unreadable is not None:
+        yield Finding(
+            facts.unreadable.message,
+            "Mend the line, then check again: nothing else in this file was looked at.",
+            facts.unreadable.location,
+        )

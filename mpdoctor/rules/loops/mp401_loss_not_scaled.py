@@ -1,0 +1,108 @@
+"""A custom training step applies gradients through a LossScaleOptimizer, and the loss was never scaled.
+
+## Why it matters
+In Keras 3 `apply` and `apply_gradients` divide by the loss scale whether or not the loss was multiplied by it. Without
+`scale_loss` every update is 32768 times too small: with SGD(0.1) a weight moved by 1.4e-05 where it should have moved by
+0.446. Adam hides it until its epsilon bites. In Keras 2 nothing is divided, and nothing is scaled: gradients below
+6e-08 are flushed to zero in float16, which is what the wrapper was there to prevent. compile() puts the wrapper around
+your optimizer under mixed_float16, so a `train_step` of your own needs it too.
+
+## Flagged
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype="float32")])
+optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1))
+
+
+def step(x, y):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((model(x) - y) ** 2)
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+```
+
+## Fixed
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype="float32")])
+optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1))
+
+
+def step(x, y):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((model(x) - y) ** 2)
+        scaled_loss = optimizer.scale_loss(loss)
+    gradients = tape.gradient(scaled_loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+```
+
+## Versions
+All. In Keras 2 the calls are `get_scaled_loss` inside the tape and `get_unscaled_gradients` before applying. In Keras 3
+an optimizer with a `loss_scale_factor` of its own divides in the same way.
+
+## Where users met it
+keras-team/keras#19244, keras-team/keras#19479, keras-team/keras#20894, keras-team/keras-io#524.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Call
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.loops.gradients import (
+    applied_gradients,
+    calls_on_the_way,
+    may_be_scaled,
+    optimizer_scales,
+    target,
+    unscaled_on_the_way,
+)
+from mpdoctor.rules.wording import receiver_text
+
+SEVERITY = Severity.ERROR
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    for apply, gradient in applied_gradients(facts):
+        how = optimizer_scales(facts, apply)
+        if how is None or may_be_scaled(target(gradient)):
+            continue
+        unscales = calls_on_the_way(apply, "get_unscaled_gradients")
+        if unscaled_on_the_way(apply, gradient):
+            continue  # the gradients may have been multiplied by hand
+        yield Finding(_message(facts, how, unscales), _help(facts, apply), apply.location)
+
+
+def _message(facts: SourceFacts, how: str, unscales: bool) -> str:
+    if how == "factor":
+        return (
+            "The loss was never scaled, and this optimizer divides the gradients by its `loss_scale_factor` all the same: "
+            "every update is too small by that factor."
+        )
+    if facts.keras.is_keras3 or unscales:
+        return (
+            "The loss was never scaled, and the gradients are divided by the loss scale all the same: every update is "
+            "32768 times too small at first."
+        )
+    return (
+        "These gradients come from a loss that was never scaled: in float16 those below 6e-08 are flushed to zero, and "
+        "the LossScaleOptimizer does nothing about it."
+    )
+
+
+def _help(facts: SourceFacts, apply: Call) -> str:
+    of = receiver_text(facts, apply)
+    if facts.keras.is_keras3:
+        return f"Inside the tape: `scaled_loss = {of}.scale_loss(loss)`, and differentiate `scaled_loss`."
+    return (
+        f"Inside the tape: `scaled_loss = {of}.get_scaled_loss(loss)`; differentiate that, and then "
+        f"`gradients = {of}.get_unscaled_gradients(gradients)`."
+    )

@@ -1,0 +1,79 @@
+"""In Keras 2, a custom training step scales the loss and applies the gradients without unscaling them.
+
+## Why it matters
+The updates are 32768 times too large: with SGD(0.1) a weight moved by 14614 where it should have moved by 0.446 (tf_keras
+2.21, the same in TensorFlow 2.4 to 2.15). Adam hides it, because it divides by the gradients' own size; clipping,
+weight decay and logged norms are wrong all the same. In Keras 3 the same code is right: `apply` and `apply_gradients`
+unscale by themselves.
+
+## Flagged
+```python
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+model = tf.keras.Sequential([tf.keras.layers.Dense(1, dtype="float32")])
+optimizer = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))
+
+
+def step(x, y):
+    with tf.GradientTape() as tape:
+        scaled_loss = optimizer.get_scaled_loss(tf.reduce_mean((model(x) - y) ** 2))
+    gradients = tape.gradient(scaled_loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+```
+
+## Fixed
+```python
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+model = tf.keras.Sequential([tf.keras.layers.Dense(1, dtype="float32")])
+optimizer = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))
+
+
+def step(x, y):
+    with tf.GradientTape() as tape:
+        scaled_loss = optimizer.get_scaled_loss(tf.reduce_mean((model(x) - y) ** 2))
+    gradients = optimizer.get_unscaled_gradients(tape.gradient(scaled_loss, model.trainable_variables))
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+```
+
+## Versions
+Keras 2: TensorFlow 2.4 to 2.15 and tf_keras.
+
+## Where users met it
+keras-team/keras#16552, intel/ipex-llm#7020.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.loops.gradients import (
+    applied_gradients,
+    calls_on_the_way,
+    is_scaled_by,
+    optimizer_scales,
+    target,
+    unscaled_on_the_way,
+)
+from mpdoctor.rules.wording import receiver_text
+
+SEVERITY = Severity.ERROR
+KERAS = ("2",)
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    for apply, gradient in applied_gradients(facts):
+        if not is_scaled_by(target(gradient), "get_scaled_loss") or optimizer_scales(facts, apply) is None:
+            continue
+        if calls_on_the_way(apply, "get_unscaled_gradients") or unscaled_on_the_way(apply, gradient):
+            continue
+        of = receiver_text(facts, apply)
+        yield Finding(
+            "These gradients are applied as they come from the scaled loss: every update is 32768 times too large.",
+            f"Unscale them first: `gradients = {of}.get_unscaled_gradients(gradients)`.",
+            apply.location,
+        )

@@ -1,0 +1,85 @@
+"""Code for Keras 3 calls what only the LossScaleOptimizer of Keras 2 has.
+
+## Why it matters
+The line raises: `'LossScaleOptimizer' object has no attribute 'get_scaled_loss'`. Since TensorFlow 2.16 `tf.keras` is
+Keras 3, so loops written after TensorFlow's own mixed-precision guide stop here. `get_scaled_loss` became `scale_loss`;
+`get_unscaled_gradients` has no successor, because `apply` and `apply_gradients` unscale by themselves; `minimize` is
+gone from all optimizers.
+
+## Flagged
+```python
+import keras
+
+optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())
+
+
+def scaled(loss):
+    return optimizer.get_scaled_loss(loss)
+```
+
+## Fixed
+```python
+import keras
+
+optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())
+
+
+def scaled(loss):
+    return optimizer.scale_loss(loss)
+```
+
+## Versions
+Keras 3. To keep the old loop, use tf_keras with TF_USE_LEGACY_KERAS=1.
+
+## Where users met it
+keras-team/keras#19479, keras-team/keras#20894, tensorflow/tensorflow#64124.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import Read, SourceFacts
+from mpdoctor.facts.values import Api, Call, Value, class_of, options
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.loops.api import KERAS2_LOOP
+from mpdoctor.rules.optimizers.events import reads
+from mpdoctor.rules.optimizers.wrappers import wrapped
+from mpdoctor.rules.wording import text_at
+
+SEVERITY = Severity.ERROR
+KERAS = ("3",)
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    for read in reads(facts, frozenset(KERAS2_LOOP)):
+        if read.context.guarded or not _raises(facts, read):
+            continue
+        of = text_at(facts, read.location).rpartition("." + read.name)[0] or "optimizer"
+        yield Finding(
+            f"`{of}.{read.name}` is Keras 2's; the LossScaleOptimizer of Keras 3 has no such method, and this line "
+            "raises.",
+            KERAS2_LOOP[read.name].format(of=of),
+            read.location,
+        )
+
+
+def _raises(facts: SourceFacts, read: Read) -> bool:
+    if wrapped(facts, read.of, read, certain=False):
+        return True
+    # No optimizer of Keras 3 has these two; `minimize` many other libraries have.
+    return read.name != "minimize" and all(_may_be_keras3(one, read.name) for one in options(read.of))
+
+
+def _may_be_keras3(value: Value, name: str) -> bool:
+    """Whether nothing says that it is an object of another kind, which may have such a method."""
+    own = class_of(value)
+    if own is not None:
+        return False
+    if isinstance(value, Call):
+        return (
+            isinstance(value.callee, Api)
+            and value.callee.name.startswith("keras.")
+            and value.callee.root != "tf_keras"
+        )
+    return not isinstance(value, Api)
