@@ -8,9 +8,10 @@ speak of are in `facts.values`. A rule goes over one kind of event and asks abou
             yield Finding(…, location=read.location)
 
 The program starts in one file. Functions of the user's own are followed into the first-party files that it
-imports, so the location of an event may lie in another file. A function that is called from several places is
-followed for each, so one line may appear in several events with different values: that is no reason to report
-it twice (findings at one location are merged).
+imports, so the location of an event may lie in another file. Of the top level of those files only the calls
+that set a policy are among the events: the rest are in their own facts. A function that is called from
+several places is followed for each, so one line may appear in several events with different values: that is
+no reason to report it twice (findings at one location are merged).
 """
 
 from __future__ import annotations
@@ -150,7 +151,9 @@ class SourceFacts:
         What the text itself says: "tf_keras" (it sets TF_USE_LEGACY_KERAS before importing TensorFlow, or
         imports only tf_keras), "keras" (it imports what only Keras 3 has), or None.
     assume_mixed
-        `--assume-mixed`, or a file that imports this one shows mixed precision. The pipeline sets it.
+        `--assume-mixed`. The pipeline sets it.
+    mixed_elsewhere
+        True if a first-party file that imports this one, or that it imports, shows mixed precision.
     is_imported
         True if this is a file that another target imports, so that its callers and the policy are decided
         elsewhere.
@@ -175,6 +178,7 @@ class SourceFacts:
     keras: Keras = field(default_factory=Keras)
     declared_keras: str | None = None
     assume_mixed: bool = False
+    mixed_elsewhere: bool = False
     is_imported: bool = False
     incomplete: bool = False
     unreadable: Problem | None = None
@@ -188,16 +192,12 @@ class SourceFacts:
     @property
     def shows_mixed_precision(self) -> bool:
         """Whether rules may speak that need 16-bit computation for the code to be wrong."""
-        return self.assume_mixed or bool(self.mixed_precision_signs)
+        return self.assume_mixed or self.mixed_elsewhere or bool(self.mixed_precision_signs)
 
     @cached_property
     def policy_calls(self) -> tuple[Call, ...]:
         """The calls that set the global policy (or floatx), in order."""
-        return tuple(
-            call
-            for call in self.calls
-            if isinstance(call.callee, Api) and call.callee.is_(SET_POLICY, SET_FLOATX)
-        )
+        return tuple(call for call in self.calls if sets_policy(call))
 
     def policies_at(self, event: Event) -> tuple[PolicyName, ...]:
         """Every global policy that may be in force at this event: names such as "mixed_float16", None for
@@ -239,6 +239,11 @@ class SourceFacts:
     def method_calls(self, *names: str) -> Iterator[Call]:
         """Calls of `something.name(…)` for these method names, where `something` is no library module."""
         return (call for call in self.calls if call.method in names and call.receiver is not None)
+
+
+def sets_policy(call: Call) -> bool:
+    """Whether a call sets the global policy, or floatx."""
+    return isinstance(call.callee, Api) and call.callee.is_(SET_POLICY, SET_FLOATX)
 
 
 def _is_certain(setting: tuple[Branch, ...], asking: tuple[Branch, ...]) -> bool | None:

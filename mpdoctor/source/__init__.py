@@ -1,69 +1,95 @@
 """Text → SourceFacts: parsing, names resolved to canonical API names, light data flow. No code of the user's
 is run.
 
-It is a small symbolic interpreter. `reading` parses; `expressions`, `objects`, `following`, `definitions` and
-`statements` are layers of one walker, each knowing more of Python than the one before; `program` starts it
-and follows imports.
+It is a small symbolic interpreter. `reading` parses; `recording`, `expressions`, `objects`, `following`,
+`definitions`, `statements`, `importing` and `program` are layers of one walker, each knowing more of Python
+than the one before.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from pathlib import Path
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.source import Problem, SourceFacts
 from mpdoctor.source.modules import Files
-from mpdoctor.source.program import Program
+from mpdoctor.source.program import Program, without_garbage_collection
 from mpdoctor.source.reading import source_from_text
 
-__all__ = ["Files", "facts_from_file", "facts_from_text", "facts_with_imports"]
+__all__ = ["facts_from_file", "facts_from_files", "facts_from_text", "facts_with_imports"]
 
 
+@without_garbage_collection()
 def facts_from_text(text: str | bytes, path: str, root: Path | None = None) -> SourceFacts:
     """The facts of one text. First-party imports are looked up below `root`, or not at all without it."""
     source = source_from_text(text, path)
     if isinstance(source, Problem):
         return SourceFacts(path, unreadable=source)
-    place = None if root is None else root / "-"
-    return Program(source, place).facts()
+    program = Program(root=root)
+    module = program.start(source, None)
+    program.walk_the_rest(module)
+    return program.facts(module)
 
 
-def facts_from_file(path: Path, shown_as: str, files: Files | None = None) -> SourceFacts:
-    """The facts of one file and of what it reaches in the first-party files that it imports. Give the same
-    `files` for all files of a directory, so that each is parsed once."""
-    files = files or Files()
-    try:
-        source = files.source(path, shown_as)
-    except OSError as error:
-        return SourceFacts(shown_as, unreadable=_unreadable(error, shown_as))
-    if isinstance(source, Problem):
-        return SourceFacts(shown_as, unreadable=source)
-    return Program(source, path, files).facts()
+def facts_from_file(path: Path, shown_as: str) -> SourceFacts:
+    """The facts of one file, and of what it reaches in the first-party files that it imports."""
+    return facts_with_imports(path, shown_as)[0]
 
 
 def facts_with_imports(path: Path, shown_as: str | None = None) -> tuple[SourceFacts, ...]:
-    """A script and the first-party files that it imports, also through others: the script's facts first.
+    """A script's facts first, then those of the first-party files that it imports, also through others.
 
-    The imported files' facts have `is_imported`; if any of the files shows mixed precision, all have
-    `assume_mixed`."""
+    The script's facts hold the events of running it, in whichever of the files they lie. An imported file's
+    hold those of its top level, and of the functions that the script never calls; they are marked
+    `is_imported`."""
+    return _facts_of_program([(path, str(path) if shown_as is None else shown_as)], with_imports=True)
+
+
+def facts_from_files(files: Iterable[tuple[Path, str]]) -> tuple[SourceFacts, ...]:
+    """The facts of many files (path, and how it is shown), in their order: those of a directory, say. Files
+    that import one another are understood together, and each is read once."""
+    return _facts_of_program(list(files), with_imports=False)
+
+
+@without_garbage_collection()
+def _facts_of_program(starts: list[tuple[Path, str]], with_imports: bool) -> tuple[SourceFacts, ...]:
     files = Files()
-    shown_as = str(path) if shown_as is None else shown_as
-    try:
-        source = files.source(path, shown_as)
-    except OSError as error:
-        return (SourceFacts(shown_as, unreadable=_unreadable(error, shown_as)),)
-    if isinstance(source, Problem):
-        return (SourceFacts(shown_as, unreadable=source),)
-    program = Program(source, path, files)
-    found = [program.facts()]
-    for imported, shown in program.shown_modules:
-        one = facts_from_file(imported, shown, files)
-        found.append(dataclasses.replace(one, is_imported=True))
-    if any(one.shows_mixed_precision for one in found):
-        found = [dataclasses.replace(one, assume_mixed=True) for one in found]
-    return tuple(found)
+    program = Program(files)
+    found: dict[Path, SourceFacts | None] = {}
+    for path, shown_as in starts:
+        path = path.absolute()
+        try:
+            source = files.source(path, shown_as)
+        except OSError as error:
+            problem = Problem(f"It cannot be read: {error.strerror or error}.", Location(shown_as, 1))
+            found[path] = SourceFacts(shown_as, unreadable=problem)
+            continue
+        if isinstance(source, Problem):
+            found[path] = SourceFacts(shown_as, unreadable=source)
+            continue
+        found[path] = None
+        program.start(source, path)
+    if with_imports:
+        found.update({path: None for path in program.modules if path not in found})
+    for path in found:
+        if path in program.modules:
+            program.walk_the_rest(program.modules[path])
+    result = [facts or program.facts(program.modules[path]) for path, facts in found.items()]
+    return _told_of_each_other(result)
 
 
-def _unreadable(error: OSError, shown_as: str) -> Problem:
-    return Problem(f"It cannot be read: {error.strerror or error}.", Location(shown_as, 1))
+def _told_of_each_other(found: list[SourceFacts]) -> tuple[SourceFacts, ...]:
+    """Mixed precision shows in a file, in those that it imports and in those that import it."""
+    imported = {path for facts in found for path in facts.imports}
+    mixed = {facts.path for facts in found if facts.mixed_precision_signs}
+    reached = {path for facts in found if facts.path in mixed for path in facts.imports}
+    return tuple(
+        dataclasses.replace(
+            facts,
+            is_imported=facts.path in imported,
+            mixed_elsewhere=facts.path in reached or not mixed.isdisjoint(facts.imports),
+        )
+        for facts in found
+    )

@@ -26,7 +26,6 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 class Definitions(Following):
     def __init__(self) -> None:
         super().__init__()
-        self.pending: list[Closure] = []  # in the order in which they are to be walked if nobody calls them
         self._facts: dict[
             int, FunctionFacts | ClassFacts
         ] = {}  # by id of the node, which its module keeps alive
@@ -94,12 +93,11 @@ class Definitions(Following):
             else self.module.source.name_after(node, keyword, name),
         )
         self._facts[id(node)] = facts
-        closure = Closure(
-            facts, node, self.scope.enclosing_function, self.module, defaults, _is_generator(node)
-        )
+        is_generator = "yield" in self.module.source.text and _is_generator(node)
+        closure = Closure(facts, node, self.scope.enclosing_function, self.module, defaults, is_generator)
         self.closures[id(facts)] = closure
         self.module.functions.append(facts)
-        self.pending.append(closure)
+        self.module.closures.append(closure)
         return closure
 
     def define_class(self, node: ast.ClassDef) -> None:
@@ -118,7 +116,7 @@ class Definitions(Following):
         if own is not found:
             self._facts[id(node)] = own
             self.module.classes.append(own)
-        outer_scope, outer_owner, first = self.scope, self._owner, len(self.pending)
+        outer_scope, outer_owner, first = self.scope, self._owner, len(self.module.closures)
         self.scope, self._owner = Scope(outer_scope, is_class=True), own
         self._qualified.append(node.name)
         self.block(node.body)
@@ -127,7 +125,8 @@ class Definitions(Following):
         )
         self._qualified.pop()
         self.scope, self._owner = outer_scope, outer_owner
-        self.pending[first:] = sorted(self.pending[first:], key=_setting_up_first)
+        closures = self.module.closures
+        closures[first:] = sorted(closures[first:], key=_setting_up_first)
         self.scope.bind(node.name, Defined(location, own))
 
 

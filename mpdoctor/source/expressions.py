@@ -31,6 +31,7 @@ from mpdoctor.source.arithmetic import (
 )
 from mpdoctor.source.guards import asks_whether_it_works, may_prune
 from mpdoctor.source.names import api_from_name, is_builtin
+from mpdoctor.source.reading import Source
 from mpdoctor.source.recording import Recorder
 from mpdoctor.source.scopes import Frame, Module, Scope
 
@@ -44,9 +45,9 @@ class Expressions(Recorder):
         super().__init__()
         self.scope = Scope()
         self.frame = Frame()
-        self.module: Module
+        self.module = Module(source=Source("", "", ast.Module([], [])))
         self.depth = 0
-        self.imported: set[int] = set()  # ids of the values that import statements made
+        self.imported: dict[int, Value] = {}  # by id, the values that import statements made
         self._walkers: dict[type[ast.AST], Callable[..., Value]] = {
             ast.Constant: self._constant,
             ast.Name: self._name,
@@ -134,7 +135,7 @@ class Expressions(Recorder):
             return Unknown(location)
         value = self.api(f"{stars[0]}.{name}", location)
         self.module.scope.names[name] = value
-        self.imported.add(id(value))
+        self.imported[id(value)] = value
         return value
 
     def _record_uses(self, value: Value, location: Location) -> None:

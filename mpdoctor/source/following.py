@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
+from collections import Counter
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.values import (
@@ -14,6 +15,7 @@ from mpdoctor.facts.values import (
     ClassFacts,
     Collection,
     Defined,
+    Either,
     FunctionFacts,
     Instance,
     Known,
@@ -56,6 +58,7 @@ class Following(Objects):
         super().__init__()
         self.stack: list[Closure] = []
         self.followed = 0
+        self.visits: Counter[int] = Counter()  # of closures, by id
         self._instantiated: set[int] = set()
 
     @property
@@ -118,7 +121,7 @@ class Following(Objects):
                 return special
         order = self.next_order()
         call = Call(location, callee, args, keywords, self.context, order, is_open, dropped, result)
-        self.calls.append(call)
+        self.events.calls.append(call)
         if followable is None:
             if isinstance(callee, Attribute):
                 special = self._method_call(callee, call, node)
@@ -139,7 +142,7 @@ class Following(Objects):
     ) -> Value:
         order = self.next_order()
         call = Call(location, callee, args, keywords, self.context, order, is_open, dropped)
-        self.calls.append(call)
+        self.events.calls.append(call)
         if self.context.reached:
             self._instantiated.add(id(own))
         initializer = own.find_method("__init__")
@@ -192,7 +195,7 @@ class Following(Objects):
         if (
             len(self.stack) >= DEEPEST_CALL
             or closure in self.stack
-            or closure.followed >= MOST_VISITS
+            or self.visits[id(closure)] >= MOST_VISITS
             or self.followed > MOST_FOLLOWED
             or not closure.is_followable
         ):
@@ -217,7 +220,8 @@ class Following(Objects):
 
     def _walk(self, closure: Closure, names: dict[str, Value]) -> list[Value]:
         outer = self.scope, self.frame, self.module
-        closure.followed += 1
+        closure.is_followed = True
+        self.visits[id(closure)] += 1
         self.stack.append(closure)
         self.scope, self.frame, self.module = (
             Scope(closure.scope, names=names),
@@ -283,10 +287,12 @@ class Following(Objects):
         if isinstance(callee, Api) and (callee.is_(*TRANSPARENT) or callee.name == "functools.partial"):
             return
         for argument in (*call.args, *(value for _, value in call.keywords)):
+            if not isinstance(argument, (Defined, Collection, Either)):
+                continue
             for one in options(argument):
                 for value in one.items if isinstance(one, Collection) else (one,):
                     closure = self.closures.get(id(value.of)) if isinstance(value, Defined) else None
-                    if closure is not None and closure.followed == 0 and len(self.stack) < DEEPEST_CALL:
+                    if closure is not None and not closure.is_followed and len(self.stack) < DEEPEST_CALL:
                         self.walk_alone(closure)
 
     def _builtin(

@@ -44,3 +44,8 @@ def is_guarding_context(name: str) -> bool:
     """`with pytest.raises(…)`, `with self.assertRaises(…)`, `with contextlib.suppress(…)`."""
     last = name.rpartition(".")[2]
     return last in ("raises", "suppress", "warns") or last.startswith("assertRaises")
+
+
+def is_main_test(test: ast.expr) -> bool:
+    """`__name__ == "__main__"`."""
+    return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"

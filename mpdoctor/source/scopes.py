@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from mpdoctor.facts.values import ClassFacts, FunctionFacts, Value
 from mpdoctor.source.arithmetic import joined
 from mpdoctor.source.reading import Source
+from mpdoctor.source.recording import Events
 
 
 @dataclass(eq=False)
@@ -72,15 +74,34 @@ def merged_names(paths: list[dict[str, Value]]) -> dict[str, Value]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Module(Value):
-    """A first-party module, as a value that the program may hold. Rules never meet its inside."""
+    """A first-party module, as a value that the program may hold. Rules never meet its inside.
 
-    source: Source = field(kw_only=True)
+    name, package
+        Dotted, as Python would have them. `root` is the directory of the script that brought it in,
+        `shown_root` that directory as shown to the user, `top` the directory above the script's outermost
+        package.
+    events, later
+        What its own top level recorded, and what was recorded by walking the functions that nobody called.
+    main_blocks
+        Bodies of `if __name__ == "__main__"` that were left out because the module was imported.
+    """
+
     name: str = ""
     package: str = ""
+    root: Path | None = None
+    shown_root: Path = Path()
+    top: Path | None = None
+    source: Source = field(kw_only=True)
     scope: Scope = field(default_factory=Scope)
+    events: Events = field(default_factory=Events)
+    later: Events = field(default_factory=Events)
+    closures: list[Closure] = field(default_factory=list)
     functions: list[FunctionFacts] = field(default_factory=list)
     classes: list[ClassFacts] = field(default_factory=list)
     stars: list[str] = field(default_factory=list)
+    imports: list[Module] = field(default_factory=list)
+    main_blocks: list[list[ast.stmt]] = field(default_factory=list)
+    incomplete: list[bool] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -93,7 +114,7 @@ class Closure:
     module: Module
     defaults: dict[str, Value]
     is_generator: bool
-    followed: int = 0
+    is_followed: bool = False
     is_static: bool = False
     is_classmethod: bool = False
     is_property: bool = False

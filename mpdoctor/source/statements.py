@@ -23,7 +23,7 @@ from mpdoctor.facts.values import (
 from mpdoctor.source.arithmetic import OPERATORS, joined
 from mpdoctor.source.definitions import Definitions
 from mpdoctor.source.expressions import DEEPEST
-from mpdoctor.source.guards import asks_whether_it_works, is_guarding_context, may_prune
+from mpdoctor.source.guards import asks_whether_it_works, is_guarding_context, is_main_test, may_prune
 from mpdoctor.source.scopes import Closure, merged_names
 
 
@@ -175,6 +175,8 @@ class Statements(Definitions):
         test = self.evaluate(node.test)
         certain = known(test) if may_prune(node.test) else MISSING
         if certain is not MISSING:
+            if not certain and self.module.name != "__main__" and is_main_test(node.test):
+                self.module.main_blocks.append(node.body)
             return self.block(node.body if certain else node.orelse)
         guarded = self.context.guarded or asks_whether_it_works(node.test)
         before, outer = self.scope.names, self.context
