@@ -14,11 +14,11 @@ LONGEST_LINE = 2000  # a generated file may hold megabytes on one line
 
 
 def excerpt_from_location(location: Location) -> Excerpt | None:
-    """The lines of the span with one line before and one after; None where the file can't be read (any more) or is
-    shorter than that."""
+    """The lines of the span with one line before and one after; None where the file can't be read (any more)
+    or is shorter than that."""
     try:
         with tokenize.open(Path(location.path)) as source:
-            # not splitlines(): it also splits at form feeds and U+2028, where Python's own line numbers do not
+            # not splitlines(): it also splits at form feeds and U+2028, where Python counts no line
             lines = source.read().split("\n")
     except (OSError, SyntaxError, ValueError):
         return None

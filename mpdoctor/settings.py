@@ -61,7 +61,9 @@ def names_rule(selector: str, code: str, name: str) -> bool:
 
 
 def keras_from_text(text: str) -> Keras:
-    """What `--keras 3`, `--keras tf_keras` or `--keras 2.15` means. Raises ValueError with a sentence for the user."""
+    """What `--keras 3`, `--keras tf_keras` or `--keras 2.15` means.
+
+    Raises ValueError with a sentence for the user."""
     wanted = text.strip()
     because = f"--keras {wanted}"
     if wanted in ("tf_keras", "keras"):

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-SUPPORTED = "a script (train.py), a factory (model.py:build_model or package.module:build_model) or a .keras file"
+SUPPORTED = (
+    "a script (train.py), a factory (model.py:build_model or package.module:build_model) or a .keras file"
+)
 _SKIPPED_DIRECTORIES = {"__pycache__", "node_modules", "site-packages"}
 
 
@@ -24,9 +26,9 @@ class Target:
         The text as the user wrote it.
     kind
         "script" (model.py), "factory" (model.py:build_model, pkg.mod:factory), "keras-file" (model.keras),
-        "directory" (every .py below it, source only), "stdin" (source only).
+        "directory" (every .py below it, source only).
     path
-        The file or directory; None for a factory named by module (pkg.mod:factory) and for stdin.
+        The file or directory; None for a factory named by module (pkg.mod:factory).
     module, factory
         Of a factory: the module's dotted name where it was named so, and the function's name.
     """
@@ -40,8 +42,8 @@ class Target:
 
 def target_from_text(text: str) -> Target:
     """Raises TargetError."""
-    if os.path.exists(text):  # not Path.exists, which raises where a name is too long
-        # before anything else: a colon may be part of a file's name, or follow a drive letter
+    # before anything else: a colon may be part of a file's name, or follow a drive letter
+    if os.path.exists(text):  # noqa: PTH110 - Path.exists raises where a name is too long
         return _target_from_path(text, Path(text))
     place, colon, factory = text.rpartition(":")
     if not (colon and place and factory.isidentifier()):
@@ -55,7 +57,7 @@ def target_from_text(text: str) -> Target:
 
 def _factory_file(place: str) -> Path:
     path = Path(place)
-    if os.path.isfile(path):
+    if os.path.isfile(path):  # noqa: PTH113 - as above
         if path.suffix == ".py":
             return path
         raise TargetError(f"{place} is no Python file, so no function can be taken from it.")
@@ -80,15 +82,26 @@ def _target_from_path(text: str, path: Path) -> Target:
         return Target(text, "script", path=path)
     if suffix == ".keras":
         return Target(text, "keras-file", path=path)
-    known = {".h5": "an HDF5 file", ".hdf5": "an HDF5 file", ".ipynb": "a notebook", ".pb": "part of a SavedModel"}
-    what = f"{known[suffix]}, which mpdoctor does not examine yet" if suffix in known else "nothing mpdoctor knows"
+    known = {
+        ".h5": "an HDF5 file",
+        ".hdf5": "an HDF5 file",
+        ".ipynb": "a notebook",
+        ".pb": "part of a SavedModel",
+    }
+    what = (
+        f"{known[suffix]}, which mpdoctor does not examine yet"
+        if suffix in known
+        else "nothing mpdoctor knows"
+    )
     raise TargetError(f"{text} is {what}. It examines {SUPPORTED}.")
 
 
 def python_files(directory: Path) -> Iterator[Path]:
     """Every .py file below a directory, in order; hidden directories and installed packages are left out."""
     for folder, below, files in os.walk(directory):
-        below[:] = sorted(name for name in below if not name.startswith(".") and name not in _SKIPPED_DIRECTORIES)
+        below[:] = sorted(
+            name for name in below if not name.startswith(".") and name not in _SKIPPED_DIRECTORIES
+        )
         yield from (Path(folder) / name for name in sorted(files) if name.endswith(".py"))
 
 

@@ -38,7 +38,9 @@ def diagnosis(*findings: Finding, **changes: object) -> Diagnosis:
         models=(),
         probes=(),
         rules=tuple(
-            RuleSummary(f.code, f.name, f"What {f.code} finds.", f"https://example.org/{f.name}/", f"# {f.code}")
+            RuleSummary(
+                f.code, f.name, f"What {f.code} finds.", f"https://example.org/{f.name}/", f"# {f.code}"
+            )
             for f in {f.code: f for f in findings}.values()
         ),
         skipped=(),
@@ -68,7 +70,9 @@ def model(*layers: LayerFacts, kind: str = "fit") -> ModelFacts:
         keras=KERAS,
         layers=layers or (layer("dense"), layer("dense_1"), layer("probabilities", "Activation", "float32")),
         optimizer=(
-            OptimizerFacts("LossScaleOptimizer", "keras", is_wrapper=True, dynamic=True, initial_scale="32768.0"),
+            OptimizerFacts(
+                "LossScaleOptimizer", "keras", is_wrapper=True, dynamic=True, initial_scale="32768.0"
+            ),
             OptimizerFacts("Adam", "keras"),
         ),
         call=call,
@@ -98,7 +102,9 @@ def training(steps: tuple[StepFacts, ...], **more: object) -> TrainingFacts:
 
 
 def good_steps(number: int = 50) -> tuple[StepFacts, ...]:
-    return tuple(StepFacts(32768.0, True, None, 2.302 * math.exp(-step / 20) + 0.05) for step in range(number))
+    return tuple(
+        StepFacts(32768.0, True, None, 2.302 * math.exp(-step / 20) + 0.05) for step in range(number)
+    )
 
 
 def steps_from_finiteness(
@@ -111,7 +117,7 @@ def steps_from_finiteness(
 
 
 def healthy() -> Diagnosis:
-    probe = Probe(training(good_steps()), Verdict.HEALTHY, "every step was applied and the loss is finite")
+    probe = Probe(training(good_steps()), Verdict.HEALTHY, "50 steps, none skipped")
     return diagnosis(models=(("train.py", model()),), probes=(probe,))
 
 
@@ -122,19 +128,27 @@ SHADOWED = Finding(
     stage="source",
     target="train.py",
     model="train.py#1",
-    message="`opt.epsilon = 1e-4` sets an attribute of the LossScaleOptimizer. The Adam inside it keeps epsilon 1e-07 "
-    "and trains with that.",
+    message="`opt.epsilon = 1e-4` sets an attribute of the LossScaleOptimizer. The Adam inside it keeps "
+    "epsilon 1e-07 and trains with that.",
     help="Set it on the optimizer inside: `opt.inner_optimizer.epsilon = 1e-4`.",
     location=Location("train.py", 12, 1, 12, 12),
-    excerpt=Excerpt(11, ("opt = LossScaleOptimizer(Adam())", "opt.epsilon = 1e-4", "model.compile(opt, 'mse')")),
+    excerpt=Excerpt(
+        11, ("opt = LossScaleOptimizer(Adam())", "opt.epsilon = 1e-4", "model.compile(opt, 'mse')")
+    ),
     also_seen=(
-        AlsoSeen("MP302", "model", "the wrapper's epsilon is 0.0001, the inner optimizer's is 1e-07", "train.py", 12),
+        AlsoSeen(
+            "MP302",
+            "model",
+            "the wrapper's epsilon is 0.0001, the inner optimizer's is 1e-07",
+            "train.py",
+            12,
+        ),
     ),
 )
 
 
 def one_error() -> Diagnosis:
-    probe = Probe(training(good_steps()), Verdict.HEALTHY, "every step was applied and the loss is finite")
+    probe = Probe(training(good_steps()), Verdict.HEALTHY, "50 steps, none skipped")
     return diagnosis(SHADOWED, models=(("train.py", model()),), probes=(probe,))
 
 
@@ -145,7 +159,7 @@ def collapsing() -> Diagnosis:
         TensorFacts("square", "Square", "float16", (32, 64), 60000.0, 0.1, 0.2, 0.0, 0.4),
         (TensorFacts("dense", "Dense", "float16", (32, 64), 812.5, 0.01, 0.0, 0.0, 0.0),),
     )
-    why = "All 50 steps were skipped and the loss scale fell from 32768 to 2.91e-11."
+    why = "50 steps skipped; the loss scale went to 5.82e-11"
     probe = Probe(
         training(steps, culprit=culprit, weights_changed=False),
         Verdict.COLLAPSING,
@@ -159,7 +173,8 @@ def collapsing() -> Diagnosis:
         stage="training",
         target="train.py",
         model="train.py#1",
-        message=why + " At 0 it writes NaN into the weights.",
+        message="All 50 steps were skipped and the loss scale fell from 32768 to 5.82e-11. "
+        "At 0 it writes NaN into the weights.",
         help="Mend the overflow that MP904 names; the loss scale can't.",
         location=Location("train.py", 31),
         excerpt=Excerpt(30, ("", "model.fit(x, y, epochs=3)", "")),
@@ -172,9 +187,9 @@ def collapsing() -> Diagnosis:
         target="train.py",
         model="train.py#1",
         layer="square",
-        message="The output of layer `square` (Square) is inf: its input reaches 812.5, and 812.5² is beyond 65504, the "
-        "largest float16.",
-        help="Compute this layer in float32: `Square(dtype=\"float32\")`, or scale its input down.",
+        message="The output of layer `square` (Square) is inf: its input reaches 812.5, and 812.5² is beyond "
+        "65504, the largest float16.",
+        help='Compute this layer in float32: `Square(dtype="float32")`, or scale its input down.',
         location=Location("train.py", 9, 16, 9, 28),
         excerpt=Excerpt(8, ("    def call(self, x):", "        return tf.square(x)", "")),
     )
@@ -187,7 +202,7 @@ def collapsing() -> Diagnosis:
         model="train.py#1",
         layer="dense_1",
         message="The model's output comes from `dense_1` (Dense) in float16: a softmax there keeps 3 digits.",
-        help="Give the last layer float32: `Dense(10, dtype=\"float32\")`.",
+        help='Give the last layer float32: `Dense(10, dtype="float32")`.',
         location=Location("train.py", 20, 5, 20, 14),
         excerpt=Excerpt(19, ("    Square(),", "    Dense(10),", "])")),
     )
@@ -209,11 +224,16 @@ def many_layers() -> Diagnosis:
         target="train.py",
         model="train.py#1",
         layer="encoder/block_7/attention",
-        message="`encoder/block_7/attention` (MultiHeadAttention) computes in float32 inside a mixed_float16 model.",
+        message="`encoder/block_7/attention` (MultiHeadAttention) computes in float32 inside a mixed_float16 "
+        "model.",
         help="Leave out its `dtype`, or set the policy before the layer is made.",
         evidence={"layers": ["encoder/block_7/attention", "teacher"]},
     )
-    probe = Probe(training(steps, steps_wanted=120), Verdict.HEALTHY, "4 of 120 steps were skipped")
+    probe = Probe(
+        training(steps, steps_wanted=120),
+        Verdict.HEALTHY,
+        "4 steps skipped until the loss scale had settled after step 34",
+    )
     return diagnosis(island, models=(("train.py", model(*layers)),), probes=(probe,))
 
 
@@ -254,12 +274,12 @@ def what_if() -> Diagnosis:
         severity=Severity.WARNING,
         what_if=True,
         message="The model's output would come from `dense_1` (Dense) in float16.",
-        help="Give the last layer float32: `Dense(10, dtype=\"float32\")`.",
+        help='Give the last layer float32: `Dense(10, dtype="float32")`.',
         also_seen=(),
         location=Location("train.py", 20, 5, 20, 14),
         excerpt=Excerpt(19, ("    Dense(64),", "    Dense(10),", "])")),
     )
-    probe = Probe(training(good_steps()), Verdict.HEALTHY, "every step was applied and the loss is finite")
+    probe = Probe(training(good_steps()), Verdict.HEALTHY, "50 steps, none skipped")
     return diagnosis(finding, models=(("train.py", model()),), probes=(probe,), exit_code=0)
 
 
@@ -267,12 +287,19 @@ def static() -> Diagnosis:
     reason = "--static"
     target = dataclasses.replace(
         TARGET,
-        stages={"source": Stage("done"), "model": Stage("skipped", reason), "training": Stage("skipped", reason)},
+        stages={
+            "source": Stage("done"),
+            "model": Stage("skipped", reason),
+            "training": Stage("skipped", reason),
+        },
     )
     return diagnosis(targets=(target,), command="mpdoctor check --static train.py")
 
 
-NASTY = "[/b][red]<script>alert(1)</script> \x1b[31m\x07 \u202eright-to-left\u202c \u0627\u0644\u0637 🧪👩‍🔬 a\nb\r\n\ud800"
+NASTY = (
+    "[/b][red]<script>alert(1)</script> \x1b[31m\x07 \u202eright-to-left\u202c \u0627\u0644\u0637 "
+    "🧪\U0001f469\u200d\U0001f52c a\nb\r\n\ud800"
+)
 
 
 def hostile() -> Diagnosis:
@@ -283,7 +310,11 @@ def hostile() -> Diagnosis:
             TARGET,
             id=NASTY,
             path=NASTY,
-            stages={"source": Stage("done"), "model": Stage("failed", NASTY), "training": Stage("skipped", long)},
+            stages={
+                "source": Stage("done"),
+                "model": Stage("failed", NASTY),
+                "training": Stage("skipped", long),
+            },
             stand_ins=(NASTY, long),
             files_written=(NASTY, long, *(f"file{n}" for n in range(100))),
         ),
@@ -313,10 +344,18 @@ def hostile() -> Diagnosis:
         fingerprint="f",
     )
     nowhere = dataclasses.replace(
-        everywhere, code="MP201", severity=Severity.INFO, location=None, excerpt=None, what_if=True, also_seen=()
+        everywhere,
+        code="MP201",
+        severity=Severity.INFO,
+        location=None,
+        excerpt=None,
+        what_if=True,
+        also_seen=(),
     )
     bare = Finding(message="", help="", code="MP602", name="non-numeric-input", severity=Severity.WARNING)
-    beyond = dataclasses.replace(bare, location=Location("a b:c.py", 3, 900, 3, 901), excerpt=Excerpt(3, ("short",)))
+    beyond = dataclasses.replace(
+        bare, location=Location("a b:c.py", 3, 900, 3, 901), excerpt=Excerpt(3, ("short",))
+    )
     bad_steps = (
         StepFacts(math.inf, False, NASTY, math.nan),
         StepFacts(math.nan, False, long, math.inf),
@@ -325,7 +364,13 @@ def hostile() -> Diagnosis:
         StepFacts(3.4e38, True, None, 1e-45),
     )
     failure = FailureFacts(
-        "raised", "training", NASTY, long, Location(NASTY, 1), (Frame(NASTY, 1, NASTY, long, True),), layer=NASTY
+        "raised",
+        "training",
+        NASTY,
+        long,
+        Location(NASTY, 1),
+        (Frame(NASTY, 1, NASTY, long, True),),
+        layer=NASTY,
     )
     tensor = TensorFacts(NASTY, long, "float16", (0,), math.inf, math.nan, math.nan, 0.0, 1.0)
     probes = (
@@ -351,8 +396,12 @@ def hostile() -> Diagnosis:
             for kind, verdict in zip(("none", "loop", "train_on_batch", "fit") * 3, Verdict, strict=False)
         ),
     )
-    odd = model(layer(NASTY, long, NASTY), layer(long), layer("", "", "float32"), layer("مرحبا 🧪", "L", "float64"))
-    odd = dataclasses.replace(odd, data=(ArrayFacts("features", NASTY, long, "object", (None, 3), "str"),), loss=long)
+    odd = model(
+        layer(NASTY, long, NASTY), layer(long), layer("", "", "float32"), layer("مرحبا 🧪", "L", "float64")
+    )
+    odd = dataclasses.replace(
+        odd, data=(ArrayFacts("features", NASTY, long, "object", (None, 3), "str"),), loss=long
+    )
     return diagnosis(
         everywhere,
         nowhere,

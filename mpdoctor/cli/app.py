@@ -30,7 +30,8 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _mpdoctor(
     version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
+        bool,
+        typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True),
     ] = False,
 ) -> None:
     pass

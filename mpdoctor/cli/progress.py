@@ -7,7 +7,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 
 class TerminalProgress:
-    """A spinner with the name of the stage and the time since the start, and a bar where the steps are counted."""
+    """A spinner, the name of the stage, a bar where its steps are counted, and the time since the start."""
 
     def __init__(self) -> None:
         self.bars = Progress(

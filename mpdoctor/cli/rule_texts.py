@@ -72,7 +72,7 @@ def colored_markdown(markdown: str, width: int, color: bool) -> str:
 
 
 def near_match(text: str) -> str:
-    """" Did you mean MP302 (attribute-shadowed-by-wrapper)?", or nothing."""
+    """ " Did you mean MP302 (attribute-shadowed-by-wrapper)?", or nothing."""
     wanted = text.strip().lower().replace("_", "-").replace(" ", "-")
     by_word = {word: rule for rule in all_rules() for word in (rule.code.lower(), rule.name)}
     near = difflib.get_close_matches(wanted, by_word, n=3, cutoff=0.6)

@@ -17,7 +17,9 @@ class RulesFormat(str, Enum):
 
 
 def rules(
-    output_format: Annotated[RulesFormat, typer.Option(metavar="FORMAT", help="terminal, markdown or json.")] = RulesFormat.terminal,
+    output_format: Annotated[
+        RulesFormat, typer.Option(metavar="FORMAT", help="terminal, markdown or json.")
+    ] = RulesFormat.terminal,
     color: Annotated[Color, typer.Option(metavar="WHEN", help="auto, always or never.")] = Color.auto,
 ) -> None:
     """List every rule."""

@@ -167,7 +167,9 @@ def _probe(probe: Probe) -> dict[str, Any]:
         "steps": len(training.steps),
         "loss_scale": [step.loss_scale for step in training.steps],
         "skipped_steps": [number for number, _ in skipped],
-        "skip_causes": {str(number): step.first_nonfinite for number, step in skipped if step.first_nonfinite},
+        "skip_causes": {
+            str(number): step.first_nonfinite for number, step in skipped if step.first_nonfinite
+        },
         "loss": [step.loss for step in training.steps],
         "float32_loss": None,
         "gradients": {"scale_dependence": training.scale_dependence},
@@ -194,7 +196,11 @@ def _failure(failure: FailureFacts | None) -> dict[str, Any] | None:
 
 def _call(model: ModelFacts) -> dict[str, Any]:
     place = model.call.location
-    return {"path": place.path if place else None, "line": place.line if place else None, "kind": model.call.kind}
+    return {
+        "path": place.path if place else None,
+        "line": place.line if place else None,
+        "kind": model.call.kind,
+    }
 
 
 def _place(place: Location | None) -> dict[str, Any] | None:
@@ -203,7 +209,7 @@ def _place(place: Location | None) -> dict[str, Any] | None:
 
 def _plain(value: Any) -> Any:
     """What JSON can hold: dataclasses as objects, and the numbers that it lacks as "nan", "inf", "-inf"."""
-    if value is None or isinstance(value, bool | int | str) and not isinstance(value, Enum):
+    if value is None or (isinstance(value, bool | int | str) and not isinstance(value, Enum)):
         return value
     if isinstance(value, Enum):
         return _plain(value.value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 # Cc: escape sequences that would command the terminal. Cf: marks that reorder or hide what is read
-# (U+202E and the like); of them the joiner is kept, which holds emoji together. Cs: half characters of broken names.
+# (U+202E and the like); of them the joiner is kept, which holds emoji together. Cs: halves of characters.
 _HIDING = ("Cc", "Cf", "Cs", "Zl", "Zp")
 _JOINER = "\u200d"
 TAB = 4
@@ -23,12 +23,12 @@ def one_line(text: str) -> str:
     return visible(text).replace("\n", "\\n")
 
 
-def shortened(text: str, longest: int) -> str:
+def shortened(text: str, longest: int, mark: str = "…") -> str:
     """The text, its middle left out where it is longer: the beginning and the end tell a name best."""
     if len(text) <= longest:
         return text
     tail = longest // 4
-    return f"{text[: longest - tail - 1]}…{text[-tail:] if tail else ''}"
+    return text[: longest - tail - len(mark)] + mark + text[-tail:]
 
 
 def _visible_character(character: str) -> str:

@@ -1,0 +1,57 @@
+"""The report for people: the verdict, then what is wrong, why and what to change, then how the training went."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+from rich.text import Text
+
+from mpdoctor.finding import Diagnosis
+from mpdoctor.reporters.terminal.ending import ending, stages
+from mpdoctor.reporters.terminal.findings import paragraph_from_finding
+from mpdoctor.reporters.terminal.layers import paragraphs_from_models
+from mpdoctor.reporters.terminal.look import Look, Paragraph
+from mpdoctor.reporters.terminal.training import paragraph_from_probe
+from mpdoctor.reporters.terminal.verdict import headlines
+
+
+def render(diagnosis: Diagnosis, *, width: int = 80, color: bool = False, blocks: bool = True) -> str:
+    """`blocks`: whether the reader can be shown marks, lines and block characters; else all of ours is ASCII."""
+    out = io.StringIO()
+    console = Console(
+        file=out,
+        width=width,
+        force_terminal=color,
+        color_system="standard" if color else None,
+        no_color=not color,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+    for number, paragraph in enumerate(_paragraphs(diagnosis, Look(width, blocks))):
+        if number:
+            console.print()
+        for line in paragraph:
+            console.print(line)
+    return "\n".join(line.rstrip(" ") for line in out.getvalue().split("\n"))
+
+
+def _paragraphs(diagnosis: Diagnosis, look: Look) -> list[Paragraph]:
+    real = [finding for finding in diagnosis.findings if not finding.what_if]
+    what_if = [finding for finding in diagnosis.findings if finding.what_if]
+    short = not diagnosis.findings and len(diagnosis.probes) < 2  # little to say: a few lines, no paragraphs
+    told = [
+        headlines(diagnosis, look),
+        *(paragraph_from_finding(finding, look) for finding in real),
+        *paragraphs_from_models(diagnosis, look),
+        *(paragraph_from_probe(probe, look, short=short) for probe in diagnosis.probes),
+        stages(diagnosis, look),
+    ]
+    if what_if:
+        told.append([Text("If you turned on mixed_float16", style="bold underline")])
+        told += [paragraph_from_finding(finding, look) for finding in what_if]
+    told.append(ending(diagnosis, look))
+    told = [paragraph for paragraph in told if paragraph]
+    return [[line for paragraph in told for line in paragraph]] if short else told

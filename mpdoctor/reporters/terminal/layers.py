@@ -1,0 +1,81 @@
+"""The layer table, where the layers of a model disagree on what they compute in."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rich.table import Table
+from rich.text import Text
+
+from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.finding import Diagnosis
+from mpdoctor.reporters.terminal.look import Look, Paragraph, count, indented
+
+MOST_ROWS = 12
+ABOUT_LAYERS = ("MP1", "MP2")  # findings on policies and on layers
+
+
+def paragraphs_from_models(diagnosis: Diagnosis, look: Look) -> list[Paragraph]:
+    return [
+        _table(model, look)
+        for target, model in diagnosis.models
+        if _disagrees(model) and _is_spoken_of(diagnosis, target, model)
+    ]
+
+
+def _floating(model: ModelFacts) -> list[LayerFacts]:
+    return [layer for layer in model.layers if layer.floating]
+
+
+def _disagrees(model: ModelFacts) -> bool:
+    return len({layer.compute_dtype for layer in _floating(model)}) > 1
+
+
+def _is_spoken_of(diagnosis: Diagnosis, target: str, model: ModelFacts) -> bool:
+    """A float32 output in a mixed model is as it should be: no table for that alone."""
+    return any(
+        finding.target == target
+        and finding.model in (None, model.id)
+        and finding.code.startswith(ABOUT_LAYERS)
+        and not finding.what_if
+        for finding in diagnosis.findings
+    )
+
+
+def _table(model: ModelFacts, look: Look) -> Paragraph:
+    layers = _floating(model)
+    usual = Counter(layer.compute_dtype for layer in layers).most_common(1)[0][0]
+    shown = _rows(layers, usual)
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    headings = ["layer", "class", "policy", f"compute {look.arrow} variable"]
+    if any(_output(layer) for layer in shown):
+        headings.append("output")
+    for heading in headings:
+        table.add_column(heading, overflow="ellipsis" if look.blocks else "crop", no_wrap=True)
+    for layer in shown:
+        dtypes = (layer.policy, f"{layer.compute_dtype} {look.arrow} {layer.variable_dtype}", _output(layer))
+        table.add_row(
+            Text(look.name(layer.path, 23), style="" if layer.compute_dtype == usual else "bold yellow"),
+            Text(look.name(layer.class_name, 18)),
+            *(Text(look.name(text, 24)) for text in dtypes[: len(headings) - 2]),
+        )
+    told: Paragraph = [Text.assemble(("Layers", "bold"), f" of {look.name(model.name, 40)}"), indented(table)]
+    left = Counter(layer.policy for layer in layers) - Counter(layer.policy for layer in shown)
+    for policy, number in sorted(left.items()):
+        text = f"{look.more} {count(number, 'more layer')} in {look.name(policy, 24)}"
+        told.append(indented(Text(text, style="dim")))
+    return told
+
+
+def _rows(layers: list[LayerFacts], usual: str) -> list[LayerFacts]:
+    """All of them where they are few; else the odd ones, and of the usual ones only the first."""
+    if len(layers) <= MOST_ROWS:
+        return layers
+    first = next(layer for layer in layers if layer.compute_dtype == usual)
+    odd = [layer for layer in layers if layer.compute_dtype != usual][: MOST_ROWS - 1]
+    return [layer for layer in layers if layer is first or any(layer is one for one in odd)]
+
+
+def _output(layer: LayerFacts) -> str:
+    """What it puts out, where that is not what it computes in."""
+    return "" if layer.output_dtypes in ((), (layer.compute_dtype,)) else ", ".join(layer.output_dtypes)

@@ -1,0 +1,110 @@
+"""The first line of a report: good or bad, how much of it, where, and the worst of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import PurePath
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from mpdoctor.finding import Diagnosis, Finding, Probe, Severity, Verdict
+from mpdoctor.reporters.terminal.look import OPEN, SEVERITY_STYLES, Look, Paragraph, count, number_text
+
+LONGEST_PLACE = 40
+
+
+def headlines(diagnosis: Diagnosis, look: Look) -> Paragraph:
+    mark, style = _mark(diagnosis, look)
+    place = _place(diagnosis, look)
+    if any(not finding.what_if for finding in diagnosis.findings):
+        words, tail = f"{_counts(diagnosis)} in {place}", f": {_worst(diagnosis)}"
+    else:
+        words, tail = f"{place}: {_nothing_found(diagnosis)}", _training_in_short(diagnosis, look)
+    line = Text.assemble((f"{mark} ", style), (words, "bold"), overflow="fold")
+    if cell_len(line.plain + tail) <= look.width:
+        line.append(tail, style="bold")
+    return [line]
+
+
+def _mark(diagnosis: Diagnosis, look: Look) -> tuple[str, str]:
+    bad = (look.sign("✗", "x"), SEVERITY_STYLES[Severity.ERROR])
+    doubt = (look.sign("▲", "!"), SEVERITY_STYLES[Severity.WARNING])
+    if diagnosis.count(Severity.ERROR) or diagnosis.exit_code > 1:
+        return bad
+    if diagnosis.count(Severity.WARNING) or any(probe.verdict in OPEN for probe in diagnosis.probes):
+        return doubt
+    return (look.sign("✓", "ok"), "bold green")
+
+
+def _place(diagnosis: Diagnosis, look: Look) -> str:
+    if len(diagnosis.targets) != 1:
+        return f"{len(diagnosis.targets)} targets"
+    name = diagnosis.targets[0].id
+    return look.name(name if len(name) <= LONGEST_PLACE else PurePath(name).name, LONGEST_PLACE)
+
+
+def _counts(diagnosis: Diagnosis) -> str:
+    numbers = [(diagnosis.count(severity), severity.value) for severity in SEVERITY_STYLES]
+    return ", ".join(count(number, name) for number, name in numbers if number)
+
+
+def _worst(diagnosis: Diagnosis) -> str:
+    """What the training shows speaks first: the other findings are often why."""
+    for probe in diagnosis.probes:
+        say = _SAID_OF_TRAINING.get(probe.verdict)
+        if say is not None:
+            return say(probe)
+    real = [finding for finding in diagnosis.findings if not finding.what_if]
+    return max(real, key=_rank).name.replace("-", " ")
+
+
+def _rank(finding: Finding) -> int:
+    return finding.severity.rank if finding.severity else 0
+
+
+def _nothing_found(diagnosis: Diagnosis) -> str:
+    target = diagnosis.targets[0] if len(diagnosis.targets) == 1 else None
+    reasons = (
+        {stage.reason for stage in target.stages.values() if stage.status == "skipped"} if target else set()
+    )
+    if "--static" in reasons:
+        return "nothing found in the source; no code was run"
+    what_if = sum(finding.what_if for finding in diagnosis.findings)
+    if what_if:
+        return "nothing wrong as it is"
+    return "not examined" if diagnosis.exit_code == 2 else "nothing wrong"
+
+
+def _training_in_short(diagnosis: Diagnosis, look: Look) -> str:
+    what_if = sum(finding.what_if for finding in diagnosis.findings)
+    if what_if:
+        return f"; {count(what_if, 'finding')} if you turned on mixed_float16"
+    if len(diagnosis.probes) != 1:
+        return f"; {len(diagnosis.probes)} short trainings" if diagnosis.probes else ""
+    probe = diagnosis.probes[0]
+    dtype = look.name(probe.training.policy.removeprefix("mixed_"), 12)
+    device = look.name(probe.training.device, 20)
+    steps = count(len(probe.training.steps), f"{dtype} step")
+    return f"; {steps} on the {device}, verdict {probe.verdict.value}"
+
+
+def _collapse(probe: Probe) -> str:
+    last = probe.training.steps[-1].loss_scale if probe.training.steps else None
+    grew = last is not None and last > (probe.training.initial_scale or 0)
+    return f"the loss scale {'grows' if grew else 'collapses'} to {number_text(last or 0)}"
+
+
+def _skips(probe: Probe) -> str:
+    skipped = sum(not step.applied for step in probe.training.steps)
+    return f"{skipped} of {count(len(probe.training.steps), 'step')} skipped"
+
+
+_SAID_OF_TRAINING: dict[Verdict, Callable[[Probe], str]] = {
+    Verdict.COLLAPSING: _collapse,
+    Verdict.STUCK: _skips,
+    Verdict.OVERFLOWING: _skips,
+    Verdict.NOT_FINITE: lambda probe: probe.why,
+    Verdict.NO_UPDATE: lambda probe: "the weights never change",
+    Verdict.FAILED: lambda probe: f"training fails at step {len(probe.training.steps) + 1}",
+}
