@@ -69,17 +69,14 @@ _KINDS = {
     "keras.mixed_precision.LossScaleOptimizer": "optimizer",
 }
 _KIND_BY_PLACE = {
-    "keras.layers": "layer",
-    "keras.models": "model",
-    "keras.optimizers": "optimizer",
-    "keras.losses": "loss",
-    "keras.metrics": "metric",
-    "keras.callbacks": "callback",
-    "tensorflow_addons.layers": "layer",
-    "tensorflow_addons.optimizers": "optimizer",
-    "tensorflow_addons.losses": "loss",
-    "tensorflow_addons.metrics": "metric",
+    "layers": "layer",
+    "models": "model",
+    "optimizers": "optimizer",
+    "losses": "loss",
+    "metrics": "metric",
+    "callbacks": "callback",
 }
+_PACKAGES = ("keras", "keras_cv", "keras_nlp", "keras_hub", "tensorflow_addons")
 _known_names: dict[str, str] = {}
 
 
@@ -100,10 +97,11 @@ def kind_of_class(name: str) -> str | None:
     """What a library class is to Keras: "layer", "model", "optimizer", "metric", "loss", "callback", or
     None."""
     name = public_name(name)
-    place, _, last = name.rpartition(".")
     if name in _KINDS:
         return _KINDS[name]
-    return _KIND_BY_PLACE.get(place) if last[:1].isupper() else None
+    package, *middle, last = name.split(".")
+    is_class = package in _PACKAGES and len(middle) == 1 and last[:1].isupper()
+    return _KIND_BY_PLACE.get(middle[0]) if is_class else None
 
 
 def _public_name(name: str) -> str:
@@ -119,7 +117,7 @@ def _public_name(name: str) -> str:
         if name.startswith(place):
             *middle, last = name[len(place) :].split(".")
             is_thing = place == "keras.mixed_precision." or last[:1].isupper()
-            if is_thing and all(part.islower() for part in middle):
+            if is_thing and all(part.islower() and part != "schedules" for part in middle):
                 name = place + last
     return SYNONYMS.get(name, name)
 

@@ -122,6 +122,16 @@ def constant_from_call(name: str, arguments: tuple[Value, ...]) -> Any:
         return MISSING
 
 
+class Earlier(Unknown):
+    """What a name holds at the start of a loop's body, from the second time on."""
+
+
+def without_earlier(value: Value) -> Value:
+    """A value behind the loop: what it was earlier is among what the body made of it."""
+    rest = [one for one in options(value) if not isinstance(one, Earlier)]
+    return joined(rest) if rest else value
+
+
 def joined(values: Iterable[Value | None]) -> Value:
     """One value that may be each of these. Equal constants and names count once."""
     found: list[Value] = []
@@ -143,7 +153,7 @@ def _same(one: Value, other: Value) -> bool:
         return type(one.value) is type(other.value) and bool(one.value == other.value)
     if isinstance(one, Api) and isinstance(other, Api):
         return one.spelled == other.spelled
-    return isinstance(one, Unknown) and isinstance(other, Unknown)
+    return type(one) is type(other) is Unknown
 
 
 def _computed(symbol: str, left: Any, right: Any) -> Any:

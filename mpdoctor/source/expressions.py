@@ -10,8 +10,8 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.values import (
     MISSING,
     Api,
-    Attribute,
     Branch,
+    Call,
     Collection,
     Either,
     Item,
@@ -36,6 +36,7 @@ from mpdoctor.source.recording import Recorder
 from mpdoctor.source.scopes import Frame, Module, Scope
 
 DEEPEST = 250  # nested expressions and statements; Python's own parser stops not far beyond
+_PASSING_ON = ("builtins.reversed", "builtins.sorted", "builtins.iter", "tqdm.tqdm", "tqdm.auto.tqdm")
 
 
 class Expressions(Recorder):
@@ -327,7 +328,26 @@ class Expressions(Recorder):
 
     def element(self, iterable: Value, location: Location) -> Value:
         """What a `for` over this is given each time."""
-        return joined(self.item(one, None, location) for one in options(iterable))
+        return joined(self._element(one, location) for one in options(iterable))
+
+    def _element(self, iterable: Value, location: Location) -> Value:
+        if isinstance(iterable, Call) and isinstance(iterable.callee, Api) and iterable.args:
+            name = iterable.callee.name
+            if name == "builtins.enumerate":
+                pair = (Unknown(location), self.element(iterable.args[0], location))
+                return Collection(location, "tuple", pair)
+            if name == "builtins.zip" and not iterable.open:
+                together = tuple(self.element(one, location) for one in iterable.args)
+                return Collection(location, "tuple", together)
+            if name in (
+                "builtins.reversed",
+                "builtins.sorted",
+                "builtins.iter",
+                "tqdm.tqdm",
+                "tqdm.auto.tqdm",
+            ):
+                return self.element(iterable.args[0], location)
+        return self.item(iterable, None, location)
 
     def _named(self, node: ast.NamedExpr) -> Value:
         value = self.evaluate(node.value)
@@ -364,7 +384,3 @@ class Expressions(Recorder):
             if part is not None:
                 self.evaluate(part)
         return Unknown(self.place(node))
-
-
-def attribute_value(of: Value, name: str, location: Location) -> Value:
-    return Attribute(location, of, name)

@@ -8,6 +8,34 @@ _ASKING = frozenset(
     ("hasattr", "getattr", "isinstance", "issubclass", "dir", "callable", "vars", "signature", "find_spec")
 )
 
+_OTHER_ERRORS = frozenset(
+    [
+        "KeyboardInterrupt",
+        "SystemExit",
+        "GeneratorExit",
+        "StopIteration",
+        "OSError",
+        "IOError",
+        "FileNotFoundError",
+        "FileExistsError",
+        "PermissionError",
+        "ConnectionError",
+        "TimeoutError",
+        "MemoryError",
+        "RuntimeError",
+        "OutOfRangeError",
+        "ResourceExhaustedError",
+        "KeyError",
+        "IndexError",
+        "ZeroDivisionError",
+        "UnicodeDecodeError",
+        "JSONDecodeError",
+        "CalledProcessError",
+        "HTTPError",
+        "URLError",
+    ]
+)
+
 
 def asks_whether_it_works(test: ast.expr) -> bool:
     """hasattr, getattr, dir, isinstance, or a version: the code behind it is written for more than one
@@ -44,6 +72,19 @@ def is_guarding_context(name: str) -> bool:
     """`with pytest.raises(…)`, `with self.assertRaises(…)`, `with contextlib.suppress(…)`."""
     last = name.rpartition(".")[2]
     return last in ("raises", "suppress", "warns") or last.startswith("assertRaises")
+
+
+def is_guarding_handler(handler: ast.ExceptHandler) -> bool:
+    """Whether an `except` clause is prepared for a name or an argument that does not exist, and goes on. One
+    that catches KeyboardInterrupt, a RuntimeError of CUDA or a missing file asks another question, and one
+    that raises again is prepared for nothing."""
+    if handler.body and isinstance(handler.body[-1], ast.Raise):
+        return False
+    if handler.type is None:
+        return True
+    caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    names = {node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "") for node in caught}
+    return not names or not names <= _OTHER_ERRORS
 
 
 def is_main_test(test: ast.expr) -> bool:

@@ -20,10 +20,16 @@ from mpdoctor.facts.values import (
     known,
     options,
 )
-from mpdoctor.source.arithmetic import OPERATORS, joined
+from mpdoctor.source.arithmetic import OPERATORS, Earlier, joined, without_earlier
 from mpdoctor.source.definitions import Definitions
 from mpdoctor.source.expressions import DEEPEST
-from mpdoctor.source.guards import asks_whether_it_works, is_guarding_context, is_main_test, may_prune
+from mpdoctor.source.guards import (
+    asks_whether_it_works,
+    is_guarding_context,
+    is_guarding_handler,
+    is_main_test,
+    may_prune,
+)
 from mpdoctor.source.scopes import Closure, merged_names
 
 
@@ -121,7 +127,7 @@ class Statements(Definitions):
         elif isinstance(target, (ast.Tuple, ast.List)):
             self._unpack(target.elts, value)
         elif isinstance(target, ast.Starred):
-            self.assign(target.value, Unknown(self.place(target)))
+            self.assign(target.value, value)
         elif isinstance(target, ast.Attribute):
             of = self.evaluate(target.value)
             self.record_write(of, target.attr, value, self.place(target), None, augmented)
@@ -214,10 +220,11 @@ class Statements(Definitions):
         """The body is walked once. What it assigns is, at its start, the value from before or an unknown
         one."""
         before, outer = dict(self.scope.names), self.context
-        for name in _assigned_names(node):
+        assigned = _assigned_names(node)
+        for name in assigned:
             old = self.scope.names.get(name)
             if old is not None:
-                self.scope.names[name] = joined((old, Unknown(old.location)))
+                self.scope.names[name] = joined((old, Earlier(old.location)))
         self.change_context(loops=outer.loops + 1)
         start()
         self.frame.exits.append([])
@@ -228,6 +235,8 @@ class Statements(Definitions):
         if not at_least_once or not ends:
             ends.append(before)
         self.scope.names, self.context = merged_names(ends), outer
+        for name in assigned & self.scope.names.keys():
+            self.scope.names[name] = without_earlier(self.scope.names[name])
         self.block(node.orelse)
 
     def _leave(self, node: ast.Break | ast.Continue) -> bool:
@@ -238,7 +247,8 @@ class Statements(Definitions):
     def _try(self, node: ast.Try) -> bool:
         before, outer = self.scope.names, self.context
         self.scope.names = dict(before)
-        if node.handlers:
+        asks = any(is_guarding_handler(handler) for handler in node.handlers)
+        if asks:
             self.change_context(guarded=True)
         goes_on = self.block(node.body)
         after_body = self.scope.names
@@ -253,7 +263,9 @@ class Statements(Definitions):
                 self.evaluate(handler.type)
             if handler.name is not None:
                 self.scope.bind(handler.name, Unknown(self.module.source.location(handler)))
-            self.change_context(branches=(*outer.branches, Branch(id(handler), True)))
+            # What stands in a handler is what the program does where the other way did not work.
+            guarded = outer.guarded or is_guarding_handler(handler)
+            self.change_context(guarded=guarded, branches=(*outer.branches, Branch(id(handler), True)))
             if self.block(handler.body):
                 ends.append(self.scope.names)
             self.context = outer
