@@ -21,8 +21,9 @@ import re
 from dataclasses import dataclass
 
 KERAS = ("3", "tf_keras")
+OLDER = ("2.15", "2.10", "2.4")  # TensorFlow releases that fixtures of single rules are judged by as well
 _MARK = re.compile(
-    r"#\s*expect(?P<anywhere>-anywhere)?(?:\[(?P<where>\w+)\])?:\s*(?P<codes>MP\d{3}(?:,\s*MP\d{3})*)"
+    r"#\s*expect(?P<anywhere>-anywhere)?(?:\[(?P<where>[\w.]+)\])?:\s*(?P<codes>MP\d{3}(?:,\s*MP\d{3})*)"
 )
 _LOOKS_LIKE_A_MARK = re.compile(r"#\s*expect\b")
 _SETTING = re.compile(r"#\s*(?P<name>[a-z]+)(?:\[(?P<where>\w+)\])?:\s*(?P<value>.+?)\s*$")
@@ -66,7 +67,7 @@ def marks_from_source(text: str) -> Marks:
             raise ValueError(f"line {number}: not a mark: {line.strip()}")
         for mark in found:
             where = mark["where"] or ""
-            if where not in ("", "what_if", *KERAS):
+            if where not in ("", "what_if", *KERAS, *OLDER):
                 raise ValueError(f"line {number}: no such Keras: {where}")
             for code in re.split(r"\s*,\s*", mark["codes"]):
                 place = None if mark["anywhere"] else number
@@ -84,6 +85,6 @@ def _settings_from_header(text: str) -> dict[tuple[str, str], str]:
         if setting and setting["name"] in _SETTINGS:
             settings[setting["name"], setting["where"] or ""] = setting["value"]
     keras = settings.get(("keras", ""), "3").replace(" ", "").split(",")
-    if not set(keras) <= set(KERAS):
+    if not set(keras) <= {*KERAS, *OLDER}:
         raise ValueError(f"no such Keras: {keras}")
     return settings

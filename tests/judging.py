@@ -1,0 +1,45 @@
+"""Runs all rules that read source over a text, as one Keras sees it."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from marks import marks_from_source
+
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.versions import Keras
+from mpdoctor.finding import Finding
+from mpdoctor.rules.precedence import settled
+from mpdoctor.rules.registry import findings_from_facts
+from mpdoctor.source import facts_from_text
+
+KERASES = {
+    "3": Keras("keras", "3.15.1", "2.21.0"),
+    "tf_keras": Keras("tf_keras", "2.21.0", "2.21.0"),
+    "2.15": Keras("tf.keras", "2.15.1", "2.15.1"),
+    "2.10": Keras("tf.keras", "2.10.1", "2.10.1"),
+    "2.4": Keras("tf.keras", "2.4.4", "2.4.4"),
+}
+
+
+def facts_of(text: str, keras: str, path: str = "fixture.py", root: Path | None = None) -> SourceFacts:
+    return dataclasses.replace(facts_from_text(text, path, root), keras=KERASES[keras])
+
+
+def findings_in(facts: SourceFacts) -> list[Finding]:
+    """What all rules that read source say, settled as in a report. A rule that breaks fails the test."""
+    found = []
+    for one in findings_from_facts("in_source", facts, facts.keras, lambda rule: True):
+        assert isinstance(one, Finding), one
+        found.append(one)
+    return settled(found)
+
+
+def lines_and_codes(findings: list[Finding]) -> set[tuple[int, str]]:
+    return {(one.location.line if one.location else 0, one.code) for one in findings}
+
+
+def expected_in(text: str, keras: str) -> set[tuple[int, str]]:
+    """The (line, code) pairs that a fixture's marks name for one Keras."""
+    return {(mark.line or 0, mark.code) for mark in marks_from_source(text).findings(keras) if not mark.what_if}
