@@ -15,6 +15,9 @@ from typing import Any
 
 import pytest
 
+import mpdoctor
+
+ROOT = Path(__file__).parents[1]
 # No check of these tests comes near it: a run that does not end must not hang the tests.
 PATIENCE = 400
 PACKAGES = {"3": "keras", "tf_keras": "tf_keras"}
@@ -66,7 +69,21 @@ class Check:
         return found[0]
 
     def __str__(self) -> str:
-        return f"exit {self.exit_code}\n--- stdout\n{self.stdout[:6000]}\n--- stderr\n{self.stderr[-3000:]}"
+        """Enough of it to see what went wrong."""
+        try:
+            report = json.loads(self.stdout)
+        except ValueError:
+            told = [self.stdout[:4000]]
+        else:
+            told = [
+                f"{finding['code']} {finding['path']}:{finding['line']} {finding['message']}"
+                + (" (what if)" if finding["what_if"] else "")
+                for finding in report["findings"]
+            ]
+            told += [f"probe: {probe['verdict']} after {probe['steps']} steps" for probe in report["probes"]]
+            told += [f"stages: {target['stages']}" for target in report["targets"]]
+            told += [f"crashed: {crash}" for crash in report["crashed"]]
+        return "\n".join([f"exit {self.exit_code}", *told, "--- stderr", self.stderr[-3000:]])
 
 
 def check(
@@ -78,6 +95,8 @@ def check(
 ) -> Check:
     """Run `mpdoctor check ARGUMENTS`. `keras` None leaves the choice to the script."""
     surroundings = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **(environment or {})}
+    if Path(mpdoctor.__file__).parents[1] == ROOT:
+        surroundings["PYTHONPATH"] = str(ROOT)  # a working tree that is not installed is tested as it stands
     surroundings.pop("TF_USE_LEGACY_KERAS", None)
     surroundings.pop("KERAS_BACKEND", None)
     if keras == "tf_keras":
