@@ -49,7 +49,7 @@ from mpdoctor.facts.names import public_name
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Api, Attribute, Call, Collection, Context, Known, Operation, Value, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.layers.calls import computes_in_half
+from mpdoctor.rules.layers.calls import asks_for_dtype, computes_in_half
 from mpdoctor.rules.wording import text_at
 
 SEVERITY = Severity.ERROR
@@ -65,7 +65,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
     for event, meeting in _meetings(facts):
-        if event.context.guarded or not _may_raise(facts, meeting):
+        if asks_for_dtype(event.context) or not _may_raise(facts, meeting):
             continue
         wide = [one for one in meeting if facts.dtype_of(one) == "float32" and not is_array(one)]
         if wide and any(_is_half(facts, one, event.context) for one in meeting):
@@ -94,7 +94,7 @@ def _meetings(facts: SourceFacts) -> Iterator[tuple[Operation | Call, tuple[Valu
 
 def _is_half(facts: SourceFacts, value: Value, context: Context) -> bool:
     dtype = facts.dtype_of(value)
-    return dtype in ("float16", "bfloat16") or (dtype == AUTOCAST and computes_in_half(facts, context))
+    return dtype in ("float16", "bfloat16") or (dtype == AUTOCAST and computes_in_half(facts, value, context))
 
 
 def _may_raise(facts: SourceFacts, meeting: tuple[Value, ...]) -> bool:

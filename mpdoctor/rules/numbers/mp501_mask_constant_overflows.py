@@ -50,7 +50,7 @@ from mpdoctor.facts.names import public_name
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Api, Call, Context, Operation, Value, known, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.layers.calls import computes_in_half
+from mpdoctor.rules.layers.calls import asks_for_dtype, computes_in_half
 from mpdoctor.rules.wording import text_at
 
 SEVERITY = Severity.ERROR
@@ -73,7 +73,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for event, factors in _products(facts):
         constant = next((one for one in factors if _overflows(one)), None)
         mask = next((one for one in factors if one is not constant and _is_mask(facts, one)), None)
-        if constant is None or mask is None or not _is_half(facts, mask, event.context):
+        if constant is None or mask is None or asks_for_dtype(event.context):
+            continue
+        if not _is_half(facts, mask, event.context):
             continue
         text = text_at(facts, constant.location) or "This constant"
         text = f"`{text}`" if text != "This constant" else text
@@ -128,4 +130,6 @@ def _is_mask(facts: SourceFacts, value: Value) -> bool:
 
 def _is_half(facts: SourceFacts, value: Value, context: Context) -> bool:
     dtype = facts.dtype_of(value)
-    return dtype == "float16" or (dtype == AUTOCAST and computes_in_half(facts, context, only="float16"))
+    return dtype == "float16" or (
+        dtype == AUTOCAST and computes_in_half(facts, value, context, only="float16")
+    )
