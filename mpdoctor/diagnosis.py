@@ -108,9 +108,7 @@ def _examine(target: Target, settings: Settings, progress: Progress) -> _Examine
         findings=tuple(settled(_mark_what_if(findings))),
         models=last.models,
         probes=tuple(probe_from_training(training) for training in last.trainings),
-        skipped=tuple(
-            Skipped(stage, reason) for stage, (status, reason) in _run_statuses(runs).items() if status == "skipped"
-        ),
+        skipped=tuple(Skipped(*what) for training in last.trainings for what in training.not_looked),
         crashed=tuple(crashes),
         environment=last.environment,
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import linecache
 import os
+import re
 import traceback
-from typing import Any, List, Optional, Tuple
+from typing import Any, List, Optional
 
 from mpdoctor.examiner.ownership import is_own
 from mpdoctor.facts.failure import FailureFacts, Frame
@@ -45,8 +46,8 @@ def _location(error: BaseException, own: List[Frame]) -> Optional[Location]:
 
 
 def _frames(error: BaseException) -> List[Frame]:
-    """Every frame, outermost first. Where autograph rewrote a function, its own record of the original lines is used:
-    the traceback shows generated files."""
+    """Every frame, outermost first. Where autograph rewrote a function, or a graph was built earlier than it failed, the
+    traceback does not show the user's line: autograph's own record, the message or the graph node does."""
     frames = []
     for summary in traceback.extract_tb(error.__traceback__):
         if "__autograph_generated_file" not in summary.filename:
@@ -56,15 +57,9 @@ def _frames(error: BaseException) -> List[Frame]:
         frame = _frame(original.filename, original.lineno, original.function_name)
         if frame.own:
             frames.append(frame)
-    frames.extend(_frame(path, line, name) for path, line, name in _graph_frames(error))
+    told = re.findall(r'File "([^"]+)", line (\d+), in (\w+)', _message(error))
+    frames.extend(_frame(path, int(line), name) for path, line, name in told if is_own(path))
     return frames
-
-
-def _graph_frames(error: BaseException) -> List[Tuple[str, int, str]]:
-    """The user's lines that built the graph node which failed at run time (tf.errors.OpError and its kind)."""
-    op = getattr(error, "op", None)
-    stack = getattr(op, "traceback", None) or ()
-    return [(f.filename, f.lineno, f.name) for f in stack if is_own(f.filename)]
 
 
 def _frame(path: str, line: int, function: str) -> Frame:

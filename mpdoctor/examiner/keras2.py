@@ -64,6 +64,13 @@ class Keras2:
     def own_variables(self, layer: Any) -> List[Any]:
         return list(layer._trainable_weights) + list(layer._non_trainable_weights)
 
+    def trainable_variables(self, model: Any) -> List[Any]:
+        """[] before the model is built."""
+        try:
+            return list(model.trainable_variables)
+        except ValueError:  # Keras 2 refuses to say before a Sequential model is built
+            return []
+
     def variable_dtype(self, layer: Any) -> str:
         return str(layer.dtype_policy.variable_dtype)
 
@@ -117,6 +124,9 @@ class Keras2:
 
     def unscaling_methods(self) -> List[Tuple[type, str]]:
         return [(cls, "get_unscaled_gradients") for cls in self.wrappers]
+
+    def scale_properties(self) -> List[Tuple[type, str]]:
+        return [(cls, "loss_scale") for cls in self.wrappers]
 
     def gradients_and_variables(self, optimizer: Any, args: Any, kwargs: Any) -> Tuple[Any, List[Any], List[Any]]:
         """(arguments to pass on, gradients, variables) of an `apply_gradients(grads_and_vars)` call."""

@@ -43,6 +43,10 @@ class Keras3:
     def own_variables(self, layer: Any) -> List[Any]:
         return list(layer._trainable_variables) + list(layer._non_trainable_variables)
 
+    def trainable_variables(self, model: Any) -> List[Any]:
+        """[] before the model is built."""
+        return list(model.trainable_variables)
+
     def variable_dtype(self, layer: Any) -> str:
         return str(layer.variable_dtype)
 
@@ -97,6 +101,9 @@ class Keras3:
         return [(self.optimizer_bases[0], "scale_loss"), (self.wrappers[0], "scale_loss")]
 
     def unscaling_methods(self) -> List[Tuple[type, str]]:
+        return []
+
+    def scale_properties(self) -> List[Tuple[type, str]]:
         return []
 
     def gradients_and_variables(self, optimizer: Any, args: Any, kwargs: Any) -> Tuple[Any, List[Any], List[Any]]:

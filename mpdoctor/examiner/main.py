@@ -6,7 +6,6 @@ import os
 import sys
 import tempfile
 import time
-import traceback
 from typing import Any
 
 from mpdoctor.examiner.events import Events
@@ -31,7 +30,10 @@ def main(request_path: str) -> None:
     try:
         run(session)
     except BaseException as error:
-        _say_how_it_ended(session, error, time.monotonic() - started)
+        try:
+            _say_how_it_ended(session, error, time.monotonic() - started)
+        except Exception as defect:
+            session.broke(defect)
     session.finish()
 
 
@@ -57,12 +59,15 @@ def _look_at_untrained_models(session: Session) -> None:
     found = session.models()
     if not found:
         raise NoModel()
-    from mpdoctor.examiner.walk import model_from_live
+    try:
+        from mpdoctor.examiner.walk import model_from_live
 
-    for keras, model in found:
-        optimizer = getattr(model, "optimizer", None)
-        session.events.facts("model", model_from_live(session, keras, model, optimizer, CallFacts("none")))
-    session.events.note(training_status=["skipped", "no training call"])
+        for keras, model in found:
+            optimizer = getattr(model, "optimizer", None)
+            session.events.facts("model", model_from_live(session, keras, model, optimizer, CallFacts("none")))
+        session.events.note(training_status=["skipped", "no training call"])
+    except Exception as error:
+        session.broke(error)
 
 
 class NoModel(Exception):
@@ -70,9 +75,6 @@ class NoModel(Exception):
 
 
 def _say_how_it_ended(session: Session, error: BaseException, seconds: float) -> None:
-    if _is_ours(error):
-        session.events.note(crashed="".join(traceback.format_exception(type(error), error, error.__traceback__)))
-        return
     if isinstance(error, SystemExit) and session.training is None:
         return _say_it_exited(session, error)
     if isinstance(error, SystemExit):
@@ -106,17 +108,6 @@ def _say_it_exited(session: Session, error: SystemExit) -> None:
     failure = failure_from_exception(error, "script", kind="exited", exit_code=code, saw_model=bool(session.models()))
     if code or not session.models():
         session.fail(failure)
-
-
-def _is_ours(error: BaseException) -> bool:
-    """Whether the examiner itself broke: the innermost frame is in this package."""
-    frames = traceback.extract_tb(error.__traceback__)
-    here = os.path.dirname(os.path.abspath(__file__))
-    return (
-        bool(frames)
-        and os.path.dirname(os.path.abspath(frames[-1].filename)) == here
-        and not isinstance(error, (NoModel, OtherBackend, KeyboardInterrupt, SystemExit, Unusable))
-    )
 
 
 def _is_unusable(error: BaseException) -> bool:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import sys
 import sysconfig
-from types import FrameType
-from typing import Optional
+from types import CodeType, FrameType
+from typing import Optional, Tuple
 
 from mpdoctor.facts.location import Location
 
+_AUTOGRAPH = "__autograph_generated_file"
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _LIBRARIES = tuple(
     os.path.realpath(path) + os.sep
@@ -23,7 +25,7 @@ _LIBRARIES = tuple(
 def is_own(filename: str) -> bool:
     """Whether a code object's file is the user's: neither installed, nor the standard library's, nor ours, nor made
     by autograph."""
-    if filename.startswith("<") or "__autograph_generated_file" in filename:
+    if filename.startswith("<") or _AUTOGRAPH in filename:
         return False
     path = os.path.realpath(filename)
     parts = path.split(os.sep)
@@ -32,13 +34,35 @@ def is_own(filename: str) -> bool:
     return not path.startswith(_LIBRARIES)
 
 
+def own_code(frame: FrameType) -> bool:
+    """Whether this frame runs code of the user's, or autograph's copy of it."""
+    return _AUTOGRAPH in frame.f_code.co_filename or is_own(frame.f_code.co_filename)
+
+
 def own_location(frame: Optional[FrameType] = None) -> Optional[Location]:
-    """The innermost line of the user's that is running now, None where there is none."""
+    """The innermost line of the user's that is running now, None where there is none. Where autograph runs a copy of
+    the user's function, the line of the original."""
     frame = frame or sys._getframe(1)
+    copied: Optional[Tuple[str, int]] = None
     while frame is not None:
-        if is_own(frame.f_code.co_filename):
-            return Location(os.path.abspath(frame.f_code.co_filename), frame.f_lineno)
+        filename = frame.f_code.co_filename
+        if _AUTOGRAPH in filename:
+            copied = copied or (filename, frame.f_lineno)
+            original = _original_line(frame.f_code, copied)
+            if original is not None:
+                return original
+        elif is_own(filename):
+            return Location(os.path.abspath(filename), frame.f_lineno)
         frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+def _original_line(code: CodeType, copied: Tuple[str, int]) -> Optional[Location]:
+    """Autograph leaves a map on the function that it made: from lines of its file to lines of the user's."""
+    for function in gc.get_referrers(code):
+        for line, origin in getattr(function, "ag_source_map", {}).items():
+            if (line.filename, line.lineno) == copied and is_own(origin.loc.filename):
+                return Location(os.path.abspath(origin.loc.filename), origin.loc.lineno)
     return None
 
 

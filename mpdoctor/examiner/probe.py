@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import time
@@ -13,7 +14,7 @@ import tensorflow as tf
 
 from mpdoctor.examiner import data as data_facts
 from mpdoctor.examiner.failures import failure_from_exception
-from mpdoctor.examiner.ownership import class_location
+from mpdoctor.examiner.ownership import class_location, own_location
 from mpdoctor.examiner.record import Record, Row
 from mpdoctor.examiner.replay import LayerObserver, culprit_from_replay
 from mpdoctor.examiner.scales import (
@@ -26,12 +27,27 @@ from mpdoctor.examiner.scales import (
 from mpdoctor.examiner.shortened import shortened_fit
 from mpdoctor.examiner.walk import model_from_live
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ArrayFacts, CallFacts, ModelFacts
 from mpdoctor.facts.training import CulpritFacts, ScaleDependenceFacts, StepFacts, TrainingFacts
 from mpdoctor.loss_scale import LossScale
 
 FLOAT32_STEPS = 10  # of a program that has no mixed precision at all: the run that counts is the forced one
 TRIAL_STEPS = 4  # of an eager loop, spent on two scales
+
+
+def own_work(method: Callable[..., Any]) -> Callable[..., Any]:
+    """An exception in here is a defect of ours: it ends the process and is reported as such, and no `except` of the
+    user's can take it for the training's."""
+
+    @functools.wraps(method)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(self, *args, **kwargs)
+        except Exception as error:
+            self.session.broke(error)
+
+    return guarded
 
 
 class Training:
@@ -59,7 +75,10 @@ class Training:
         self._last_call: Optional[Callable[[], Any]] = None
         self._culprit: Optional[CulpritFacts] = None
         self._dependence: Optional[ScaleDependenceFacts] = None
+        self._variables: List[Any] = []
+        self._applied_at: Optional[Location] = None
         self._weights: List[Tuple[Any, Any]] = []
+        self._not_looked: List[Tuple[str, str]] = []
         self._before_step: List[Tuple[Any, Any]] = []
         self._trial: Optional[_EagerTrial] = None
         self._observer: Optional[LayerObserver] = None
@@ -72,13 +91,22 @@ class Training:
         """The user's fit(), shortened. Never returns."""
         try:
             arguments = dict(inspect.signature(fit).bind(self.model, *args, **kwargs).arguments)
-            self._begin(data_facts.arrays_from_arguments(arguments))
-            self.keras.observe_train_function(self.model, self._one_step)
-            fit(**shortened_fit(self.keras, arguments))
+        except TypeError as error:  # an argument that fit() does not know
+            self._failed(error)
+        shortened = self._begin_fit(arguments)
+        try:
+            fit(**shortened)
         except Exception as error:
             self._failed(error)
         self.conclude("script")
 
+    @own_work
+    def _begin_fit(self, arguments: Dict[str, Any]) -> Dict[str, Any]:
+        self._begin(data_facts.arrays_from_arguments(arguments))
+        self.keras.observe_train_function(self.model, self._one_step)
+        return shortened_fit(self.keras, arguments)
+
+    @own_work
     def begin_on_batches(self, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
         arguments = inspect.signature(type(self.model).train_on_batch).bind(self.model, *args, **kwargs).arguments
         self._begin(data_facts.arrays_from_arguments(arguments))
@@ -87,6 +115,7 @@ class Training:
     def begin_loop(self) -> None:
         self._begin(())
 
+    @own_work
     def _begin(self, data: Tuple[ArrayFacts, ...]) -> None:
         events = self.session.events
         self._data = data
@@ -113,14 +142,7 @@ class Training:
         """One batch of fit() or train_on_batch(); `run` is Keras' own compiled step."""
         if self._idle:
             return run(batch)
-        if not self._data:
-            self._data = data_facts.arrays_from_batch(batch)
-        self._batch = batch
-        if not self._steps:
-            self._remember_weights()
-        elif self._machine is None and self._culprit is None:
-            # without a wrapper a bad step is applied: the weights that it failed with must be kept
-            self._before_step = [(v, tf.identity(v)) for v in self.model.trainable_variables]
+        self._prepare_step(batch)
         try:
             logs = run(batch)
         except Exception as error:
@@ -128,6 +150,18 @@ class Training:
         self.after_step()
         return logs
 
+    @own_work
+    def _prepare_step(self, batch: Any) -> None:
+        if not self._data:
+            self._data = data_facts.arrays_from_batch(batch)
+        self._batch = batch
+        if not self._steps:
+            self._remember_weights(self.keras.trainable_variables(self.model))
+        elif self._machine is None and self._culprit is None:
+            # without a wrapper a bad step is applied: the weights that it failed with must be kept
+            self._before_step = [(v, tf.identity(v)) for v in self.keras.trainable_variables(self.model)]
+
+    @own_work
     def arrived(self, optimizer: Any, gradients: List[Any], variables: List[Any]) -> bool:
         """Gradients arrive at an optimizer, in whatever graph. True if it is the outermost of this training."""
         if self.optimizer is None:
@@ -135,15 +169,17 @@ class Training:
                 self._adopt(optimizer)
         if optimizer is not self.optimizer or self._record is None:
             return False
-        if self.is_loop and not self._weights:
-            with tf.init_scope():
-                self._weights = [(v, tf.identity(v)) for v in variables]
+        self._variables = list(variables)
+        self._applied_at = self._applied_at or own_location()
+        if tf.executing_eagerly():
+            self._remember_weights(self._variables)
         self._record.expect(gradients, [self.keras.path(v) for v in variables])
         if self._machine is None and any(g is not None for g in gradients):
             scale = self.keras.fixed_scale(optimizer)
             self._record.write(math.nan if scale is None else scale, gradients)
         return True
 
+    @own_work
     def after_call(self, function: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
         """After the outermost tf.function of a custom loop: did it train?"""
         if self._idle or self._record is None:
@@ -154,6 +190,7 @@ class Training:
         if len(self._steps) == before:
             self._last_call = None
 
+    @own_work
     def after_step(self) -> None:
         if self._idle or self._record is None:
             return
@@ -164,6 +201,7 @@ class Training:
         self._steps += [self._step(row) for row in rows]
         if not rows:
             return
+        self._remember_weights(self._variables)  # of a model that its first step built: from here on
         self._look_closer()
         now = time.monotonic()
         if now - self._reported > 0.1:
@@ -205,8 +243,11 @@ class Training:
             return
         for variable, value in self._before_step:
             variable.assign(value)
-        with self._probing():
-            self._culprit = culprit_from_replay(self.session.watch, replay, len(self._steps) - 1)
+        try:
+            with self._probing():
+                self._culprit = culprit_from_replay(self.session.watch, replay, len(self._steps) - 1)
+        except Exception as error:  # the user's step, which may be fit for graphs only
+            self._not_looked.append(("MP904", f"the failing step cannot be repeated eagerly: {_first_line(error)}"))
 
     def _replayable(self) -> Optional[Callable[[], Any]]:
         """What repeats the last step; None in a loop that only the user's own code can drive."""
@@ -250,10 +291,14 @@ class Training:
             tf.random.set_seed(1)
             replay()
 
-        with self._probing() as catcher:
-            measured = dependence_from_replays(
-                lambda scale: self.keras.set_scale(self.optimizer, scale), from_the_same_state, catcher
-            )
+        try:
+            with self._probing() as catcher:
+                measured = dependence_from_replays(
+                    lambda scale: self.keras.set_scale(self.optimizer, scale), from_the_same_state, catcher
+                )
+        except Exception as error:  # the user's step, which may be fit for graphs only
+            self._not_looked.append(("MP912", f"the step cannot be repeated eagerly: {_first_line(error)}"))
+            return
         if measured is not None:
             self.note_dependence(*measured)
 
@@ -266,8 +311,10 @@ class Training:
         return self._machine is not None or self.keras.fixed_scale(self.optimizer) is not None
 
     # --- weights --------------------------------------------------------------------------------------------------
-    def _remember_weights(self) -> None:
-        self._weights = [(v, tf.identity(v)) for v in self.model.trainable_variables]
+    def _remember_weights(self, variables: List[Any]) -> None:
+        """As they were before the first step, or as early as they exist."""
+        if not self._weights:
+            self._weights = [(v, tf.identity(v)) for v in variables]
 
     def _weights_changed(self) -> Optional[bool]:
         if not self._weights:
@@ -280,6 +327,7 @@ class Training:
         return all(bool(tf.reduce_all(tf.math.is_finite(tf.identity(v)))) for v, _ in self._weights)
 
     # --- the end --------------------------------------------------------------------------------------------------
+    @own_work
     def _failed(self, error: Exception) -> None:
         layer = self.session.watch.innermost_failed
         place = None if layer is None else class_location(type(layer))
@@ -292,8 +340,11 @@ class Training:
             saw_model=True,
             keras=self.keras.facts,
         )
+        if failure.location is None:  # Keras raised by itself: the user's line is the one that called it
+            failure = replace(failure, location=self.call.location)
         self.conclude("failed", failure)
 
+    @own_work
     def conclude(self, ended: str, failure: Optional[FailureFacts] = None) -> None:
         """Tell what was seen and end the process."""
         events = self.session.events
@@ -332,6 +383,8 @@ class Training:
             scale_dependence=self._dependence,
             culprit=self._culprit,
             failure=failure,
+            applied_at=self._applied_at,
+            not_looked=tuple(self._not_looked),
             seconds=time.monotonic() - self._started if self._started else 0.0,
         )
 
@@ -383,3 +436,7 @@ def device() -> str:
 
 def _tensors(batch: Any) -> Any:
     return tf.nest.map_structure(lambda part: None if part is None else tf.convert_to_tensor(part), batch)
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"[:200]

@@ -7,12 +7,13 @@ import functools
 import gc
 import os
 import sys
+import traceback
 from types import ModuleType
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from mpdoctor.examiner.events import Events
 from mpdoctor.examiner.hooks import ImportHooks
-from mpdoctor.examiner.ownership import is_own, own_location
+from mpdoctor.examiner.ownership import is_own, own_code, own_location
 from mpdoctor.examiner.request import Request
 from mpdoctor.examiner.watch import LayerWatch
 from mpdoctor.facts.failure import FailureFacts
@@ -67,7 +68,8 @@ class Session:
 
         @functools.wraps(original)
         def set_policy(policy: Any) -> Any:
-            self.policy_set = True
+            # Keras 3 calls its own setter with the default when the policy is first asked for
+            self.policy_set = self.policy_set or sys._getframe(1).f_globals.get("__name__") != module.__name__
             return original(policy)
 
         setattr(module, setter, set_policy)
@@ -100,6 +102,8 @@ class Session:
             self._replace(cls, name, functools.partial(self._apply, keras))
         for cls, name in keras.scaling_methods():
             self._replace(cls, name, self._scale_loss)
+        for cls, name in keras.scale_properties():
+            self._note_reads(cls, name)
         for cls, name in keras.unscaling_methods():
             self._replace(cls, name, self._unscale)
         if self._tap is None:
@@ -147,6 +151,17 @@ class Session:
             )  # fmt: skip
 
         self._replace(cls, "__setattr__", assign)
+
+    def _note_reads(self, cls: type, name: str) -> None:
+        """Code that reads the scale may scale by hand: then nobody can say that the loss was never scaled."""
+        read = getattr(cls, name).fget
+
+        def scale(optimizer: Any) -> Any:
+            if own_code(sys._getframe(1)):
+                self._scale_calls["scaled"] = True
+            return read(optimizer)
+
+        setattr(cls, name, property(functools.update_wrapper(scale, read)))
 
     def made_at(self, optimizer: Any) -> Optional[Location]:
         known = self._made.get(id(optimizer))
@@ -256,6 +271,11 @@ class Session:
     # --- the end ------------------------------------------------------------------------------------------------
     def fail(self, failure: FailureFacts) -> None:
         self.events.facts("failure", failure)
+
+    def broke(self, error: BaseException) -> None:
+        """The examiner itself broke: say so, and end."""
+        self.events.note(crashed="".join(traceback.format_exception(type(error), error, error.__traceback__)))
+        os._exit(70)
 
     def finish(self) -> None:
         """Enough was seen: no `finally`, `atexit` or line after the training call runs."""

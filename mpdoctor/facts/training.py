@@ -107,6 +107,11 @@ class TrainingFacts:
         "steps" (all that were asked for), "budget" (`--budget` was spent), "failed", "script" (the user's loop ended first).
     weights_changed
         Whether any trainable variable moved; None where that could not be compared.
+    applied_at
+        The user's line from which gradients first arrived at the optimizer: apply_gradients of a custom loop or train
+        step, else the training call.
+    not_looked
+        (code, reason) of what could not be looked at.
     dynamic, initial_scale, growth_interval, floor
         Of the loss scale; `floor` is 1.0 in Keras 2 and None in Keras 3; all None without loss scaling.
     uses_loss_scale_factor
@@ -132,4 +137,6 @@ class TrainingFacts:
     scale_dependence: Optional[ScaleDependenceFacts] = None
     culprit: Optional[CulpritFacts] = None
     failure: Optional[FailureFacts] = None
+    applied_at: Optional[Location] = None
+    not_looked: Tuple[Tuple[str, str], ...] = ()
     seconds: float = 0.0

@@ -21,6 +21,8 @@ EXPLAINS: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
     (("MP902", "MP903", "MP911"), ("MP905", "MP909"), MODEL),
     (("MP904",), ("MP907",), MODEL),
 )
+# Seen live these have no line of their own: a training that shows the defect confirms what the source shows, wherever.
+CONFIRMED_LIVE = ("MP401", "MP402", "MP602", "MP603")
 # Whatever stands on the line that raised explains that it raised.
 RAISED = ("MP002", "MP901")
 
@@ -74,14 +76,22 @@ def _merged(findings: Iterable[Finding]) -> list[Finding]:
             if place
             else (finding.code, finding.target, finding.model, finding.message)
         )
-        first = kept.get(key)
+        first = kept.get(key) or _confirmed(kept.values(), finding)
         if first is None:
             kept[key] = finding
         elif first.stage != finding.stage:
-            kept[key] = _with_sight(first, finding)
+            kept[next(k for k, f in kept.items() if f is first)] = _with_sight(first, finding)
         elif place and place.column and first.location and first.location.column != place.column:
             kept[(*key, place.column)] = finding
     return list(kept.values())
+
+
+def _confirmed(kept: Iterable[Finding], finding: Finding) -> Finding | None:
+    """The finding in the source that this live one confirms."""
+    if finding.code not in CONFIRMED_LIVE or finding.stage == "source":
+        return None
+    same = (f for f in kept if (f.code, f.target, f.stage) == (finding.code, finding.target, "source"))
+    return next(same, None)
 
 
 def _with_sight(first: Finding, later: Finding) -> Finding:

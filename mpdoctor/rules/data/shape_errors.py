@@ -53,6 +53,11 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         _RESHAPE,
     ),
     (
+        r"Dimension size must be evenly divisible by (?P<expected>\d+) but is (?P<actual>\d+) for .*Reshape",
+        "{actual} values cannot be reshaped: the new shape takes {expected}, or a multiple",
+        _RESHAPE,
+    ),
+    (
         r"Cannot reshape a tensor with (?P<actual>\d+) elements to shape (?P<target>\[[^\]]*\]) \((?P<expected>\d+) elements\)",
         "{actual} values cannot be reshaped to {target}, which takes {expected}, or a multiple",
         _RESHAPE,

@@ -56,6 +56,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Call
+from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.loops.gradients import (
     applied_gradients,
@@ -68,6 +69,7 @@ from mpdoctor.rules.loops.gradients import (
 from mpdoctor.rules.wording import receiver_text
 
 SEVERITY = Severity.ERROR
+NOT_ZERO = 0.5  # an exponent nearer to 0 than this is 0, measured on a batch
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -105,4 +107,27 @@ def _help(facts: SourceFacts, apply: Call) -> str:
     return (
         f"Inside the tape: `scaled_loss = {of}.get_scaled_loss(loss)`; differentiate that, and then "
         f"`gradients = {of}.get_unscaled_gradients(gradients)`."
+    )
+
+
+def in_training(training: TrainingFacts) -> Iterator[Finding]:
+    seen = training.scale_dependence
+    if seen is None or seen.scaled_loss_called:
+        return
+    shrinks = seen.median < -NOT_ZERO
+    if not shrinks and (training.model.keras.is_keras3 or abs(seen.median) > NOT_ZERO):
+        return
+    yield Finding(
+        f"The loss was never scaled, and the gradients are divided by the loss scale all the same: every update is "
+        f"{training.initial_scale:g} times too small at first."
+        if shrinks
+        else "The loss was never scaled, although a LossScaleOptimizer applies its gradients: in float16 those below 6e-08 "
+        "are flushed to zero.",
+        "Inside the tape: `scaled_loss = optimizer.scale_loss(loss)`, and differentiate `scaled_loss`."
+        if training.model.keras.is_keras3
+        else "Inside the tape: `scaled_loss = optimizer.get_scaled_loss(loss)`; differentiate that, and then "
+        "`gradients = optimizer.get_unscaled_gradients(gradients)`.",
+        training.applied_at,
+        model=training.model.id,
+        evidence={"exponent": round(seen.median, 3)},
     )

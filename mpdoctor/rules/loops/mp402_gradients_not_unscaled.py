@@ -50,6 +50,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.loops.gradients import (
     applied_gradients,
@@ -62,6 +63,7 @@ from mpdoctor.rules.loops.gradients import (
 from mpdoctor.rules.wording import receiver_text
 
 SEVERITY = Severity.ERROR
+NOT_ZERO = 0.5  # an exponent nearer to 0 than this is 0, measured on a batch
 KERAS = ("2",)
 
 
@@ -77,3 +79,17 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             f"Unscale them first: `gradients = {of}.get_unscaled_gradients(gradients)`.",
             apply.location,
         )
+
+
+def in_training(training: TrainingFacts) -> Iterator[Finding]:
+    seen = training.scale_dependence
+    if seen is None or seen.median <= NOT_ZERO or not seen.scaled_loss_called or seen.unscaled_called:
+        return
+    yield Finding(
+        f"The gradients of a scaled loss are applied without being unscaled: every update is {training.initial_scale:g} "
+        "times too large at first.",
+        "Before they are applied: `gradients = optimizer.get_unscaled_gradients(gradients)`.",
+        training.applied_at,
+        model=training.model.id,
+        evidence={"exponent": round(seen.median, 3)},
+    )

@@ -78,7 +78,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         f"{what} The same batch at the scales {seen.low:g} and {seen.high:g} gave gradients that differ by "
         f"{(seen.high / seen.low) ** abs(seen.median):.3g} times; they should be equal.",
         help,
-        training.model.call.location,
+        training.applied_at or training.model.call.location,
         model=training.model.id,
         evidence={"exponent": round(seen.median, 3), "scales": [seen.low, seen.high]},
     )
