@@ -48,7 +48,7 @@ def target_from_text(text: str) -> Target:
     place, colon, factory = text.rpartition(":")
     if not (colon and place and factory.isidentifier()):
         raise TargetError(_missing(text))
-    if place.endswith(".py") or "/" in place or "\\" in place:
+    if place.endswith(".py") or "/" in place or "\\" in place or os.path.isfile(place):  # noqa: PTH113
         return Target(text, "factory", path=_factory_file(place), factory=factory)
     if all(part.isidentifier() for part in place.split(".")):
         return Target(text, "factory", module=place, factory=factory)
@@ -113,6 +113,7 @@ def _missing(text: str) -> str:
     except (OSError, ValueError):  # ValueError: a NUL character in the name
         beside = []
     near = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.7)
-    return f"no such file or directory: {text!r}." + (
+    shown = text if len(text) <= 200 else f"{text[:200]}…"
+    return f"no such file or directory: {shown!r}." + (
         f" Did you mean {path.with_name(near[0])}?" if near else ""
     )

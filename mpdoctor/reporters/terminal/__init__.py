@@ -1,4 +1,4 @@
-"""The report for people: the verdict, then what is wrong, why and what to change, then how the training went."""
+"""The report for people: the verdict, what is wrong, why and what to change, and how the training went."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mpdoctor.reporters.terminal.verdict import headlines
 
 
 def render(diagnosis: Diagnosis, *, width: int = 80, color: bool = False, blocks: bool = True) -> str:
-    """`blocks`: whether the reader can be shown marks, lines and block characters; else all of ours is ASCII."""
+    """`blocks`: whether marks, lines and block characters can be shown; else all that is ours is ASCII."""
     out = io.StringIO()
     console = Console(
         file=out,

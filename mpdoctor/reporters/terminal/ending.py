@@ -12,7 +12,7 @@ LONGEST_REASON = 300
 
 
 def stages(diagnosis: Diagnosis, look: Look) -> Paragraph:
-    """Stages that were skipped or failed, stand-ins for real data, files that the script wrote, what broke."""
+    """Stages that were skipped or failed, stand-ins for data, files that the script wrote, what broke."""
     told: Paragraph = []
     for target in diagnosis.targets:
         told += [

@@ -1,0 +1,222 @@
+"""Reporters: the hostile sample through every one, the contract of the JSON, and what a report looks like."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import samples
+from rich.cells import cell_len
+
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.training import StepFacts
+from mpdoctor.finding import Excerpt, Finding, Probe, Severity, Verdict
+from mpdoctor.reporters import concise, terminal
+from mpdoctor.reporters import json as json_reporter
+from mpdoctor.reporters.terminal.plot import columns_from_steps, rows_from_scales, sparkline
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+SCHEMA = json.loads((Path(json_reporter.__file__).parent / "schema" / "diagnosis-1.json").read_text())
+EVERY = [*samples.SAMPLES.values(), samples.hostile]
+
+
+@pytest.mark.parametrize("name", samples.SAMPLES)
+def test_the_report_looks_as_it_did(name: str) -> None:
+    """Look at the difference; if it is what you want, run once with MPDOCTOR_UPDATE_SNAPSHOTS=1."""
+    shown = terminal.render(samples.SAMPLES[name]())
+    kept = SNAPSHOTS / f"{name}.txt"
+    if os.environ.get("MPDOCTOR_UPDATE_SNAPSHOTS") == "1":
+        kept.write_text(shown, encoding="utf-8")
+    assert shown == kept.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("sample", EVERY)
+@pytest.mark.parametrize("width", [40, 80, 132])
+@pytest.mark.parametrize("blocks", [True, False])
+def test_no_line_is_wider_than_asked_for(sample: Any, width: int, blocks: bool) -> None:
+    lines = terminal.render(sample(), width=width, blocks=blocks).split("\n")
+    assert max(map(cell_len, lines)) <= width
+    assert not [line for line in lines if line != line.rstrip(" ")]
+
+
+@pytest.mark.parametrize("sample", EVERY)
+def test_colour_changes_no_word(sample: Any) -> None:
+    plain = terminal.render(sample())
+    assert "\x1b" not in plain
+    colored = re.sub(r"\x1b\[[0-9;]*m", "", terminal.render(sample(), color=True))
+    assert [line.rstrip() for line in colored.split("\n")] == plain.split("\n")
+
+
+@pytest.mark.parametrize("name", set(samples.SAMPLES) - {"collapsing"})  # its message holds a ²
+def test_without_blocks_everything_of_ours_is_ascii(name: str) -> None:
+    assert terminal.render(samples.SAMPLES[name](), blocks=False).isascii()
+
+
+@pytest.mark.parametrize("render", [terminal.render, concise.render])
+def test_nothing_hostile_reaches_the_terminal(render: Any) -> None:
+    shown = render(samples.hostile())
+    forbidden = [
+        c for c in shown if c != "\n" and (ord(c) < 32 or 0x7F <= ord(c) < 0xA0 or c in "\u202e\u202c")
+    ]
+    assert not forbidden
+    assert not re.search("[\ud800-\udfff]", shown)
+    assert "[/b][red]<script>" in shown  # shown as it is, not read as markup
+
+
+def test_the_terminal_keeps_long_names_short() -> None:
+    assert "x" * 800 not in terminal.render(samples.hostile()).replace("\n", "").replace(" ", "")
+
+
+def test_one_line_a_finding_and_nothing_else() -> None:
+    lines = concise.render(samples.hostile()).splitlines()
+    assert len(lines) == len(samples.hostile().findings)
+    assert concise.render(samples.healthy()) == ""
+    assert concise.render(samples.one_error()).startswith("train.py:12:1: MP302 `opt.epsilon = 1e-4` sets an")
+    assert concise.render(samples.failing_script()).startswith("train.py:7:1: MP002 ")
+
+
+@pytest.mark.parametrize("sample", EVERY)
+def test_json_keeps_to_its_schema(sample: Any) -> None:
+    text = json_reporter.render(sample())
+    assert text.isascii()
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.validate(json.loads(text), SCHEMA, cls=jsonschema.Draft202012Validator)
+    assert text == json_reporter.render(sample())
+
+
+def test_the_schema_names_every_field() -> None:
+    """A field that is added to the report is added to the published schema too."""
+    told = json.loads(json_reporter.render(samples.hostile()))
+    assert set(told) == set(SCHEMA["properties"])
+    for kind in ("target", "finding", "model", "probe"):
+        assert set(told[f"{kind}s"][0]) == set(SCHEMA["$defs"][kind]["properties"])
+
+
+def test_the_schema_can_fail() -> None:
+    told = json.loads(json_reporter.render(samples.one_error()))
+    del told["findings"][0]["what_if"]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(told, SCHEMA, cls=jsonschema.Draft202012Validator)
+
+
+def test_json_holds_what_the_contract_says() -> None:
+    told = json.loads(json_reporter.render(samples.collapsing()))
+    probe = told["probes"][0]
+    assert probe["call"] == {"path": "train.py", "line": 31, "kind": "fit"}
+    assert probe["skip_causes"]["0"] == "dense/kernel"
+    assert probe["skipped_steps"] == list(range(50))
+    assert probe["loss"][0] == "inf"
+    assert (probe["steps"], probe["verdict"], probe["float32_loss"]) == (50, "collapsing", None)
+    assert [link["class"] for link in told["models"][0]["optimizer"]["chain"]] == [
+        "LossScaleOptimizer",
+        "Adam",
+    ]
+    assert told["summary"] == {"errors": 2, "warnings": 1, "infos": 0, "suppressed": 0, "exit_code": 1}
+    first = told["findings"][0]
+    assert (first["line"], first["column"], first["end_column"], first["stage"]) == (9, 16, 28, "training")
+    assert told["findings"][2]["column"] is None  # a whole line
+    evidence = json.loads(json_reporter.render(samples.hostile()))["findings"][0]["evidence"]
+    assert (evidence["nan"], evidence["inf"], evidence["nested"]["minus"]) == ("nan", "inf", "-inf")
+
+
+def test_what_if_findings_stand_apart_and_are_not_counted() -> None:
+    shown = terminal.render(samples.what_if())
+    assert shown.startswith("✓ train.py: nothing wrong as it is; 1 finding if you turned on mixed_float16")
+    assert shown.index("If you turned on mixed_float16\n") < shown.index("MP201")
+
+
+def test_a_healthy_model_gets_a_few_lines() -> None:
+    assert len(terminal.render(samples.healthy()).splitlines()) <= 6
+
+
+def test_the_layer_table_appears_only_where_layers_are_spoken_of() -> None:
+    assert "Layers of" not in terminal.render(samples.healthy())
+    assert "Layers of" not in terminal.render(samples.one_error())
+    table = terminal.render(samples.many_layers())
+    assert "… 18 more layers in mixed_float16" in table
+    assert "MultiHeadAttention  float32" in table
+
+
+def _caret_line(line: str, column: int, end_column: int, width: int = 80) -> tuple[str, str]:
+    finding = Finding(
+        "Message.", "", Location("a.py", 1, column, 1, end_column), code="MP101", severity=Severity.ERROR,
+        excerpt=Excerpt(1, (line,)),
+    )  # fmt: skip
+    shown = terminal.render(samples.diagnosis(finding), width=width).split("\n")
+    at = next(number for number, text in enumerate(shown) if "^" in text)
+    return shown[at - 1], shown[at]
+
+
+@pytest.mark.parametrize(
+    ("line", "span"),
+    [
+        ("x = tf.foo(1)", "tf.foo"),
+        ("\t\tx = tf.foo(1)", "tf.foo"),
+        ("'数値' + tf.foo(1)", "tf.foo"),
+        ("y" * 300 + " = tf.foo(1)", "tf.foo"),
+    ],
+)
+def test_carets_stand_under_the_span(line: str, span: str) -> None:
+    column = line.index(span) + 1
+    source, carets = _caret_line(line, column, column + len(span))
+    before = source[: source.index(span)]
+    assert cell_len(carets[: carets.index("^")]) == cell_len(before)
+    assert carets.count("^") == len(span)
+
+
+def test_a_location_without_columns_marks_the_whole_line() -> None:
+    source, carets = _caret_line("    model.fit(x)", 0, 0)
+    assert carets.count("^") == len("model.fit(x)")
+    assert carets.index("^") == source.index("model")
+
+
+def test_every_verdict_has_a_headline() -> None:
+    steps = samples.steps_from_finiteness([False] * 20, samples.LossScale())
+    for verdict in Verdict:
+        probe = Probe(samples.training(steps, steps_wanted=20), verdict, "why it is so")
+        shown = terminal.render(samples.diagnosis(samples.SHADOWED, probes=(probe,)))
+        assert shown.startswith("✗ 1 error in train.py: ")
+        assert f"Training  {verdict.value}: why it is so" in shown
+
+
+def test_a_constant_scale_needs_one_line() -> None:
+    assert terminal.render(samples.healthy()).count("loss scale") == 1
+    steps = tuple(StepFacts(1.0, False, "w", 1.0) for _ in range(12))
+    probe = Probe(samples.training(steps, floor=1.0), Verdict.STUCK, "12 steps skipped")
+    shown = terminal.render(samples.diagnosis(samples.SHADOWED, probes=(probe,)))
+    assert "loss scale  1 throughout" in shown
+    assert "all 12 steps; inf or NaN first in the gradient of w" in shown
+
+
+def test_the_curve_of_the_scale() -> None:
+    rows, labels = rows_from_scales([2.0**power for power in (15, 14, 13, 12, 11)], blocks=True)
+    assert (labels[0], labels[-1]) == ("2^15", "2^11")
+    heights = [sum(" ▁▂▃▄▅▆▇█".index(row[column]) for row in rows) for column in range(5)]
+    assert heights == sorted(heights, reverse=True) and len(set(heights)) == 5
+    assert heights[0] == 40 and heights[-1] > 0
+
+
+def test_the_curve_shows_zero_and_infinity() -> None:
+    rows, _ = rows_from_scales([1024.0, 512.0, 0.0, float("inf"), None, float("nan")], blocks=True)
+    assert rows[-1][2] == "0"
+    assert rows[0][3] == "∞"
+    assert all(row[4:] == "  " for row in rows)
+
+
+def test_columns_cover_every_step_once() -> None:
+    for number in (0, 1, 59, 60, 61, 119, 1000):
+        columns = columns_from_steps(number)
+        assert len(columns) == min(number, 60)
+        assert [step for steps in columns for step in steps] == list(range(number))
+
+
+def test_sparkline() -> None:
+    assert sparkline([3.0, 2.0, 1.0], 10, blocks=True) == "█▅▁"
+    assert sparkline([1.0, None, float("inf"), 1.0], 10, blocks=False) == ".??."
+    assert sparkline([float("nan")], 10, blocks=True) == ""
+    assert len(sparkline([float(n) for n in range(1000)], 30, blocks=True)) == 30
