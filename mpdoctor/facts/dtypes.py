@@ -66,6 +66,7 @@ _NAMES.update(
     str="string",
 )
 _PLACES = ("tensorflow", "numpy", "builtins")
+_OF_A_DTYPE = ("name", "base_dtype", "as_numpy_dtype")
 _DEPTH = 60
 
 
@@ -170,6 +171,8 @@ class _Dtypes:
             return _NAMES.get(value.value) if isinstance(value.value, str) else None
         if isinstance(value, Api):
             place, _, name = public_name(value.name).rpartition(".")
+            if name in _OF_A_DTYPE:
+                place, _, name = public_name(place).rpartition(".")
             return _NAMES.get(name) if place in _PLACES else None
         if isinstance(value, Call) and isinstance(value.callee, Api):
             if value.callee.is_("keras.backend.floatx"):
@@ -181,7 +184,7 @@ class _Dtypes:
         return None
 
     def _named_by_attribute(self, value: Attribute, depth: int) -> str | None:
-        if value.name in ("name", "base_dtype", "as_numpy_dtype"):
+        if value.name in _OF_A_DTYPE:
             return self.named(value.of, depth)
         own = class_of(value.of)
         is_layer = own is not None and own.kind in ("layer", "model")

@@ -1,0 +1,213 @@
+"""Whatever bytes a file holds, the source stage gives facts or says in words why it cannot read them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mpdoctor import source
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import walk
+from mpdoctor.source import facts_from_file, facts_from_text
+from mpdoctor.source.recording import MOST_EVENTS
+
+UNREADABLE = [
+    ("def f(:\n  pass", "cannot read it: invalid syntax", (1, 7)),
+    ("x = 1\n\tif x:\n", "unexpected indent", (2, 0)),
+    ("print 'hello'\n", "Python 2", (1, 1)),
+    ("x = (1,\n", "'(' was never closed", (1, 5)),
+    ("é = $\n", "invalid syntax", (1, 5)),
+    ("x = 1\0", "null bytes", (1, 6)),
+    (b"x = 1\n\xff\xfe = 2\n", "Byte 6 is not valid utf-8", (2, 0)),
+    (b"# -*- coding: no-such-code -*-\n", "encoding", (1, 0)),
+    (b"\x89PNG\r\n\x1a\n\0\0", "", (1, 0)),
+    ("\ud800", "cannot read it", (1, 0)),
+    ("x = " + "9" * 5000, "cannot read it", (1, 0)),
+    ("(" * 5000, "", (1, None)),
+    ("-" * 100_000 + "1", "too deeply", (1, 0)),
+    ("not " * 100_000 + "1", "too deeply", (1, 0)),
+]
+
+
+@pytest.mark.parametrize(("text", "words", "place"), UNREADABLE, ids=range(len(UNREADABLE)))
+def test_why_a_text_is_not_readable(text: str | bytes, words: str, place: tuple[int, int | None]) -> None:
+    facts = facts_from_text(text, "a.py")
+    assert facts.unreadable is not None
+    assert words in facts.unreadable.message
+    assert facts.unreadable.message.endswith((".", "-*-"))
+    found = facts.unreadable.location
+    assert (found.path, found.line) == ("a.py", place[0])
+    assert place[1] in (found.column, None, 0)
+    assert facts.calls == facts.uses == ()
+
+
+READABLE = [
+    b"\xef\xbb\xbfimport keras\n",
+    "\ufeffimport keras\n",
+    b"# -*- coding: latin-1 -*-\nimport keras; x = '\xe9'\n",
+    b"import keras\r\nx = 1\r\n",
+    b"import keras\rx = 1\r",
+    "import keras\n\f\nx = '\u2028'\n",
+    "import keras\nx = '\\d'\n",
+    "import keras",
+]
+
+
+@pytest.mark.parametrize("text", READABLE, ids=range(len(READABLE)))
+def test_odd_but_readable(text: str | bytes) -> None:
+    facts = facts_from_text(text, "a.py")
+    assert facts.unreadable is None
+    assert [use.api.name for use in facts.uses] == ["keras"]
+
+
+def test_lines_are_pythons_lines() -> None:
+    """A form feed or a Unicode line separator ends no line for Python, nor for us."""
+    facts = facts_from_text("s = '\u2028\x0b'; é = 'ü'; import keras\n\x0cimport numpy\n", "a.py")
+    assert [(use.location.line, use.location.column) for use in facts.uses] == [(1, 27), (2, 9)]
+
+
+def test_missing_and_forbidden_files(tmp_path: Path) -> None:
+    for path in (tmp_path / "nowhere.py", tmp_path):
+        facts = facts_from_file(path, "shown.py")
+        assert facts.unreadable is not None
+        assert facts.unreadable.message.startswith("It cannot be read: ")
+        assert facts.unreadable.location.path == "shown.py"
+
+
+def depth_bomb(levels: int) -> str:
+    lines = ["import keras", "def f0(x): return keras.Input(x)"]
+    for level in range(1, levels):
+        lines.append(f"def f{level}(x): return " + " + ".join([f"f{level - 1}(x)"] * 10))
+    return "\n".join([*lines, f"print(f{levels - 1}(1))"])
+
+
+BOMBS = {
+    "calls of calls": depth_bomb(12),
+    "long sum": "x = " + " + ".join(["f(1)"] * 800),
+    "doubling": "x = f()\n" + "x = (x, x)\n" * 5_000,
+    "long elif": "if a: x = 0\n" + "".join(f"elif a == {i}: x = {i}\n" for i in range(800)),
+    "many branches": "".join(f"if a: x{i % 50} = {i}\n" for i in range(5_000)),
+    "nested loops": "".join(" " * i + f"for i{i} in range(9):\n" for i in range(90)) + " " * 90 + "f()",
+    "nested functions": "".join(" " * i + f"def f{i}():\n" for i in range(90)) + " " * 90 + "f0()",
+    "mutual recursion": "def a(): return b() + b()\ndef b(): return a() + a()\na()\n",
+    "class of itself": "class A(A): pass\nclass A(A):\n  def f(self): return self.f()\nA().f().f()\n",
+    "lambdas": "f = lambda: 1\n" + "f = (lambda g: lambda: g() + g())(f)\n" * 200 + "f()",
+    "growing list": "x = [1]\n" + "x = x + x\n" * 200,
+    "growing list in place": "x = []\n" + "x.append(x)\n" * 3_000,
+    "growing text": "x = 'ab'\n" + "x = x + x\n" * 200,
+    "growing number": "x = 9\n" + "x = x ** x\n" * 50,
+    "shifted number": "x = 1 << (1 << 60)",
+    "subscripts": "x = f()" + "[0]" * 2_000,
+    "attributes": "x = f()" + ".a" * 2_000,
+    "names of a library": "import keras\nx = keras" + ".a" * 2_000,
+    "calls in a row": "x = f()" + "()" * 2_000,
+    "many arguments": "f(" + ", ".join(f"g(a{i}=i)" for i in range(5_000)) + ")",
+    "nested comprehension": "x = " + "[" * 80 + "y" + " for a in b]" * 80,
+    "self growing": "class C:\n  def m(self):\n" + "    self.x = (self.x, self.x)\n" * 2_000 + "C().m()",
+    "either of either": "def f(x):\n" + "  x = x if a else g(x)\n" * 1_000 + "  return x\nf(1)",
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_no_program_blows_up(name: str) -> None:
+    facts = facts_from_text(BOMBS[name], "bomb.py")
+    assert facts.unreadable is None
+    events = (facts.calls, facts.uses, facts.reads, facts.writes, facts.operations, facts.returns)
+    assert sum(map(len, events)) <= MOST_EVENTS
+    for call in facts.calls[-3:]:
+        assert sum(1 for _ in walk(call)) <= MOST_EVENTS
+
+
+def ask_everything(facts: SourceFacts) -> None:
+    """What rules ask, of every event."""
+    assert isinstance(facts.shows_mixed_precision, bool)
+    for call in facts.calls[:200]:
+        facts.policies_at(call)
+        facts.dtype_of(call)
+        assert repr(call)
+        assert call.method is not None
+    for operation in facts.operations[:200]:
+        facts.dtype_of(operation)
+    for own in facts.classes:
+        list(own.library_bases())
+
+
+PIECES = [
+    "import tensorflow as tf\n",
+    "from tensorflow.keras import mixed_precision as mp, layers\n",
+    "from keras.layers import *\n",
+    "from . import sibling\n",
+    "from .. import *\n",
+    "mp.set_global_policy('mixed_float16')\n",
+    "opt = mp.LossScaleOptimizer(tf.keras.optimizers.Adam(1e-3), initial_scale=2**15)\n",
+    "opt.lr, opt.epsilon = 1, 2\n",
+    "x += opt.lr\n",
+    "class A(layers.Layer):\n    def __init__(self, **k): super().__init__(**k); self.d = Dense(1)\n"
+    "    def call(self, x): return self.d(x) * tf.cast(x, self.dtype)\n",
+    "class A(A): pass\n",
+    "def f(a, *b, c=A(), **d): return f(*b, **d) if a else g(c)\n",
+    "def g(x):\n    global opt\n    for i in x: yield i\n    opt = A(dtype='float16')(x)\n",
+    "f = tf.function(f)\n",
+    "x = [f(i) for i in range(3) if hasattr(i, 'lr')]\n",
+    "with tf.GradientTape() as tape: loss = f(x)\n",
+    "try:\n    import keras\nexcept (ImportError, A) as e:\n    keras = None\n"
+    "else:\n    x = 1\nfinally:\n    del x\n",
+    "while x:\n    if x.lr: break\n    else: continue\n",
+    "match x:\n    case [1, *rest]: x = rest\n    case {'a': A(d=q), **r} if q: pass\n    case _: x = 3\n",
+    "x = {**x, 'a': [*x], 'b': x['a'][0]}\n",
+    "@property\n@A\nasync def h(self):\n    async with self as s: await s\n    return (yield)\n",
+    "lambda x=1, *, y: (x := y)\n",
+    "x = f'{x!r:>{y}}' 'a'\n",
+    "a, (b, *c), d.e, f[0] = x = opt\n",
+    "if __name__ == '__main__':\n    f(opt)\n",
+    "    return x\n",
+    "  \t",
+    "\\\n",
+    "(",
+    ")",
+    "'''",
+    "é𝔘\u2028",
+    "nonlocal x\n",
+]
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join))
+def test_no_mixture_of_code_makes_it_raise(text: str) -> None:
+    ask_everything(facts_from_text(text, "a.py", Path(__file__).parent))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.one_of(st.text(max_size=300), st.binary(max_size=300)))
+def test_no_text_and_no_bytes_make_it_raise(text: str | bytes) -> None:
+    ask_everything(facts_from_text(text, "a.py"))
+
+
+OWN_SOURCES = sorted(Path(source.__file__).parent.glob("*.py"))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.sampled_from(OWN_SOURCES), st.data())
+def test_no_damage_to_real_code_makes_it_raise(path: Path, data: st.DataObject) -> None:
+    lines = path.read_text().splitlines(keepends=True)
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(lines) - 1))
+        kind = data.draw(st.sampled_from(["drop", "double", "swap", "cut", "dedent", "character"]))
+        if kind == "drop":
+            del lines[at]
+        elif kind == "double":
+            lines.insert(at, lines[at])
+        elif kind == "swap":
+            other = data.draw(st.integers(0, len(lines) - 1))
+            lines[at], lines[other] = lines[other], lines[at]
+        elif kind == "cut":
+            lines[at] = lines[at][: data.draw(st.integers(0, len(lines[at])))] + "\n"
+        elif kind == "dedent":
+            lines[at] = lines[at].removeprefix("    ")
+        else:
+            place = data.draw(st.integers(0, len(lines[at])))
+            lines[at] = lines[at][:place] + data.draw(st.characters()) + lines[at][place:]
+    ask_everything(facts_from_text("".join(lines), "a.py"))
