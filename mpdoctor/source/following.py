@@ -305,6 +305,8 @@ class Following(Objects):
             return Known(location, constant)
         attribute = known(args[1]) if len(args) > 1 else MISSING
         if name == "builtins.getattr" and isinstance(attribute, str):
+            if len(args) == 2 and not is_open:  # with a default the program is prepared, and reads nothing
+                self.record_read(args[0], attribute, location, location, False)
             found = [self.attribute_of(one, attribute, location) for one in options(args[0])]
             return joined((*found, *args[2:3]))
         if name == "builtins.setattr" and isinstance(attribute, str) and len(args) == 3:

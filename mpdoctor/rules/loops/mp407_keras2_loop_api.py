@@ -52,7 +52,7 @@ KERAS = ("3",)
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    for read in reads(facts, frozenset(KERAS2_LOOP)):
+    for read in reads(facts, KERAS2_LOOP):
         if read.context.guarded or not _raises(facts, read):
             continue
         of = text_at(facts, read.location).rpartition("." + read.name)[0] or "optimizer"

@@ -1,31 +1,19 @@
-"""Attributes that a program reads and writes, `getattr` and `setattr` with a literal name included."""
+"""Attributes that a program reads and writes by name, and whether two values are one object."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from mpdoctor.facts.source import Read, SourceFacts, Write
-from mpdoctor.facts.values import Attribute, Instance, Value, class_of, known, options
+from mpdoctor.facts.values import Attribute, Instance, Value, class_of, options
 
 
-def reads(facts: SourceFacts, names: frozenset[str]) -> Iterator[Read]:
-    for read in facts.reads:
-        if read.name in names:
-            yield read
-    for call in facts.calls_of("builtins.getattr"):
-        name = known(call.argument(1))
-        if name in names and len(call.args) == 2:  # with a default the program is prepared
-            yield Read(call.args[0], name, call.location, call.location, call.context, call.order)
+def reads(facts: SourceFacts, names: Collection[str]) -> Iterator[Read]:
+    return (read for read in facts.reads if read.name in names)
 
 
-def writes(facts: SourceFacts, names: frozenset[str]) -> Iterator[Write]:
-    for write in facts.writes:
-        if write.name in names:
-            yield write
-    for call in facts.calls_of("builtins.setattr"):
-        name = known(call.argument(1))
-        if name in names and len(call.args) == 3:
-            yield Write(call.args[0], name, call.args[2], call.location, call.context, call.order)
+def writes(facts: SourceFacts, names: Collection[str]) -> Iterator[Write]:
+    return (write for write in facts.writes if write.name in names)
 
 
 def same_object(one: Value, other: Value) -> bool:

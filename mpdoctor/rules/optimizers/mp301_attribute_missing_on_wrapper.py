@@ -94,7 +94,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _was_written(facts: SourceFacts, read: Read) -> bool:
     """Whether the program itself puts this attribute on the wrapper (MP302 speaks about that)."""
-    return any(same_object(write.of, read.of) for write in writes(facts, frozenset((read.name,))))
+    return any(same_object(write.of, read.of) for write in writes(facts, (read.name,)))
 
 
 def _whose(facts: SourceFacts, value: Value) -> str:

@@ -72,7 +72,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue
         held = _held(inside, read.name)
         if held in (None, "None", "False", "0.99") or any(
-            same_object(write.of, read.of) for write in writes(facts, frozenset((read.name,)))
+            same_object(write.of, read.of) for write in writes(facts, (read.name,))
         ):
             continue
         of = text_at(facts, read.location).rpartition("." + read.name)[0] or "optimizer"
