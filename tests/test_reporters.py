@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -15,7 +16,7 @@ from rich.cells import cell_len
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import StepFacts
-from mpdoctor.finding import Excerpt, Finding, Probe, Severity, Verdict
+from mpdoctor.finding import AlsoSeen, Excerpt, Finding, Probe, Severity, Verdict
 from mpdoctor.reporters import concise, terminal
 from mpdoctor.reporters import json as json_reporter
 from mpdoctor.reporters.terminal.plot import columns_from_steps, rows_from_scales, sparkline
@@ -159,6 +160,7 @@ def _caret_line(line: str, column: int, end_column: int, width: int = 80) -> tup
         ("\t\tx = tf.foo(1)", "tf.foo"),
         ("'数値' + tf.foo(1)", "tf.foo"),
         ("y" * 300 + " = tf.foo(1)", "tf.foo"),
+        ("数" * 300 + " = tf.foo(1)", "tf.foo"),
     ],
 )
 def test_carets_stand_under_the_span(line: str, span: str) -> None:
@@ -167,6 +169,22 @@ def test_carets_stand_under_the_span(line: str, span: str) -> None:
     before = source[: source.index(span)]
     assert cell_len(carets[: carets.index("^")]) == cell_len(before)
     assert carets.count("^") == len(span)
+
+
+def test_a_second_sight_that_says_the_same_is_not_spelt_out() -> None:
+    again = AlsoSeen("MP302", "model", samples.SHADOWED.message)
+    other = AlsoSeen("MP912", "training", samples.SHADOWED.message)
+    finding = dataclasses.replace(samples.SHADOWED, also_seen=(again, other))
+    shown = terminal.render(samples.diagnosis(finding))
+    assert "  also seen in the model\n" in shown
+    assert "  also seen while training (MP912): `opt.epsilon" in shown
+
+
+def test_the_first_line_keeps_to_one_line() -> None:
+    finding = samples.what_if().findings[0]
+    target = dataclasses.replace(samples.TARGET, id="a_rather_long_name_of_a_script.py")
+    first = terminal.render(samples.diagnosis(finding, targets=(target,))).split("\n")[0]
+    assert first.endswith("nothing wrong as it is; 1 finding under mixed_float16")
 
 
 def test_a_location_without_columns_marks_the_whole_line() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+
 from rich.cells import cell_len
 from rich.text import Text
 
@@ -45,13 +47,19 @@ def _layers(finding: Finding) -> list[str]:
     layers = finding.evidence.get("layers")
     if not isinstance(layers, list | tuple) or not all(isinstance(layer, str) for layer in layers):
         return []
-    return [] if all(layer in finding.message for layer in layers) else list(layers)
+    return [] if len(layers) < 2 or all(layer in finding.message for layer in layers) else list(layers)
 
 
 def _also_seen(seen: AlsoSeen, finding: Finding, look: Look) -> Text:
     where = SEEN.get(seen.stage, seen.stage)
     code = f" ({seen.code})" if seen.code != finding.code else ""
+    if seen.code == finding.code and _say_the_same(seen.text, finding.message):
+        return Text(f"also seen {where}", style="dim")
     return Text(f"also seen {where}{code}: {look.name(seen.text, 200)}", style="dim", overflow="fold")
+
+
+def _say_the_same(one: str, other: str) -> bool:
+    return difflib.SequenceMatcher(None, one.split(), other.split(), autojunk=False).ratio() > 0.6
 
 
 def _excerpt_lines(excerpt: Excerpt, place: Location, style: str, look: Look) -> list[Text]:
@@ -66,9 +74,11 @@ def _excerpt_lines(excerpt: Excerpt, place: Location, style: str, look: Look) ->
     cut = 0 if end <= room else max(0, start - room // 4)
     lines = []
     for offset, line in enumerate(shown):
-        text = Text(line[cut:], style="" if offset == at else "dim", no_wrap=True)
         if not line and offset in (0, len(shown) - 1) and offset != at:
             continue  # an empty line beside it tells nothing
+        if cut and line[cut:]:
+            line = line[:cut] + look.sign("…", "<") + line[cut + 1 :]
+        text = Text(line[cut:], style="" if offset == at else "dim", no_wrap=True)
         if offset == at:
             text.stylize(style, start - cut, end - cut)
         text.truncate(room, overflow="ellipsis" if look.blocks else "crop")
@@ -76,12 +86,9 @@ def _excerpt_lines(excerpt: Excerpt, place: Location, style: str, look: Look) ->
         lines.append(Text.assemble(number, text, no_wrap=True))
         if offset == at and end > start:
             before = cell_len(line[cut:start])
-            carets = min(cell_len(line[start:end]), room - before)
-            lines.append(
-                Text.assemble(
-                    (" " * gutter + bar, "dim"), " " * before, ("^" * max(carets, 1), style), no_wrap=True
-                )
-            )
+            carets = max(min(cell_len(line[start:end]), room - before), 1)
+            mark = ("^" * carets, style)
+            lines.append(Text.assemble((" " * gutter + bar, "dim"), " " * before, mark, no_wrap=True))
     return lines
 
 

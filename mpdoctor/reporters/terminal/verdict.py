@@ -12,19 +12,19 @@ from mpdoctor.finding import Diagnosis, Finding, Probe, Severity, Verdict
 from mpdoctor.reporters.terminal.look import OPEN, SEVERITY_STYLES, Look, Paragraph, count, number_text
 
 LONGEST_PLACE = 40
+HALF = ("float16", "bfloat16")
 
 
 def headlines(diagnosis: Diagnosis, look: Look) -> Paragraph:
     mark, style = _mark(diagnosis, look)
     place = _place(diagnosis, look)
     if any(not finding.what_if for finding in diagnosis.findings):
-        words, tail = f"{_counts(diagnosis)} in {place}", f": {_worst(diagnosis)}"
+        words, tails = f"{_counts(diagnosis)} in {place}", [f": {_worst(diagnosis)}"]
     else:
-        words, tail = f"{place}: {_nothing_found(diagnosis)}", _training_in_short(diagnosis, look)
+        words, tails = f"{place}: {_nothing_found(diagnosis)}", _afterthoughts(diagnosis, look)
     line = Text.assemble((f"{mark} ", style), (words, "bold"), overflow="fold")
-    if cell_len(line.plain + tail) <= look.width:
-        line.append(tail, style="bold")
-    return [line]
+    fitting = (tail for tail in tails if cell_len(line.plain + tail) <= look.width)
+    return [line.append(next(fitting, ""), style="bold")]
 
 
 def _mark(diagnosis: Diagnosis, look: Look) -> tuple[str, str]:
@@ -76,17 +76,21 @@ def _nothing_found(diagnosis: Diagnosis) -> str:
     return "not examined" if diagnosis.exit_code == 2 else "nothing wrong"
 
 
-def _training_in_short(diagnosis: Diagnosis, look: Look) -> str:
+def _afterthoughts(diagnosis: Diagnosis, look: Look) -> list[str]:
+    """What else is to be said in the first line, the longest first: the first that fits is taken."""
     what_if = sum(finding.what_if for finding in diagnosis.findings)
     if what_if:
-        return f"; {count(what_if, 'finding')} if you turned on mixed_float16"
+        found = f"; {count(what_if, 'finding')}"
+        return [f"{found} if you turned on mixed_float16", f"{found} under mixed_float16"]
     if len(diagnosis.probes) != 1:
-        return f"; {len(diagnosis.probes)} short trainings" if diagnosis.probes else ""
+        return [f"; {len(diagnosis.probes)} short trainings"] if diagnosis.probes else []
     probe = diagnosis.probes[0]
-    dtype = look.name(probe.training.policy.removeprefix("mixed_"), 12)
+    half = (layer.compute_dtype for layer in probe.training.model.layers if layer.compute_dtype in HALF)
+    dtype = look.name(next(half, probe.training.policy.removeprefix("mixed_")), 12)
     device = look.name(probe.training.device, 20)
     steps = count(len(probe.training.steps), f"{dtype} step")
-    return f"; {steps} on the {device}, verdict {probe.verdict.value}"
+    verdict = f"verdict {probe.verdict.value}"
+    return [f"; {steps} on the {device}, {verdict}", f"; {steps}, {verdict}", f"; {verdict}"]
 
 
 def _collapse(probe: Probe) -> str:
