@@ -184,7 +184,7 @@ def test_the_first_line_keeps_to_one_line() -> None:
     finding = samples.what_if().findings[0]
     target = dataclasses.replace(samples.TARGET, id="a_rather_long_name_of_a_script.py")
     first = terminal.render(samples.diagnosis(finding, targets=(target,))).split("\n")[0]
-    assert first.endswith("nothing wrong as it is; 1 finding under mixed_float16")
+    assert first.endswith("nothing wrong as it is; 1 finding if mixed")
 
 
 def test_a_location_without_columns_marks_the_whole_line() -> None:

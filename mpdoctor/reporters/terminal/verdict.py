@@ -81,7 +81,9 @@ def _afterthoughts(diagnosis: Diagnosis, look: Look) -> list[str]:
     what_if = sum(finding.what_if for finding in diagnosis.findings)
     if what_if:
         found = f"; {count(what_if, 'finding')}"
-        return [f"{found} if you turned on mixed_float16", f"{found} under mixed_float16"]
+        return [
+            f"{found} {how}" for how in ("if you turned on mixed_float16", "under mixed_float16", "if mixed")
+        ]
     if len(diagnosis.probes) != 1:
         return [f"; {len(diagnosis.probes)} short trainings"] if diagnosis.probes else []
     probe = diagnosis.probes[0]
