@@ -49,10 +49,10 @@ def _call_is_a_sign(call: Call) -> bool:
             given = policies_named(call.argument(0) or call.keyword("policy") or call.keyword("dtype_policy"))
             return not given or any(name in HALF_POLICIES for name in given)
         if callee.name == "tensorflow.config.optimizer.set_experimental_options":
-            given_options = call.argument(0, "options")
             return any(
-                isinstance(one, Collection) and one.entry("auto_mixed_precision") is not None
-                for one in options(given_options)
+                isinstance(one, Collection)
+                and known(one.entry("auto_mixed_precision")) not in (False, MISSING)
+                for one in options(call.argument(0, "options"))
             )
         if callee.is_("keras.mixed_precision.Policy"):
             return any(name in HALF_POLICIES for name in policies_named(call.argument(0, "name")))

@@ -125,7 +125,11 @@ class Importing(Statements):
             path = self.files.find(here.top, dotted)
         if path is None and here.root is not None:
             path = self.files.find(here.root, dotted)
-        return None if path is None else self._imported_module(path, dotted)
+        if path is None:
+            return None
+        if "." in dotted:  # Python runs a package's __init__ first
+            self._first_party(dotted.rpartition(".")[0])
+        return self._imported_module(path, dotted)
 
     def _imported_module(self, path: Path, dotted: str) -> Module | None:
         module = self.modules.get(path)
