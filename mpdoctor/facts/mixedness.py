@@ -51,7 +51,8 @@ def _call_is_a_sign(call: Call) -> bool:
         if callee.name == "tensorflow.config.optimizer.set_experimental_options":
             return any(
                 isinstance(one, Collection)
-                and known(one.entry("auto_mixed_precision")) not in (False, MISSING)
+                and one.entry("auto_mixed_precision") is not None
+                and known(one.entry("auto_mixed_precision")) is not False
                 for one in options(call.argument(0, "options"))
             )
         if callee.is_("keras.mixed_precision.Policy"):
