@@ -82,7 +82,10 @@ def _say_how_it_ended(session: Session, error: BaseException, seconds: float) ->
     if isinstance(error, NoModel):
         session.fail(FailureFacts("exited", "script", exit_code=0, message="The script ended."))
         return
-    during = "training" if session.training is not None or error is session.failed_in_tape else "script"
+    if session.training is not None or error is session.failed_in_tape:
+        during = "training"
+    else:
+        during = "loading" if session.request.kind == "keras-file" else "script"
     layer = session.watch.innermost_failed
     failure = failure_from_exception(
         error,

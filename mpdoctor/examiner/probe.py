@@ -90,12 +90,12 @@ class Training:
     def run_fit(self, fit: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
         """The user's fit(), shortened. Never returns."""
         try:
-            arguments = dict(inspect.signature(fit).bind(self.model, *args, **kwargs).arguments)
+            (_, *given) = inspect.signature(fit).bind(self.model, *args, **kwargs).arguments.items()
         except TypeError as error:  # an argument that fit() does not know
             self._failed(error)
-        shortened = self._begin_fit(arguments)
+        shortened = self._begin_fit(dict(given))
         try:
-            fit(**shortened)
+            fit(self.model, **shortened)
         except Exception as error:
             self._failed(error)
         self.conclude("script")

@@ -80,7 +80,7 @@ def train_keras_file(session: Session) -> None:
             "the file, add --allow-code-in-file."
         )
     objects = _custom_objects(request.custom_objects)
-    keras = _keras_for(session, configuration)
+    keras = _keras_for(session, path)
     if request.policy == "auto":
         policy = policy_in(configuration)
         if policy:
@@ -148,13 +148,13 @@ def policy_in(configuration: Any) -> Optional[str]:
     return max(mixed, key=mixed.count) if mixed else None
 
 
-def _keras_for(session: Session, configuration: Dict[str, Any]) -> Any:
-    """tf_keras where the environment says so or the file comes from it, else Keras."""
-    module = str(configuration.get("module", ""))
-    wanted = "tf_keras" if os.environ.get("TF_USE_LEGACY_KERAS") == "1" or module.startswith("tf_keras") else "keras"
-    if wanted == "tf_keras":
-        os.environ["TF_USE_LEGACY_KERAS"] = "1"
-    importlib.import_module(wanted)
+def _keras_for(session: Session, path: str) -> Any:
+    """The Keras that saved the file: a Keras 2 file needs tf_keras where TensorFlow itself brings Keras 3."""
+    with zipfile.ZipFile(path) as archive:
+        metadata = json.loads(archive.read("metadata.json")) if "metadata.json" in archive.namelist() else {}
+    saved_by_keras2 = str(metadata.get("keras_version", "")).startswith("2")
+    has_tf_keras = importlib.util.find_spec("tf_keras") is not None
+    importlib.import_module("tf_keras" if saved_by_keras2 and has_tf_keras else "keras")
     return session.keras
 
 

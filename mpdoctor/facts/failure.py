@@ -29,7 +29,7 @@ class FailureFacts:
         "timed-out"; "died" by a signal or os._exit; "unusable" where the target could not even be started
         (no TensorFlow in the interpreter, a broken file, a missing factory).
     during
-        "start", "script" (or factory, or loading a file), "training".
+        "start", "script" (or factory), "loading" (a saved file), "training".
     location
         The innermost line in a file of the user's, where there is one.
     layer

@@ -60,8 +60,9 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     elif failure.kind == "exited":
         yield _exited(failure)
     else:
+        stopped = "The saved model cannot be loaded" if failure.during == "loading" else "The program stopped here"
         yield Finding(
-            " ".join(["The program stopped here", *_in(failure), f"before any training step: {headline_from_failure(failure)}"]),
+            f"{stopped}{_in(failure)}, before any training step: {headline_from_failure(failure)}",
             _remedy(failure),
             failure.location,
             layer=failure.layer,
@@ -81,12 +82,14 @@ def _exited(failure: FailureFacts) -> Finding:
     )
 
 
-def _in(failure: FailureFacts) -> list[str]:
+def _in(failure: FailureFacts) -> str:
     place = place_of_failure(failure)
-    return [f"in {place},"] if place else []
+    return f" in {place}" if place else ""
 
 
 def _remedy(failure: FailureFacts) -> str:
+    if failure.during == "loading":
+        return "If it holds classes of your own, name their module with --custom-objects; else save it again with this Keras."
     if failure.exception in ("ModuleNotFoundError", "ImportError"):
         return "Install what is missing for the interpreter that examines, or name another one with --python."
     if failure.exception == "FileNotFoundError":
