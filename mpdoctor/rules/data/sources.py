@@ -16,6 +16,7 @@ from mpdoctor.facts.values import (
     Value,
     options,
 )
+from mpdoctor.rules.models import is_model
 
 FEEDING = ("fit", "train_on_batch", "fit_generator")
 DATASETS = ("from_tensor_slices", "from_tensors")
@@ -40,6 +41,8 @@ PASSING = (
 def fed_values(facts: SourceFacts) -> Iterator[tuple[Call, str, Value]]:
     """(call, "features" or "labels", value) for everything that a model is trained on."""
     for call in facts.method_calls(*FEEDING):
+        if not all(is_model(one) for one in options(call.receiver)):
+            continue
         features, labels = call.argument(0, "x"), call.argument(1, "y")
         for role, value in (("features", features), ("labels", labels)):
             for one in _leaves(value):

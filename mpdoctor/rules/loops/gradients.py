@@ -65,13 +65,15 @@ def optimizer_scales(facts: SourceFacts, apply: Call) -> str | None:
     """What makes the optimizer of an apply call scale: "wrapper", or "factor" for Keras 3's `loss_scale_factor`.
 
     An optimizer that is a wrapper on one path only counts where the apply call stands on every path."""
-    optimizer = apply.receiver
-    if optimizer is None:
+    if apply.receiver is None:
         return None
-    on_every_path = not apply.context.branches
-    if wrapped(facts, optimizer, apply, certain=not on_every_path):
-        return "wrapper"
-    if facts.keras.is_keras3 and all(_has_factor(one) for one in options(optimizer)):
+    if wrapped(facts, apply.receiver, apply, certain=bool(apply.context.branches)):
+        # A call of a method on one of several things is one event for each of them.
+        others = [one.receiver for one in facts.method_calls(apply.method) if one.location == apply.location]
+        on_every_path = not apply.context.branches
+        is_certain = all(other is not None and wrapped(facts, other, apply) for other in others)
+        return "wrapper" if on_every_path or is_certain else None
+    if facts.keras.is_keras3 and all(_has_factor(one) for one in options(apply.receiver)):
         return "factor"
     return None
 

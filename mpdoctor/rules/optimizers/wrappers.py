@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.dtypes import policies_named
-from mpdoctor.facts.names import kind_of_class
 from mpdoctor.facts.source import UNSURE, Event, PolicyName, SourceFacts
 from mpdoctor.facts.values import (
     Api,
@@ -25,6 +24,7 @@ from mpdoctor.facts.values import (
     options,
 )
 from mpdoctor.facts.versions import Keras
+from mpdoctor.rules.models import is_model
 from mpdoctor.rules.optimizers.delegation import CLASSIC, KERAS3, MISSING, NEW
 
 WRAPPER = "keras.mixed_precision.LossScaleOptimizer"
@@ -49,7 +49,7 @@ def wrapped(facts: SourceFacts, value: Value, event: Event, certain: bool = True
     behind `if args.amp:`."""
     found: list[Value] = []
     for one in options(value):
-        inside = _wrapped_by_hand(one) or _wrapped_by_compile(facts, one, event, certain)
+        inside = _wrapped_by_hand(one, facts.keras) or _wrapped_by_compile(facts, one, event, certain)
         if certain and not inside:
             return ()
         found.extend(inside)
@@ -106,22 +106,11 @@ def policies_of_model(facts: SourceFacts, model: Value) -> frozenset[PolicyName]
     return frozenset(name for one in options(model) for name in _policies_of_one(facts, one))
 
 
-def is_model(value: Value) -> bool:
-    """Whether it is certainly a Keras model: made by a library's class or function, or of a class of the user's own."""
-    own = class_of(value)
-    if own is not None:
-        return own.kind == "model"
-    if not isinstance(value, Call) or not isinstance(value.callee, Api):
-        return False
-    name = value.callee.name
-    return kind_of_class(name) == "model" or (
-        name.startswith("keras.applications.") and name.rpartition(".")[2][:1].isupper()
-    )
-
-
-def _wrapped_by_hand(value: Value) -> tuple[Value, ...]:
+def _wrapped_by_hand(value: Value, keras: Keras) -> tuple[Value, ...]:
     if not isinstance(value, Call) or not isinstance(value.callee, Api) or not value.callee.is_(WRAPPER):
         return ()
+    if keras.is_keras3 and value.callee.root == "tf_keras":
+        return ()  # a Keras 2 wrapper in a program that is judged as Keras 3
     return options(inner_argument(value)) or (Unknown(value.location),)
 
 
@@ -147,7 +136,7 @@ def _wrapped_in_compile(facts: SourceFacts, call: Call, certain: bool) -> tuple[
     given = call.argument(0, "optimizer")
     if given is None and call.open:
         return ()
-    by_hand = [_wrapped_by_hand(one) for one in options(given)]
+    by_hand = [_wrapped_by_hand(one, facts.keras) for one in options(given)]
     if by_hand and all(by_hand):
         return tuple(inner for inside in by_hand for inner in inside)
     if any(by_hand) or known(call.keyword("auto_scale_loss")) is False or call.receiver is None:
