@@ -62,6 +62,8 @@ POLICIES = [
         f"def setup(on):\n  if not on: return\n  {SET}('mixed_float16')\nsetup(f())\nhere()",
         ["mixed_float16", None],
     ),
+    (f"def setup():\n  if f(): raise E\n  {SET}('mixed_float16')\nsetup()\nhere()", ["mixed_float16"]),
+    (f"import sys\nif f():\n  {SET}('float16')\n  sys.exit()\nhere()", [None]),
     (f"try: {SET}('mixed_float16')\nexcept ValueError: pass\nhere()", ["mixed_float16"]),
 ]
 

@@ -252,7 +252,7 @@ def _is_certain(setting: tuple[Branch, ...], asking: tuple[Branch, ...]) -> bool
     certain = True
     for branch in setting:
         if branch.statement not in arms:
-            certain = False
+            certain = certain and branch.only
         elif arms[branch.statement] is not branch.taken:
             return None
     return certain

@@ -336,11 +336,13 @@ class ClassFacts:
 @dataclass(frozen=True, eq=False)
 class Branch:
     """One arm of an `if` that surrounds an event. `statement` tells apart two ifs; `taken` is False for the
-    else arm."""
+    else arm. What follows an `if` of which one arm ends in return, raise, break … is in the other arm too;
+    `only` is then True if the arm that ended raises or exits, so that the program comes here or nowhere."""
 
     statement: int
     taken: bool
     test: Value = field(default_factory=Unknown, repr=False)
+    only: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -124,8 +124,9 @@ class Closure:
 @dataclass(eq=False)
 class Frame:
     """One function that is being walked. `returns` fills up; `exits` collects the names at each break and
-    continue."""
+    continue; `ends_program` tells whether the block that ended last did so by raising or exiting."""
 
     function: FunctionFacts | None = None
     returns: list[Value] = field(default_factory=list)
     exits: list[list[dict[str, Value]]] = field(default_factory=list)
+    ends_program: bool = False

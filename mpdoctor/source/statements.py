@@ -17,6 +17,7 @@ from mpdoctor.facts.values import (
     Known,
     Unknown,
     Value,
+    is_api,
     known,
     options,
 )
@@ -31,6 +32,8 @@ from mpdoctor.source.guards import (
     may_prune,
 )
 from mpdoctor.source.scopes import Closure, merged_names
+
+_ENDS = ("sys.exit", "os._exit", "builtins.exit", "builtins.quit")
 
 
 class Statements(Definitions):
@@ -100,8 +103,11 @@ class Statements(Definitions):
     def _expression(self, node: ast.Expr) -> bool:
         if isinstance(node.value, ast.Call):
             self.depth += 1
-            self.call(node.value, dropped=True)
+            value = self.call(node.value, dropped=True)
             self.depth -= 1
+            if isinstance(value, Call) and is_api(value.callee, *_ENDS):
+                self.frame.ends_program = True
+                return False
         elif not isinstance(node.value, ast.Constant):
             self.evaluate(node.value)
         return True
@@ -201,7 +207,8 @@ class Statements(Definitions):
             return False
         self.scope.names = merged_names(ends)
         if len(ends) == 1:  # what follows is the rest of the other arm
-            self.change_context(guarded=guarded, branches=(*outer.branches, *branches))
+            branch = Branch(id(node), branches[0].taken, test, only=self.frame.ends_program)
+            self.change_context(guarded=guarded, branches=(*outer.branches, branch))
         return True
 
     def _for(self, node: ast.For | ast.AsyncFor) -> bool:
@@ -240,6 +247,7 @@ class Statements(Definitions):
         self.block(node.orelse)
 
     def _leave(self, node: ast.Break | ast.Continue) -> bool:
+        self.frame.ends_program = False
         if self.frame.exits:
             self.frame.exits[-1].append(dict(self.scope.names))
         return False
@@ -291,6 +299,7 @@ class Statements(Definitions):
     def _return(self, node: ast.Return) -> bool:
         value = Known(self.place(node), None) if node.value is None else self.evaluate(node.value)
         self.frame.returns.append(value)
+        self.frame.ends_program = False
         if node.value is not None:
             self.record_return(value, self.place(node.value))
         return False
@@ -299,6 +308,7 @@ class Statements(Definitions):
         for part in (node.exc, node.cause):
             if part is not None:
                 self.evaluate(part)
+        self.frame.ends_program = True
         return False
 
     def _import(self, node: ast.Import | ast.ImportFrom) -> bool:
