@@ -53,6 +53,12 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         _RESHAPE,
     ),
     (
+        r"Dimension size must be evenly divisible by \d+ but is \d+ for .*Reshape.* with input shapes: "
+        + SHAPE.format("actual") + r".* partial shapes: input\[1\] = " + SHAPE.format("expected"),
+        "an input of shape {actual} cannot be reshaped to {expected}",
+        _RESHAPE,
+    ),
+    (
         r"Dimension size must be evenly divisible by (?P<expected>\d+) but is (?P<actual>\d+) for .*Reshape",
         "{actual} values cannot be reshaped: the new shape takes {expected}, or a multiple",
         _RESHAPE,
