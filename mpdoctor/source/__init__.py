@@ -1,9 +1,9 @@
 """Text → SourceFacts: parsing, names resolved to canonical API names, light data flow. No code of the user's
 is run.
 
-It is a small symbolic interpreter. `reading` parses; `recording`, `expressions`, `objects`, `following`,
-`definitions`, `statements`, `importing` and `program` are layers of one walker, each knowing more of Python
-than the one before.
+It is a small symbolic interpreter. `reading` parses. `recording`, `walker`, `containers`, `expressions`,
+`objects`, `known_calls`, `following`, `definitions`, `assignments`, `statements`, `importing` and `program`
+are layers of one walker, each knowing more of Python than the one before.
 """
 
 from __future__ import annotations

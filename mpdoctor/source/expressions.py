@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import ast
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.values import (
     MISSING,
     Api,
     Branch,
-    Call,
-    Collection,
     Either,
-    Item,
     Known,
     Operation,
     Unknown,
@@ -29,26 +25,19 @@ from mpdoctor.source.arithmetic import (
     folded_unary,
     joined,
 )
+from mpdoctor.source.containers import Containers
 from mpdoctor.source.guards import asks_whether_it_works, may_prune
 from mpdoctor.source.names import api_from_name, is_builtin
-from mpdoctor.source.reading import Source
-from mpdoctor.source.recording import Recorder
-from mpdoctor.source.scopes import Frame, Module, Scope
+from mpdoctor.source.scopes import Module
 
 DEEPEST = 250  # nested expressions and statements; Python's own parser stops not far beyond
-_PASSING_ON = ("builtins.reversed", "builtins.sorted", "builtins.iter", "tqdm.tqdm", "tqdm.auto.tqdm")
 
 
-class Expressions(Recorder):
+class Expressions(Containers):
     """Walks expressions. What calls and attributes mean is decided in the classes below this one."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.scope = Scope()
-        self.frame = Frame()
-        self.module = Module(source=Source("", "", ast.Module([], [])))
-        self.depth = 0
-        self.imported: dict[int, Value] = {}  # by id, the values that import statements made
         self._walkers: dict[type[ast.AST], Callable[..., Value]] = {
             ast.Constant: self._constant,
             ast.Name: self._name,
@@ -59,15 +48,15 @@ class Expressions(Recorder):
             ast.Compare: self._compare,
             ast.BoolOp: self._boolean,
             ast.IfExp: self._conditional,
-            ast.Subscript: self._subscript,
-            ast.Tuple: self._sequence,
-            ast.List: self._sequence,
-            ast.Set: self._sequence,
-            ast.Dict: self._dict,
-            ast.ListComp: self._comprehension,
-            ast.SetComp: self._comprehension,
-            ast.GeneratorExp: self._comprehension,
-            ast.DictComp: self._comprehension,
+            ast.Subscript: self.subscript,
+            ast.Tuple: self.sequence,
+            ast.List: self.sequence,
+            ast.Set: self.sequence,
+            ast.Dict: self.dictionary,
+            ast.ListComp: self.comprehension,
+            ast.SetComp: self.comprehension,
+            ast.GeneratorExp: self.comprehension,
+            ast.DictComp: self.comprehension,
             ast.NamedExpr: self._named,
             ast.Lambda: self.function_from_lambda,
             ast.JoinedStr: self._text,
@@ -79,18 +68,6 @@ class Expressions(Recorder):
             ast.Slice: self._slice,
         }
 
-    @abstractmethod
-    def call(self, node: ast.Call, dropped: bool = False) -> Value: ...
-
-    @abstractmethod
-    def attribute_of(self, of: Value, name: str, location: Location) -> Value: ...
-
-    @abstractmethod
-    def function_from_lambda(self, node: ast.Lambda) -> Value: ...
-
-    @abstractmethod
-    def assign(self, target: ast.expr, value: Value) -> None: ...
-
     def evaluate(self, node: ast.expr) -> Value:
         walker = self._walkers.get(type(node))
         if walker is None or self.depth > DEEPEST:
@@ -99,9 +76,6 @@ class Expressions(Recorder):
         value = walker(node)
         self.depth -= 1
         return value
-
-    def place(self, node: ast.expr | ast.stmt) -> Location:
-        return self.module.source.location(node)
 
     def api(self, spelled: str, location: Location) -> Value:
         constant = constant_from_name(spelled)
@@ -248,106 +222,6 @@ class Expressions(Recorder):
                 found.append(self.evaluate(arm))
                 self.context = before
         return joined(found)
-
-    def _subscript(self, node: ast.Subscript) -> Value:
-        of, index = self.evaluate(node.value), self.evaluate(node.slice)
-        return joined(self.item(one, index, self.place(node)) for one in options(of))
-
-    def item(self, of: Value, index: Value | None, location: Location) -> Value:
-        """`of[index]`; with `index` None one element, nobody knows which."""
-        if isinstance(of, Collection):
-            if isinstance(index, Known):
-                try:
-                    entry = of.entry(index.value)
-                except TypeError:  # a key that cannot be compared
-                    entry = None
-                return entry or (Unknown(location) if of.kind == "dict" else Item(location, of, index))
-            if index is None and of.items and not of.open and of.kind != "dict":
-                return joined(of.items)
-            if index is None and of.kind == "dict" and of.keys and not of.open:
-                return joined(of.keys)
-        return Item(location, of, index)
-
-    def _sequence(self, node: ast.Tuple | ast.List | ast.Set) -> Value:
-        items, is_open = self.spread(node.elts)
-        return Collection(self.place(node), type(node).__name__.lower(), items, (), is_open)
-
-    def spread(self, nodes: Sequence[ast.expr]) -> tuple[tuple[Value, ...], bool]:
-        """Elements or arguments; `*rest` is spread out where its elements are known."""
-        items: list[Value] = []
-        is_open = False
-        for node in nodes:
-            if not isinstance(node, ast.Starred):
-                items.append(self.evaluate(node))
-                continue
-            rest = self.evaluate(node.value)
-            if isinstance(rest, Collection) and rest.kind in ("list", "tuple"):
-                items.extend(rest.items)
-                is_open = is_open or rest.open
-            else:
-                is_open = True
-        return tuple(items), is_open
-
-    def _dict(self, node: ast.Dict) -> Value:
-        keys: list[Value] = []
-        items: list[Value] = []
-        is_open = False
-        for key_node, item_node in zip(node.keys, node.values, strict=True):
-            item = self.evaluate(item_node) if key_node is None else None
-            if key_node is not None:
-                keys.append(self.evaluate(key_node))
-                items.append(self.evaluate(item_node))
-            elif isinstance(item, Collection) and item.kind == "dict":
-                keys.extend(item.keys)
-                items.extend(item.items)
-                is_open = is_open or item.open
-            else:
-                is_open = True
-        return Collection(self.place(node), "dict", tuple(items), tuple(keys), is_open)
-
-    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
-        before, outer = self.scope, self.context
-        self.scope = Scope(before.enclosing_function if before.is_class else before)
-        self.change_context(loops=outer.loops + 1)
-        for generator in node.generators:
-            iterable = self.evaluate(generator.iter)
-            self.assign(generator.target, self.element(iterable, self.place(generator.target)))
-            for condition in generator.ifs:
-                self.evaluate(condition)
-                if asks_whether_it_works(condition):
-                    self.change_context(guarded=True)
-        if isinstance(node, ast.DictComp):
-            keys: tuple[Value, ...] = (self.evaluate(node.key),)
-            items: tuple[Value, ...] = (self.evaluate(node.value),)
-            kind = "dict"
-        else:
-            keys, items = (), (self.evaluate(node.elt),)
-            kind = "set" if isinstance(node, ast.SetComp) else "list"
-        self.scope, self.context = before, outer
-        return Collection(self.place(node), kind, items, keys, True)
-
-    def element(self, iterable: Value, location: Location) -> Value:
-        """What a `for` over this is given each time."""
-        return joined(self._element(one, location) for one in options(iterable))
-
-    def _element(self, iterable: Value, location: Location) -> Value:
-        if isinstance(iterable, Call) and isinstance(iterable.callee, Api) and iterable.args:
-            name = iterable.callee.name
-            if name == "builtins.enumerate":
-                pair = (Unknown(location), self.element(iterable.args[0], location))
-                return Collection(location, "tuple", pair)
-            if name == "builtins.zip" and not iterable.open:
-                together = tuple(self.element(one, location) for one in iterable.args)
-                return Collection(location, "tuple", together)
-            if name in (
-                "builtins.reversed",
-                "builtins.sorted",
-                "builtins.iter",
-                "tqdm.tqdm",
-                "tqdm.auto.tqdm",
-            ):
-                return self.element(iterable.args[0], location)
-        return self.item(iterable, None, location)
 
     def _named(self, node: ast.NamedExpr) -> Value:
         value = self.evaluate(node.value)

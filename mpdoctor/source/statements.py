@@ -12,8 +12,6 @@ from mpdoctor.facts.values import (
     Attribute,
     Branch,
     Call,
-    Collection,
-    Item,
     Known,
     Unknown,
     Value,
@@ -22,7 +20,7 @@ from mpdoctor.facts.values import (
     options,
 )
 from mpdoctor.source.arithmetic import OPERATORS, Earlier, joined, without_earlier
-from mpdoctor.source.definitions import Definitions
+from mpdoctor.source.assignments import Assignments
 from mpdoctor.source.expressions import DEEPEST
 from mpdoctor.source.guards import (
     asks_whether_it_works,
@@ -36,12 +34,11 @@ from mpdoctor.source.scopes import Closure, merged_names
 _ENDS = ("sys.exit", "os._exit", "builtins.exit", "builtins.quit")
 
 
-class Statements(Definitions):
+class Statements(Assignments):
     """A block tells whether the program goes on behind it: False after return, raise, break and continue."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.changed_globals: set[str] = set()
         self._statements: dict[type[ast.AST], Callable[..., bool]] = {
             ast.Expr: self._expression,
             ast.Assign: self._assign,
@@ -124,51 +121,6 @@ class Statements(Definitions):
         elif self.scope.is_class and isinstance(node.target, ast.Name):
             self.scope.bind(node.target.id, Unknown(self.place(node.target)))
         return True
-
-    def assign(self, target: ast.expr, value: Value, augmented: bool = False) -> None:
-        if isinstance(target, ast.Name):
-            if target.id in self.changed_globals and self.scope.parent is None:
-                value = joined((value, Unknown(value.location)))
-            self.scope.bind(target.id, value)
-        elif isinstance(target, (ast.Tuple, ast.List)):
-            self._unpack(target.elts, value)
-        elif isinstance(target, ast.Starred):
-            self.assign(target.value, value)
-        elif isinstance(target, ast.Attribute):
-            of = self.evaluate(target.value)
-            self.record_write(of, target.attr, value, self.place(target), None, augmented)
-            self.store_attribute(of, target.attr, value)
-        elif isinstance(target, ast.Subscript):
-            of, index = self.evaluate(target.value), self.evaluate(target.slice)
-            self.record_write(of, "", value, self.place(target), index, augmented)
-            if isinstance(target.value, ast.Name) and isinstance(of, Collection):
-                self.scope.bind(target.value.id, self._with_item(of, index, value))
-
-    def _with_item(self, of: Collection, index: Value, value: Value) -> Value:
-        if of.kind == "dict" and isinstance(index, Known) and len(of.items) < 500:
-            is_open = of.open or bool(self.context.loops)
-            return Collection(of.location, "dict", (*of.items, value), (*of.keys, index), is_open)
-        return Collection(of.location, of.kind, (), (), True)
-
-    def _unpack(self, targets: list[ast.expr], value: Value) -> None:
-        starred = next((i for i, target in enumerate(targets) if isinstance(target, ast.Starred)), None)
-        for position, target in enumerate(targets):
-            location = self.place(target)
-            parts = []
-            for one in options(value):
-                fits = isinstance(one, Collection) and one.kind in ("list", "tuple") and not one.open
-                if (
-                    fits
-                    and starred is None
-                    and isinstance(one, Collection)
-                    and len(one.items) == len(targets)
-                ):
-                    parts.append(one.items[position])
-                elif starred is None or position < starred:
-                    parts.append(Item(location, one, Known(location, position)))
-                else:
-                    parts.append(Item(location, one, None))
-            self.assign(target, joined(parts))
 
     def _augmented(self, node: ast.AugAssign) -> bool:
         target = node.target

@@ -1,0 +1,40 @@
+"""Where the walk is at the moment, and what its layers owe one another."""
+
+from __future__ import annotations
+
+import ast
+from abc import abstractmethod
+
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.values import Value
+from mpdoctor.source.reading import Source
+from mpdoctor.source.recording import Recorder
+from mpdoctor.source.scopes import Frame, Module, Scope
+
+
+class Walker(Recorder):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scope = Scope()
+        self.frame = Frame()
+        self.module = Module(source=Source("", "", ast.Module([], [])))
+        self.depth = 0
+        self.imported: dict[int, Value] = {}  # by id, the values that import statements made
+
+    def place(self, node: ast.expr | ast.stmt) -> Location:
+        return self.module.source.location(node)
+
+    @abstractmethod
+    def evaluate(self, node: ast.expr) -> Value: ...
+
+    @abstractmethod
+    def call(self, node: ast.Call, dropped: bool = False) -> Value: ...
+
+    @abstractmethod
+    def attribute_of(self, of: Value, name: str, location: Location) -> Value: ...
+
+    @abstractmethod
+    def function_from_lambda(self, node: ast.Lambda) -> Value: ...
+
+    @abstractmethod
+    def assign(self, target: ast.expr, value: Value) -> None: ...
