@@ -42,7 +42,8 @@ def computes_in_half(facts: SourceFacts, value: Value, context: Context, only: s
     """Whether a value that is autocast is 16-bit in some layer of the program; with `only`, in that dtype ("float16").
 
     The layer is the one whose `call()` the value comes from; a helper function that it calls may stand outside."""
-    owners = {id(one): one for one in _owners(value)} or {id(context.owner): context.owner}
+    owners: dict[int, ClassFacts | None] = {id(one): one for one in _owners(value)}
+    owners = owners or {id(context.owner): context.owner}
     policies = [
         policy
         for owner in owners.values()

@@ -67,10 +67,12 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 
 def _value(text: str | None) -> object:
-    """The Python value behind a repr() text; the text itself where it is no number."""
+    """The number or string behind a repr() text; None for everything else, which is not judged."""
     if text is None:
         return None
+    if text[:1] in "'\"":
+        return text[1:-1]
     try:
         return float(text)
     except ValueError:
-        return text.strip("'\"")
+        return None
