@@ -37,7 +37,7 @@ from mpdoctor.rules.precedence import settled
 from mpdoctor.rules.registry import Rule, all_rules, findings_from_facts
 from mpdoctor.rules.training.verdict import probe_from_training
 from mpdoctor.settings import Settings
-from mpdoctor.source import Files, facts_from_file, facts_with_imports
+from mpdoctor.source import facts_from_files, facts_with_imports
 from mpdoctor.targets import Target, python_files
 
 FORCED_POLICY = "mixed_float16"
@@ -120,8 +120,7 @@ def _read_source(target: Target, progress: Progress) -> tuple[SourceFacts, ...]:
     if target.path is None or target.kind == "keras-file":
         return ()
     if target.kind == "directory":
-        files = Files()
-        return tuple(facts_from_file(path, _shown(str(path)), files) for path in python_files(target.path))
+        return facts_from_files((path, _shown(str(path))) for path in python_files(target.path))
     return facts_with_imports(target.path, _shown(str(target.path)))
 
 
@@ -171,8 +170,7 @@ def _judge_sources(
     sources: Iterable[SourceFacts], keras: Keras, settings: Settings
 ) -> Iterator[Finding | Crashed]:
     for source in sources:
-        assume_mixed = settings.assume_mixed or source.assume_mixed
-        facts = dataclasses.replace(source, keras=keras, assume_mixed=assume_mixed)
+        facts = dataclasses.replace(source, keras=keras, assume_mixed=settings.assume_mixed)
         yield from findings_from_facts("in_source", facts, keras, _chosen(settings))
 
 
@@ -202,10 +200,7 @@ def _mark_what_if(findings: list[Finding]) -> list[Finding]:
 
 
 def _chosen(settings: Settings) -> Callable[[Rule], bool]:
-    def named(rule: Rule, texts: tuple[str, ...]) -> bool:
-        return any(rule.code.startswith(text.upper()) or rule.name == text for text in texts)
-
-    return lambda rule: (not settings.select or named(rule, settings.select)) and not named(rule, settings.ignore)
+    return lambda rule: settings.chooses(rule.code, rule.name)
 
 
 # --- telling ------------------------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from mpdoctor.facts.training import CulpritFacts, ScaleDependenceFacts, StepFact
 from mpdoctor.loss_scale import LossScale
 
 FLOAT32_STEPS = 10  # of a program that has no mixed precision at all: the run that counts is the forced one
+CALLS_A_STEP = 20  # train functions that may run for one step of the optimizer, as with accumulated gradients
 TRIAL_STEPS = 4  # of an eager loop, spent on two scales
 
 
@@ -84,6 +85,7 @@ class Training:
         self._observer: Optional[LayerObserver] = None
         self._idle = False  # while the probe itself runs steps
         self._started = self._reported = 0.0
+        self._calls = 0
         self._wanted = session.request.steps
 
     # --- the three ways in ----------------------------------------------------------------------------------------
@@ -164,7 +166,7 @@ class Training:
     @own_work
     def arrived(self, optimizer: Any, gradients: List[Any], variables: List[Any]) -> bool:
         """Gradients arrive at an optimizer, in whatever graph. True if it is the outermost of this training."""
-        if self.optimizer is None:
+        if self._is_unused(self.optimizer) and not any(optimizer is link for link in self._chain()):
             with tf.init_scope():
                 self._adopt(optimizer)
         if optimizer is not self.optimizer or self._record is None:
@@ -179,6 +181,21 @@ class Training:
             self._record.write(math.nan if scale is None else scale, gradients)
         return True
 
+    def holds_still(self, optimizer: Any) -> bool:
+        """While the probe repeats a step, no other optimizer of that step may move its weights a second time."""
+        return self._idle and not any(optimizer is link for link in self._chain())
+
+    def _is_unused(self, optimizer: Any) -> bool:
+        """True for the optimizer that compile() was given, or made, while the training code uses another."""
+        return optimizer is None or self._applied_at is None and not self._variables
+
+    def _chain(self) -> List[Any]:
+        chain, optimizer = [], self.optimizer
+        while optimizer is not None:
+            chain.append(optimizer)
+            optimizer = self.keras.inner(optimizer)
+        return chain
+
     @own_work
     def after_call(self, function: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
         """After the outermost tf.function of a custom loop: did it train?"""
@@ -192,27 +209,30 @@ class Training:
 
     @own_work
     def after_step(self) -> None:
-        if self._idle or self._record is None:
+        if self._idle:
             return
-        rows = self._record.unread()
+        self._calls += 1
+        rows = [] if self._record is None else self._record.unread()
         if self._trial is not None and rows:
             self._trial = self._trial.go_on()
             return
         self._steps += [self._step(row) for row in rows]
-        if not rows:
-            return
-        self._remember_weights(self._variables)  # of a model that its first step built: from here on
-        self._look_closer()
         now = time.monotonic()
-        if now - self._reported > 0.1:
-            self._reported = now
-            self.session.events.steps(len(self._steps), self._wanted)
-        if len(self._steps) >= self._wanted:
+        if rows:
+            self._note_steps(now)
+        if len(self._steps) >= self._wanted or self._calls >= CALLS_A_STEP * self._wanted:
             self.conclude("steps")
         if now - self._started > self.session.request.budget:
             self.conclude("budget")
-        if self._is_eager_loop() and self._dependence is None and len(self._steps) == 1:
+        if rows and self._is_eager_loop() and self._dependence is None and len(self._steps) == 1:
             self._trial = _EagerTrial.begin(self)
+
+    def _note_steps(self, now: float) -> None:
+        self._remember_weights(self._variables)  # of a model that its first step built: from here on
+        self._look_closer()
+        if now - self._reported > 0.1:
+            self._reported = now
+            self.session.events.steps(len(self._steps), self._wanted)
 
     def _step(self, row: Row) -> StepFacts:
         return StepFacts(

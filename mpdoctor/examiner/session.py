@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import math
 import os
 import sys
 import traceback
@@ -145,10 +146,13 @@ class Session:
             now = getattr(inner, name)
             self._writes.setdefault(id(wrapper), []).append(
                 WriteFacts(
-                    name, _short(value), _short(now), now is value or _short(now) == _short(value),
+                    name,
+                    _short(value),
+                    _short(now),
+                    _is_same(now, value),
                     Location(os.path.abspath(frame.f_code.co_filename), frame.f_lineno),
                 )
-            )  # fmt: skip
+            )
 
         self._replace(cls, "__setattr__", assign)
 
@@ -201,6 +205,8 @@ class Session:
             training = self.training = Training(self, keras, call, model, optimizer)
             with tf.init_scope():
                 training.begin_loop()
+        if training.holds_still(optimizer):
+            return optimizer.iterations
         outermost = training.arrived(optimizer, gradients, variables)
         self._pending_scaled = False
         result = original(optimizer, *args, **kwargs)
@@ -292,8 +298,19 @@ def _is_instance(thing: Any, cls: type) -> bool:
 
 
 def _short(value: Any) -> str:
-    numpy = getattr(value, "numpy", None)
-    if callable(numpy) and getattr(value, "shape", None) == ():
-        value = float(numpy())
-    text = repr(value)
+    text = repr(_plain(value))
     return text if len(text) <= 120 else text[:117] + "..."
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Keras keeps 1e-4 as a float32 variable, which reads 9.999999747378752e-05."""
+    one, other = _plain(one), _plain(other)
+    if isinstance(one, float) and isinstance(other, (int, float)):
+        return math.isclose(one, other, rel_tol=1e-5)
+    return one is other or repr(one) == repr(other)
+
+
+def _plain(value: Any) -> Any:
+    """A scalar variable or tensor as a Python number."""
+    numpy = getattr(value, "numpy", None)
+    return float(numpy()) if callable(numpy) and getattr(value, "shape", None) == () else value

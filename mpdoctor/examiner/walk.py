@@ -3,7 +3,7 @@ the wrapper and on the inner optimizer."""
 
 from __future__ import annotations
 
-from typing import Any, Iterator, List, Optional, Tuple
+from typing import Any, Iterator, List, Optional, Set, Tuple
 
 from mpdoctor.examiner.ownership import class_location
 from mpdoctor.facts.model import ArrayFacts, AttributeFacts, CallFacts, LayerFacts, ModelFacts, OptimizerFacts
@@ -43,7 +43,8 @@ def model_from_live(
 
 
 def _layers(session: Any, keras: Any, model: Any) -> Iterator[LayerFacts]:
-    outputs = _output_layers(session, keras, model)
+    outputs = {id(layer) for layer in _output_layers(session, keras, model)}
+    ends: Set[int] = set()
     seen = {id(model)}
 
     def below(parent: Any, prefix: str) -> Iterator[LayerFacts]:
@@ -52,13 +53,15 @@ def _layers(session: Any, keras: Any, model: Any) -> Iterator[LayerFacts]:
                 continue
             seen.add(id(layer))
             path = prefix + layer.name
-            yield _layer(session, keras, layer, path, any(layer is output for output in outputs))
+            if isinstance(layer, keras.Model):
+                ends.update(id(end) for end in _output_layers(session, keras, layer))
+            yield _layer(session, keras, layer, path, id(layer) in outputs, id(layer) in ends)
             yield from below(layer, path + "/")
 
     yield from below(model, "")
 
 
-def _layer(session: Any, keras: Any, layer: Any, path: str, is_output: bool) -> LayerFacts:
+def _layer(session: Any, keras: Any, layer: Any, path: str, is_output: bool, ends_submodel: bool) -> LayerFacts:
     place = class_location(type(layer))
     return LayerFacts(
         path=path,
@@ -74,6 +77,7 @@ def _layer(session: Any, keras: Any, layer: Any, path: str, is_output: bool) -> 
         class_location=place,
         floating=type(layer).__name__ not in NOT_FLOATING,
         is_output=is_output,
+        ends_submodel=ends_submodel,
         is_model=isinstance(layer, keras.Model),
         autocast=bool(getattr(layer, "autocast", getattr(layer, "_autocast", True))),
         made_at=session.watch.made_at(layer),

@@ -27,6 +27,8 @@ class LayerFacts:
         False for a layer that handles no floating-point numbers (StringLookup, IntegerLookup, InputLayer …).
     is_output
         True if one of the model's outputs comes from this layer.
+    ends_submodel
+        True if an output of a nested model comes from this layer.
     is_model
         True for a nested model.
     made_at
@@ -44,6 +46,7 @@ class LayerFacts:
     class_location: Optional[Location] = None
     floating: bool = True
     is_output: bool = False
+    ends_submodel: bool = False
     is_model: bool = False
     autocast: bool = True
     made_at: Optional[Location] = None

@@ -80,8 +80,7 @@ class Containers(Walker):
             iterable = self.evaluate(generator.iter)
             self.assign(generator.target, self.element(iterable, self.place(generator.target)))
             for condition in generator.ifs:
-                self.evaluate(condition)
-                if asks_whether_it_works(condition):
+                if asks_whether_it_works(condition, self.evaluate(condition)):
                     self.change_context(guarded=True)
         if isinstance(node, ast.DictComp):
             keys: tuple[Value, ...] = (self.evaluate(node.key),)

@@ -202,7 +202,7 @@ class Expressions(Containers):
             values.append(value)
             if isinstance(value, Known):
                 break
-            if asks_whether_it_works(operand) and not self.context.guarded:
+            if asks_whether_it_works(operand, value) and not self.context.guarded:
                 self.change_context(guarded=True)
         self.context = before
         if len(values) > 1:
@@ -212,7 +212,7 @@ class Expressions(Containers):
     def _conditional(self, node: ast.IfExp) -> Value:
         test = self.evaluate(node.test)
         certain = known(test) if may_prune(node.test) else MISSING
-        guarded = self.context.guarded or asks_whether_it_works(node.test)
+        guarded = self.context.guarded or asks_whether_it_works(node.test, test)
         found = []
         for taken, arm in ((True, node.body), (False, node.orelse)):
             if certain is MISSING or bool(certain) is taken:

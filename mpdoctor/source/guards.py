@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import ast
+import itertools
 
+from mpdoctor.facts.values import Api, Value, walk
+
+_NEAR = 40  # values
 _ASKING = frozenset(
     ("hasattr", "getattr", "isinstance", "issubclass", "dir", "callable", "vars", "signature", "find_spec")
 )
@@ -37,13 +41,23 @@ _OTHER_ERRORS = frozenset(
 )
 
 
-def asks_whether_it_works(test: ast.expr) -> bool:
-    """hasattr, getattr, dir, isinstance, or a version: the code behind it is written for more than one
-    library version."""
+def asks_whether_it_works(test: ast.expr, value: Value) -> bool:
+    """hasattr, getattr, dir, isinstance, or a version, in the test itself or in what it stands for (`is_keras3`): the
+    code behind it is written for more than one library version."""
     answer = getattr(test, "asks", None)
     if answer is None:
         answer = test.asks = any(_asks(node) for node in ast.walk(test))  # type: ignore[attr-defined]
-    return bool(answer)
+    return bool(answer) or _comes_from_asking(value)
+
+
+def _comes_from_asking(value: Value) -> bool:
+    """Whether a value was computed from an answer. An answer lies near: what takes many steps is data."""
+    for part in itertools.islice(walk(value), _NEAR):
+        if isinstance(part, Api) and part.name.rpartition(".")[2] in _ASKING:
+            return True
+        if isinstance(part, Api) and _names_a_version(part.name.rpartition(".")[2]):
+            return True
+    return False
 
 
 def _asks(node: ast.AST) -> bool:

@@ -142,7 +142,7 @@ class Statements(Assignments):
             if not certain and self.module.name != "__main__" and is_main_test(node.test):
                 self.module.main_blocks.append(node.body)
             return self.block(node.body if certain else node.orelse)
-        guarded = self.context.guarded or asks_whether_it_works(node.test)
+        guarded = self.context.guarded or asks_whether_it_works(node.test, test)
         before, outer = self.scope.names, self.context
         ends: list[dict[str, Value]] = []
         branches = []

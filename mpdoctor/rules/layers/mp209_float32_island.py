@@ -59,7 +59,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
     told: list[str] = []
     for index, layer in enumerate(model.layers):
         inside = [one for one in model.layers if one.path.startswith(layer.path + "/")]
-        if index > half[-1] or layer.is_output or any(layer.path.startswith(path + "/") for path in told):
+        if index > half[-1] or layer.is_output or layer.ends_submodel or any(layer.path.startswith(path + "/") for path in told):
             continue
         weights = _trainable([layer, *inside])
         if layer.is_model:
