@@ -9,7 +9,7 @@ steps in a row it is multiplied by `growth`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable, Iterable, List, NamedTuple, Optional
+from typing import Any, Callable, Iterable, NamedTuple
 
 FLOAT32_MAX = 3.4028234663852886e38
 
@@ -55,11 +55,11 @@ class LossScale:
     """
 
     initial_scale: float = 2.0**15
-    growth_interval: Optional[int] = 2000
+    growth_interval: int | None = 2000
     growth: float = 2.0
     backoff: float = 0.5
-    floor: Optional[float] = None
-    cap: Optional[float] = None
+    floor: float | None = None
+    cap: float | None = None
     hysteresis: int = 1
 
     def start(self) -> ScaleState:
@@ -86,7 +86,7 @@ class LossScale:
         after = ScaleState(where(finite, grown, smaller), where(finite, grown_counter, counter * 0), still_bad)
         return Transition(after, finite)
 
-    def trajectory(self, finite_steps: Iterable[bool]) -> List[float]:
+    def trajectory(self, finite_steps: Iterable[bool]) -> list[float]:
         """The scale that each step is scaled with, the initial one first."""
         state, scales = self.start(), []
         for finite in finite_steps:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Mapping, Optional, Tuple
+from typing import Any, Iterator, Mapping
 
 from mpdoctor.facts.model import ArrayFacts
 
 ROLES = (("x", "features"), ("y", "labels"), ("sample_weight", "sample weights"))
 
 
-def arrays_from_arguments(arguments: Mapping[str, Any]) -> Tuple[ArrayFacts, ...]:
+def arrays_from_arguments(arguments: Mapping[str, Any]) -> tuple[ArrayFacts, ...]:
     """`arguments` are those of fit() or train_on_batch(), by name."""
     found = []
     for name, role in ROLES:
@@ -26,7 +26,7 @@ def arrays_from_arguments(arguments: Mapping[str, Any]) -> Tuple[ArrayFacts, ...
     return tuple(found)
 
 
-def arrays_from_batch(batch: Any) -> Tuple[ArrayFacts, ...]:
+def arrays_from_batch(batch: Any) -> tuple[ArrayFacts, ...]:
     """One batch (x, y, sample_weight) of a generator or a Sequence, whose arguments say nothing."""
     parts = batch if isinstance(batch, tuple) else (batch,)
     return tuple(
@@ -37,7 +37,7 @@ def arrays_from_batch(batch: Any) -> Tuple[ArrayFacts, ...]:
     )
 
 
-def _leaves(value: Any, role: str, name: str, container: Optional[str]) -> Iterator[ArrayFacts]:
+def _leaves(value: Any, role: str, name: str, container: str | None) -> Iterator[ArrayFacts]:
     if isinstance(value, Mapping):
         for key in value:
             yield from _leaves(value[key], role, f"{name}.{key}" if name else str(key), container)
@@ -67,7 +67,7 @@ def _container(value: Any) -> str:
     return "tensor" if module in ("tensorflow", "keras", "tf_keras") else type(value).__name__
 
 
-def _shape(shape: Any) -> Tuple[Optional[int], ...]:
+def _shape(shape: Any) -> tuple[int | None, ...]:
     if getattr(shape, "rank", 0) is None:
         return ()
     return tuple(None if size is None else int(size) for size in shape)
@@ -82,7 +82,7 @@ def _held(values: Any) -> str:
     return "None"
 
 
-def _list_content(values: Any) -> Tuple[str, Tuple[Optional[int], ...], str]:
+def _list_content(values: Any) -> tuple[str, tuple[int | None, ...], str]:
     """(dtype, shape, type of what it holds) of a nested Python list."""
     shape = []
     while isinstance(values, list) and values:

@@ -6,7 +6,8 @@ import linecache
 import os
 import re
 import traceback
-from typing import Any, List, Optional
+from dataclasses import replace
+from typing import Any
 
 from mpdoctor.examiner.ownership import is_own
 from mpdoctor.facts.failure import FailureFacts, Frame
@@ -19,7 +20,7 @@ def failure_from_exception(error: BaseException, during: str, **known: Any) -> F
     """`known` are further fields of FailureFacts: layer, saw_model, kind …"""
     frames = _frames(error)
     own = [frame for frame in frames if frame.own]
-    fields = dict(
+    told = FailureFacts(
         kind="raised",
         during=during,
         exception=type(error).__name__,
@@ -27,8 +28,7 @@ def failure_from_exception(error: BaseException, during: str, **known: Any) -> F
         location=_location(error, own),
         frames=tuple(frames[-30:]),
     )
-    fields.update(known)
-    return FailureFacts(**fields)
+    return replace(told, **known)
 
 
 def _message(error: BaseException) -> str:
@@ -39,13 +39,13 @@ def _message(error: BaseException) -> str:
     return text if len(text) <= _LONGEST_MESSAGE else text[:_LONGEST_MESSAGE] + " …"
 
 
-def _location(error: BaseException, own: List[Frame]) -> Optional[Location]:
+def _location(error: BaseException, own: list[Frame]) -> Location | None:
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         return Location(os.path.abspath(error.filename), error.lineno)
     return Location(own[-1].path, own[-1].line) if own else None
 
 
-def _frames(error: BaseException) -> List[Frame]:
+def _frames(error: BaseException) -> list[Frame]:
     """Every frame, outermost first. Where autograph rewrote a function, or a graph was built earlier than it failed, the
     traceback does not show the user's line: autograph's own record, the message or the graph node does."""
     frames = []

@@ -10,21 +10,21 @@ import importlib.abc
 import importlib.machinery
 import sys
 from types import ModuleType
-from typing import Any, Callable, Dict, Optional, Sequence
+from typing import Any, Callable, Sequence
 
 
 class ImportHooks(importlib.abc.MetaPathFinder):
     """Calls `after[name](module)` once, right after the module called `name` was executed."""
 
-    def __init__(self, after: Dict[str, Callable[[ModuleType], None]]) -> None:
+    def __init__(self, after: dict[str, Callable[[ModuleType], None]]) -> None:
         self._after = after
 
     def install(self) -> None:
         sys.meta_path.insert(0, self)
 
     def find_spec(
-        self, name: str, path: Optional[Sequence[str]] = None, target: Optional[ModuleType] = None
-    ) -> Optional[importlib.machinery.ModuleSpec]:
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
         if name not in self._after:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)

@@ -4,7 +4,7 @@ wrappers. No opinions."""
 from __future__ import annotations
 
 import importlib
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable
 
 import tensorflow as tf
 
@@ -28,8 +28,8 @@ class Keras2:
         self.Layer, self.Model = module.layers.Layer, module.Model
         self.trainer = self._part("engine.training").Model
         new, old = self._optimizer_classes()
-        self.optimizer_bases: Tuple[type, ...] = tuple(cls for cls in (new, old) if cls is not None)
-        self.wrappers: Tuple[type, ...] = tuple(
+        self.optimizer_bases: Any = tuple(cls for cls in (new, old) if cls is not None)
+        self.wrappers: Any = tuple(
             getattr(scaling, name) for name in ("LossScaleOptimizerV3", "LossScaleOptimizer") if hasattr(scaling, name)
         )
         self._dynamic_state = scaling._DynamicLossScaleState
@@ -47,7 +47,7 @@ class Keras2:
         except ImportError:
             return importlib.import_module(f"{self._package}.{name}")
 
-    def _optimizer_classes(self) -> Tuple[Any, Any]:
+    def _optimizer_classes(self) -> tuple[Any, Any]:
         """(new-style base, OptimizerV2); the first is None before 2.9."""
         old = self.module.optimizers.legacy.Optimizer if hasattr(self.module.optimizers, "legacy") else None
         if old is None:
@@ -58,13 +58,13 @@ class Keras2:
     def global_policy(self) -> str:
         return str(self.module.mixed_precision.global_policy().name)
 
-    def sublayers(self, layer: Any) -> List[Any]:
+    def sublayers(self, layer: Any) -> list[Any]:
         return list(layer._flatten_layers(include_self=False, recursive=False))
 
-    def own_variables(self, layer: Any) -> List[Any]:
+    def own_variables(self, layer: Any) -> list[Any]:
         return list(layer._trainable_weights) + list(layer._non_trainable_weights)
 
-    def trainable_variables(self, model: Any) -> List[Any]:
+    def trainable_variables(self, model: Any) -> list[Any]:
         """[] before the model is built."""
         try:
             return list(model.trainable_variables)
@@ -74,7 +74,7 @@ class Keras2:
     def variable_dtype(self, layer: Any) -> str:
         return str(layer.dtype_policy.variable_dtype)
 
-    def output_operations(self, model: Any) -> Optional[List[Any]]:
+    def output_operations(self, model: Any) -> list[Any] | None:
         """The layers that a functional model's outputs come from; None for a subclassed model."""
         tensors = getattr(model, "_nested_outputs", None)
         if tensors is None:
@@ -87,14 +87,14 @@ class Keras2:
     def inner(self, optimizer: Any) -> Any:
         return optimizer.inner_optimizer if isinstance(optimizer, self.wrappers) else None
 
-    def wrapper_dynamics(self, wrapper: Any) -> Dict[str, Any]:
+    def wrapper_dynamics(self, wrapper: Any) -> dict[str, Any]:
         return {
             "dynamic": wrapper.dynamic,
             "initial_scale": wrapper.initial_scale,
             "growth_interval": wrapper.dynamic_growth_steps,
         }
 
-    def missing_methods(self, optimizer: Any) -> Tuple[str, ...]:
+    def missing_methods(self, optimizer: Any) -> tuple[str, ...]:
         """What Keras needs of a custom optimizer and this one lacks."""
         base = next((b for b in self.optimizer_bases if isinstance(optimizer, b)), None)
         if base is None:
@@ -115,36 +115,36 @@ class Keras2:
         return bool(getattr(model, "_is_compiled", False))
 
     # --- hooking in -------------------------------------------------------------------------------------------
-    def apply_methods(self) -> List[Tuple[type, str]]:
+    def apply_methods(self) -> list[tuple[type, str]]:
         """Where gradients arrive at an optimizer: of a bare one and of a wrapper."""
         return [(cls, "apply_gradients") for cls in (*self.optimizer_bases, *self.wrappers)]
 
-    def scaling_methods(self) -> List[Tuple[type, str]]:
+    def scaling_methods(self) -> list[tuple[type, str]]:
         return [(cls, "get_scaled_loss") for cls in self.wrappers]
 
-    def unscaling_methods(self) -> List[Tuple[type, str]]:
+    def unscaling_methods(self) -> list[tuple[type, str]]:
         return [(cls, "get_unscaled_gradients") for cls in self.wrappers]
 
-    def scale_properties(self) -> List[Tuple[type, str]]:
+    def scale_properties(self) -> list[tuple[type, str]]:
         return [(cls, "loss_scale") for cls in self.wrappers]
 
-    def gradients_and_variables(self, optimizer: Any, args: Any, kwargs: Any) -> Tuple[Any, List[Any], List[Any]]:
+    def gradients_and_variables(self, optimizer: Any, args: Any, kwargs: Any) -> tuple[Any, list[Any], list[Any]]:
         """(arguments to pass on, gradients, variables) of an `apply_gradients(grads_and_vars)` call."""
         kwargs = dict(kwargs)
         pairs = list(kwargs.pop("grads_and_vars") if "grads_and_vars" in kwargs else args[0])
         return ((pairs, *args[1:]), kwargs), [g for g, _ in pairs], [v for _, v in pairs]
 
-    def fixed_scale(self, optimizer: Any) -> Optional[float]:
+    def fixed_scale(self, optimizer: Any) -> float | None:
         """The scale of a wrapper with dynamic=False."""
-        if isinstance(optimizer, self.wrappers) and not optimizer.dynamic:
-            return float(optimizer.initial_scale)
-        return None
+        if self.inner(optimizer) is None or optimizer.dynamic:
+            return None
+        return float(optimizer.initial_scale)
 
     def observe_train_function(self, model: Any, step: Callable[[Callable[[Any], Any], Any], Any]) -> None:
         """Have `step(run, batch)` called for every batch of fit() and train_on_batch(); `run(batch)` is Keras' own step."""
         model.train_function = None
         make = type(model).make_train_function
-        steps_per_execution = int(getattr(model, "_steps_per_execution", 1) or 1)
+        steps_per_execution = 1 if model._steps_per_execution is None else int(model._steps_per_execution.numpy())
         if steps_per_execution > 1:
             model._steps_per_execution.assign(1)
 
@@ -178,7 +178,7 @@ class Keras2:
     def is_adoptable(self, wrapper: Any) -> bool:
         return is_number(wrapper.initial_scale)
 
-    def adopt_wrapper(self, wrapper: Any, record: Record) -> Optional[LossScale]:
+    def adopt_wrapper(self, wrapper: Any, record: Record) -> LossScale | None:
         """Give a dynamic wrapper's loss-scale state our state machine and our record; a fixed scale has no state."""
         state = wrapper._loss_scale
         if not isinstance(state, self._dynamic_state):
@@ -193,10 +193,10 @@ class Keras2:
         else:
             wrapper._loss_scale = scale
 
-    def scale_variables(self, wrapper: Any) -> List[Any]:
+    def scale_variables(self, wrapper: Any) -> list[Any]:
         return [wrapper._loss_scale.current_loss_scale, wrapper._loss_scale.counter]
 
-    def catch_gradients(self, innermost: Any, catch: Callable[[List[Any], List[Any]], None]) -> Callable[[], None]:
+    def catch_gradients(self, innermost: Any, catch: Callable[[list[Any], list[Any]], None]) -> Callable[[], None]:
         """From now on unscaled gradients that arrive at the innermost optimizer go to `catch(gradients, variables)` and
         change nothing. Returns what ends it."""
 
@@ -217,7 +217,7 @@ class Keras2:
     def set_policy(self, name: str) -> None:
         self.module.mixed_precision.set_global_policy(name)
 
-    def environment(self) -> Dict[str, str]:
+    def environment(self) -> dict[str, str]:
         return {self.facts.package: str(self.module.__version__), "TensorFlow": tf.__version__}
 
 
@@ -225,7 +225,7 @@ def adopted_state_class(base: type, record: Record, machine: LossScale) -> type:
     """A `_DynamicLossScaleState` whose scale is moved by `machine` and whose steps are recorded. Agreement among replicas
     is Keras': gradients are all-reduced before they come here, so the first replica speaks for all."""
 
-    class Adopted(base):  # type: ignore[misc, valid-type]
+    class Adopted(base):
         def update(self, grads: Any) -> Any:
             scale = tf.convert_to_tensor(self.current_loss_scale)
             finite = _finite(record, scale, tf.nest.flatten(grads))

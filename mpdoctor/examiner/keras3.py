@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable
 
 import tensorflow as tf
 
@@ -27,8 +27,8 @@ class Keras3:
         self.module = module
         self.Layer, self.Model = module.layers.Layer, module.Model
         self.trainer = TensorFlowTrainer
-        self.optimizer_bases: Tuple[type, ...] = (BaseOptimizer,)
-        self.wrappers: Tuple[type, ...] = (module.optimizers.LossScaleOptimizer,)
+        self.optimizer_bases: Any = (BaseOptimizer,)
+        self.wrappers: Any = (module.optimizers.LossScaleOptimizer,)
         self.facts = Keras("keras", module.__version__, tf.__version__, "imported by the program")
         # a traceback with Keras' own frames cut out would lose the user's line in some errors
         module.config.disable_traceback_filtering()
@@ -37,20 +37,20 @@ class Keras3:
     def global_policy(self) -> str:
         return str(self.module.config.dtype_policy().name)
 
-    def sublayers(self, layer: Any) -> List[Any]:
+    def sublayers(self, layer: Any) -> list[Any]:
         return list(layer._flatten_layers(include_self=False, recursive=False))
 
-    def own_variables(self, layer: Any) -> List[Any]:
+    def own_variables(self, layer: Any) -> list[Any]:
         return list(layer._trainable_variables) + list(layer._non_trainable_variables)
 
-    def trainable_variables(self, model: Any) -> List[Any]:
+    def trainable_variables(self, model: Any) -> list[Any]:
         """[] before the model is built."""
         return list(model.trainable_variables)
 
     def variable_dtype(self, layer: Any) -> str:
         return str(layer.variable_dtype)
 
-    def output_operations(self, model: Any) -> Optional[List[Any]]:
+    def output_operations(self, model: Any) -> list[Any] | None:
         """The layers that a functional model's outputs come from; None for a subclassed model."""
         inner = getattr(model, "_functional", None) or model
         tensors = getattr(inner, "_outputs", None)
@@ -64,14 +64,14 @@ class Keras3:
     def inner(self, optimizer: Any) -> Any:
         return optimizer.inner_optimizer if isinstance(optimizer, self.wrappers) else None
 
-    def wrapper_dynamics(self, wrapper: Any) -> Dict[str, Any]:
+    def wrapper_dynamics(self, wrapper: Any) -> dict[str, Any]:
         return {
             "dynamic": True,
             "initial_scale": wrapper.initial_scale,
             "growth_interval": wrapper.dynamic_growth_steps,
         }
 
-    def missing_methods(self, optimizer: Any) -> Tuple[str, ...]:
+    def missing_methods(self, optimizer: Any) -> tuple[str, ...]:
         """What the wrapper calls on an inner optimizer and this one lacks."""
         if not isinstance(optimizer, self.optimizer_bases):
             return tuple(name for name in ("apply", "build") if not callable(getattr(optimizer, name, None)))
@@ -93,20 +93,20 @@ class Keras3:
         return bool(getattr(model, "compiled", False))
 
     # --- hooking in -------------------------------------------------------------------------------------------
-    def apply_methods(self) -> List[Tuple[type, str]]:
+    def apply_methods(self) -> list[tuple[type, str]]:
         """Where gradients arrive at an optimizer: of a bare one and of a wrapper."""
         return [(self.optimizer_bases[0], "apply"), (self.wrappers[0], "apply")]
 
-    def scaling_methods(self) -> List[Tuple[type, str]]:
+    def scaling_methods(self) -> list[tuple[type, str]]:
         return [(self.optimizer_bases[0], "scale_loss"), (self.wrappers[0], "scale_loss")]
 
-    def unscaling_methods(self) -> List[Tuple[type, str]]:
+    def unscaling_methods(self) -> list[tuple[type, str]]:
         return []
 
-    def scale_properties(self) -> List[Tuple[type, str]]:
+    def scale_properties(self) -> list[tuple[type, str]]:
         return []
 
-    def gradients_and_variables(self, optimizer: Any, args: Any, kwargs: Any) -> Tuple[Any, List[Any], List[Any]]:
+    def gradients_and_variables(self, optimizer: Any, args: Any, kwargs: Any) -> tuple[Any, list[Any], list[Any]]:
         """(arguments to pass on, gradients, variables) of an `apply(grads, trainable_variables)` call."""
         grads = list(kwargs["grads"] if "grads" in kwargs else args[0])
         variables = kwargs.get("trainable_variables", args[1] if len(args) > 1 else None)
@@ -114,7 +114,7 @@ class Keras3:
         known = variables if variables is not None else list(getattr(optimizer, "_trainable_variables", ()))
         return ((grads, variables), {}), grads, known
 
-    def fixed_scale(self, optimizer: Any) -> Optional[float]:
+    def fixed_scale(self, optimizer: Any) -> float | None:
         """`loss_scale_factor` of a bare optimizer."""
         factor = getattr(optimizer, "loss_scale_factor", None)
         return None if factor is None else float(factor)
@@ -168,10 +168,10 @@ class Keras3:
         else:
             optimizer.loss_scale_factor = scale
 
-    def scale_variables(self, wrapper: Any) -> List[Any]:
+    def scale_variables(self, wrapper: Any) -> list[Any]:
         return [wrapper.dynamic_scale, wrapper.step_counter]
 
-    def catch_gradients(self, innermost: Any, catch: Callable[[List[Any], List[Any]], None]) -> Callable[[], None]:
+    def catch_gradients(self, innermost: Any, catch: Callable[[list[Any], list[Any]], None]) -> Callable[[], None]:
         """From now on unscaled gradients that arrive at the innermost optimizer go to `catch(gradients, variables)` and
         change nothing. Returns what ends it."""
         name = "_backend_apply_gradients" if hasattr(innermost, "_backend_apply_gradients") else "apply"
@@ -189,7 +189,7 @@ class Keras3:
     def set_policy(self, name: str) -> None:
         self.module.config.set_dtype_policy(name)
 
-    def environment(self) -> Dict[str, str]:
+    def environment(self) -> dict[str, str]:
         return {"Keras": f"{self.module.__version__} (backend tensorflow)", "TensorFlow": tf.__version__}
 
 
@@ -199,7 +199,7 @@ def adopted_wrapper_class(base: type, record: Record, machine: LossScale) -> typ
     Keras' own `apply` stays: it knows how to agree among replicas; only what it calls is replaced."""
     from keras.src import ops
 
-    class Adopted(base):  # type: ignore[misc, valid-type]
+    class Adopted(base):
         def check_finite(self, grads: Any) -> Any:
             return record.write(self.dynamic_scale, grads)
 

@@ -81,7 +81,7 @@ def _say_how_it_ended(session: Session, error: BaseException, seconds: float) ->
         session.training.conclude("script")
     if isinstance(error, NoModel):
         session.fail(FailureFacts("exited", "script", exit_code=0, message="The script ended."))
-        return
+        return None
     if session.training is not None or error is session.failed_in_tape:
         during = "training"
     else:

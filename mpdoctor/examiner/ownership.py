@@ -8,7 +8,6 @@ import os
 import sys
 import sysconfig
 from types import CodeType, FrameType
-from typing import Optional, Tuple
 
 from mpdoctor.facts.location import Location
 
@@ -39,11 +38,11 @@ def own_code(frame: FrameType) -> bool:
     return _AUTOGRAPH in frame.f_code.co_filename or is_own(frame.f_code.co_filename)
 
 
-def own_location(frame: Optional[FrameType] = None) -> Optional[Location]:
+def own_location(frame: FrameType | None = None) -> Location | None:
     """The innermost line of the user's that is running now, None where there is none. Where autograph runs a copy of
     the user's function, the line of the original."""
     frame = frame or sys._getframe(1)
-    copied: Optional[Tuple[str, int]] = None
+    copied: tuple[str, int] | None = None
     while frame is not None:
         filename = frame.f_code.co_filename
         if _AUTOGRAPH in filename:
@@ -53,11 +52,11 @@ def own_location(frame: Optional[FrameType] = None) -> Optional[Location]:
                 return original
         elif is_own(filename):
             return Location(os.path.abspath(filename), frame.f_lineno)
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return None
 
 
-def _original_line(code: CodeType, copied: Tuple[str, int]) -> Optional[Location]:
+def _original_line(code: CodeType, copied: tuple[str, int]) -> Location | None:
     """Autograph leaves a map on the function that it made: from lines of its file to lines of the user's."""
     for function in gc.get_referrers(code):
         for line, origin in getattr(function, "ag_source_map", {}).items():
@@ -66,7 +65,7 @@ def _original_line(code: CodeType, copied: Tuple[str, int]) -> Optional[Location
     return None
 
 
-def class_location(cls: type) -> Optional[Location]:
+def class_location(cls: type) -> Location | None:
     """Where a class of the user's stands, None for a library's."""
     module = sys.modules.get(cls.__module__)
     filename = getattr(module, "__file__", None)

@@ -8,7 +8,7 @@ import math
 import time
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Iterator
 
 import tensorflow as tf
 
@@ -62,34 +62,34 @@ class Training:
         model: Any,
         optimizer: Any,
         data: str = "real",
-        made_up_loss: Optional[str] = None,
+        made_up_loss: str | None = None,
     ) -> None:
         self.session, self.keras, self.call = session, keras, call
         self.model, self.optimizer = model, optimizer
         self.is_loop = call.kind == "loop"
         self._data_kind, self._made_up_loss = data, made_up_loss
-        self._data: Tuple[ArrayFacts, ...] = ()
-        self._record: Optional[Record] = None
-        self._machine: Optional[LossScale] = None
-        self._steps: List[StepFacts] = []
+        self._data: tuple[ArrayFacts, ...] = ()
+        self._record: Record | None = None
+        self._machine: LossScale | None = None
+        self._steps: list[StepFacts] = []
         self._batch: Any = None
-        self._last_call: Optional[Callable[[], Any]] = None
-        self._culprit: Optional[CulpritFacts] = None
-        self._dependence: Optional[ScaleDependenceFacts] = None
-        self._variables: List[Any] = []
-        self._applied_at: Optional[Location] = None
-        self._weights: List[Tuple[Any, Any]] = []
-        self._not_looked: List[Tuple[str, str]] = []
-        self._before_step: List[Tuple[Any, Any]] = []
-        self._trial: Optional[_EagerTrial] = None
-        self._observer: Optional[LayerObserver] = None
+        self._last_call: Callable[[], Any] | None = None
+        self._culprit: CulpritFacts | None = None
+        self._dependence: ScaleDependenceFacts | None = None
+        self._variables: list[Any] = []
+        self._applied_at: Location | None = None
+        self._weights: list[tuple[Any, Any]] = []
+        self._not_looked: list[tuple[str, str]] = []
+        self._before_step: list[tuple[Any, Any]] = []
+        self._trial: _EagerTrial | None = None
+        self._observer: LayerObserver | None = None
         self._idle = False  # while the probe itself runs steps
         self._started = self._reported = 0.0
         self._calls = 0
         self._wanted = session.request.steps
 
     # --- the three ways in ----------------------------------------------------------------------------------------
-    def run_fit(self, fit: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
+    def run_fit(self, fit: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """The user's fit(), shortened. Never returns."""
         try:
             (_, *given) = inspect.signature(fit).bind(self.model, *args, **kwargs).arguments.items()
@@ -103,13 +103,13 @@ class Training:
         self.conclude("script")
 
     @own_work
-    def _begin_fit(self, arguments: Dict[str, Any]) -> Dict[str, Any]:
+    def _begin_fit(self, arguments: dict[str, Any]) -> dict[str, Any]:
         self._begin(data_facts.arrays_from_arguments(arguments))
         self.keras.observe_train_function(self.model, self._one_step)
         return shortened_fit(self.keras, arguments)
 
     @own_work
-    def begin_on_batches(self, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
+    def begin_on_batches(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         arguments = inspect.signature(type(self.model).train_on_batch).bind(self.model, *args, **kwargs).arguments
         self._begin(data_facts.arrays_from_arguments(arguments))
         self.keras.observe_train_function(self.model, self._one_step)
@@ -118,7 +118,7 @@ class Training:
         self._begin(())
 
     @own_work
-    def _begin(self, data: Tuple[ArrayFacts, ...]) -> None:
+    def _begin(self, data: tuple[ArrayFacts, ...]) -> None:
         events = self.session.events
         self._data = data
         facts = self._model_facts()
@@ -164,7 +164,7 @@ class Training:
             self._before_step = [(v, tf.identity(v)) for v in self.keras.trainable_variables(self.model)]
 
     @own_work
-    def arrived(self, optimizer: Any, gradients: List[Any], variables: List[Any]) -> bool:
+    def arrived(self, optimizer: Any, gradients: list[Any], variables: list[Any]) -> bool:
         """Gradients arrive at an optimizer, in whatever graph. True if it is the outermost of this training."""
         if self._is_unused(self.optimizer) and not any(optimizer is link for link in self._chain()):
             with tf.init_scope():
@@ -187,9 +187,9 @@ class Training:
 
     def _is_unused(self, optimizer: Any) -> bool:
         """True for the optimizer that compile() was given, or made, while the training code uses another."""
-        return optimizer is None or self._applied_at is None and not self._variables
+        return optimizer is None or (self._applied_at is None and not self._variables)
 
-    def _chain(self) -> List[Any]:
+    def _chain(self) -> list[Any]:
         chain, optimizer = [], self.optimizer
         while optimizer is not None:
             chain.append(optimizer)
@@ -197,7 +197,7 @@ class Training:
         return chain
 
     @own_work
-    def after_call(self, function: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
+    def after_call(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """After the outermost tf.function of a custom loop: did it train?"""
         if self._idle or self._record is None:
             return
@@ -269,7 +269,7 @@ class Training:
         except Exception as error:  # the user's step, which may be fit for graphs only
             self._not_looked.append(("MP904", f"the failing step cannot be repeated eagerly: {_first_line(error)}"))
 
-    def _replayable(self) -> Optional[Callable[[], Any]]:
+    def _replayable(self) -> Callable[[], Any] | None:
         """What repeats the last step; None in a loop that only the user's own code can drive."""
         if self._batch is not None:
             return lambda: self.model.train_step(_tensors(self._batch))
@@ -331,17 +331,17 @@ class Training:
         return self._machine is not None or self.keras.fixed_scale(self.optimizer) is not None
 
     # --- weights --------------------------------------------------------------------------------------------------
-    def _remember_weights(self, variables: List[Any]) -> None:
+    def _remember_weights(self, variables: list[Any]) -> None:
         """As they were before the first step, or as early as they exist."""
         if not self._weights:
             self._weights = [(v, tf.identity(v)) for v in variables]
 
-    def _weights_changed(self) -> Optional[bool]:
+    def _weights_changed(self) -> bool | None:
         if not self._weights:
             return None
         return any(bool(tf.reduce_any(tf.not_equal(tf.identity(v), old))) for v, old in self._weights)
 
-    def _weights_finite(self) -> Optional[bool]:
+    def _weights_finite(self) -> bool | None:
         if not self._weights:
             return None
         return all(bool(tf.reduce_all(tf.math.is_finite(tf.identity(v)))) for v, _ in self._weights)
@@ -365,7 +365,7 @@ class Training:
         self.conclude("failed", failure)
 
     @own_work
-    def conclude(self, ended: str, failure: Optional[FailureFacts] = None) -> None:
+    def conclude(self, ended: str, failure: FailureFacts | None = None) -> None:
         """Tell what was seen and end the process."""
         events = self.session.events
         if failure is None:
@@ -380,7 +380,7 @@ class Training:
         # what we compiled for want of a loss is not the user's doing
         return facts if self._made_up_loss is None else replace(facts, compiled=False, optimizer=(), loss="")
 
-    def _facts(self, model: ModelFacts, ended: str, failure: Optional[FailureFacts]) -> TrainingFacts:
+    def _facts(self, model: ModelFacts, ended: str, failure: FailureFacts | None) -> TrainingFacts:
         machine = self._machine
         factor = None if self.optimizer is None else self.keras.fixed_scale(self.optimizer)
         return TrainingFacts(
@@ -414,7 +414,7 @@ class _EagerTrial:
     in turn and change nothing; batches differ, which moves an exponent far less than a defect does."""
 
     @classmethod
-    def begin(cls, training: Training) -> Optional[_EagerTrial]:
+    def begin(cls, training: Training) -> _EagerTrial | None:
         return cls(training)
 
     def __init__(self, training: Training) -> None:
@@ -422,13 +422,13 @@ class _EagerTrial:
         self._probing = training._probing()
         self._catcher = self._probing.__enter__()
         training._idle = False
-        self._seen: Tuple[List[Norms], List[Norms]] = ([], [])
+        self._seen: tuple[list[Norms], list[Norms]] = ([], [])
         self._set(0)
 
     def _set(self, side: int) -> None:
         self._training.keras.set_scale(self._training.optimizer, PAIRS[0][side])
 
-    def go_on(self) -> Optional[_EagerTrial]:
+    def go_on(self) -> _EagerTrial | None:
         """After one step of the user's loop."""
         done = len(self._seen[0]) + len(self._seen[1])
         self._seen[done % 2].append(self._catcher.take())
@@ -441,7 +441,7 @@ class _EagerTrial:
         return None
 
 
-def _mean(sides: List[Norms]) -> Norms:
+def _mean(sides: list[Norms]) -> Norms:
     return {path: sum(norms.get(path, math.nan) for norms in sides) / len(sides) for path in sides[0]}
 
 

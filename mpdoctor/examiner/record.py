@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, List, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import tensorflow as tf
+
+# tf.Variable would ask the distribution strategy in force, and become one variable a replica
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 CAPACITY = 1024
 
@@ -14,7 +17,7 @@ class Row(NamedTuple):
     """scale: NaN without loss scaling. first_nonfinite: path of the variable whose gradient was not finite, or None."""
 
     scale: float
-    first_nonfinite: Optional[str]
+    first_nonfinite: str | None
     loss: float
 
 
@@ -31,7 +34,7 @@ class LossTap:
             return
         with tf.init_scope():
             if self._variable is None:
-                self._variable = tf.Variable(math.nan, dtype=tf.float32, trainable=False, name="mpdoctor_loss")
+                self._variable = ResourceVariable(math.nan, dtype=tf.float32, trainable=False, name="mpdoctor_loss")
         self._variable.assign(tf.reduce_mean(tf.cast(loss, tf.float32)))
 
     def value(self) -> Any:
@@ -48,13 +51,13 @@ class Record:
 
     def __init__(self, tap: LossTap) -> None:
         self._tap = tap
-        self._paths: List[str] = []
+        self._paths: list[str] = []
         self._read = 0
         with tf.init_scope():
-            self._rows = tf.Variable(tf.zeros([CAPACITY, 3]), trainable=False, name="mpdoctor_rows")
-            self._count = tf.Variable(0, dtype=tf.int64, trainable=False, name="mpdoctor_count")
+            self._rows = ResourceVariable(tf.zeros([CAPACITY, 3]), trainable=False, name="mpdoctor_rows")
+            self._count = ResourceVariable(0, dtype=tf.int64, trainable=False, name="mpdoctor_count")
 
-    def expect(self, gradients: List[Any], paths: List[str]) -> None:
+    def expect(self, gradients: list[Any], paths: list[str]) -> None:
         """Name the variables of the gradients that come next, in the same order."""
         self._paths = [path for g, path in zip(gradients, paths) if g is not None]
 
@@ -72,7 +75,7 @@ class Record:
         self._count.assign_add(1)
         return finite
 
-    def unread(self) -> List[Row]:
+    def unread(self) -> list[Row]:
         """The rows written since the last call, the oldest first."""
         count = int(self._count.numpy())
         if count == self._read:

@@ -3,7 +3,7 @@ it. Costs nothing on steps that don't need it."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable
 
 import tensorflow as tf
 
@@ -23,8 +23,8 @@ class LayerObserver:
 
     def __init__(self, watch: LayerWatch) -> None:
         self._watch = watch
-        self._frames: List[TensorFacts] = []
-        self._culprit: Optional[CulpritFacts] = None
+        self._frames: list[TensorFacts] = []
+        self._culprit: CulpritFacts | None = None
 
     def __enter__(self) -> LayerObserver:
         self._watch.observer = self._see
@@ -33,7 +33,7 @@ class LayerObserver:
     def __exit__(self, *error: Any) -> None:
         self._watch.observer = None
 
-    def culprit(self, step: int) -> Optional[CulpritFacts]:
+    def culprit(self, step: int) -> CulpritFacts | None:
         """What was seen since the last call, as the culprit of this step."""
         found, self._culprit, self._frames = self._culprit, None, []
         if found is None:
@@ -54,7 +54,7 @@ class LayerObserver:
             self._frames.append(facts)
 
 
-def culprit_from_replay(watch: LayerWatch, run: Callable[[], Any], step: int) -> Optional[CulpritFacts]:
+def culprit_from_replay(watch: LayerWatch, run: Callable[[], Any], step: int) -> CulpritFacts | None:
     """`run()` repeats the failing step eagerly and changes nothing that lasts."""
     with LayerObserver(watch) as observer:
         run()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Optional, Tuple
 
 
 @dataclass(frozen=True)
@@ -26,17 +25,17 @@ class Request:
     """
 
     kind: str
-    path: Optional[str]
-    module: Optional[str]
-    factory: Optional[str]
-    arguments: Tuple[str, ...]
+    path: str | None
+    module: str | None
+    factory: str | None
+    arguments: tuple[str, ...]
     events: str
     probe: bool = True
     steps: int = 50
     budget: float = 60.0
     policy: str = "auto"
-    seed: Optional[int] = None
-    custom_objects: Optional[str] = None
+    seed: int | None = None
+    custom_objects: str | None = None
     allow_code_in_file: bool = False
 
     def to_json(self) -> str:

@@ -9,7 +9,7 @@ clipping and moving averages hide the size of a gradient from the size of the up
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict
 
 import tensorflow as tf
 
@@ -38,7 +38,7 @@ class GradientCatcher:
     def __exit__(self, *error: Any) -> None:
         self._release()
 
-    def _catch(self, gradients: List[Any], variables: List[Any]) -> None:
+    def _catch(self, gradients: list[Any], variables: list[Any]) -> None:
         for gradient, variable in zip(gradients, variables):
             if gradient is not None:
                 values = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
@@ -51,7 +51,7 @@ class GradientCatcher:
 
 def dependence_from_replays(
     set_scale: Callable[[float], None], replay: Callable[[], None], catcher: GradientCatcher
-) -> Optional[Tuple[float, float, Norms, Norms]]:
+) -> tuple[float, float, Norms, Norms] | None:
     """Replay one step at two scales. None where every pair overflows or nothing arrives."""
     for low, high in PAIRS:
         norms = []
@@ -65,8 +65,8 @@ def dependence_from_replays(
 
 
 def dependence_from_norms(
-    low: float, high: float, at_low: Norms, at_high: Norms, scaled: Optional[bool], unscaled: Optional[bool]
-) -> Optional[ScaleDependenceFacts]:
+    low: float, high: float, at_low: Norms, at_high: Norms, scaled: bool | None, unscaled: bool | None
+) -> ScaleDependenceFacts | None:
     """Exponents of every variable whose gradient was finite and not zero at both scales."""
     exponents = tuple(
         (path, math.log2(at_high[path] / at_low[path]) / math.log2(high / low))

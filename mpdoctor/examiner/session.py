@@ -10,7 +10,7 @@ import os
 import sys
 import traceback
 from types import ModuleType
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable
 
 from mpdoctor.examiner.events import Events
 from mpdoctor.examiner.hooks import ImportHooks
@@ -40,11 +40,11 @@ class Session:
         self.keras: Any = None
         self.training: Any = None
         self.policy_set = False
-        self.failed_in_tape: Optional[BaseException] = None
-        self.files_written: List[str] = []
-        self._adapters: List[Any] = []
-        self._made: Dict[int, Tuple[Any, Location]] = {}
-        self._writes: Dict[int, List[WriteFacts]] = {}
+        self.failed_in_tape: BaseException | None = None
+        self.files_written: list[str] = []
+        self._adapters: list[Any] = []
+        self._made: dict[int, tuple[Any, Location]] = {}
+        self._writes: dict[int, list[WriteFacts]] = {}
         self._tap: Any = None
         self._scale_calls = {"scaled": False, "unscaled": False}
         self._pending_scaled = False
@@ -167,11 +167,11 @@ class Session:
 
         setattr(cls, name, property(functools.update_wrapper(scale, read)))
 
-    def made_at(self, optimizer: Any) -> Optional[Location]:
+    def made_at(self, optimizer: Any) -> Location | None:
         known = self._made.get(id(optimizer))
         return known[1] if known else None
 
-    def writes(self, optimizer: Any) -> Tuple[WriteFacts, ...]:
+    def writes(self, optimizer: Any) -> tuple[WriteFacts, ...]:
         return tuple(self._writes.get(id(optimizer), ()))
 
     # --- what the training code does ----------------------------------------------------------------------------
@@ -251,11 +251,11 @@ class Session:
         return self._tap
 
     @property
-    def scale_calls(self) -> Dict[str, bool]:
+    def scale_calls(self) -> dict[str, bool]:
         return self._scale_calls
 
     # --- models -------------------------------------------------------------------------------------------------
-    def models(self) -> List[Tuple[Any, Any]]:
+    def models(self) -> list[tuple[Any, Any]]:
         """(adapter, model) of every live model that is not a part of another one, in the order of their birth lines."""
         found = []
         for keras in self._adapters:
@@ -264,7 +264,7 @@ class Session:
             found += [(keras, m) for m in models if id(m) not in parts]
         return sorted(found, key=lambda pair: getattr(self.watch.made_at(pair[1]), "line", 0))
 
-    def _model_of(self, keras: Any, variables: List[Any]) -> Any:
+    def _model_of(self, keras: Any, variables: list[Any]) -> Any:
         """The live model whose variables these are, None where they are nobody's."""
         wanted = {id(variable) for variable in variables}
         owners = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+from typing import Any
 
 from mpdoctor.examiner.ownership import class_location
 
@@ -12,7 +12,7 @@ DROPPED = ("BackupAndRestore", "CSVLogger", "EarlyStopping", "ModelCheckpoint", 
 LOGGERS = ("wandb", "mlflow", "neptune", "comet_ml", "clearml")
 
 
-def shortened_fit(keras: Any, arguments: Dict[str, Any]) -> Dict[str, Any]:
+def shortened_fit(keras: Any, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments of the user's fit(), changed: epochs repeat until the probe has seen enough, nothing is printed,
     validated or saved. A callback of the user's own may read validation results, so with one of these a single batch
     is validated."""
@@ -29,7 +29,7 @@ def shortened_fit(keras: Any, arguments: Dict[str, Any]) -> Dict[str, Any]:
     return changed
 
 
-def _kept(keras: Any, callbacks: Any) -> List[Any]:
+def _kept(keras: Any, callbacks: Any) -> list[Any]:
     if callbacks is None:
         return []
     given = list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]

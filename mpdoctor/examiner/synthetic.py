@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Tuple
+from typing import Any
 
 import tensorflow as tf
 
@@ -13,7 +13,7 @@ UNKNOWN_LENGTH = 16  # of a dimension that the model leaves open: a sequence, an
 MADE_UP_LOSS = "mse"
 
 
-def data_from_specs(keras: Any, model: Any, loss: str) -> Tuple[Any, Any]:
+def data_from_specs(keras: Any, model: Any, loss: str) -> tuple[Any, Any]:
     """(features, labels) of SAMPLES samples: integers within the smallest Embedding, floats standard normal.
 
     Raises Unusable where the model has no input specs (subclassed and never built) or wants strings."""
@@ -32,7 +32,7 @@ def data_from_specs(keras: Any, model: Any, loss: str) -> Tuple[Any, Any]:
     return _single(features), _single(labels)
 
 
-def _specs(model: Any, name: str) -> List[Any]:
+def _specs(model: Any, name: str) -> list[Any]:
     try:
         found = getattr(model, name, None)
     except (AttributeError, ValueError):  # Keras refuses where a model was never built
@@ -42,7 +42,7 @@ def _specs(model: Any, name: str) -> List[Any]:
     return list(found) if isinstance(found, (list, tuple)) else [] if found is None else [found]
 
 
-def _feature(generator: Any, spec: Any, vocabulary: Optional[int]) -> Any:
+def _feature(generator: Any, spec: Any, vocabulary: int | None) -> Any:
     dtype, shape = tf.as_dtype(spec.dtype), _shape(spec)
     if dtype == tf.string:
         raise Unusable("the model takes strings, and mpdoctor makes up numbers only: examine the script that trains it")
@@ -66,16 +66,16 @@ def _label(generator: Any, spec: Any, loss: str) -> Any:
     return generator.normal(shape)
 
 
-def _shape(spec: Any) -> List[int]:
+def _shape(spec: Any) -> list[int]:
     return [SAMPLES] + [UNKNOWN_LENGTH if size is None else int(size) for size in list(spec.shape)[1:]]
 
 
-def _smallest_vocabulary(model: Any) -> Optional[int]:
+def _smallest_vocabulary(model: Any) -> int | None:
     """Ids are drawn within the smallest Embedding, so that they fit whichever layer they reach."""
     layers = model._flatten_layers(include_self=False, recursive=True)
     sizes = [int(layer.input_dim) for layer in layers if type(layer).__name__ == "Embedding"]
     return min(sizes) if sizes else None
 
 
-def _single(items: List[Any]) -> Any:
+def _single(items: list[Any]) -> Any:
     return items[0] if len(items) == 1 else items

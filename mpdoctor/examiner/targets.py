@@ -9,7 +9,7 @@ import os
 import sys
 import types
 import zipfile
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Iterator
 
 from mpdoctor.examiner.session import Session, Unusable
 from mpdoctor.facts.model import CallFacts
@@ -41,7 +41,7 @@ def train_factory(session: Session) -> None:
     train_on_made_up_data(session, model)
 
 
-def _module(path: Optional[str], name: Optional[str]) -> Any:
+def _module(path: str | None, name: str | None) -> Any:
     if path is None:
         sys.path.insert(0, os.getcwd())
         return importlib.import_module(str(name))
@@ -90,7 +90,7 @@ def train_keras_file(session: Session) -> None:
     train_on_made_up_data(session, model)
 
 
-def configuration_from_file(path: str) -> Dict[str, Any]:
+def configuration_from_file(path: str) -> dict[str, Any]:
     """The `config.json` of a .keras file.
 
     Raises Unusable for anything that is no whole .keras archive."""
@@ -127,9 +127,9 @@ def code_in(configuration: Any) -> Iterator[str]:
             yield from code_in(value)
 
 
-def policy_in(configuration: Any) -> Optional[str]:
+def policy_in(configuration: Any) -> str | None:
     """The 16-bit policy that a saved model's configuration names: the model's own, else that of its layers."""
-    names: List[str] = []
+    names: list[str] = []
 
     def collect(part: Any) -> None:
         if isinstance(part, dict):
@@ -158,7 +158,7 @@ def _keras_for(session: Session, path: str) -> Any:
     return session.keras
 
 
-def _custom_objects(module_name: Optional[str]) -> Optional[Dict[str, Any]]:
+def _custom_objects(module_name: str | None) -> dict[str, Any] | None:
     if module_name is None:
         return None
     sys.path.insert(0, os.getcwd())

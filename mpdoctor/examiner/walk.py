@@ -3,7 +3,7 @@ the wrapper and on the inner optimizer."""
 
 from __future__ import annotations
 
-from typing import Any, Iterator, List, Optional, Set, Tuple
+from typing import Any, Iterator
 
 from mpdoctor.examiner.ownership import class_location
 from mpdoctor.facts.model import ArrayFacts, AttributeFacts, CallFacts, LayerFacts, ModelFacts, OptimizerFacts
@@ -15,7 +15,7 @@ NOT_FLOATING = frozenset(
 
 
 def model_from_live(
-    session: Any, keras: Any, model: Any, optimizer: Any, call: CallFacts, data: Tuple[ArrayFacts, ...] = ()
+    session: Any, keras: Any, model: Any, optimizer: Any, call: CallFacts, data: tuple[ArrayFacts, ...] = ()
 ) -> ModelFacts:
     """`model` is None for a loop over variables that belong to no model."""
     known = dict(
@@ -44,7 +44,7 @@ def model_from_live(
 
 def _layers(session: Any, keras: Any, model: Any) -> Iterator[LayerFacts]:
     outputs = {id(layer) for layer in _output_layers(session, keras, model)}
-    ends: Set[int] = set()
+    ends: set[int] = set()
     seen = {id(model)}
 
     def below(parent: Any, prefix: str) -> Iterator[LayerFacts]:
@@ -84,7 +84,7 @@ def _layer(session: Any, keras: Any, layer: Any, path: str, is_output: bool, end
     )
 
 
-def _output_layers(session: Any, keras: Any, model: Any) -> List[Any]:
+def _output_layers(session: Any, keras: Any, model: Any) -> list[Any]:
     """The layers that the model's outputs come from; through nested models, down to the layer that computes."""
     operations = keras.output_operations(model)
     if operations is None:
@@ -97,9 +97,9 @@ def _output_layers(session: Any, keras: Any, model: Any) -> List[Any]:
     return inner
 
 
-def optimizer_from_live(session: Any, keras: Any, optimizer: Any) -> Tuple[OptimizerFacts, ...]:
+def optimizer_from_live(session: Any, keras: Any, optimizer: Any) -> tuple[OptimizerFacts, ...]:
     """The chain from the outermost to the innermost optimizer; () where there is none."""
-    chain: List[OptimizerFacts] = []
+    chain: list[OptimizerFacts] = []
     while optimizer is not None:
         inner = keras.inner(optimizer)
         chain.append(_link(session, keras, optimizer, inner))
@@ -131,7 +131,7 @@ def _link(session: Any, keras: Any, optimizer: Any, inner: Any) -> OptimizerFact
     )
 
 
-def _overridden(keras: Any, cls: type) -> Tuple[str, ...]:
+def _overridden(keras: Any, cls: type) -> tuple[str, ...]:
     base = next((b for b in keras.optimizer_bases if issubclass(cls, b)), None)
     names = ("apply", "apply_gradients", "minimize", "update_step", "get_config", "build")
     return tuple(n for n in names if base is not None and getattr(cls, n, None) is not getattr(base, n, None))
@@ -165,7 +165,7 @@ def _policy_name(layer: Any) -> str:
 
 
 def _dtype(variable: Any) -> str:
-    dtype: Optional[Any] = getattr(variable, "dtype", None)
+    dtype: Any | None = getattr(variable, "dtype", None)
     return str(getattr(dtype, "name", dtype))
 
 

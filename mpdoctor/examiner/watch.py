@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable
 
 from mpdoctor.examiner.ownership import own_location
 from mpdoctor.facts.location import Location
@@ -23,14 +23,14 @@ class LayerWatch:
     """
 
     def __init__(self) -> None:
-        self.stack: List[Any] = []
+        self.stack: list[Any] = []
         self.innermost_failed: Any = None
-        self.observer: Optional[Callable[[Any, Any, Any], None]] = None
-        self._failed_with: Optional[BaseException] = None
-        self._made: "weakref.WeakKeyDictionary[Any, Location]" = weakref.WeakKeyDictionary()
-        self._dtypes: "weakref.WeakKeyDictionary[Any, Tuple[str, ...]]" = weakref.WeakKeyDictionary()
-        self._output_of: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
-        self._producers: Dict[int, Tuple[Any, Any]] = {}
+        self.observer: Callable[[Any, Any, Any], None] | None = None
+        self._failed_with: BaseException | None = None
+        self._made: weakref.WeakKeyDictionary[Any, Location] = weakref.WeakKeyDictionary()
+        self._dtypes: weakref.WeakKeyDictionary[Any, tuple[str, ...]] = weakref.WeakKeyDictionary()
+        self._output_of: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self._producers: dict[int, tuple[Any, Any]] = {}
 
     def install(self, layer_class: type) -> None:
         """Wrap `__call__` and `__new__` of this Keras' Layer."""
@@ -61,10 +61,10 @@ class LayerWatch:
         layer_class.__call__ = __call__  # type: ignore[method-assign]
         layer_class.__new__ = __new__  # type: ignore[method-assign, assignment]
 
-    def made_at(self, layer: Any) -> Optional[Location]:
+    def made_at(self, layer: Any) -> Location | None:
         return self._made.get(layer)
 
-    def output_dtypes(self, layer: Any) -> Tuple[str, ...]:
+    def output_dtypes(self, layer: Any) -> tuple[str, ...]:
         return self._dtypes.get(layer, ())
 
     def output_layer(self, model: Any) -> Any:
@@ -84,7 +84,7 @@ class LayerWatch:
         if self.observer is not None:
             self.observer(layer, inputs, outputs)
 
-    def _note_whose_output(self, layer: Any, tensors: List[Any]) -> None:
+    def _note_whose_output(self, layer: Any, tensors: list[Any]) -> None:
         """An outer call that returns the very tensor of an inner call has that inner layer as its output."""
         for tensor in tensors[:1]:
             _, producer = self._producers.setdefault(id(tensor), (tensor, layer))
@@ -94,7 +94,7 @@ class LayerWatch:
             self._producers.clear()
 
 
-def flat_tensors(structure: Any) -> List[Any]:
+def flat_tensors(structure: Any) -> list[Any]:
     """Every tensor in nested lists, tuples and dicts, in order."""
     if isinstance(structure, dict):
         return [t for key in structure for t in flat_tensors(structure[key])]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Optional, Tuple
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import ModelFacts
@@ -24,13 +23,13 @@ class ExaminationFacts:
     """
 
     python: str = ""
-    keras: Optional[Keras] = None
-    models: Tuple[ModelFacts, ...] = ()
-    trainings: Tuple[TrainingFacts, ...] = ()
-    failure: Optional[FailureFacts] = None
-    model_status: Tuple[str, str] = ("skipped", "")
-    training_status: Tuple[str, str] = ("skipped", "")
-    stand_ins: Tuple[str, ...] = ()
-    files_written: Tuple[str, ...] = ()
-    environment: Tuple[Tuple[str, str], ...] = ()
-    forced_policy: Optional[str] = None
+    keras: Keras | None = None
+    models: tuple[ModelFacts, ...] = ()
+    trainings: tuple[TrainingFacts, ...] = ()
+    failure: FailureFacts | None = None
+    model_status: tuple[str, str] = ("skipped", "")
+    training_status: tuple[str, str] = ("skipped", "")
+    stand_ins: tuple[str, ...] = ()
+    files_written: tuple[str, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+    forced_policy: str | None = None

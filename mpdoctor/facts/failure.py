@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Optional, Tuple
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.versions import Keras
@@ -46,14 +45,14 @@ class FailureFacts:
     during: str
     exception: str = ""
     message: str = ""
-    location: Optional[Location] = None
-    frames: Tuple[Frame, ...] = ()
-    layer: Optional[str] = None
-    layer_class: Optional[str] = None
-    own_layer_location: Optional[Location] = None
-    signal: Optional[int] = None
-    exit_code: Optional[int] = None
+    location: Location | None = None
+    frames: tuple[Frame, ...] = ()
+    layer: str | None = None
+    layer_class: str | None = None
+    own_layer_location: Location | None = None
+    signal: int | None = None
+    exit_code: int | None = None
     saw_model: bool = False
     seconds: float = 0.0
     last_words: str = ""
-    keras: Optional[Keras] = None
+    keras: Keras | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Optional, Tuple
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.versions import Keras
@@ -40,16 +39,16 @@ class LayerFacts:
     policy: str
     compute_dtype: str
     variable_dtype: str
-    output_dtypes: Tuple[str, ...] = ()
-    variables: Tuple[Tuple[str, int, bool], ...] = ()
+    output_dtypes: tuple[str, ...] = ()
+    variables: tuple[tuple[str, int, bool], ...] = ()
     own_class: bool = False
-    class_location: Optional[Location] = None
+    class_location: Location | None = None
     floating: bool = True
     is_output: bool = False
     ends_submodel: bool = False
     is_model: bool = False
     autocast: bool = True
-    made_at: Optional[Location] = None
+    made_at: Location | None = None
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class AttributeFacts:
     """
 
     name: str
-    on_wrapper: Optional[str]
+    on_wrapper: str | None
     on_inner: str
 
 
@@ -98,17 +97,17 @@ class OptimizerFacts:
     module: str
     is_wrapper: bool = False
     is_keras_optimizer: bool = True
-    dynamic: Optional[bool] = None
-    initial_scale: Optional[str] = None
-    growth_interval: Optional[str] = None
-    loss_scale_factor: Optional[str] = None
+    dynamic: bool | None = None
+    initial_scale: str | None = None
+    growth_interval: str | None = None
+    loss_scale_factor: str | None = None
     own_class: bool = False
-    missing: Tuple[str, ...] = ()
-    overridden: Tuple[str, ...] = ()
-    attributes: Tuple[AttributeFacts, ...] = ()
-    writes: Tuple[WriteFacts, ...] = ()
-    made_at: Optional[Location] = None
-    class_location: Optional[Location] = None
+    missing: tuple[str, ...] = ()
+    overridden: tuple[str, ...] = ()
+    attributes: tuple[AttributeFacts, ...] = ()
+    writes: tuple[WriteFacts, ...] = ()
+    made_at: Location | None = None
+    class_location: Location | None = None
 
 
 @dataclass(frozen=True)
@@ -131,7 +130,7 @@ class ArrayFacts:
     name: str
     container: str
     dtype: str
-    shape: Tuple[Optional[int], ...] = ()
+    shape: tuple[int | None, ...] = ()
     holds: str = ""
 
 
@@ -140,7 +139,7 @@ class CallFacts:
     """The user's training call. kind: "fit", "train_on_batch", "loop", or "none" for a factory or a file."""
 
     kind: str
-    location: Optional[Location] = None
+    location: Location | None = None
 
 
 @dataclass(frozen=True)
@@ -156,16 +155,16 @@ class ModelFacts:
     class_name: str
     policy: str
     keras: Keras
-    layers: Tuple[LayerFacts, ...] = ()
-    optimizer: Tuple[OptimizerFacts, ...] = ()
-    data: Tuple[ArrayFacts, ...] = ()
+    layers: tuple[LayerFacts, ...] = ()
+    optimizer: tuple[OptimizerFacts, ...] = ()
+    data: tuple[ArrayFacts, ...] = ()
     call: CallFacts = CallFacts("none")
     compiled: bool = False
     loss: str = ""
     global_policy: str = "float32"
     policy_set: bool = False
     jit_compile: bool = False
-    made_at: Optional[Location] = None
+    made_at: Location | None = None
 
     @property
     def is_trained(self) -> bool:
@@ -173,7 +172,7 @@ class ModelFacts:
         return self.compiled or self.call.kind != "none"
 
     @property
-    def wrapper(self) -> Optional[OptimizerFacts]:
+    def wrapper(self) -> OptimizerFacts | None:
         """The LossScaleOptimizer of the chain, None where there is none."""
         for link in self.optimizer:
             if link.is_wrapper:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Optional, Tuple
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
@@ -24,10 +23,10 @@ class StepFacts:
         The loss of this step, unscaled; None where the training code does not show it.
     """
 
-    loss_scale: Optional[float]
+    loss_scale: float | None
     applied: bool
-    first_nonfinite: Optional[str] = None
-    loss: Optional[float] = None
+    first_nonfinite: str | None = None
+    loss: float | None = None
 
 
 @dataclass(frozen=True)
@@ -45,13 +44,13 @@ class TensorFacts:
     layer: str
     layer_class: str
     dtype: str
-    shape: Tuple[int, ...]
+    shape: tuple[int, ...]
     largest: float
     smallest: float
     near_limit: float
     subnormal: float
     nonfinite: float
-    location: Optional[Location] = None
+    location: Location | None = None
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class CulpritFacts:
 
     step: int
     overflow: TensorFacts
-    frames: Tuple[TensorFacts, ...] = ()
+    frames: tuple[TensorFacts, ...] = ()
     inputs_finite: bool = True
 
 
@@ -82,9 +81,9 @@ class ScaleDependenceFacts:
 
     low: float
     high: float
-    exponents: Tuple[Tuple[str, float], ...]
-    scaled_loss_called: Optional[bool] = None
-    unscaled_called: Optional[bool] = None
+    exponents: tuple[tuple[str, float], ...]
+    scaled_loss_called: bool | None = None
+    unscaled_called: bool | None = None
 
     @property
     def median(self) -> float:
@@ -122,21 +121,21 @@ class TrainingFacts:
     data: str
     device: str
     steps_wanted: int
-    steps: Tuple[StepFacts, ...] = ()
+    steps: tuple[StepFacts, ...] = ()
     ended: str = "steps"
-    made_up_loss: Optional[str] = None
+    made_up_loss: str | None = None
     policy: str = "float32"
-    dynamic: Optional[bool] = None
-    initial_scale: Optional[float] = None
-    growth_interval: Optional[int] = None
-    floor: Optional[float] = None
+    dynamic: bool | None = None
+    initial_scale: float | None = None
+    growth_interval: int | None = None
+    floor: float | None = None
     uses_loss_scale_factor: bool = False
-    weights_changed: Optional[bool] = None
-    weights_finite: Optional[bool] = None
+    weights_changed: bool | None = None
+    weights_finite: bool | None = None
     jit_compile: bool = False
-    scale_dependence: Optional[ScaleDependenceFacts] = None
-    culprit: Optional[CulpritFacts] = None
-    failure: Optional[FailureFacts] = None
-    applied_at: Optional[Location] = None
-    not_looked: Tuple[Tuple[str, str], ...] = ()
+    scale_dependence: ScaleDependenceFacts | None = None
+    culprit: CulpritFacts | None = None
+    failure: FailureFacts | None = None
+    applied_at: Location | None = None
+    not_looked: tuple[tuple[str, str], ...] = ()
     seconds: float = 0.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Tuple
 
 
 @dataclass(frozen=True)
@@ -25,12 +24,12 @@ class Keras:
         return self.package == "keras"
 
     @property
-    def release(self) -> Tuple[int, ...]:
+    def release(self) -> tuple[int, ...]:
         """The numbers of the version: (3, 15, 1); () where it is not known."""
         return _numbers(self.version)
 
     @property
-    def tensorflow_release(self) -> Tuple[int, ...]:
+    def tensorflow_release(self) -> tuple[int, ...]:
         """The numbers of TensorFlow's version. Keras inside TensorFlow has TensorFlow's."""
         return _numbers(self.tensorflow) or (self.release if self.package == "tf.keras" else ())
 
@@ -39,7 +38,7 @@ class Keras:
         return f"{name} {self.version}".strip()
 
 
-def _numbers(version: str) -> Tuple[int, ...]:
+def _numbers(version: str) -> tuple[int, ...]:
     numbers = []
     for part in version.split("."):
         if not part.isdigit():
