@@ -50,6 +50,11 @@ class Marks:
     def keras(self) -> tuple[str, ...]:
         return tuple(word.strip() for word in self.setting("keras", default=", ".join(KERAS)).split(","))
 
+    @property
+    def differ(self) -> bool:
+        """Whether anything of it holds in one Keras only."""
+        return any(where in KERAS for where in (*self.expected, *(where for _, where in self.settings)))
+
     def setting(self, name: str, keras: str = "", default: str = "") -> str:
         return self.settings.get((name, keras), self.settings.get((name, ""), default))
 
