@@ -46,9 +46,7 @@ def _optimizer_classes(group):
         if inspect.isclass(value) and name not in ("Optimizer", "LossScaleOptimizer"):
             try:
                 value()
-            except (
-                Exception
-            ):  # Optimizer itself, MultiOptimizer: they need arguments and add no hyper-parameter
+            except Exception:  # Optimizer itself, MultiOptimizer: they need arguments and add no hyper-parameter
                 continue
             found.append(value)
     return found

@@ -1,4 +1,5 @@
-"""What rules say about hand-written facts of live models, and whether their tables agree with the TensorFlow at hand."""
+"""What rules say about hand-written facts of live models, and whether their tables agree with the TensorFlow
+at hand."""
 
 from __future__ import annotations
 
@@ -92,7 +93,9 @@ def said(facts: ModelFacts) -> list[Finding]:
         model(BODY, layer("own", is_output=True, own_class=True, output_dtypes=()), **SCALED),
         model(layer("body", "float32"), HEAD, policy="float32", global_policy="float32"),
         model(BODY, HEAD, optimizer=wrapper(writes=(WriteFacts("learning_rate", "0.1", "0.1", True, LINE),))),
-        model(BODY, HEAD, optimizer=wrapper(initial_scale="1024", growth_interval="None", dynamic=False), keras="tf_keras"),
+        model(
+            BODY, HEAD, optimizer=wrapper(initial_scale="1024", growth_interval="None", dynamic=False), keras="tf_keras"
+        ),
         model(BODY, HEAD, optimizer=wrapper(OptimizerFacts("Mine", "train", own_class=True))),
         model(BODY, HEAD, data=(ArrayFacts("features", "", "numpy array", "float32", (8, 4)),), **SCALED),
         model(
@@ -120,12 +123,18 @@ def test_a_right_model_gives_no_finding(facts: ModelFacts) -> None:
     ("codes", "words", "facts"),
     [
         (["MP201"], "head (Dense) in float16", model(BODY, HALF_HEAD, **SCALED)),
-        (["MP201"], "in bfloat16", model(BODY, layer("head", "mixed_bfloat16", is_output=True), policy="mixed_bfloat16")),
+        (
+            ["MP201"],
+            "in bfloat16",
+            model(BODY, layer("head", "mixed_bfloat16", is_output=True), policy="mixed_bfloat16"),
+        ),
         (["MP107", "MP201"], "body (Dense) are float16", model(layer("body", "float16"), HALF_HEAD)),
         (
             ["MP107"],
             "The weights of body and middle",
-            model(layer("body", "float16"), layer("middle", "float16"), HEAD, policy="float16", global_policy="float16"),
+            model(
+                layer("body", "float16"), layer("middle", "float16"), HEAD, policy="float16", global_policy="float16"
+            ),
         ),
         (["MP209"], "body (Dense, 50 weights)", model(layer("body", "float32"), layer("next"), HEAD, **SCALED)),
         (
@@ -143,7 +152,9 @@ def test_a_right_model_gives_no_finding(facts: ModelFacts) -> None:
         (
             ["MP304"],
             "Mine lacks `update_step`",
-            model(BODY, HEAD, optimizer=wrapper(OptimizerFacts("Mine", "train", own_class=True, missing=("update_step",)))),
+            model(
+                BODY, HEAD, optimizer=wrapper(OptimizerFacts("Mine", "train", own_class=True, missing=("update_step",)))
+            ),
         ),
         (
             ["MP304"],
@@ -190,7 +201,8 @@ def test_a_defect_of_a_live_model_is_named(codes: list[str], words: str, facts: 
     [
         (
             "3",
-            "import keras\nopt = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())\nopt.epsilon = 1e-4\n",
+            "import keras\nopt = "
+            "keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())\nopt.epsilon = 1e-4\n",
             "`opt.epsilon = 1e-4` sets an attribute of the LossScaleOptimizer; Adam goes on with 1e-07.",
             "Set it on the inner optimizer: `opt.inner_optimizer.epsilon = 1e-4`.",
         ),

@@ -28,7 +28,8 @@ def receiver_text(facts: SourceFacts, call: Call) -> str:
 
 
 def name_of_optimizer(value: Value | None) -> str:
-    """What to call an optimizer: "Adam", "the user's class name", "adam"; "the optimizer inside" where it is not known."""
+    """What to call an optimizer: "Adam", "the user's class name", "adam"; "the optimizer inside" "
+    "where it is not known."""
     names = {_one_name(one) for one in options(value)}
     return names.pop() if len(names) == 1 else "the optimizer inside"
 

@@ -1,10 +1,11 @@
-"""Features or labels are cast to float16 by hand, under a mixed policy that does it by itself where it is needed.
+"""Features or labels are cast to float16 by hand, under a mixed policy that does it by itself where it is
+needed.
 
 ## Why it matters
-Keras casts the features at the first layer and keeps the labels as they are. Done by hand it costs accuracy and gains
-nothing: float16 holds whole numbers up to 2048 only, labels between 0 and 1000 were off by up to 0.25, labels beyond
-65504 became infinite and so did the loss (Keras 3.15, tf_keras 2.21). Preprocessing and augmentation behind the cast
-work in three digits.
+Keras casts the features at the first layer and keeps the labels as they are. Done by hand it costs accuracy
+and gains nothing: float16 holds whole numbers up to 2048 only, labels between 0 and 1000 were off by up to
+0.25, labels beyond 65504 became infinite and so did the loss (Keras 3.15, tf_keras 2.21). Preprocessing and
+augmentation behind the cast work in three digits.
 
 ## Flagged
 ```python
@@ -73,11 +74,12 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             if dtype is not None:
                 what = (
                     "The data"
-                    if ".data." in _name(value) or role == "features" and call.argument(1, "y") is None
+                    if ".data." in _name(value) or (role == "features" and call.argument(1, "y") is None)
                     else (f"The {role}")
                 )
                 yield Finding(
-                    f"{what} {'is' if what == 'The data' else 'are'} cast to {dtype} by hand: Keras casts what enters the "
+                    f"{what} {'is' if what == 'The data' else 'are'} cast to {dtype} by hand: Keras "
+                    "casts what enters the "
                     "first layer itself, and labels lose digits for nothing.",
                     'Leave it in float32: `"float32"` here, or no cast at all.',
                     made.location,

@@ -14,6 +14,7 @@ from mpdoctor.facts.values import (
     FunctionFacts,
     Item,
     Value,
+    is_call_of,
     options,
 )
 from mpdoctor.rules.models import is_model
@@ -21,7 +22,25 @@ from mpdoctor.rules.models import is_model
 FEEDING = ("fit", "train_on_batch", "fit_generator")
 DATASETS = ("from_tensor_slices", "from_tensors")
 SHAPING = frozenset(
-    "reshape copy T ravel flatten squeeze transpose shuffle batch repeat prefetch cache take skip as_numpy_iterator".split()
+    [
+        "reshape",
+        "copy",
+        "T",
+        "values",
+        "to_numpy",
+        "ravel",
+        "flatten",
+        "squeeze",
+        "transpose",
+        "shuffle",
+        "batch",
+        "repeat",
+        "prefetch",
+        "cache",
+        "take",
+        "skip",
+        "as_numpy_iterator",
+    ]
 )
 PASSING = (
     "numpy.array",
@@ -70,26 +89,19 @@ def mapped_functions(value: Value) -> Iterator[FunctionFacts]:
 
 def _parts(value: Value) -> tuple[Value, ...]:
     if isinstance(value, Item):
-        return (value.of,)
+        return () if is_call_of(value.of, "pandas.DataFrame") else (value.of,)
     if isinstance(value, Attribute) and value.name in SHAPING:
         return (value.of,)
     if isinstance(value, Collection) and value.kind in ("list", "tuple"):
         return value.items
     if not isinstance(value, Call):
         return ()
-    if isinstance(value.callee, Attribute) and (
-        value.callee.name in SHAPING or value.callee.name in ("map", "filter")
-    ):
+    if isinstance(value.callee, Attribute) and (value.callee.name in SHAPING or value.callee.name in ("map", "filter")):
         return (value.callee.of,)
     if isinstance(value.callee, Api):
         last = value.callee.name.rpartition(".")[2]
         is_dataset = last in DATASETS and ".data." in value.callee.name
-        if (
-            is_dataset
-            or value.callee.name in PASSING
-            or value.callee.is_(*PASSING)
-            or last == "train_test_split"
-        ):
+        if is_dataset or value.callee.name in PASSING or value.callee.is_(*PASSING) or last == "train_test_split":
             return value.args
     return ()
 

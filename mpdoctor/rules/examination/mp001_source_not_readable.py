@@ -14,7 +14,8 @@ model.compile(optimizer="adam")
 ```
 
 ## Versions
-All. The syntax is that of the Python which runs mpdoctor: a file for a newer Python needs mpdoctor there too.
+All. The syntax is that of the Python which runs mpdoctor: a file for a newer Python needs mpdoctor there
+too.
 
 ## Where users met it
 Files for Python 2, merge conflicts left in place, notebooks saved under a `.py` name.

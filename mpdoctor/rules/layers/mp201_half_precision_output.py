@@ -1,10 +1,10 @@
 """The output of a model that is trained (softmax, sigmoid, logits or a regression) is 16-bit.
 
 ## Why it matters
-A float16 probability has about three digits: 0.9999 is 1.0, and its cross-entropy is 0 or infinite. In Keras 2 the
-loss is computed in the output's dtype too: a target of 1000 gave a mean squared error of `inf` in tf_keras 2.21 and
-TensorFlow 2.15, where float32 gives 1e6. Keras 3 casts for its own losses, after the digits are lost. The last layer is
-cheap: keep it in float32.
+A float16 probability has about three digits: 0.9999 is 1.0, and its cross-entropy is 0 or infinite. In
+Keras 2 the loss is computed in the output's dtype too: a target of 1000 gave a mean squared error of `inf`
+in tf_keras 2.21 and TensorFlow 2.15, where float32 gives 1e6. Keras 3 casts for its own losses, after the
+digits are lost. The last layer is cheap: keep it in float32.
 
 ## Flagged
 ```python
@@ -35,7 +35,8 @@ model.compile(optimizer="adam", loss="sparse_categorical_crossentropy")
 All. Models that are not compiled (backbones, encoders, feature extractors) may give 16-bit outputs.
 
 ## Where users met it
-tensorflow/tensorflow#34406, keras-team/keras-cv#752, qubvel/segmentation_models#536, huggingface/transformers#12332.
+tensorflow/tensorflow#34406, keras-team/keras-cv#752, qubvel/segmentation_models#536,
+huggingface/transformers#12332.
 """
 
 from __future__ import annotations
@@ -90,9 +91,7 @@ def _assumed(layer: LayerFacts) -> str:
 
 def _message(name: str, dtype: str) -> str:
     digits = "three" if dtype == "float16" else "two"
-    return (
-        f"The model's output comes from {name} in {dtype}: about {digits} digits for the loss to work with."
-    )
+    return f"The model's output comes from {name} in {dtype}: about {digits} digits for the loss to work with."
 
 
 def _help(name: str, layer: Call) -> str:

@@ -1,9 +1,11 @@
-"""In `call()`, a tensor that is float32 by its own making meets the layer's input, which mixed precision made 16-bit.
+"""In `call()`, a tensor that is float32 by its own making meets the layer's input, which mixed precision made
+16-bit.
 
 ## Why it matters
-TensorFlow does not mix dtypes. `inputs + tf.constant([1.0])` works under float32 and raises under mixed precision, in
-Keras 3 and Keras 2 alike: `cannot compute AddV2 as input #1(zero-based) was expected to be a half tensor but is a float
-tensor`. numpy arrays and Python numbers take the dtype of what they meet, and are fine.
+TensorFlow does not mix dtypes. `inputs + tf.constant([1.0])` works under float32 and raises under mixed
+precision, in Keras 3 and Keras 2 alike: `cannot compute AddV2 as input #1(zero-based) was expected to be a
+half tensor but is a float tensor`. numpy arrays and Python numbers take the dtype of what they meet, and
+are fine.
 
 ## Flagged
 ```python
@@ -32,12 +34,12 @@ class Noise(keras.layers.Layer):
 ```
 
 ## Versions
-All. In Keras 3 a weight on the left (`self.w + tf.ones(4)`) and `keras.ops` functions promote to float32 instead of
-raising; that is another matter and not said here.
+All. In Keras 3 a weight on the left (`self.w + tf.ones(4)`) and `keras.ops` functions promote to float32
+instead of raising; that is another matter and not said here.
 
 ## Where users met it
-tensorflow/tensorflow#33077, tensorflow/tensorflow#41614, tensorflow/tensorflow#38850, huggingface/transformers#3320,
-huggingface/transformers#9571, keras-team/keras-cv#2102, google/automl#566.
+tensorflow/tensorflow#33077, tensorflow/tensorflow#41614, tensorflow/tensorflow#38850,
+huggingface/transformers#3320, huggingface/transformers#9571, keras-team/keras-cv#2102, google/automl#566.
 """
 
 from __future__ import annotations
@@ -56,7 +58,20 @@ SEVERITY = Severity.ERROR
 OPERATORS = frozenset(("+", "-", "*", "/", "//", "**", "@", "%"))
 MEETING = frozenset(
     "tensorflow." + name
-    for name in "add subtract multiply divide truediv matmul maximum minimum pow floordiv tensordot einsum".split()
+    for name in [
+        "add",
+        "subtract",
+        "multiply",
+        "divide",
+        "truediv",
+        "matmul",
+        "maximum",
+        "minimum",
+        "pow",
+        "floordiv",
+        "tensordot",
+        "einsum",
+    ]
 )
 JOINING = {"tensorflow.concat": 0, "tensorflow.stack": 0, "tensorflow.add_n": 0}
 
@@ -71,7 +86,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if wide and any(_is_half(facts, one, event.context) for one in meeting):
             text = text_at(facts, wide[0].location)
             yield Finding(
-                f"{f'`{text}`' if text else 'A tensor made here'} is float32 and meets the layer's 16-bit input: under a "
+                f"{f'`{text}`' if text else 'A tensor made here'} is float32 and meets the layer's "
+                "16-bit input: under a "
                 "mixed policy this line raises.",
                 _help(wide[0], text),
                 event.location,
@@ -105,9 +121,7 @@ def _may_raise(facts: SourceFacts, meeting: tuple[Value, ...]) -> bool:
 
 
 def _is_weight(value: Value) -> bool:
-    return (
-        isinstance(value, Call) and isinstance(value.callee, Attribute) and value.callee.name == "add_weight"
-    )
+    return isinstance(value, Call) and isinstance(value.callee, Attribute) and value.callee.name == "add_weight"
 
 
 def _help(value: Value, text: str) -> str:

@@ -86,11 +86,7 @@ def _last_of_sequential(facts: SourceFacts, model: Call) -> list[Call]:
     if not isinstance(layers, Collection) or layers.open or not layers.items:
         return []
     last = options(layers.items[-1])
-    return (
-        found + [one for one in last if isinstance(one, Call)]
-        if all(isinstance(one, Call) for one in last)
-        else []
-    )
+    return found + [one for one in last if isinstance(one, Call)] if all(isinstance(one, Call) for one in last) else []
 
 
 def _layers_behind(outputs: Value | None, depth: int) -> list[Call]:

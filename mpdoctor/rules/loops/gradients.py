@@ -105,9 +105,7 @@ def unscaled_on_the_way(apply: Call, gradient: Call) -> bool:
 def calls_on_the_way(apply: Call, method: str) -> bool:
     """Whether the gradients pass through a method of this name before they are applied."""
     given = apply.argument(0) or apply.keyword("grads_and_vars") or apply.keyword("grads")
-    return given is not None and any(
-        isinstance(one, Call) and one.method == method for one in _until_gradients(given)
-    )
+    return given is not None and any(isinstance(one, Call) and one.method == method for one in _until_gradients(given))
 
 
 def _until_gradients(value: Value) -> Iterator[Value]:

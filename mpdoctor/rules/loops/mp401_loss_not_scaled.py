@@ -1,11 +1,12 @@
 """A custom training step applies gradients through a LossScaleOptimizer, and the loss was never scaled.
 
 ## Why it matters
-In Keras 3 `apply` and `apply_gradients` divide by the loss scale whether or not the loss was multiplied by it. Without
-`scale_loss` every update is 32768 times too small: with SGD(0.1) a weight moved by 1.4e-05 where it should have moved by
-0.446. Adam hides it until its epsilon bites. In Keras 2 nothing is divided, and nothing is scaled: gradients below
-6e-08 are flushed to zero in float16, which is what the wrapper was there to prevent. compile() puts the wrapper around
-your optimizer under mixed_float16, so a `train_step` of your own needs it too.
+In Keras 3 `apply` and `apply_gradients` divide by the loss scale whether or not the loss was multiplied by
+it. Without `scale_loss` every update is 32768 times too small: with SGD(0.1) a weight moved by 1.4e-05
+where it should have moved by 0.446. Adam hides it until its epsilon bites. In Keras 2 nothing is divided,
+and nothing is scaled: gradients below 6e-08 are flushed to zero in float16, which is what the wrapper was
+there to prevent. compile() puts the wrapper around your optimizer under mixed_float16, so a `train_step` of
+your own needs it too.
 
 ## Flagged
 ```python
@@ -43,8 +44,8 @@ def step(x, y):
 ```
 
 ## Versions
-All. In Keras 2 the calls are `get_scaled_loss` inside the tape and `get_unscaled_gradients` before applying. In Keras 3
-an optimizer with a `loss_scale_factor` of its own divides in the same way.
+All. In Keras 2 the calls are `get_scaled_loss` inside the tape and `get_unscaled_gradients` before
+applying. In Keras 3 an optimizer with a `loss_scale_factor` of its own divides in the same way.
 
 ## Where users met it
 keras-team/keras#19244, keras-team/keras#19479, keras-team/keras#20894, keras-team/keras-io#524.
@@ -55,8 +56,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Call
 from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.facts.values import Call
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.loops.gradients import (
     applied_gradients,
@@ -86,7 +87,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def _message(facts: SourceFacts, how: str, unscales: bool) -> str:
     if how == "factor":
         return (
-            "The loss was never scaled, and this optimizer divides the gradients by its `loss_scale_factor` all the same: "
+            "The loss was never scaled, and this optimizer divides the gradients by its "
+            "`loss_scale_factor` all the same: "
             "every update is too small by that factor."
         )
     if facts.keras.is_keras3 or unscales:
@@ -121,7 +123,8 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         f"The loss was never scaled, and the gradients are divided by the loss scale all the same: every update is "
         f"{training.initial_scale:g} times too small at first."
         if shrinks
-        else "The loss was never scaled, although a LossScaleOptimizer applies its gradients: in float16 those below 6e-08 "
+        else "The loss was never scaled, although a LossScaleOptimizer applies its gradients: in float16 "
+        "those below 6e-08 "
         "are flushed to zero.",
         "Inside the tape: `scaled_loss = optimizer.scale_loss(loss)`, and differentiate `scaled_loss`."
         if training.model.keras.is_keras3

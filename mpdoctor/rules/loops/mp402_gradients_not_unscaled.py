@@ -1,10 +1,10 @@
 """In Keras 2, a custom training step scales the loss and applies the gradients without unscaling them.
 
 ## Why it matters
-The updates are 32768 times too large: with SGD(0.1) a weight moved by 14614 where it should have moved by 0.446 (tf_keras
-2.21, the same in TensorFlow 2.4 to 2.15). Adam hides it, because it divides by the gradients' own size; clipping,
-weight decay and logged norms are wrong all the same. In Keras 3 the same code is right: `apply` and `apply_gradients`
-unscale by themselves.
+The updates are 32768 times too large: with SGD(0.1) a weight moved by 14614 where it should have moved by
+0.446 (tf_keras 2.21, the same in TensorFlow 2.4 to 2.15). Adam hides it, because it divides by the
+gradients' own size; clipping, weight decay and logged norms are wrong all the same. In Keras 3 the same
+code is right: `apply` and `apply_gradients` unscale by themselves.
 
 ## Flagged
 ```python
@@ -86,7 +86,8 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     if seen is None or seen.median <= NOT_ZERO or not seen.scaled_loss_called or seen.unscaled_called:
         return
     yield Finding(
-        f"The gradients of a scaled loss are applied without being unscaled: every update is {training.initial_scale:g} "
+        "The gradients of a scaled loss are applied without being unscaled: every update is "
+        f"{training.initial_scale:g} "
         "times too large at first.",
         "Before they are applied: `gradients = optimizer.get_unscaled_gradients(gradients)`.",
         training.applied_at,

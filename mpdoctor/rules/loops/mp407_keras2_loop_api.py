@@ -1,10 +1,10 @@
 """Code for Keras 3 calls what only the LossScaleOptimizer of Keras 2 has.
 
 ## Why it matters
-The line raises: `'LossScaleOptimizer' object has no attribute 'get_scaled_loss'`. Since TensorFlow 2.16 `tf.keras` is
-Keras 3, so loops written after TensorFlow's own mixed-precision guide stop here. `get_scaled_loss` became `scale_loss`;
-`get_unscaled_gradients` has no successor, because `apply` and `apply_gradients` unscale by themselves; `minimize` is
-gone from all optimizers.
+The line raises: `'LossScaleOptimizer' object has no attribute 'get_scaled_loss'`. Since TensorFlow 2.16
+`tf.keras` is Keras 3, so loops written after TensorFlow's own mixed-precision guide stop here.
+`get_scaled_loss` became `scale_loss`; `get_unscaled_gradients` has no successor, because `apply` and
+`apply_gradients` unscale by themselves; `minimize` is gone from all optimizers.
 
 ## Flagged
 ```python
@@ -78,8 +78,6 @@ def _may_be_keras3(value: Value, name: str) -> bool:
         return False
     if isinstance(value, Call):
         return (
-            isinstance(value.callee, Api)
-            and value.callee.name.startswith("keras.")
-            and value.callee.root != "tf_keras"
+            isinstance(value.callee, Api) and value.callee.name.startswith("keras.") and value.callee.root != "tf_keras"
         )
     return not isinstance(value, Api)

@@ -1,10 +1,11 @@
 """A mask is multiplied by a constant that float16 cannot hold: `(1 - mask) * -1e9`.
 
 ## Why it matters
--1e9 is -inf in float16, and 0 times -inf is NaN, so the rows where nothing is masked become NaN too: 64 of 64 rows, in
-Keras 3.15, tf_keras 2.21 and TensorFlow 2.15. Every step is skipped, the loss scale falls, and the model never learns.
-`tf.where(mask, scores, -1e9)` is right (a masked score becomes -inf, the others stay), and so is -6e4 as a factor, or
-the whole computation in float32. bfloat16 holds -1e9, so nothing is said about mixed_bfloat16.
+-1e9 is -inf in float16, and 0 times -inf is NaN, so the rows where nothing is masked become NaN too: 64 of
+64 rows, in Keras 3.15, tf_keras 2.21 and TensorFlow 2.15. Every step is skipped, the loss scale falls, and
+the model never learns. `tf.where(mask, scores, -1e9)` is right (a masked score becomes -inf, the others
+stay), and so is -6e4 as a factor, or the whole computation in float32. bfloat16 holds -1e9, so nothing is
+said about mixed_bfloat16.
 
 ## Flagged
 ```python
@@ -64,6 +65,7 @@ WIDE_LIMITS = (
     "tensorflow.float64.min",
     "tensorflow.float64.max",
 )
+RESHAPING = ("expand_dims", "reshape", "identity", "squeeze")
 MASKS = ("sequence_mask", "logical_not", "logical_and", "logical_or", "band_part")
 
 
@@ -111,25 +113,22 @@ def _overflows(value: Value) -> bool:
 
 
 def _is_mask(facts: SourceFacts, value: Value) -> bool:
-    """Whether it holds zeros and ones: 1 - something, or what a condition was cast to."""
-    for one in options(value):
-        if isinstance(one, Operation) and one.operator == "-" and len(one.operands) == 2:
-            if known(one.operands[0]) in (1, 1.0):
-                continue
-        if isinstance(one, Call) and isinstance(one.callee, Api):
-            if one.callee.is_(*CAST) and one.args and facts.dtype_of(one.args[0]) == "bool":
-                continue
-            if public_name(one.callee.name).rpartition(".")[2] in MASKS:
-                continue
-        if isinstance(one, Call) and one.method in ("expand_dims", "reshape", "identity") and one.args:
-            if _is_mask(facts, one.args[0]):
-                continue
+    """Whether it certainly holds zeros and ones."""
+    return bool(options(value)) and all(_is_one_mask(facts, one) for one in options(value))
+
+
+def _is_one_mask(facts: SourceFacts, value: Value) -> bool:
+    """1 - something, what a condition was cast to, or another shape of such a mask."""
+    if isinstance(value, Operation):
+        return value.operator == "-" and len(value.operands) == 2 and known(value.operands[0]) in (1, 1.0)
+    if not isinstance(value, Call) or not isinstance(value.callee, Api):
         return False
-    return True
+    name = public_name(value.callee.name).rpartition(".")[2]
+    if value.callee.is_(*CAST) and value.args and facts.dtype_of(value.args[0]) == "bool":
+        return True
+    return name in MASKS or (name in RESHAPING and bool(value.args) and _is_mask(facts, value.args[0]))
 
 
 def _is_half(facts: SourceFacts, value: Value, context: Context) -> bool:
     dtype = facts.dtype_of(value)
-    return dtype == "float16" or (
-        dtype == AUTOCAST and computes_in_half(facts, value, context, only="float16")
-    )
+    return dtype == "float16" or (dtype == AUTOCAST and computes_in_half(facts, value, context, only="float16"))

@@ -1,4 +1,5 @@
-"""Which arguments of a LossScaleOptimizer's constructor cannot work, as measured in Keras 3.15 and tf_keras 2.21."""
+"""Which arguments of a LossScaleOptimizer's constructor cannot work, as measured in Keras 3.15 and tf_keras
+2.21."""
 
 from __future__ import annotations
 
@@ -29,18 +30,16 @@ def problem_in_keras3(call: Call) -> Problem | None:
     if known(call.keyword("dynamic")) is False:
         return (
             "Keras 3 has no fixed loss scale in its wrapper: `dynamic=False` raises ValueError.",
-            "Drop `dynamic=False` for a dynamic scale; for a fixed one give the inner optimizer `loss_scale_factor=…` and "
+            "Drop `dynamic=False` for a dynamic scale; for a fixed one give the inner optimizer "
+            "`loss_scale_factor=…` and "
             "leave the wrapper out.",
         )
     second = known(call.argument(1))
     if isinstance(second, (bool, str)):
         return (
-            f"{second!r} is the second argument of LossScaleOptimizer, which in Keras 3 is `initial_scale`, not `dynamic`: "
-            + (
-                "the first step raises."
-                if isinstance(second, str)
-                else f"the loss scale starts at {float(second):g}."
-            ),
+            f"{second!r} is the second argument of LossScaleOptimizer, which in Keras 3 is "
+            "`initial_scale`, not `dynamic`: "
+            + ("the first step raises." if isinstance(second, str) else f"the loss scale starts at {float(second):g}."),
             "Drop it: in Keras 3 the scale is always dynamic. A starting value is `initial_scale=2.0**15`.",
         )
     for name, value in call.keywords:
@@ -73,7 +72,8 @@ def problem_in_keras2(call: Call) -> Problem | None:
         if scale is None or known(scale) is None:
             return (
                 "`dynamic=False` needs an `initial_scale`: this line raises ValueError.",
-                "Say which fixed scale it is: `LossScaleOptimizer(optimizer, dynamic=False, initial_scale=1024)`; or drop "
+                "Say which fixed scale it is: `LossScaleOptimizer(optimizer, dynamic=False, "
+                "initial_scale=1024)`; or drop "
                 "`dynamic=False`.",
             )
         if growth is not None and known(growth) not in (MISSING, None):
@@ -110,9 +110,7 @@ def _effect(scale: float) -> str:
     if scale == 0:
         return "the unscaled gradients are inf or NaN"
     return (
-        "every update goes the wrong way"
-        if scale < 0 and math.isfinite(scale)
-        else "every gradient becomes inf or NaN"
+        "every update goes the wrong way" if scale < 0 and math.isfinite(scale) else "every gradient becomes inf or NaN"
     )
 
 

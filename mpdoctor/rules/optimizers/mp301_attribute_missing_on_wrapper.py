@@ -1,10 +1,11 @@
 """An attribute is read from a LossScaleOptimizer that has no such attribute and does not pass it on.
 
 ## Why it matters
-The line raises `AttributeError: 'LossScaleOptimizer' object has no attribute 'epsilon'`. A LossScaleOptimizer stands in
-for the optimizer that it wraps, but passes on only part of its attributes: `learning_rate` and `iterations` always,
-`beta_1` or `momentum` in TensorFlow 2.4 to 2.10 only, `epsilon` nowhere. compile() makes such a wrapper by itself under
-the mixed_float16 policy, so `model.optimizer` is one without anybody having written so.
+The line raises `AttributeError: 'LossScaleOptimizer' object has no attribute 'epsilon'`. A
+LossScaleOptimizer stands in for the optimizer that it wraps, but passes on only part of its attributes:
+`learning_rate` and `iterations` always, `beta_1` or `momentum` in TensorFlow 2.4 to 2.10 only, `epsilon`
+nowhere. compile() makes such a wrapper by itself under the mixed_float16 policy, so `model.optimizer` is
+one without anybody having written so.
 
 ## Flagged
 ```python
@@ -103,8 +104,6 @@ def _whose(facts: SourceFacts, value: Value) -> str:
 
 
 def _help(of: str, name: str, keras: Keras) -> str:
-    instead = (INSTEAD_KERAS3 if keras.is_keras3 else INSTEAD_KERAS2).get(
-        name, "`{of}.inner_optimizer.{name}`"
-    )
+    instead = (INSTEAD_KERAS3 if keras.is_keras3 else INSTEAD_KERAS2).get(name, "`{of}.inner_optimizer.{name}`")
     text = instead.format(of=of, name=name)
     return f"Remove it; there is {text}." if text.startswith("nothing") else f"Write {text}."

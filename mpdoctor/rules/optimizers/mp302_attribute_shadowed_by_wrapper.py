@@ -1,9 +1,10 @@
-"""A setting is written to a LossScaleOptimizer, or read from it, while the optimizer inside holds the one that counts.
+"""A setting is written to a LossScaleOptimizer, or read from it, while the optimizer inside holds the one that
+counts.
 
 ## Why it matters
-`optimizer.epsilon = 1e-4` succeeds, the wrapper says 1e-4 ever after, and Adam inside trains with 1e-7: measured in
-Keras 3.15, tf_keras 2.21 and TensorFlow 2.10. Nothing is printed. In Keras 3 reading misleads too: `optimizer.clipnorm`
-is the wrapper's own None, whatever the optimizer inside was given.
+`optimizer.epsilon = 1e-4` succeeds, the wrapper says 1e-4 ever after, and Adam inside trains with 1e-7:
+measured in Keras 3.15, tf_keras 2.21 and TensorFlow 2.10. Nothing is printed. In Keras 3 reading misleads
+too: `optimizer.clipnorm` is the wrapper's own None, whatever the optimizer inside was given.
 
 ## Flagged
 ```python
@@ -22,8 +23,8 @@ optimizer.inner_optimizer.epsilon = 1e-4
 ```
 
 ## Versions
-All. TensorFlow 2.4 to 2.10 (and `optimizers.legacy.*`) pass hyper-parameters such as `beta_1` and `clipnorm` on; only
-`epsilon`, `amsgrad`, `nesterov` and `centered` are lost there.
+All. TensorFlow 2.4 to 2.10 (and `optimizers.legacy.*`) pass hyper-parameters such as `beta_1` and
+`clipnorm` on; only `epsilon`, `amsgrad`, `nesterov` and `centered` are lost there.
 
 ## Where users met it
 Found by measuring every attribute of every optimizer; no report on GitHub, because nothing fails.
@@ -77,7 +78,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue
         of = text_at(facts, read.location).rpartition("." + read.name)[0] or "optimizer"
         yield Finding(
-            f"`{of}.{read.name}` is the LossScaleOptimizer's own, which says nothing: {name_of_optimizer(inside[0])} has "
+            f"`{of}.{read.name}` is the LossScaleOptimizer's own, which says nothing: "
+            f"{name_of_optimizer(inside[0])} has "
             f"{held}.",
             f"Read it from the inner optimizer: `{of}.inner_optimizer.{read.name}`.",
             read.location,
@@ -103,9 +105,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             )
 
 
-def _all_hold(
-    table: dict[str, frozenset[str]], name: str, inside: tuple[Value, ...], facts: SourceFacts
-) -> bool:
+def _all_hold(table: dict[str, frozenset[str]], name: str, inside: tuple[Value, ...], facts: SourceFacts) -> bool:
     return all(name in table[kind] for one in inside for kind in kinds_of_wrapper(one, facts.keras))
 
 

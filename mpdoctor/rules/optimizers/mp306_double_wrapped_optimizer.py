@@ -1,9 +1,9 @@
 """A LossScaleOptimizer wraps another LossScaleOptimizer.
 
 ## Why it matters
-Keras 3 accepts it in silence and unscales twice: with SGD every update came out 32768 times too small (0.170 became
-5.2e-06 in Keras 3.15), so the loss stands still and no error is shown. Keras 2 raises `TypeError: LossScaleOptimizer
-cannot wrap another LossScaleOptimizer`.
+Keras 3 accepts it in silence and unscales twice: with SGD every update came out 32768 times too small
+(0.170 became 5.2e-06 in Keras 3.15), so the loss stands still and no error is shown. Keras 2 raises
+`TypeError: LossScaleOptimizer cannot wrap another LossScaleOptimizer`.
 
 ## Flagged
 ```python

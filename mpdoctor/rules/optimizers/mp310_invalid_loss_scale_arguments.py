@@ -2,10 +2,10 @@
 
 ## Why it matters
 `dynamic=False` raises in Keras 3 (`LossScaleOptimizer no longer supports dynamic=False`) and, without an
-`initial_scale`, in Keras 2 (`"initial_scale" must be specified`). Other arguments are accepted and fail later:
-`"dynamic"` as a second argument becomes Keras 3's initial scale and dies at the first step, a scale of 0 writes -inf
-into the weights there, a scale below 0 turns every update around. A fixed scale in Keras 3 is the inner optimizer's
-`loss_scale_factor`.
+`initial_scale`, in Keras 2 (`"initial_scale" must be specified`). Other arguments are accepted and fail
+later: `"dynamic"` as a second argument becomes Keras 3's initial scale and dies at the first step, a scale
+of 0 writes -inf into the weights there, a scale below 0 turns every update around. A fixed scale in Keras 3
+is the inner optimizer's `loss_scale_factor`.
 
 ## Flagged
 ```python
@@ -22,8 +22,8 @@ optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam(), in
 ```
 
 ## Versions
-All, with different arguments: Keras 2 is `(inner_optimizer, dynamic, initial_scale, dynamic_growth_steps)`, Keras 3 is
-`(inner_optimizer, initial_scale, dynamic_growth_steps, name)`.
+All, with different arguments: Keras 2 is `(inner_optimizer, dynamic, initial_scale, dynamic_growth_steps)`,
+Keras 3 is `(inner_optimizer, initial_scale, dynamic_growth_steps, name)`.
 
 ## Where users met it
 aws-samples/deep-learning-models#49, tensorflow/models#9262, horovod/horovod#2349.
@@ -57,13 +57,9 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
     wrapper = model.wrapper
     if wrapper is None:
         return
-    problem = problem_with_numbers(
-        _value(wrapper.initial_scale), _value(wrapper.growth_interval), wrapper.dynamic
-    )
+    problem = problem_with_numbers(_value(wrapper.initial_scale), _value(wrapper.growth_interval), wrapper.dynamic)
     if problem is not None:
-        yield Finding(
-            problem[0], problem[1], wrapper.made_at, evidence={"initial_scale": wrapper.initial_scale}
-        )
+        yield Finding(problem[0], problem[1], wrapper.made_at, evidence={"initial_scale": wrapper.initial_scale})
 
 
 def _value(text: str | None) -> object:

@@ -1,7 +1,8 @@
 """Which values of a program are LossScaleOptimizers, and which optimizer each of them holds.
 
-A wrapper is made by hand, or by `compile()` of a model whose own policy is mixed_float16: then `model.optimizer` is one,
-`self.optimizer` in that model's methods and `self.model.optimizer` in callbacks too. Only what is certain is told.
+A wrapper is made by hand, or by `compile()` of a model whose own policy is mixed_float16: then
+`model.optimizer` is one, `self.optimizer` in that model's methods and `self.model.optimizer` in callbacks
+too. Only what is certain is told.
 """
 
 from __future__ import annotations
@@ -28,9 +29,7 @@ from mpdoctor.rules.models import is_model
 from mpdoctor.rules.optimizers.delegation import CLASSIC, KERAS3, MISSING, NEW
 
 WRAPPER = "keras.mixed_precision.LossScaleOptimizer"
-NEVER_EXISTED = (
-    "tensorflow.mixed_precision.LossScaleOptimizer"  # MP101; what is given to it is judged all the same
-)
+NEVER_EXISTED = "tensorflow.mixed_precision.LossScaleOptimizer"  # MP101; what is given to it is judged all the same
 
 
 def wrapper_calls(facts: SourceFacts) -> Iterator[Call]:
@@ -78,13 +77,12 @@ def kinds_of_wrapper(inner: Value, keras: Keras) -> tuple[str, ...]:
 
 def lacks(name: str, inside: tuple[Value, ...], keras: Keras) -> bool:
     """Whether the wrapper of every one of these optimizers raises AttributeError for this name."""
-    return bool(inside) and all(
-        name in MISSING[kind] for one in inside for kind in kinds_of_wrapper(one, keras)
-    )
+    return bool(inside) and all(name in MISSING[kind] for one in inside for kind in kinds_of_wrapper(one, keras))
 
 
 def compiles_of(facts: SourceFacts, model: Value) -> list[Call]:
-    """The `compile` calls of a model; for `self` those of its class's instances, for a callback's `self.model` all of them.
+    """The `compile` calls of a model; for `self` those of its class's instances, for a callback's `self.model`
+    all of them.
 
     [] where a class has a `compile` of its own, which may put optimizers anywhere."""
     found = []

@@ -1,20 +1,36 @@
 """The names of mixed precision in TensorFlow and Keras: which ever existed, since when, until when.
 
-Read off by importing TensorFlow 2.4.4, 2.10.1, 2.15.1 and 2.21.0 (with Keras 3.15 and tf_keras 2.21); the versions in
-between as the catalogue of TensorFlow 2.1 to 2.12 wheels had them.
+Read off by importing TensorFlow 2.4.4, 2.10.1, 2.15.1 and 2.21.0 (with Keras 3.15 and tf_keras 2.21); the
+versions in between as the catalogue of TensorFlow 2.1 to 2.12 wheels had them.
 """
 
 from __future__ import annotations
 
 # Everything that `keras.mixed_precision` ever held in public, in any Keras.
 IN_MIXED_PRECISION = frozenset(
-    "Policy DTypePolicy LossScaleOptimizer global_policy set_global_policy dtype_policy set_dtype_policy experimental".split()
+    [
+        "Policy",
+        "DTypePolicy",
+        "LossScaleOptimizer",
+        "global_policy",
+        "set_global_policy",
+        "dtype_policy",
+        "set_dtype_policy",
+        "experimental",
+    ]
 )
-IN_EXPERIMENTAL = frozenset("Policy LossScaleOptimizer global_policy set_policy get_layer_policy".split())
+IN_EXPERIMENTAL = frozenset(["Policy", "LossScaleOptimizer", "global_policy", "set_policy", "get_layer_policy"])
 # Folders of the private implementation that standalone Keras 2 let users reach: never public, but not invented.
 MODULES_INSIDE = frozenset(
-    "policy loss_scale loss_scale_optimizer autocast_variable device_compatibility_check get_layer_policy "
-    "test_util".split()
+    [
+        "policy",
+        "loss_scale",
+        "loss_scale_optimizer",
+        "autocast_variable",
+        "device_compatibility_check",
+        "get_layer_policy",
+        "test_util",
+    ]
 )
 
 # What people write instead of the real name, and what to write. A name ending in "." stands for all below it.

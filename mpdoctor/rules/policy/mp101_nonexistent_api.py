@@ -2,8 +2,8 @@
 
 ## Why it matters
 The line raises `AttributeError` or `ImportError`, in every version: `module 'tensorflow' has no attribute
-'mixed_precision'`. The real names live in `tf.keras.mixed_precision` (or `keras.mixed_precision`), and there are few
-of them: `set_global_policy`, `global_policy`, `Policy`, `LossScaleOptimizer`.
+'mixed_precision'`. The real names live in `tf.keras.mixed_precision` (or `keras.mixed_precision`), and
+there are few of them: `set_global_policy`, `global_policy`, `Policy`, `LossScaleOptimizer`.
 
 ## Flagged
 ```python
@@ -23,8 +23,8 @@ optimizer = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam
 All. Looked for in TensorFlow 2.4, 2.10, 2.15 and 2.21, with Keras 3.15 and tf_keras 2.21.
 
 ## Where users met it
-Questions about `tf.mixed_precision.LossScaleOptimizer` and `mixed_precision.PolicyScope`; neither was ever released.
-`PolicyScope` is remembered from the private `policy_scope` that TensorFlow's own tests use.
+Questions about `tf.mixed_precision.LossScaleOptimizer` and `mixed_precision.PolicyScope`; neither was ever
+released. `PolicyScope` is remembered from the private `policy_scope` that TensorFlow's own tests use.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         elif use.api.spelled in imported:
             continue
         yield Finding(
-            f"`{_as_written(facts, use)}` does not exist: no version of TensorFlow or Keras ever had it. This line raises "
+            f"`{_as_written(facts, use)}` does not exist: no version of TensorFlow or Keras ever had "
+            "it. This line raises "
             f"{'ImportError' if use.is_import else 'AttributeError'}.",
             real,
             use.location,
@@ -77,19 +78,13 @@ def _real_name(api: Api) -> str | None:
     for entry, real in NEVER_EXISTED.items():
         if below(api.name, entry):
             return f"Write `{real}`."
-    place, names = (
-        (OLD_ROOM, IN_EXPERIMENTAL) if api.name.startswith(OLD_ROOM) else (ROOM, IN_MIXED_PRECISION)
-    )
+    place, names = (OLD_ROOM, IN_EXPERIMENTAL) if api.name.startswith(OLD_ROOM) else (ROOM, IN_MIXED_PRECISION)
     first = api.name[len(place) :].partition(".")[0]
     if not api.name.startswith(place) or first in names or first in MODULES_INSIDE or first.startswith("_"):
         return None
     if first.lower() in ("policyscope", "policy_scope", "autocast"):
-        return (
-            "Set the policy for the whole program with `set_global_policy`, or give single layers `dtype=…`."
-        )
+        return "Set the policy for the whole program with `set_global_policy`, or give single layers `dtype=…`."
     near = difflib.get_close_matches(first, IN_MIXED_PRECISION - {"experimental"}, 1, 0.5)
     return (
-        f"Write `mixed_precision.{near[0]}`."
-        if near
-        else "Use `set_global_policy`, `Policy` or `LossScaleOptimizer`."
+        f"Write `mixed_precision.{near[0]}`." if near else "Use `set_global_policy`, `Policy` or `LossScaleOptimizer`."
     )

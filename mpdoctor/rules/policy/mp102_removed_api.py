@@ -1,9 +1,9 @@
 """A mixed-precision name or argument is used that the installed TensorFlow or Keras no longer has.
 
 ## Why it matters
-The line raises: `AttributeError: module 'tensorflow.keras.mixed_precision' has no attribute 'experimental'` since
-TensorFlow 2.9, `ImportError: keras.optimizers.legacy is not supported in Keras 3` since 2.16. Inside a `try` it is
-worse: the program goes on in float32 and nobody notices.
+The line raises: `AttributeError: module 'tensorflow.keras.mixed_precision' has no attribute 'experimental'`
+since TensorFlow 2.9, `ImportError: keras.optimizers.legacy is not supported in Keras 3` since 2.16. Inside
+a `try` it is worse: the program goes on in float32 and nobody notices.
 
 ## Flagged
 ```python
@@ -20,13 +20,14 @@ tf.keras.mixed_precision.set_global_policy("mixed_float16")
 ```
 
 ## Versions
-`mixed_precision.experimental`, `tf.train.experimental.*LossScale`: gone since TensorFlow 2.9. The graph rewrites
-`tf.train.experimental.enable_mixed_precision_graph_rewrite`: gone by 2.8. `Policy(…, loss_scale=…)`: since the class
-left `experimental` (2.4). `keras.optimizers.legacy`: gone in Keras 3. `tf.contrib`: gone since 2.0.
+`mixed_precision.experimental`, `tf.train.experimental.*LossScale`: gone since TensorFlow 2.9. The graph
+rewrites `tf.train.experimental.enable_mixed_precision_graph_rewrite`: gone by 2.8. `Policy(…,
+loss_scale=…)`: since the class left `experimental` (2.4). `keras.optimizers.legacy`: gone in Keras 3.
+`tf.contrib`: gone since 2.0.
 
 ## Where users met it
-keras-team/autokeras#1675, aws-samples/deep-learning-models#49, tensorflow/docs-l10n#600, tensorflow/tensorflow#32905,
-google-parfait/tensorflow-federated#2856.
+keras-team/autokeras#1675, aws-samples/deep-learning-models#49, tensorflow/docs-l10n#600,
+tensorflow/tensorflow#32905, google-parfait/tensorflow-federated#2856.
 """
 
 from __future__ import annotations
@@ -48,9 +49,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if use.context.guarded or is_private(use.api.spelled):
             continue
         gone = _gone(use.api, facts.keras)
-        if gone is None or any(
-            use.api.spelled == name or use.api.spelled.startswith(name + ".") for name in imported
-        ):
+        if gone is None or any(use.api.spelled == name or use.api.spelled.startswith(name + ".") for name in imported):
             continue
         if use.is_import:
             imported.append(use.api.spelled)

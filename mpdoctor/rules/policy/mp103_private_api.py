@@ -1,10 +1,11 @@
 """The program reaches into the private parts of TensorFlow or Keras for something of mixed precision.
 
 ## Why it matters
-Private names move without notice. `_register_wrapper_optimizer_cls` is there in TensorFlow 2.4 and gone in 2.10, 2.15
-and 2.21, where importing it raises `ImportError: cannot import name '_register_wrapper_optimizer_cls'`. What still
-imports may be another thing than what your model uses: `tensorflow.python.keras.mixed_precision` in TensorFlow 2.21 is
-a copy that sets a policy nobody reads. An error where the name is gone, a warning where it is still there.
+Private names move without notice. `_register_wrapper_optimizer_cls` is there in TensorFlow 2.4 and gone in
+2.10, 2.15 and 2.21, where importing it raises `ImportError: cannot import name
+'_register_wrapper_optimizer_cls'`. What still imports may be another thing than what your model uses:
+`tensorflow.python.keras.mixed_precision` in TensorFlow 2.21 is a copy that sets a policy nobody reads. An
+error where the name is gone, a warning where it is still there.
 
 ## Flagged
 ```python
@@ -22,8 +23,8 @@ mixed_precision.set_global_policy("mixed_float16")
 All; which name is gone depends on the version.
 
 ## Where users met it
-keras-team/keras#15366, tensorflow/models#11216: a stale `keras` package beside a newer TensorFlow. Reinstall the
-`keras` that belongs to your TensorFlow if the line is not your own.
+keras-team/keras#15366, tensorflow/models#11216: a stale `keras` package beside a newer TensorFlow.
+Reinstall the `keras` that belongs to your TensorFlow if the line is not your own.
 """
 
 from __future__ import annotations
@@ -55,11 +56,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     imported: list[str] = []
     for use in facts.uses:
         spelled = use.api.spelled
-        if (
-            use.context.guarded
-            or not is_private(spelled)
-            or not any(part in spelled for part in ABOUT_MIXED_PRECISION)
-        ):
+        if use.context.guarded or not is_private(spelled) or not any(part in spelled for part in ABOUT_MIXED_PRECISION):
             continue
         if any(spelled == name or spelled.startswith(name + ".") for name in imported):
             continue
@@ -86,7 +83,7 @@ def _whether_gone(api: Api, keras: Keras) -> tuple[bool, str]:
         release = release or (2, 16)
     for name, first, last, instead in PRIVATE:
         if below(spelled.partition(".python.")[2] + ".", name + "." if not name.endswith(".") else name):
-            return bool(release) and (release < first or bool(last) and release >= last), instead
+            return bool(release) and (release < first or (bool(last) and release >= last)), instead
     if spelled.startswith("keras.src.mixed_precision"):
         return keras.is_keras3, ""
     in_keras3 = spelled.startswith(("keras.src.optimizers.loss_scale", "keras.src.dtype_policies"))

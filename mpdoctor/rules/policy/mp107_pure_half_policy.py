@@ -1,10 +1,10 @@
 """A layer, or the whole program, keeps its weights themselves in 16 bits: float16 or bfloat16 without "mixed".
 
 ## Why it matters
-An update that is smaller than the last bit of a weight is lost. With `float16` layers, SGD at 1e-4 and weights near
-1, 20 epochs changed the weights by exactly 0 in Keras 3.15, tf_keras 2.21 and TensorFlow 2.15. There is no loss
-scaling either: compile() wraps the optimizer for `mixed_float16` alone. `mixed_float16` computes in the same 16 bits,
-at the same speed, and keeps float32 weights.
+An update that is smaller than the last bit of a weight is lost. With `float16` layers, SGD at 1e-4 and
+weights near 1, 20 epochs changed the weights by exactly 0 in Keras 3.15, tf_keras 2.21 and TensorFlow 2.15.
+There is no loss scaling either: compile() wraps the optimizer for `mixed_float16` alone. `mixed_float16`
+computes in the same 16 bits, at the same speed, and keeps float32 weights.
 
 ## Flagged
 ```python
@@ -25,7 +25,8 @@ All. A program that only predicts may keep 16-bit weights; nothing is said about
 
 ## Where users met it
 keras-team/keras#9582, keras-team/keras#11860, keras-team/keras#12249, matterport/Mask_RCNN#1482,
-tensorflow/tensorflow#38457, tensorflow/tensorflow#43172, tensorflow/tensorflow#50282, huggingface/transformers#11282.
+tensorflow/tensorflow#38457, tensorflow/tensorflow#43172, tensorflow/tensorflow#50282,
+huggingface/transformers#11282.
 """
 
 from __future__ import annotations
@@ -51,12 +52,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in facts.calls:
         is_floatx = isinstance(call.callee, Api) and call.callee.is_(SET_FLOATX)
         if call in facts.policy_calls:
-            given = (
-                call.argument(0)
-                or call.keyword("policy")
-                or call.keyword("dtype_policy")
-                or call.keyword("value")
-            )
+            given = call.argument(0) or call.keyword("policy") or call.keyword("dtype_policy") or call.keyword("value")
             what = "floatx" if is_floatx else "the global policy"
         elif (name := _layer_with_weights(call)) is not None:
             given, what = call.keyword("dtype"), f"the dtype of {name}"
@@ -65,7 +61,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         policy = next((one for one in policies_named(given) if one in PURE_HALF), None)
         if policy is not None:
             yield Finding(
-                f'"{policy}" as {what} keeps the weights themselves in 16 bits: updates smaller than their last bit are '
+                f'"{policy}" as {what} keeps the weights themselves in 16 bits: updates smaller than '
+                "their last bit are "
                 "lost, and nothing scales the loss.",
                 "Remove it: `mixed_float16` keeps float32 weights."
                 if is_floatx
@@ -78,17 +75,13 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
     if not model.is_trained:
         return
     pure = [
-        layer
-        for layer in model.layers
-        if layer.policy in PURE_HALF and _trainable_half(layer) and not layer.is_model
+        layer for layer in model.layers if layer.policy in PURE_HALF and _trainable_half(layer) and not layer.is_model
     ]
     if model.policy_set and model.global_policy in PURE_HALF:
         pure = [layer for layer in pure if layer.policy != model.global_policy] + pure[:1]
     for one in pure:
         by_policy = model.policy_set and one.policy == model.global_policy
-        alike = [
-            layer.path for layer in model.layers if layer.policy == one.policy and _trainable_half(layer)
-        ]
+        alike = [layer.path for layer in model.layers if layer.policy == one.policy and _trainable_half(layer)]
         yield Finding(
             f"The weights of {listed(alike) if by_policy else one.path} ({one.class_name}) are {one.variable_dtype} "
             "themselves: updates smaller than their last bit are lost, and nothing scales the loss.",
@@ -116,7 +109,5 @@ def _layer_with_weights(call: Call) -> str | None:
 
 def _only_predicts(facts: SourceFacts) -> bool:
     """Whether the program loads or predicts and certainly does not train: then 16-bit weights are as good as others."""
-    trains = any(
-        True for _ in facts.method_calls("compile", "fit", "train_on_batch", "apply_gradients", "gradient")
-    )
+    trains = any(True for _ in facts.method_calls("compile", "fit", "train_on_batch", "apply_gradients", "gradient"))
     return not trains and any(True for _ in facts.method_calls("predict", "load_weights", "predict_on_batch"))
