@@ -22,7 +22,7 @@ EXPLAINS: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
     (("MP904",), ("MP907",), MODEL),
 )
 # Seen live these have no line of their own: a training that shows the defect confirms what the source shows, wherever.
-CONFIRMED_LIVE = ("MP401", "MP402", "MP602", "MP603")
+CONFIRMED_LIVE = ("MP304", "MP401", "MP402", "MP602", "MP603")
 # Whatever stands on the line that raised explains that it raised.
 RAISED = ("MP002", "MP901")
 
@@ -105,9 +105,14 @@ def _with_sight(first: Finding, later: Finding) -> Finding:
     )
 
 
-def _same_line(one: Finding, other: Finding) -> bool:
-    a, b = one.location, other.location
-    return a is not None and b is not None and (a.path, a.line) == (b.path, b.line)
+def _same_line(speaker: Finding, finding: Finding) -> bool:
+    """Whether the speaker, in any of its sights, stands on the finding's line."""
+    place = finding.location
+    if place is None:
+        return False
+    told = speaker.location
+    lines = {(also.path, also.line) for also in speaker.also_seen} | ({(told.path, told.line)} if told else set())
+    return (place.path, place.line) in lines
 
 
 def _same_model(one: Finding, other: Finding) -> bool:

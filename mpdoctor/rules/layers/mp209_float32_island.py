@@ -1,10 +1,12 @@
-"""Inside a model that computes in 16 bits, a nested model or a layer with many weights keeps float32, or another policy.
+"""Inside a model that computes in 16 bits, a nested model or a layer with many weights keeps float32, or
+another policy.
 
 ## Why it matters
-The island runs at float32 speed and memory, and its neighbours are cast back and forth. A pretrained part that was
-loaded or built before the policy was set stays float32 for ever: measured in Keras 3.15, tf_keras 2.21 and TensorFlow
-2.15, the outer model is mixed and the nested one is not. A whole tail in float32 (the last layers before the output)
-is on purpose and not reported, and neither are normalization and preprocessing.
+The island runs at float32 speed and memory, and its neighbours are cast back and forth. A pretrained part
+that was loaded or built before the policy was set stays float32 for ever: measured in Keras 3.15, tf_keras
+2.21 and TensorFlow 2.15, the outer model is mixed and the nested one is not. A whole tail in float32 (the
+last layers before the output) is on purpose and not reported, and neither are normalization and
+preprocessing.
 
 ## Flagged
 ```python
@@ -44,6 +46,7 @@ from mpdoctor.rules.layers.kinds import NORMALIZATION, PREPROCESSING
 from mpdoctor.rules.wording import listed
 
 SEVERITY = Severity.WARNING
+MIXED = {"float16": "mixed_float16", "bfloat16": "mixed_bfloat16"}  # nobody is sent into a pure half policy (MP107)
 HALF = ("float16", "bfloat16")
 ON_PURPOSE = NORMALIZATION | PREPROCESSING | {"Embedding"}
 
@@ -78,7 +81,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             f"{layer.path} ({layer.class_name}, {sum(weights):,} weights) computes in {_dtypes([layer, *inside])} inside a "
             f"model that computes in {around[0].compute_dtype}: it runs at float32 speed and memory.",
             "Build or load it after the policy is set, or give it the policy of its neighbours: "
-            f'`dtype="{around[0].policy}"`.',
+            f'`dtype="{MIXED.get(around[0].policy, around[0].policy)}"`.',
             layer.made_at,
             layer=layer.path,
             evidence={"policies": {one.path: one.policy for one in model.layers if one.floating}},

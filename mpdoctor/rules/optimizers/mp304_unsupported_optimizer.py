@@ -1,10 +1,11 @@
-"""What a LossScaleOptimizer is given to wrap is no optimizer of that Keras, or one that lacks what that Keras calls.
+"""What a LossScaleOptimizer is given to wrap is no optimizer of that Keras, or one that lacks what that Keras
+calls.
 
 ## Why it matters
-Keras 2 refuses at once: `TypeError: "inner_optimizer" must be an instance of tf.keras.optimizers.Optimizer`. Keras 3
-asks nothing: a string raises `AttributeError: 'str' object has no attribute 'loss_scale_factor'`, and a class, a TF1
-optimizer or an unfinished optimizer of your own is accepted and fails at its first step, with an error from deep inside
-Keras.
+Keras 2 refuses at once: `TypeError: "inner_optimizer" must be an instance of
+tf.keras.optimizers.Optimizer`. Keras 3 asks nothing: a string raises `AttributeError: 'str' object has no
+attribute 'loss_scale_factor'`, and a class, a TF1 optimizer or an unfinished optimizer of your own is
+accepted and fails at its first step, with an error from deep inside Keras.
 
 ## Flagged
 ```python
@@ -30,8 +31,10 @@ keras-team/keras#16560, google/automl#1154, NVIDIA-Merlin/HugeCTR#462.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Api, Call, ClassFacts, Defined, Known, Value, class_of, options
@@ -73,6 +76,23 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             model.wrapper.made_at or inner.made_at or inner.class_location,
             evidence={"missing": list(inner.missing)},
         )
+
+
+def in_failure(failure: FailureFacts) -> Iterator[Finding]:
+    """The constructor of a custom optimizer that overrides nothing raises by itself."""
+    missing = re.search(r"Optimizer\w*\.__init__\(\) missing \d+ required .*'(\w+)'$", failure.message)
+    refused = re.search(r"(\w+) is not a valid argument, kwargs should be empty\s+for `optimizer_experimental", failure.message)
+    if failure.exception != "TypeError" or not (missing or refused):
+        return
+    yield Finding(
+        f"The custom optimizer cannot be made: its base class needs the argument `{missing[1]}`."
+        if missing
+        else f"The custom optimizer cannot be made: its base class takes no `{refused[1]}`; the class has to handle it itself.",  # type: ignore[index]
+        "Give the class an `__init__` that calls `super().__init__(learning_rate=learning_rate, name=name)`, and an `update_step`."
+        if failure.keras is None or failure.keras.is_keras3
+        else "Give the class an `__init__` that keeps its own arguments and calls `super().__init__(name=name)`, and an `update_step`.",
+        failure.location,
+    )
 
 
 def _problem(inner: Value, wrapper: Call, keras: Keras) -> tuple[str, str] | None:
