@@ -13,6 +13,8 @@ from mpdoctor.facts.values import (
     Defined,
     FunctionFacts,
     Item,
+    Known,
+    Operation,
     Value,
     is_call_of,
     options,
@@ -90,6 +92,9 @@ def mapped_functions(value: Value) -> Iterator[FunctionFacts]:
 def _parts(value: Value) -> tuple[Value, ...]:
     if isinstance(value, Item):
         return () if is_call_of(value.of, "pandas.DataFrame") else (value.of,)
+    if isinstance(value, Operation):  # x / 255.0 keeps what x is
+        arrays = tuple(one for one in value.operands if not isinstance(one, Known))
+        return arrays if len(arrays) == 1 and len(value.operands) == 2 else ()
     if isinstance(value, Attribute) and value.name in SHAPING:
         return (value.of,)
     if isinstance(value, Collection) and value.kind in ("list", "tuple"):
