@@ -21,7 +21,8 @@ EXPLAINS: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
     (("MP902", "MP903", "MP911"), ("MP905", "MP909"), MODEL),
     (("MP904",), ("MP907",), MODEL),
 )
-# Seen live these have no line of their own: a training that shows the defect confirms what the source shows, wherever.
+# Seen live, these stand on another line than in the source; and what has no line at all does, too: a model or a training
+# that shows the defect confirms what the source shows.
 CONFIRMED_LIVE = ("MP304", "MP401", "MP402", "MP602", "MP603")
 # Whatever stands on the line that raised explains that it raised.
 RAISED = ("MP002", "MP901")
@@ -88,7 +89,7 @@ def _merged(findings: Iterable[Finding]) -> list[Finding]:
 
 def _confirmed(kept: Iterable[Finding], finding: Finding) -> Finding | None:
     """The finding in the source that this live one confirms."""
-    if finding.code not in CONFIRMED_LIVE or finding.stage == "source":
+    if finding.stage == "source" or (finding.location is not None and finding.code not in CONFIRMED_LIVE):
         return None
     same = (f for f in kept if (f.code, f.target, f.stage) == (finding.code, finding.target, "source"))
     return next(same, None)

@@ -20,6 +20,7 @@ from mpdoctor.facts.training import StepFacts, TrainingFacts
 from mpdoctor.finding import Probe, Verdict
 
 FEWEST_STEPS = 10
+DEPENDS_BEYOND = 0.5  # an exponent nearer to 0 than this is 0, measured on a batch
 
 
 def probe_from_training(training: TrainingFacts) -> Probe:
@@ -47,7 +48,10 @@ def verdict_from_training(training: TrainingFacts) -> tuple[Verdict, str]:
         return _skips_go_on(training)
     if training.weights_changed is False and any(step.applied for step in steps):
         return Verdict.NO_UPDATE, "steps were applied, and no trainable variable moved"
-    return Verdict.HEALTHY, _settled_after(steps)
+    seen = training.scale_dependence
+    depends = seen is not None and abs(seen.median) > DEPENDS_BEYOND
+    but = "; but the size of the updates depends on the loss scale" if depends else ""
+    return Verdict.HEALTHY, _settled_after(steps) + but
 
 
 def _never_settled(training: TrainingFacts) -> tuple[Verdict, str]:
@@ -70,6 +74,8 @@ def _skips_go_on(training: TrainingFacts) -> tuple[Verdict, str]:
     since = training.steps[first:]
     skipped = sum(not step.applied for step in since)
     allowed = 1 + (len(since) // training.growth_interval if training.growth_interval else 0)
+    if not skipped:
+        return Verdict.SETTLING, f"{_count(first, 'step')} skipped before the first one was applied"
     text = f"{_count(skipped, 'step')} skipped since the first applied one"
     return (Verdict.OVERFLOWING if skipped > allowed else Verdict.SETTLING), text
 
@@ -105,6 +111,8 @@ def _how_to_get_more(training: TrainingFacts) -> str:
 
 def _advice(training: TrainingFacts, verdict: Verdict) -> str:
     """What a loss-scale optimizer with a floor and a cap would have done otherwise."""
+    if verdict is Verdict.COLLAPSING and _reached_infinity(training.steps):
+        return "With a cap the loss scale would have stayed finite."
     if verdict is Verdict.COLLAPSING and training.floor is None:
         return "With a floor the loss scale would have stayed at 1; the steps would have been skipped all the same."
     return ""

@@ -1,0 +1,80 @@
+"""The loss itself is inf or NaN.
+
+## Why it matters
+
+No loss scale can mend it: the gradients of such a loss are NaN. With loss scaling the step is skipped, without it NaN is
+written into the weights, and the training is over. In 16 bits the usual reasons are a loss that squares or sums float16
+values (float16 ends at 65504), an epsilon that is 0 in float16 under a logarithm or a division, and data that holds NaN.
+
+## Flagged
+
+```python
+import numpy as np
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+def squared(y, p):
+    p = tf.cast(p, tf.float16)
+    return tf.reduce_mean(tf.square(tf.cast(y, p.dtype) - p))  # 1000 squared is beyond 65504
+
+
+model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1, dtype="float32")])
+model.compile("adam", squared)
+model.fit(np.random.rand(64, 4), 1000 + np.random.rand(64, 1), epochs=20)
+```
+
+## Fixed
+
+```python
+import numpy as np
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+def squared(y, p):
+    p = tf.cast(p, tf.float32)
+    return tf.reduce_mean(tf.square(tf.cast(y, p.dtype) - p))
+
+
+model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1, dtype="float32")])
+model.compile("adam", squared)
+model.fit(np.random.rand(64, 4), 1000 + np.random.rand(64, 1), epochs=20)
+```
+
+## Versions
+
+All.
+
+## Where users met it
+
+tensorflow/tensorflow#45568, keras-team/keras#16552 (C01), keras-team/keras#9582 (C05).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.finding import Finding, Severity
+
+SEVERITY = Severity.ERROR
+
+
+def in_training(training: TrainingFacts) -> Iterator[Finding]:
+    bad = [i for i, s in enumerate(training.steps) if s.loss is not None and not math.isfinite(s.loss)]
+    if not bad:
+        return
+    yield Finding(
+        f"The loss is {training.steps[bad[0]].loss} at step {bad[0] + 1}"
+        + (f" and at {len(bad) - 1} later ones" if len(bad) > 1 else "")
+        + ", although no layer's output overflows.",
+        "Compute the loss in float32: `tf.cast(predictions, tf.float32)` before anything is squared, summed or divided; and "
+        "look for NaN in the data.",
+        training.model.call.location,
+        model=training.model.id,
+        evidence={"steps": [i + 1 for i in bad]},
+    )

@@ -1,0 +1,72 @@
+"""A fixed loss scale is too large for these gradients: they become inf or NaN.
+
+## Why it matters
+
+A fixed scale is never lowered, and with it nobody checks the gradients: Keras 2 applies them as they are
+(`dynamic=False`), and so does Keras 3 with an optimizer's `loss_scale_factor`. One overflow writes inf or NaN into the
+weights, and the training is over.
+
+## Flagged
+
+```python
+import keras
+import numpy as np
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+x, y = np.random.rand(64, 4), 1000 * np.random.rand(64, 1)
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(1, dtype="float32")])
+keras.mixed_precision.set_global_policy("float32")  # compile() makes no LossScaleOptimizer
+model.dtype_policy = "float32"
+model.compile(keras.optimizers.SGD(1e-6, loss_scale_factor=1e6), "mse")
+model.fit(x, y, epochs=20)
+```
+
+## Fixed
+
+```python
+import keras
+import numpy as np
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+x, y = np.random.rand(64, 4), 1000 * np.random.rand(64, 1)
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(1, dtype="float32")])
+model.compile(keras.optimizers.SGD(1e-6), "mse")  # compile() wraps it: a dynamic loss scale
+model.fit(x, y, epochs=20)
+```
+
+## Versions
+
+All.
+
+## Where users met it
+
+keras-team/keras-core#571 (D02, D10).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.finding import Finding, Severity
+
+SEVERITY = Severity.ERROR
+
+
+def in_training(training: TrainingFacts) -> Iterator[Finding]:
+    if training.dynamic is not False:
+        return
+    first = next((i for i, step in enumerate(training.steps) if step.first_nonfinite), None)
+    if first is None or not math.isfinite(training.steps[first].loss or 0.0):
+        return
+    what = "loss_scale_factor" if training.uses_loss_scale_factor else "fixed loss scale"
+    yield Finding(
+        f"The {what} of {training.initial_scale:g} is too large: at step {first + 1} the gradient of "
+        f"`{training.steps[first].first_nonfinite}` is inf or NaN, and it was applied to the weights.",
+        "Use a dynamic loss scale, `LossScaleOptimizer(optimizer)`, which skips such a step and lowers itself; or a smaller "
+        "fixed one.",
+        training.model.call.location,
+        model=training.model.id,
+        evidence={"step": first + 1, "weights_finite": training.weights_finite},
+    )
