@@ -1,0 +1,182 @@
+"""What a short training looked like, in one word: every verdict from hand-written histories, edges included."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from samples import model, training
+
+from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.training import ScaleDependenceFacts, StepFacts, TrainingFacts
+from mpdoctor.facts.versions import Keras
+from mpdoctor.finding import Verdict
+from mpdoctor.rules.training.verdict import FEWEST_STEPS, probe_from_training, verdict_from_training
+
+NAN, INF = math.nan, math.inf
+KERAS2 = {"floor": 1.0, "model": dataclasses.replace(model(), keras=Keras("tf_keras", "2.21.0", "2.21.0"))}
+
+
+def history(applied: str, scale: float = 32768.0, loss: float | None = 0.5) -> tuple[StepFacts, ...]:
+    """Steps from a text: "+" applied, "-" skipped; the scale halves after each skipped one."""
+    steps = []
+    for sign in applied:
+        steps.append(StepFacts(scale, sign == "+", None if sign == "+" else "dense/kernel", loss))
+        scale = scale / 2 if sign == "-" else scale
+    return tuple(steps)
+
+
+def with_loss(steps: tuple[StepFacts, ...], number: int, loss: float) -> tuple[StepFacts, ...]:
+    """The same steps, the loss of step `number` (from 1) another one."""
+    changed = dataclasses.replace(steps[number - 1], loss=loss)
+    return (*steps[: number - 1], changed, *steps[number:])
+
+
+RAISED = FailureFacts("raised", "training", exception="ValueError", message="no")
+DEPENDS = ScaleDependenceFacts(16.0, 1024.0, (("a", -1.0), ("b", -1.0), ("c", 0.0)))
+TENFOLD, NINE = "+" * 10, "+" * 9
+
+# (id, steps, other facts, verdict, words that stand in the reason)
+TABLE: list[tuple[str, tuple[StepFacts, ...], dict[str, Any], Verdict, str]] = [
+    ("ten-steps-are-enough", history(TENFOLD), {}, Verdict.HEALTHY, "10 steps, none skipped"),
+    ("nine-are-not", history(NINE), {}, Verdict.INCONCLUSIVE, "9 steps seen, 10 are needed: ask for more with --steps"),
+    ("nine-in-the-budget", history(NINE), {"ended": "budget"}, Verdict.INCONCLUSIVE, "--budget"),
+    ("nine-in-the-script", history(NINE), {"ended": "script"}, Verdict.INCONCLUSIVE, "script's own loop"),
+    ("one-step", history("+"), {}, Verdict.INCONCLUSIVE, "1 step seen"),
+    ("no-step", (), {}, Verdict.INCONCLUSIVE, "0 steps seen"),
+    ("raised-at-once", (), {"failure": RAISED}, Verdict.FAILED, "step 1 raised ValueError"),
+    ("raised-after-three", history("+++"), {"failure": RAISED}, Verdict.FAILED, "step 4 raised"),
+    ("skips-at-the-start", history("---" + "+" * 27), {}, Verdict.HEALTHY, "3 steps skipped until"),
+    ("skips-for-two-thirds", history("-" * 20 + "+" * 10), {}, Verdict.HEALTHY, "settled after step 20"),
+    ("one-skip-before-the-last-third", history("+" * 19 + "-" + "+" * 10), {}, Verdict.HEALTHY, "1 step skipped"),
+    ("one-skip-in-the-last-third", history("+" * 20 + "-" + "+" * 9), {}, Verdict.SETTLING, "1 step skipped"),
+    ("one-skip-at-the-end", history("+" * 29 + "-"), {}, Verdict.SETTLING, "1 step skipped"),
+    ("two-skips", history("+" * 20 + "--" + "+" * 8), {}, Verdict.OVERFLOWING, "2 steps skipped"),
+    ("two-skips-that-growth-allows", history("+" * 15 + "-" + "+" * 5 + "-" + "+" * 8), {"growth_interval": 10},
+     Verdict.SETTLING, "2 steps"),
+    ("four-skips-that-growth-forbids", history("+" * 12 + "----" + "+" * 8 + "-" + "+" * 5), {"growth_interval": 10},
+     Verdict.OVERFLOWING, "5 steps"),
+    ("many-early-skips-and-one-late", history("-" * 18 + "+" * 10 + "-+"), {}, Verdict.SETTLING, "1 step skipped"),
+    ("applied-only-at-the-end", history("-" * 29 + "+"), {}, Verdict.SETTLING, "29 steps skipped before the first"),
+    ("without-loss-scaling", tuple(StepFacts(None, True, None, 0.1) for _ in range(12)),
+     {"initial_scale": None, "growth_interval": None, "dynamic": None}, Verdict.HEALTHY, "12 steps"),
+    ("keras3-falls-below-1", history("-" * 50), {}, Verdict.COLLAPSING, "50 steps skipped; the loss scale went to 5.82e-11"),
+    ("keras3-at-exactly-1", history("-" * 16), {}, Verdict.INCONCLUSIVE, "now 1, is still falling"),
+    ("keras3-one-below-1", history("-" * 17), {}, Verdict.COLLAPSING, "went to 0.5"),
+    ("keras3-starts-at-1", history("-" * 11, scale=1.0), {}, Verdict.COLLAPSING, "went to 0.000977"),
+    ("keras3-at-0", history("-" * 12, scale=0.0), {}, Verdict.COLLAPSING, "went to 0"),
+    ("keras3-grew-to-inf", (*history("+" * 20, INF), *history("-" * 10, INF)), {}, Verdict.COLLAPSING, "inf"),
+    ("keras3-reached-inf-in-between", (*history("+" * 20), *history("++++++++++", INF)), {}, Verdict.COLLAPSING, "grew to inf"),
+    ("keras2-still-falling", history("-" * 12), KERAS2, Verdict.INCONCLUSIVE, "now 16, is still falling"),
+    ("keras2-floor-at-the-last-step", history("-" * 16), KERAS2, Verdict.STUCK, "floor of 1"),
+    ("keras2-one-step-above-the-floor", history("-" * 15), KERAS2, Verdict.INCONCLUSIVE, "now 2"),
+    ("nan-loss-applied", with_loss(history("+" * 30), 7, NAN), {}, Verdict.NOT_FINITE, "the loss is nan from step 7 on"),
+    ("inf-loss-applied", with_loss(history("+" * 30), 30, INF), {}, Verdict.NOT_FINITE, "inf from step 30"),
+    ("nan-loss-in-few-steps", with_loss(history("+++"), 1, NAN), {}, Verdict.NOT_FINITE, "step 1"),
+    ("nan-loss-in-a-skipped-step", with_loss(history("-" + "+" * 29), 1, NAN), {}, Verdict.HEALTHY, "1 step skipped"),
+    ("weights-not-finite", history("+" * 30), {"weights_finite": False}, Verdict.NOT_FINITE, "inf or NaN"),
+    ("no-loss-seen", history("+" * 30, loss=None), {}, Verdict.HEALTHY, "none skipped"),
+    ("weights-unchanged", history("+" * 30), {"weights_changed": False}, Verdict.NO_UPDATE, "no trainable variable"),
+    ("weights-not-compared", history("+" * 30), {"weights_changed": None}, Verdict.HEALTHY, "none skipped"),
+    ("all-skipped-so-unchanged", history("-" * 50), {"weights_changed": False}, Verdict.COLLAPSING, "skipped"),
+    ("depends-on-the-scale", history("+" * 50), {"scale_dependence": DEPENDS}, Verdict.HEALTHY,
+     "50 steps, none skipped; but the size of the updates depends on the loss scale"),
+    ("depends-a-little", history("+" * 50), {"scale_dependence": dataclasses.replace(DEPENDS, exponents=(("a", 0.5),))},
+     Verdict.HEALTHY, "50 steps, none skipped"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("steps", "facts", "verdict", "words"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
+def test_a_history_gets_its_verdict(
+    steps: tuple[StepFacts, ...], facts: dict[str, Any], verdict: Verdict, words: str
+) -> None:
+    found, why = verdict_from_training(training(steps, **facts))
+    assert (found, words in why) == (verdict, True), why
+    assert ("depends on the loss scale" in why) == ("depends on the loss scale" in words)
+
+
+def test_every_verdict_is_reached() -> None:
+    assert {row[3] for row in TABLE} == set(Verdict)
+
+
+@pytest.mark.parametrize(
+    ("steps", "facts", "advised"),
+    [
+        (history("-" * 50), {}, True),
+        (history("-" * 16), KERAS2, False),
+        (history("+" * 50), {}, False),
+    ],
+    ids=["collapsing", "stuck", "healthy"],
+)
+def test_a_floor_is_advised_where_it_would_have_helped(
+    steps: tuple[StepFacts, ...], facts: dict[str, Any], advised: bool
+) -> None:
+    assert ("With a floor" in probe_from_training(training(steps, **facts)).advice) == advised
+
+
+def test_a_cap_is_advised_for_a_scale_that_grew_to_inf() -> None:
+    advice = probe_from_training(training((*history("+" * 20), *history("-" * 10, INF)))).advice
+    assert "cap" in advice
+    assert "floor" not in advice
+
+
+# --- properties -------------------------------------------------------------------------------------------------
+NUMBERS = st.floats(allow_nan=True, allow_infinity=True)
+STEPS = st.lists(
+    st.builds(StepFacts, st.none() | NUMBERS, st.booleans(), st.none() | st.just("dense/kernel"), st.none() | NUMBERS),
+    max_size=40,
+).map(tuple)
+HISTORIES = st.builds(
+    training,
+    STEPS,
+    ended=st.sampled_from(["steps", "budget", "failed", "script"]),
+    floor=st.none() | st.just(1.0),
+    growth_interval=st.none() | st.integers(-3, 4000),
+    initial_scale=st.none() | NUMBERS,
+    weights_changed=st.none() | st.booleans(),
+    weights_finite=st.none() | st.booleans(),
+    failure=st.none() | st.just(RAISED),
+    scale_dependence=st.none() | st.just(DEPENDS),
+)
+ANY_SIGNS = st.text("+-", max_size=60)
+
+
+@given(HISTORIES)
+def test_no_history_breaks_it(facts: TrainingFacts) -> None:
+    probe = probe_from_training(facts)
+    assert probe.why
+    assert "\n" not in probe.why
+
+
+@given(st.integers(0, 80), st.sampled_from([None, 1.0]), st.floats(1.0, 2.0**60))
+def test_a_training_without_a_flaw_is_healthy_or_too_short(steps: int, floor: float | None, scale: float) -> None:
+    verdict, _ = verdict_from_training(training(history("+" * steps, scale), floor=floor))
+    assert verdict is (Verdict.HEALTHY if steps >= FEWEST_STEPS else Verdict.INCONCLUSIVE)
+
+
+@given(st.integers(0, 60), st.integers(0, 60), st.sampled_from([None, 1.0]))
+def test_skips_at_the_start_alone_are_no_overflow(skips: int, steps: int, floor: float | None) -> None:
+    verdict, why = verdict_from_training(training(history("-" * skips + "+" * steps), floor=floor))
+    assert verdict is not Verdict.OVERFLOWING
+    assert not why.startswith("0 steps skipped")
+
+
+@given(ANY_SIGNS)
+def test_what_overflows_was_applied_before_and_skipped_twice_since(signs: str) -> None:
+    if verdict_from_training(training(history(signs)))[0] is Verdict.OVERFLOWING:
+        assert signs.lstrip("-").count("-") >= 2
+
+
+@given(ANY_SIGNS)
+def test_the_floor_decides_between_stuck_and_collapsing(signs: str) -> None:
+    without, _ = verdict_from_training(training(history(signs)))
+    floored = tuple(dataclasses.replace(step, loss_scale=max(step.loss_scale or 1.0, 1.0)) for step in history(signs))
+    with_floor, _ = verdict_from_training(training(floored, floor=1.0))
+    assert without is not Verdict.STUCK
+    assert with_floor is not Verdict.COLLAPSING
+    if without is Verdict.COLLAPSING:
+        assert with_floor is Verdict.STUCK
