@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ def diagnose(settings: Settings, progress: Progress) -> Diagnosis:
     """Examine every target and judge what was seen. Never raises for what a target does."""
     examined = [_examine(target, settings, progress) for target in settings.targets]
     progress.close()
-    findings = [_told(finding) for one in examined for finding in one.findings]
+    findings = [_told(finding, one.texts) for one in examined for finding in one.findings]
     crashed = tuple(crash for one in examined for crash in one.crashed)
     return Diagnosis(
         targets=tuple(one.report for one in examined),
@@ -80,6 +80,7 @@ class _Examined:
     skipped: tuple[Skipped, ...] = ()
     crashed: tuple[Crashed, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
+    texts: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def _examine(target: Target, settings: Settings, progress: Progress) -> _Examined:
@@ -111,6 +112,7 @@ def _examine(target: Target, settings: Settings, progress: Progress) -> _Examine
         skipped=tuple(Skipped(*what) for training in last.trainings for what in training.not_looked),
         crashed=tuple(crashes),
         environment=last.environment,
+        texts={source.path: source.text for source in sources},
     )
 
 
@@ -204,9 +206,9 @@ def _chosen(settings: Settings) -> Callable[[Rule], bool]:
 
 
 # --- telling ------------------------------------------------------------------------------------------------------
-def _told(finding: Finding) -> Finding:
+def _told(finding: Finding, texts: Mapping[str, str]) -> Finding:
     """A finding as a report shows it: with its lines of source and a fingerprint that survives edits elsewhere."""
-    excerpt = excerpt_from_location(finding.location) if finding.location else None
+    excerpt = excerpt_from_location(finding.location, texts) if finding.location else None
     place = finding.location
     line = excerpt.lines[place.line - excerpt.first_line].strip() if excerpt and place else ""
     text = "\0".join([finding.code, place.path if place else finding.target, line, finding.layer or ""])

@@ -216,6 +216,7 @@ class _Seen:
 
     notes: dict[str, Any] = field(default_factory=dict)
     models: dict[str, Any] = field(default_factory=dict)
+    built: dict[str, Any] = field(default_factory=dict)  # compiled, and perhaps never looked at again
     trainings: list[Any] = field(default_factory=list)
     failure: Any = None
     steps: int = 0
@@ -236,6 +237,8 @@ class _Seen:
             self.ended = True
         elif event["kind"] == "model":
             self.models[event["facts"]["id"]] = event["facts"]
+        elif event["kind"] == "built":
+            self.built[event["facts"]["id"]] = event["facts"]
         elif event["kind"] == "training":
             self.trainings.append(event["facts"])
         else:
@@ -270,7 +273,8 @@ def _facts(seen: _Seen, outcome: str, process: _Process, policy: str) -> Examina
     failure = convert.structure(seen.failure, FailureFacts) if seen.failure else None
     if failure is None and (outcome == "timed-out" or not seen.ended):
         failure = _sudden_end(seen, outcome, process)
-    models = tuple(convert.structure(model, ModelFacts) for model in seen.models.values())
+    known = seen.models if seen.ended else {**seen.built, **seen.models}
+    models = tuple(convert.structure(model, ModelFacts) for model in known.values())
     trainings = tuple(convert.structure(training, TrainingFacts) for training in seen.trainings)
     keras = convert.structure(seen.notes["keras"], Keras) if "keras" in seen.notes else None
     return ExaminationFacts(
@@ -295,7 +299,7 @@ def _sudden_end(seen: _Seen, outcome: str, process: _Process) -> FailureFacts:
         during="training" if seen.training else "script",
         signal=-code if died and code is not None and code < 0 else None,
         exit_code=code if died and code is not None and code >= 0 else None,
-        saw_model=bool(seen.models),
+        saw_model=bool(seen.models or seen.built),
         seconds=process.seconds,
         last_words=process.last_words(),
     )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import tokenize
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Excerpt
@@ -13,15 +15,19 @@ LONGEST_SPAN = 6
 LONGEST_LINE = 2000  # a generated file may hold megabytes on one line
 
 
-def excerpt_from_location(location: Location) -> Excerpt | None:
+def excerpt_from_location(location: Location, texts: Mapping[str, str] = MappingProxyType({})) -> Excerpt | None:
     """The lines of the span with one line before and one after; None where the file can't be read (any more)
-    or is shorter than that."""
-    try:
-        with tokenize.open(Path(location.path)) as source:
-            # not splitlines(): it also splits at form feeds and U+2028, where Python counts no line
-            lines = source.read().split("\n")
-    except (OSError, SyntaxError, ValueError):
-        return None
+    or is shorter than that. `texts` holds, by path, what was read before the program ran: it may have changed its
+    own file."""
+    text = texts.get(location.path)
+    if not text:
+        try:
+            with tokenize.open(Path(location.path)) as source:
+                text = source.read()
+        except (OSError, SyntaxError, ValueError):
+            return None
+    # not splitlines(): it also splits at form feeds and U+2028, where Python counts no line
+    lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
     if not 1 <= location.line <= len(lines):

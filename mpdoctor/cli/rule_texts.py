@@ -13,14 +13,14 @@ from rich.table import Table
 from rich.text import Text
 
 from mpdoctor.finding import Severity
-from mpdoctor.rules.registry import STAGES, Rule, all_rules
+from mpdoctor.rules.registry import Rule, all_rules
 
 COLORS = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold blue"}
 
 
 def markdown_from_rule(rule: Rule) -> str:
     title = f"# {rule.code} {rule.name}"
-    about = f"*{rule.severity.value} · {_generations(rule)} · seen in: {', '.join(_stages(rule))}*"
+    about = f"*{rule.severity.value} · {_generations(rule)} · seen in: {', '.join(rule.stages)}*"
     return f"{title}\n\n{about}\n\n{rule.docs}\n\n{rule.url}\n"
 
 
@@ -29,7 +29,7 @@ def markdown_table_from_rules(rules: Iterable[Rule]) -> str:
     lines = ["| Code | Name | Severity | Seen in | What it finds |", "|---|---|---|---|---|"]
     for rule in rules:
         summary = rule.summary.replace("|", r"\|")
-        cells = (rule.code, rule.name, rule.severity.value, ", ".join(_stages(rule)), summary)
+        cells = (rule.code, rule.name, rule.severity.value, ", ".join(rule.stages), summary)
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
@@ -42,7 +42,7 @@ def json_from_rules(rules: Iterable[Rule]) -> str:
             "severity": rule.severity.value,
             "family": rule.family,
             "keras": list(rule.keras),
-            "stages": _stages(rule),
+            "stages": list(rule.stages),
             "summary": rule.summary,
             "url": rule.url,
             "help_markdown": rule.docs,
@@ -58,7 +58,7 @@ def terminal_table_from_rules(rules: Iterable[Rule], width: int, color: bool) ->
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for rule in rules:
-        told = Text(rule.name, style="bold").append(f"  {', '.join(_stages(rule))}\n", style="not bold dim")
+        told = Text(rule.name, style="bold").append(f"  {', '.join(rule.stages)}\n", style="not bold dim")
         table.add_row(
             Text(rule.code, style="bold"),
             Text(rule.severity.value, style=COLORS[rule.severity]),
@@ -80,10 +80,6 @@ def near_match(text: str) -> str:
         near = [word for word in by_word if wanted in word][:3]
     meant = dict.fromkeys(f"{by_word[word].code} ({by_word[word].name})" for word in near)
     return f" Did you mean {' or '.join(meant)}?" if meant else ""
-
-
-def _stages(rule: Rule) -> list[str]:
-    return list(dict.fromkeys(STAGES[look] for look in STAGES if look in rule.looks))
 
 
 def _generations(rule: Rule) -> str:

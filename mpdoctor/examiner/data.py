@@ -44,7 +44,7 @@ def _leaves(value: Any, role: str, name: str, container: str | None) -> Iterator
     elif isinstance(value, tuple) or (isinstance(value, list) and value and hasattr(value[0], "dtype")):
         for i, item in enumerate(value):
             yield from _leaves(item, role, f"{name}[{i}]", container)
-    elif isinstance(value, list):
+    elif isinstance(value, list) and value:
         yield ArrayFacts(role, name, "list", *_list_content(value))
     elif hasattr(value, "dtype") and hasattr(value, "shape"):
         dtype = str(getattr(value.dtype, "name", value.dtype))
@@ -74,12 +74,12 @@ def _shape(shape: Any) -> tuple[int | None, ...]:
 
 
 def _held(values: Any) -> str:
-    """The type of the first value that is not None: "str", "datetime", "ndarray"."""
+    """The type of what an object array holds: of the first value that is no number, else of the first: "str",
+    "datetime", "ndarray", "float"."""
     flat = values.ravel() if hasattr(values, "ravel") else values
-    for value in list(flat[:100]):
-        if value is not None:
-            return type(value).__name__
-    return "None"
+    held = [value for value in list(flat[:100]) if value is not None]
+    telling = [value for value in held if not isinstance(value, (int, float))] or held
+    return type(telling[0]).__name__ if telling else "None"
 
 
 def _list_content(values: Any) -> tuple[str, tuple[int | None, ...], str]:

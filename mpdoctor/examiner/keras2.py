@@ -154,10 +154,12 @@ class Keras2:
             model.train_function = None
             keras_function = make(model)
 
-            def run(batch: Any) -> Any:
-                return keras_function(iter(tf.data.Dataset.from_tensors(batch)))
-
             def train_function(iterator: Any) -> Any:
+                specification = getattr(iterator, "_type_spec", None)
+
+                def run(batch: Any) -> Any:
+                    return keras_function(_one_batch(batch, specification))
+
                 logs = None
                 for _ in range(steps_per_execution):
                     try:
@@ -242,3 +244,15 @@ def _finite(record: Record, scale: Any, grads: Any) -> Any:
     strategy = tf.distribute.get_strategy()
     per_replica = strategy.extended.call_for_each_replica(record.write, args=(scale, grads))
     return strategy.experimental_local_results(per_replica)[0]
+
+
+def _one_batch(batch: Any, specification: Any) -> Any:
+    """An iterator over one batch, of the same type as the user's: with the exact shape of a last, smaller batch in its
+    type Keras would trace its step once more, and a second graph draws other dropout masks than the first."""
+    iterator = iter(tf.data.Dataset.from_tensors(batch))
+    own = iterator._type_spec
+    if not isinstance(specification, type(own)):  # of a distribution strategy
+        return iterator
+    typed = specification._from_components(own._to_components(iterator))
+    typed.owner = iterator  # which frees the batch when it is gone
+    return typed

@@ -14,7 +14,6 @@ from mpdoctor.examiner.ownership import class_location
 from mpdoctor.examiner.request import Request
 from mpdoctor.examiner.session import OtherBackend, Session, Unusable
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.model import CallFacts
 
 
 def main(request_path: str) -> None:
@@ -56,18 +55,9 @@ def _look_at_untrained_models(session: Session) -> None:
     """A script that ended without a training call, or whose custom loop ended before enough steps were seen."""
     if session.training is not None:
         session.training.conclude("script")
-    found = session.models()
-    if not found:
+    if not session.tell_models():
         raise NoModel()
-    try:
-        from mpdoctor.examiner.walk import model_from_live
-
-        for keras, model in found:
-            optimizer = getattr(model, "optimizer", None)
-            session.events.facts("model", model_from_live(session, keras, model, optimizer, CallFacts("none")))
-        session.events.note(training_status=["skipped", "no training call"])
-    except Exception as error:
-        session.broke(error)
+    session.events.note(training_status=["skipped", "no training call"])
 
 
 class NoModel(Exception):
@@ -100,6 +90,7 @@ def _say_how_it_ended(session: Session, error: BaseException, seconds: float) ->
     )
     if session.training is not None:
         session.training.conclude("failed", failure)
+    session.tell_models()
     session.fail(failure)
 
 

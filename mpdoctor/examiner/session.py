@@ -39,6 +39,7 @@ class Session:
         self.watch = LayerWatch()
         self.keras: Any = None
         self.training: Any = None
+        self._new_training: Any = None
         self.policy_set = False
         self.failed_in_tape: BaseException | None = None
         self.files_written: list[str] = []
@@ -76,27 +77,35 @@ class Session:
         setattr(module, setter, set_policy)
 
     def _keras_imported(self, module: ModuleType) -> None:
-        from mpdoctor.examiner.adapters import adapter_for
+        try:
+            from mpdoctor.examiner.adapters import adapter_for
 
-        self.keras = adapter_for(module)
-        self._adapters.append(self.keras)
-        self._patch(self.keras)
-        if self.request.seed is not None:
-            self.keras.module.utils.set_random_seed(self.request.seed)
-        if self.request.policy != "auto":
-            self.keras.set_policy(self.request.policy)
-        self.events.stage("running the script")
+            self.keras = adapter_for(module)
+            self._adapters.append(self.keras)
+            self._patch(self.keras)
+            if self.request.seed is not None:
+                self.keras.module.utils.set_random_seed(self.request.seed)
+            if self.request.policy != "auto":
+                self.keras.set_policy(self.request.policy)
+            self.events.stage("running the script")
+        except OtherBackend:
+            raise
+        except Exception as error:
+            self.broke(error)
 
     def _patch(self, keras: Any) -> None:
         import tensorflow as tf
 
+        from mpdoctor.examiner.probe import Training
         from mpdoctor.examiner.record import LossTap
 
+        self._new_training = Training
         self.watch.install(keras.Layer)
         for cls in (*keras.optimizer_bases, *keras.wrappers):
             self._note_births(cls)
         for cls in keras.wrappers:
             self._note_writes(keras, cls)
+        self._replace(keras.trainer, "compile", functools.partial(self._compile, keras))
         self._replace(keras.trainer, "fit", functools.partial(self._fit, keras))
         self._replace(keras.trainer, "train_on_batch", functools.partial(self._train_on_batch, keras))
         for cls, name in keras.apply_methods():
@@ -174,21 +183,27 @@ class Session:
     def writes(self, optimizer: Any) -> tuple[WriteFacts, ...]:
         return tuple(self._writes.get(id(optimizer), ()))
 
-    # --- what the training code does ----------------------------------------------------------------------------
+    # --- what the program does ----------------------------------------------------------------------------
+    def _compile(self, keras: Any, original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
+        """A process that dies or hangs later on can tell nothing more: what it has compiled is told here."""
+        result = original(model, *args, **kwargs)
+        if self.training is None:
+            try:
+                self.events.facts("built", self._untrained(keras, model))
+            except Exception as error:
+                self.broke(error)
+        return result
+
     def _fit(self, keras: Any, original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
         if self.training is not None:
             return original(model, *args, **kwargs)
-        from mpdoctor.examiner.probe import Training
-
-        self.training = Training(self, keras, CallFacts("fit", own_location(sys._getframe(2))), model, model.optimizer)
+        self.training = self._new_training(self, keras, CallFacts("fit", own_location(sys._getframe(2))), model, model.optimizer)
         return self.training.run_fit(original, args, kwargs)
 
     def _train_on_batch(self, keras: Any, original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
         if self.training is None:
-            from mpdoctor.examiner.probe import Training
-
             call = CallFacts("train_on_batch", own_location(sys._getframe(2)))
-            self.training = Training(self, keras, call, model, model.optimizer)
+            self.training = self._new_training(self, keras, call, model, model.optimizer)
             self.training.begin_on_batches(args, kwargs)
         return original(model, *args, **kwargs)
 
@@ -198,11 +213,9 @@ class Session:
         (args, kwargs), gradients, variables = keras.gradients_and_variables(optimizer, args, kwargs)
         training = self.training
         if training is None:
-            from mpdoctor.examiner.probe import Training
-
             call = CallFacts("loop", own_location(sys._getframe(2)))
             model = self._model_of(keras, variables)
-            training = self.training = Training(self, keras, call, model, optimizer)
+            training = self.training = self._new_training(self, keras, call, model, optimizer)
             with tf.init_scope():
                 training.begin_loop()
         if training.holds_still(optimizer):
@@ -258,10 +271,11 @@ class Session:
     def models(self) -> list[tuple[Any, Any]]:
         """(adapter, model) of every live model that is not a part of another one, in the order of their birth lines."""
         found = []
+        gc.collect()
         for keras in self._adapters:
             models = [m for m in gc.get_objects() if _is_instance(m, keras.Model)]
             parts = {id(part) for m in models for part in m._flatten_layers(include_self=False, recursive=True)}
-            found += [(keras, m) for m in models if id(m) not in parts]
+            found += [(keras, m) for m in models if id(m) not in parts and not _is_inside_of_sequential(m, models)]
         return sorted(found, key=lambda pair: getattr(self.watch.made_at(pair[1]), "line", 0))
 
     def _model_of(self, keras: Any, variables: list[Any]) -> Any:
@@ -273,6 +287,21 @@ class Session:
             if adapter is keras
         ]
         return max(owners)[2] if owners and max(owners)[0] else None
+
+    def tell_models(self) -> bool:
+        """Send the facts of every live model, of a program that does not train one. False where there is none."""
+        found = self.models()
+        try:
+            for keras, model in found:
+                self.events.facts("model", self._untrained(keras, model))
+        except Exception as error:
+            self.broke(error)
+        return bool(found)
+
+    def _untrained(self, keras: Any, model: Any) -> Any:
+        from mpdoctor.examiner.walk import model_from_live
+
+        return model_from_live(self, keras, model, getattr(model, "optimizer", None), CallFacts("none"))
 
     # --- the end ------------------------------------------------------------------------------------------------
     def fail(self, failure: FailureFacts) -> None:
@@ -290,6 +319,14 @@ class Session:
         self.events.note(files_written=sorted(set(self.files_written))[:50])
         self.events.end()
         os._exit(0)
+
+
+def _is_inside_of_sequential(model: Any, models: list[Any]) -> bool:
+    """Keras 3 keeps a functional model for every state that a Sequential was in."""
+    layers = {id(layer) for layer in model.layers}
+    return type(model).__name__ == "Functional" and any(
+        type(other).__name__ == "Sequential" and layers <= {id(layer) for layer in other._layers} for other in models
+    )
 
 
 def _is_instance(thing: Any, cls: type) -> bool:

@@ -28,7 +28,8 @@ URL = "https://mpdoctor.readthedocs.io/rules/{name}/"
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule. `keras` holds "2" and "3": the Keras generations in which the defect exists."""
+    """One rule. `keras` holds "2" and "3": the Keras generations in which the defect exists; `stages` says where it is
+    seen: "source", "model", "training"."""
 
     code: str
     name: str
@@ -37,6 +38,7 @@ class Rule:
     keras: tuple[str, ...]
     docs: str
     looks: dict[str, Callable[[Any], Iterable[Finding]]]
+    stages: tuple[str, ...] = ()
 
     @property
     def summary(self) -> str:
@@ -80,7 +82,14 @@ def _rule_from_module(module: ModuleType, match: re.Match[str]) -> Rule:
         keras=getattr(module, "KERAS", ("2", "3")),
         docs=module.__doc__.strip(),
         looks=looks,
+        stages=_stages(looks, getattr(module, "FAILS_IN", ("model",))),
     )
+
+
+def _stages(looks: Iterable[str], fails_in: tuple[str, ...]) -> tuple[str, ...]:
+    """A failure is seen where the program fails: a rule says in `FAILS_IN` if that is not (only) before training."""
+    seen = {stage for name in looks for stage in (fails_in if name == "in_failure" else (STAGES[name],))}
+    return tuple(stage for stage in ("source", "model", "training") if stage in seen)
 
 
 def rule_by_code_or_name(text: str) -> Rule | None:

@@ -60,6 +60,7 @@ from mpdoctor.rules.data.shape_errors import shape_error_from_message
 from mpdoctor.rules.examination.error_words import place_of_failure
 
 SEVERITY = Severity.ERROR
+FAILS_IN = ("model", "training")
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:

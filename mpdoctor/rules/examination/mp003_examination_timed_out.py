@@ -20,7 +20,7 @@ import tensorflow as tf
 
 model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1)])
 model.compile("adam", "mse")
-model.fit(tf.zeros((64, 4)), tf.zeros((64, 1)))
+model.fit(tf.random.uniform((64, 4)), tf.random.uniform((64, 1)))
 ```
 
 Give a slow start more time with `--timeout 1800`, or examine the model alone through a function that returns it:
@@ -43,6 +43,7 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
 
 SEVERITY = Severity.ERROR
+FAILS_IN = ("model", "training")
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:

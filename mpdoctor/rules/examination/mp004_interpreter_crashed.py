@@ -20,7 +20,7 @@ import tensorflow as tf
 
 model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1)])
 model.compile("adam", "mse")
-model.fit(tf.zeros((64, 4)), tf.zeros((64, 1)))
+model.fit(tf.random.uniform((64, 4)), tf.random.uniform((64, 1)))
 ```
 
 A SIGKILL mostly is the system's answer to too much memory: a smaller batch or `--device cpu` tells.
@@ -43,6 +43,7 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
 
 SEVERITY = Severity.ERROR
+FAILS_IN = ("model", "training")
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:

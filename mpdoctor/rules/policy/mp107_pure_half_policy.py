@@ -61,9 +61,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         policy = next((one for one in policies_named(given) if one in PURE_HALF), None)
         if policy is not None:
             yield Finding(
-                f'"{policy}" as {what} keeps the weights themselves in 16 bits: updates smaller than '
-                "their last bit are "
-                "lost, and nothing scales the loss.",
+                f'"{policy}" as {what} keeps the weights themselves in 16 bits: updates smaller than their last bit are lost.',
                 "Remove it: `mixed_float16` keeps float32 weights."
                 if is_floatx
                 else f'Use "mixed_{policy}", which computes in {policy} and keeps float32 weights.',
@@ -84,7 +82,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         alike = [layer.path for layer in model.layers if layer.policy == one.policy and _trainable_half(layer)]
         yield Finding(
             f"The weights of {listed(alike) if by_policy else one.path} ({one.class_name}) are {one.variable_dtype} "
-            "themselves: updates smaller than their last bit are lost, and nothing scales the loss.",
+            "themselves: updates smaller than their last bit are lost.",
             f'Use "mixed_{one.policy}", which computes in {one.policy} and keeps float32 weights.',
             None if by_policy else one.made_at,
             layer=one.path,

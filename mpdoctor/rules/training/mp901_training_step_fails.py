@@ -62,6 +62,7 @@ from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.examination.error_words import headline_from_failure, place_of_failure
 
 SEVERITY = Severity.ERROR
+FAILS_IN = ("training",)
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:

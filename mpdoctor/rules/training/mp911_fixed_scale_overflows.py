@@ -9,6 +9,7 @@ weights, and the training is over.
 ## Flagged
 
 ```python
+# keras: 3
 import keras
 import numpy as np
 
@@ -24,6 +25,7 @@ model.fit(x, y, epochs=20)
 ## Fixed
 
 ```python
+# keras: 3
 import keras
 import numpy as np
 

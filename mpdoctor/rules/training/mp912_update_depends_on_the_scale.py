@@ -11,6 +11,7 @@ are 32768 times too small, and training creeps without a word. If they grow with
 ## Flagged
 
 ```python
+# keras: 3
 import numpy as np
 import tensorflow as tf
 
@@ -28,6 +29,7 @@ for _ in range(60):
 ## Fixed
 
 ```python
+# keras: 3
 import numpy as np
 import tensorflow as tf
 
