@@ -1,9 +1,9 @@
 """The pipeline: targets → facts → rules → diagnosis. Read this first.
 
-    source        the text, parsed and never run
-    examination   the program, run in the user's own interpreter until its training call, then trained a few steps
-    rules         facts in, findings out
-    settled       who speaks when several rules see one defect
+source        the text, parsed and never run
+examination   the program, run in the user's own interpreter until its training call, then trained a few steps
+rules         facts in, findings out
+settled       who speaks when several rules see one defect
 """
 
 from __future__ import annotations
@@ -168,9 +168,7 @@ def _keras(settings: Settings, sources: Iterable[SourceFacts], runs: list[Examin
 
 
 # --- judging ------------------------------------------------------------------------------------------------------
-def _judge_sources(
-    sources: Iterable[SourceFacts], keras: Keras, settings: Settings
-) -> Iterator[Finding | Crashed]:
+def _judge_sources(sources: Iterable[SourceFacts], keras: Keras, settings: Settings) -> Iterator[Finding | Crashed]:
     for source in sources:
         facts = dataclasses.replace(source, keras=keras, assume_mixed=settings.assume_mixed)
         yield from findings_from_facts("in_source", facts, keras, _chosen(settings))

@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-SUPPORTED = (
-    "a script (train.py), a factory (model.py:build_model or package.module:build_model) or a .keras file"
-)
+SUPPORTED = "a script (train.py), a factory (model.py:build_model or package.module:build_model) or a .keras file"
 _SKIPPED_DIRECTORIES = {"__pycache__", "node_modules", "site-packages"}
 
 
@@ -67,9 +65,7 @@ def _factory_file(place: str) -> Path:
 def _target_from_path(text: str, path: Path) -> Target:
     if path.is_dir():
         if (path / "saved_model.pb").exists():
-            raise TargetError(
-                f"{text} is a SavedModel, which mpdoctor does not examine yet. It examines {SUPPORTED}."
-            )
+            raise TargetError(f"{text} is a SavedModel, which mpdoctor does not examine yet. It examines {SUPPORTED}.")
         if next(python_files(path), None) is None:
             raise TargetError(f"there is no Python file in {text} or below it.")
         return Target(text, "directory", path=path)
@@ -88,20 +84,14 @@ def _target_from_path(text: str, path: Path) -> Target:
         ".ipynb": "a notebook",
         ".pb": "part of a SavedModel",
     }
-    what = (
-        f"{known[suffix]}, which mpdoctor does not examine yet"
-        if suffix in known
-        else "nothing mpdoctor knows"
-    )
+    what = f"{known[suffix]}, which mpdoctor does not examine yet" if suffix in known else "nothing mpdoctor knows"
     raise TargetError(f"{text} is {what}. It examines {SUPPORTED}.")
 
 
 def python_files(directory: Path) -> Iterator[Path]:
     """Every .py file below a directory, in order; hidden directories and installed packages are left out."""
     for folder, below, files in os.walk(directory):
-        below[:] = sorted(
-            name for name in below if not name.startswith(".") and name not in _SKIPPED_DIRECTORIES
-        )
+        below[:] = sorted(name for name in below if not name.startswith(".") and name not in _SKIPPED_DIRECTORIES)
         yield from (Path(folder) / name for name in sorted(files) if name.endswith(".py"))
 
 
@@ -114,6 +104,4 @@ def _missing(text: str) -> str:
         beside = []
     near = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.7)
     shown = text if len(text) <= 200 else f"{text[:200]}…"
-    return f"no such file or directory: {shown!r}." + (
-        f" Did you mean {path.with_name(near[0])}?" if near else ""
-    )
+    return f"no such file or directory: {shown!r}." + (f" Did you mean {path.with_name(near[0])}?" if near else "")

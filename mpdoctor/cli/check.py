@@ -40,9 +40,7 @@ def check(
     context: typer.Context,
     targets: Annotated[list[str], typer.Argument(metavar="TARGET", hidden=True)],
     static: Annotated[bool, typer.Option("--static", help="Read the source only; run no code.")] = False,
-    no_probe: Annotated[
-        bool, typer.Option("--no-probe", help="Look at the model, but don't train it.")
-    ] = False,
+    no_probe: Annotated[bool, typer.Option("--no-probe", help="Look at the model, but don't train it.")] = False,
     steps: Annotated[int, typer.Option(metavar="N", min=1, help="Steps of the short training.")] = 50,
     budget: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="Time that it may take.")] = 60,
     timeout: Annotated[
@@ -50,16 +48,10 @@ def check(
     ] = 600,
     policy: Annotated[
         Policy,
-        typer.Option(
-            metavar="POLICY", help="auto, mixed_float16, mixed_bfloat16 or float32: the global policy."
-        ),
+        typer.Option(metavar="POLICY", help="auto, mixed_float16, mixed_bfloat16 or float32: the global policy."),
     ] = Policy.auto,
-    python: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="The Python that has your TensorFlow.")
-    ] = None,
-    device: Annotated[
-        Device, typer.Option(metavar="DEVICE", help="auto, cpu or gpu: where to train.")
-    ] = Device.auto,
+    python: Annotated[Path | None, typer.Option(metavar="PATH", help="The Python that has your TensorFlow.")] = None,
+    device: Annotated[Device, typer.Option(metavar="DEVICE", help="auto, cpu or gpu: where to train.")] = Device.auto,
     seed: Annotated[int | None, typer.Option(metavar="N", help="For weights and made-up data.")] = None,
     keras: Annotated[
         str | None, typer.Option(metavar="VERSION", help="3, tf_keras, 2.15 …: the Keras to judge source by.")

@@ -30,10 +30,7 @@ def arrays_from_batch(batch: Any) -> tuple[ArrayFacts, ...]:
     """One batch (x, y, sample_weight) of a generator or a Sequence, whose arguments say nothing."""
     parts = batch if isinstance(batch, tuple) else (batch,)
     return tuple(
-        leaf
-        for (_, role), part in zip(ROLES, parts)
-        if part is not None
-        for leaf in _leaves(part, role, "", "batch")
+        leaf for (_, role), part in zip(ROLES, parts) if part is not None for leaf in _leaves(part, role, "", "batch")
     )
 
 

@@ -46,7 +46,8 @@ def _location(error: BaseException, own: list[Frame]) -> Location | None:
 
 
 def _frames(error: BaseException) -> list[Frame]:
-    """Every frame, outermost first. Where autograph rewrote a function, or a graph was built earlier than it failed, the
+    """Every frame, outermost first. Where autograph rewrote a function, or a graph was built earlier than it failed,
+    the
     traceback does not show the user's line: autograph's own record, the message or the graph node does."""
     frames = []
     for summary in traceback.extract_tb(error.__traceback__):

@@ -224,7 +224,8 @@ class Keras2:
 
 
 def adopted_state_class(base: type, record: Record, machine: LossScale) -> type:
-    """A `_DynamicLossScaleState` whose scale is moved by `machine` and whose steps are recorded. Agreement among replicas
+    """A `_DynamicLossScaleState` whose scale is moved by `machine` and whose steps are recorded. Agreement among
+    replicas
     is Keras': gradients are all-reduced before they come here, so the first replica speaks for all."""
 
     class Adopted(base):

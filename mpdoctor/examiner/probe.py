@@ -79,6 +79,7 @@ class Training:
         self._variables: list[Any] = []
         self._applied_at: Location | None = None
         self._weights: list[tuple[Any, Any]] = []
+        self._weights_from = 0  # steps that had been seen when the weights were remembered
         self._not_looked: list[tuple[str, str]] = []
         self._before_step: list[tuple[Any, Any]] = []
         self._trial: _EagerTrial | None = None
@@ -259,7 +260,9 @@ class Training:
             return
         replay = self._replayable()
         if replay is None:
-            self._observer = LayerObserver(self.session.watch).__enter__()  # the user's loop goes on: watch its next step
+            self._observer = LayerObserver(
+                self.session.watch
+            ).__enter__()  # the user's loop goes on: watch its next step
             return
         for variable, value in self._before_step:
             variable.assign(value)
@@ -335,9 +338,11 @@ class Training:
         """As they were before the first step, or as early as they exist."""
         if not self._weights:
             self._weights = [(v, tf.identity(v)) for v in variables]
+            self._weights_from = len(self._steps)
 
     def _weights_changed(self) -> bool | None:
-        if not self._weights:
+        """None where nothing was applied since: all steps may have been taken in one call of a tf.function."""
+        if not self._weights or not any(step.applied for step in self._steps[self._weights_from :]):
             return None
         return any(bool(tf.reduce_any(tf.not_equal(tf.identity(v), old))) for v, old in self._weights)
 

@@ -197,7 +197,9 @@ class Session:
     def _fit(self, keras: Any, original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
         if self.training is not None:
             return original(model, *args, **kwargs)
-        self.training = self._new_training(self, keras, CallFacts("fit", own_location(sys._getframe(2))), model, model.optimizer)
+        self.training = self._new_training(
+            self, keras, CallFacts("fit", own_location(sys._getframe(2))), model, model.optimizer
+        )
         return self.training.run_fit(original, args, kwargs)
 
     def _train_on_batch(self, keras: Any, original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:

@@ -1,6 +1,6 @@
 """Started by path in the user's interpreter: makes the package visible, and nothing else of the tool's environment.
 
-    python .../mpdoctor/examiner/start.py REQUEST.json
+python .../mpdoctor/examiner/start.py REQUEST.json
 """
 
 import importlib.machinery

@@ -99,7 +99,9 @@ def configuration_from_file(path: str) -> dict[str, Any]:
         with zipfile.ZipFile(path) as archive:
             broken = archive.testzip()
             if broken:
-                raise Unusable(f"{name} is damaged: {broken} inside it does not match its checksum. Save the model again.")
+                raise Unusable(
+                    f"{name} is damaged: {broken} inside it does not match its checksum. Save the model again."
+                )
             configuration = json.loads(archive.read("config.json").decode("utf-8"))
     except zipfile.BadZipFile:
         raise Unusable(
@@ -117,7 +119,9 @@ def code_in(configuration: Any) -> Iterator[str]:
     """Names of Lambda layers and marshalled functions anywhere in a configuration."""
     if isinstance(configuration, dict):
         if configuration.get("class_name") in ("Lambda", "__lambda__"):
-            name = (configuration.get("config") or {}).get("name") if isinstance(configuration.get("config"), dict) else ""
+            name = (
+                (configuration.get("config") or {}).get("name") if isinstance(configuration.get("config"), dict) else ""
+            )
             yield "{} {}".format("Lambda layer" if name else "a lambda function", name or "").strip()
             return
         for value in configuration.values():

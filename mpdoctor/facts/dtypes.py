@@ -112,9 +112,7 @@ def _policy_named(value: Value, depth: int = 0) -> str | None:
     if isinstance(value, Known):
         return value.value if isinstance(value.value, str) else None
     inner: Value | None = None
-    if isinstance(value, Call) and is_api(
-        value.callee, "keras.mixed_precision.Policy", "keras.dtype_policies.get"
-    ):
+    if isinstance(value, Call) and is_api(value.callee, "keras.mixed_precision.Policy", "keras.dtype_policies.get"):
         inner = value.argument(0, "name")
     elif isinstance(value, Attribute) and value.name == "name":
         inner = value.of
@@ -310,11 +308,7 @@ class _Dtypes:
             return self.of(values[0], depth) if len(values) == 1 else None
         if "float" in kinds and kinds <= {"float", "int"}:
             return "float32"
-        return (
-            {"int": "int32", "bool": "bool", "str": "string"}.get(kinds.pop() or "")
-            if len(kinds) == 1
-            else None
-        )
+        return {"int": "int32", "bool": "bool", "str": "string"}.get(kinds.pop() or "") if len(kinds) == 1 else None
 
 
 def _autocasts(arguments: dict[str, Value]) -> bool:

@@ -26,9 +26,7 @@ _NAMES = (
 _VARIABLES = ("TF_ENABLE_AUTO_MIXED_PRECISION", "TF_ENABLE_AUTO_MIXED_PRECISION_GRAPH_REWRITE")
 
 
-def signs_of_mixed_precision(
-    calls: Iterable[Call], uses: Iterable[Use], writes: Iterable[Write]
-) -> Iterator[Location]:
+def signs_of_mixed_precision(calls: Iterable[Call], uses: Iterable[Use], writes: Iterable[Write]) -> Iterator[Location]:
     """Where the program shows it, nearest kind first."""
     for call in calls:
         if _call_is_a_sign(call):

@@ -110,9 +110,7 @@ def _public_name(name: str) -> str:
         name = _public_tensorflow_name(name)
     if name.startswith(("keras.engine.", "keras.trainers.")):
         last = name.rpartition(".")[2]
-        name = {"Layer": "keras.layers.Layer", "Model": "keras.Model", "Sequential": "keras.Sequential"}.get(
-            last, name
-        )
+        name = {"Layer": "keras.layers.Layer", "Model": "keras.Model", "Sequential": "keras.Sequential"}.get(last, name)
     for place in _PLACES:
         if name.startswith(place):
             *middle, last = name[len(place) :].split(".")

@@ -209,9 +209,7 @@ class SourceFacts:
             certain = _is_certain(call.context.branches, event.context.branches)
             if certain is None:
                 continue
-            found.extend(
-                policies_named(call.argument(0, "policy") or call.keyword("dtype_policy")) or (UNSURE,)
-            )
+            found.extend(policies_named(call.argument(0, "policy") or call.keyword("dtype_policy")) or (UNSURE,))
             if certain:
                 break
         else:

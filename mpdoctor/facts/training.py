@@ -72,11 +72,12 @@ class ScaleDependenceFacts:
     """One batch trained twice from the same state, at two loss scales.
 
     exponents
-        (variable path, exponent e) where |gradient at the innermost optimizer| goes with scale^e: 0 is right, -1 means that
-        gradients were divided by a scale that the loss never saw (or twice), +1 that they were never divided.
+        (variable path, exponent e) where |gradient at the innermost optimizer| goes with scale^e: 0 is right, -1
+        means that gradients were divided by a scale that the loss never saw (or twice), +1 that they were never
+        divided.
     scaled_loss_called, unscaled_called
-        Whether the training code called scale_loss / get_scaled_loss and get_unscaled_gradients while it was watched; None in
-        a Keras that has no such call.
+        Whether the training code called scale_loss / get_scaled_loss and get_unscaled_gradients while it was watched;
+        None in a Keras that has no such call.
     """
 
     low: float
@@ -103,7 +104,8 @@ class TrainingFacts:
     made_up_loss
         The loss that was made up because nobody compiled the model; None where it is the user's own.
     ended
-        "steps" (all that were asked for), "budget" (`--budget` was spent), "failed", "script" (the user's loop ended first).
+        "steps" (all that were asked for), "budget" (`--budget` was spent), "failed", "script" (the user's loop ended
+        first).
     weights_changed
         Whether any trainable variable moved; None where that could not be compared.
     applied_at

@@ -318,9 +318,7 @@ class ClassFacts:
             seen.add(id(one))
             yield one
             for base in one.bases:
-                waiting.extend(
-                    o.of for o in options(base) if isinstance(o, Defined) and isinstance(o.of, ClassFacts)
-                )
+                waiting.extend(o.of for o in options(base) if isinstance(o, Defined) and isinstance(o.of, ClassFacts))
 
     def find_method(self, name: str) -> FunctionFacts | None:
         """The method as written in this class or in the nearest of the user's own bases."""

@@ -167,9 +167,7 @@ def _probe(probe: Probe) -> dict[str, Any]:
         "steps": len(training.steps),
         "loss_scale": [step.loss_scale for step in training.steps],
         "skipped_steps": [number for number, _ in skipped],
-        "skip_causes": {
-            str(number): step.first_nonfinite for number, step in skipped if step.first_nonfinite
-        },
+        "skip_causes": {str(number): step.first_nonfinite for number, step in skipped if step.first_nonfinite},
         "loss": [step.loss for step in training.steps],
         "float32_loss": None,
         "gradients": {"scale_dependence": training.scale_dependence},

@@ -41,10 +41,7 @@ def settled(findings: Iterable[Finding]) -> list[Finding]:
             spoken.append(finding)
         else:
             extra.setdefault(speaker, []).extend([sight(finding), *finding.also_seen])
-    told = [
-        dataclasses.replace(f, also_seen=f.also_seen + tuple(extra.get(merged.index(f), ())))
-        for f in spoken
-    ]
+    told = [dataclasses.replace(f, also_seen=f.also_seen + tuple(extra.get(merged.index(f), ()))) for f in spoken]
     return sorted(told, key=_reading_order)
 
 
@@ -125,5 +122,3 @@ def _reading_order(finding: Finding) -> tuple[bool, str, int, int, str]:
     if place is None:
         return (True, "", 0, 0, finding.code)
     return (False, place.path, place.line, place.column, finding.code)
-
-

@@ -171,11 +171,7 @@ def _computed(symbol: str, left: Any, right: Any) -> Any:
 
 
 def _power(left: Any, right: Any) -> Any:
-    if (
-        not (_is_number(left) and _is_number(right))
-        or isinstance(left, complex)
-        or isinstance(right, complex)
-    ):
+    if not (_is_number(left) and _is_number(right)) or isinstance(left, complex) or isinstance(right, complex):
         return MISSING
     if isinstance(left, int) and isinstance(right, int) and abs(right) * max(left.bit_length(), 1) > _LONGEST:
         return MISSING

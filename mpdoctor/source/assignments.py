@@ -12,9 +12,7 @@ from mpdoctor.source.definitions import Definitions
 class Assignments(Definitions):
     def __init__(self) -> None:
         super().__init__()
-        self.changed_globals: set[str] = (
-            set()
-        )  # by some function: their module never holds one value for certain
+        self.changed_globals: set[str] = set()  # by some function: their module never holds one value for certain
 
     def assign(self, target: ast.expr, value: Value, augmented: bool = False) -> None:
         if isinstance(target, ast.Name):
@@ -48,12 +46,7 @@ class Assignments(Definitions):
             parts = []
             for one in options(value):
                 fits = isinstance(one, Collection) and one.kind in ("list", "tuple") and not one.open
-                if (
-                    fits
-                    and starred is None
-                    and isinstance(one, Collection)
-                    and len(one.items) == len(targets)
-                ):
+                if fits and starred is None and isinstance(one, Collection) and len(one.items) == len(targets):
                     parts.append(one.items[position])
                 elif starred is None or position < starred:
                     parts.append(Item(location, one, Known(location, position)))

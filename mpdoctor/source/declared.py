@@ -38,9 +38,7 @@ def declared_keras(uses: Sequence[Use], calls: Iterable[Call], writes: Iterable[
         return "tf_keras"
     if "tf_keras" in roots or legacy:
         return None
-    is_keras3 = any(
-        _is_within(use.api.name, name) for use in keras if not use.context.guarded for name in _KERAS3_ONLY
-    )
+    is_keras3 = any(_is_within(use.api.name, name) for use in keras if not use.context.guarded for name in _KERAS3_ONLY)
     return "keras" if is_keras3 else None
 
 

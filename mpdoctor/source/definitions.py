@@ -26,9 +26,7 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 class Definitions(Following):
     def __init__(self) -> None:
         super().__init__()
-        self._facts: dict[
-            int, FunctionFacts | ClassFacts
-        ] = {}  # by id of the node, which its module keeps alive
+        self._facts: dict[int, FunctionFacts | ClassFacts] = {}  # by id of the node, which its module keeps alive
         self._owner: ClassFacts | None = None
         self._qualified: list[str] = []
 
@@ -88,9 +86,7 @@ class Definitions(Following):
             decorators,
             owner,
             self.frame.function,
-            self.place(node)
-            if isinstance(node, ast.Lambda)
-            else self.module.source.name_after(node, keyword, name),
+            self.place(node) if isinstance(node, ast.Lambda) else self.module.source.name_after(node, keyword, name),
         )
         self._facts[id(node)] = facts
         is_generator = "yield" in self.module.source.text and _is_generator(node)
@@ -109,9 +105,7 @@ class Definitions(Following):
         location = self.module.source.name_after(node, "class", node.name)
         found = self._facts.get(id(node))
         own = (
-            found
-            if isinstance(found, ClassFacts)
-            else ClassFacts(node.name, bases, _kind(bases), {}, {}, {}, location)
+            found if isinstance(found, ClassFacts) else ClassFacts(node.name, bases, _kind(bases), {}, {}, {}, location)
         )
         if own is not found:
             self._facts[id(node)] = own
@@ -120,9 +114,7 @@ class Definitions(Following):
         self.scope, self._owner = Scope(outer_scope, is_class=True), own
         self._qualified.append(node.name)
         self.block(node.body)
-        own.attributes.update(
-            {name: value for name, value in self.scope.names.items() if name not in own.methods}
-        )
+        own.attributes.update({name: value for name, value in self.scope.names.items() if name not in own.methods})
         self._qualified.pop()
         self.scope, self._owner = outer_scope, outer_owner
         closures = self.module.closures
@@ -145,9 +137,7 @@ def _kind(bases: tuple[Value, ...]) -> str | None:
 
 def _setting_up_first(closure: Closure) -> int:
     name = closure.facts.name
-    return (
-        SETTING_UP.index(name) if name in SETTING_UP and closure.facts.owner is not None else len(SETTING_UP)
-    )
+    return SETTING_UP.index(name) if name in SETTING_UP and closure.facts.owner is not None else len(SETTING_UP)
 
 
 def _is_transparent(decorator: Value) -> bool:

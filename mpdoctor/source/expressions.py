@@ -131,9 +131,7 @@ class Expressions(Containers):
                 if isinstance(value, Api):
                     self.record_use(value, location)
                 return value
-        of = (
-            self._attribute(node.value) if isinstance(node.value, ast.Attribute) else self._inside(node.value)
-        )
+        of = self._attribute(node.value) if isinstance(node.value, ast.Attribute) else self._inside(node.value)
         return self.read_attribute(of, node, is_called)
 
     def _inside(self, node: ast.expr) -> Value:
@@ -152,9 +150,7 @@ class Expressions(Containers):
                 others.append(one)
         if others:
             read_from = of if len(others) == len(found) else joined(others)
-            self.record_read(
-                read_from, node.attr, location, self.module.source.attribute_name(node), is_called
-            )
+            self.record_read(read_from, node.attr, location, self.module.source.attribute_name(node), is_called)
         return joined(found)
 
     def _binary(self, node: ast.BinOp) -> Value:
@@ -193,11 +189,7 @@ class Expressions(Containers):
         before = self.context
         for operand in node.values:
             value = self.evaluate(operand)
-            if (
-                isinstance(value, Known)
-                and bool(value.value) == (symbol == "and")
-                and operand is not node.values[-1]
-            ):
+            if isinstance(value, Known) and bool(value.value) == (symbol == "and") and operand is not node.values[-1]:
                 continue
             values.append(value)
             if isinstance(value, Known):

@@ -74,9 +74,7 @@ class Following(KnownCalls):
         keywords, more = self._keywords(node.keywords)
         location = self.place(node)
         is_open = is_open or more
-        results = [
-            self._call_one(one, args, keywords, is_open, location, dropped, node) for one in options(callee)
-        ]
+        results = [self._call_one(one, args, keywords, is_open, location, dropped, node) for one in options(callee)]
         return joined(results)
 
     def _keywords(self, nodes: list[ast.keyword]) -> tuple[Keywords, bool]:
@@ -147,9 +145,7 @@ class Following(KnownCalls):
             self.follow(closure, (call, *args), keywords, is_open, location)
         elif not is_open:  # a dataclass or a named tuple: fields in the order of the class body
             names = [name for name in own.attributes if not name.startswith("_")]
-            fields = dict(zip(names, args, strict=False)) | {
-                name: value for name, value in keywords if name in names
-            }
+            fields = dict(zip(names, args, strict=False)) | {name: value for name, value in keywords if name in names}
             self.attributes[id(call)] = fields
         self._let_escape(callee, call)
         return call
@@ -178,9 +174,7 @@ class Following(KnownCalls):
             if isinstance(maker, Api) and maker.is_(*TRANSPARENT):
                 return self._followable(callee.args[0], args, keywords)
             if isinstance(maker, Api) and maker.name == "functools.partial":
-                return self._followable(
-                    callee.args[0], (*callee.args[1:], *args), (*callee.keywords, *keywords)
-                )
+                return self._followable(callee.args[0], (*callee.args[1:], *args), (*callee.keywords, *keywords))
         return None
 
     def follow(
@@ -198,9 +192,7 @@ class Following(KnownCalls):
             return None
         names = self._bound_names(closure, args, keywords, is_open)
         context = self.context
-        self.change_context(
-            function=closure.facts, owner=closure.facts.owner, callers=(*context.callers, location)
-        )
+        self.change_context(function=closure.facts, owner=closure.facts.owner, callers=(*context.callers, location))
         returned = self._walk(closure, names)
         self.context = context
         if closure.is_generator:
@@ -257,9 +249,7 @@ class Following(KnownCalls):
                 names[name] = default
             else:
                 position = index if is_positional else -1
-                names[name] = Parameter(
-                    closure.module.source.location(node), name, position, closure.facts, default
-                )
+                names[name] = Parameter(closure.module.source.location(node), name, position, closure.facts, default)
         if arguments.vararg is not None:
             node = arguments.vararg
             place = closure.module.source.location(node)

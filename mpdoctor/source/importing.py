@@ -156,11 +156,7 @@ class Importing(Statements):
     def _shown(self, path: Path) -> str:
         """An imported file is shown the way that the script is: relative to the same directory."""
         here = self.module
-        return (
-            str(path)
-            if here.root is None
-            else os.path.normpath(here.shown_root / os.path.relpath(path, here.root))
-        )
+        return str(path) if here.root is None else os.path.normpath(here.shown_root / os.path.relpath(path, here.root))
 
     def name_in_module(self, module: Module, name: str, location: Location) -> Value:
         value = module.scope.names.get(name)

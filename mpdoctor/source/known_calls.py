@@ -106,9 +106,7 @@ class KnownCalls(Objects):
                 return default if certain else None
             return found if certain else joined((found, default))
         if callee.name in ("values", "keys"):
-            return Collection(
-                call.location, "list", of.items if callee.name == "values" else of.keys, (), of.open
-            )
+            return Collection(call.location, "list", of.items if callee.name == "values" else of.keys, (), of.open)
         if callee.name == "items":
             pairs = zip(of.keys, of.items, strict=True)
             return Collection(
@@ -129,9 +127,7 @@ class KnownCalls(Objects):
             new = Collection(of.location, of.kind, (*of.items, *added), (), of.open or not is_certain)
         elif method == "extend" and added and isinstance(added[0], Collection) and of.kind == "list":
             rest = added[0]
-            new = Collection(
-                of.location, of.kind, (*of.items, *rest.items), (), of.open or rest.open or not is_certain
-            )
+            new = Collection(of.location, of.kind, (*of.items, *rest.items), (), of.open or rest.open or not is_certain)
         else:
             new = Collection(of.location, of.kind, of.items, of.keys, True)
         if len(new.items) > 500:

@@ -72,9 +72,7 @@ class Objects(Expressions):
                 found = found or self._of_class(own, of, name, location, Defined(location, own))
         return found or Attribute(location, of, name)
 
-    def _of_class(
-        self, own: ClassFacts, of: Value, name: str, location: Location, itself: Value
-    ) -> Value | None:
+    def _of_class(self, own: ClassFacts, of: Value, name: str, location: Location, itself: Value) -> Value | None:
         if name == "__class__":
             return itself
         for one in own.lineage():
@@ -91,9 +89,7 @@ class Objects(Expressions):
                 return self._method(one.methods[name], of.instance, Defined(location, one), location)
         return None
 
-    def _method(
-        self, facts: FunctionFacts, bound: Value | None, itself: Value, location: Location
-    ) -> Value | None:
+    def _method(self, facts: FunctionFacts, bound: Value | None, itself: Value, location: Location) -> Value | None:
         closure = self.closures.get(id(facts))
         if closure is None or closure.is_static:
             return Defined(location, facts)
@@ -111,9 +107,7 @@ class Objects(Expressions):
         choices = options(of)
         function = self.context.function
         is_setting_up = function is not None and function.name in SETTING_UP
-        replaces = (
-            is_setting_up and len(choices) == 1 and not self.context.branches and not self.context.loops
-        )
+        replaces = is_setting_up and len(choices) == 1 and not self.context.branches and not self.context.loops
         for one in choices:
             own = class_of(one)
             if own is None:
@@ -124,9 +118,7 @@ class Objects(Expressions):
                 own.attributes[name] = _either(own.attributes.get(name), value)
             else:
                 old = own.attributes.get(name)
-                own.attributes[name] = (
-                    value if replaces and id(own) not in self.instantiated else _either(old, value)
-                )
+                own.attributes[name] = value if replaces and id(own) not in self.instantiated else _either(old, value)
 
     @property
     @abstractmethod

@@ -17,9 +17,7 @@ from mpdoctor.source.reading import Source
 from mpdoctor.source.recording import MOST_EVENTS, Enough, Events, joined_events
 from mpdoctor.source.scopes import Frame, Module
 
-_FRAMES = (
-    6000  # Python frames of the deepest walk: DEEPEST levels in each of DEEPEST_CALL functions, some 3 each
-)
+_FRAMES = 6000  # Python frames of the deepest walk: DEEPEST levels in each of DEEPEST_CALL functions, some 3 each
 
 
 @contextmanager

@@ -115,9 +115,7 @@ def _problem_from_syntax_error(error: SyntaxError, path: str) -> Problem:
         end_line, end_column = (line, column + 1) if column else (0, 0)
     place = Location(path, line, column, end_line, end_column)
     if error.msg.startswith("Missing parentheses in call to 'print'"):
-        return Problem(
-            "It is written for Python 2 (print without parentheses). Port it with 2to3 or by hand.", place
-        )
+        return Problem("It is written for Python 2 (print without parentheses). Port it with 2to3 or by hand.", place)
     return Problem(f"Python {_version()} cannot read it: {_sentence(error.msg)}", place)
 
 

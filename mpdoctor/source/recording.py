@@ -70,9 +70,7 @@ class Recorder:
     def record_write(
         self, of: Value, name: str, value: Value, location: Location, index: Value | None, augmented: bool
     ) -> None:
-        self.events.writes.append(
-            Write(of, name, value, location, self.context, self.next_order(), index, augmented)
-        )
+        self.events.writes.append(Write(of, name, value, location, self.context, self.next_order(), index, augmented))
 
     def record_operation(
         self, location: Location, symbol: str, operands: tuple[Value, ...], augmented: bool = False

@@ -173,9 +173,7 @@ class Statements(Assignments):
         self._loop(node, lambda: self.evaluate(node.test), known_true(node.test))
         return True
 
-    def _loop(
-        self, node: ast.For | ast.AsyncFor | ast.While, start: Callable[[], object], at_least_once: bool
-    ) -> None:
+    def _loop(self, node: ast.For | ast.AsyncFor | ast.While, start: Callable[[], object], at_least_once: bool) -> None:
         """The body is walked once. What it assigns is, at its start, the value from before or an unknown
         one."""
         before, outer = dict(self.scope.names), self.context
@@ -237,9 +235,7 @@ class Statements(Assignments):
         for item in node.items:
             value = self.evaluate(item.context_expr)
             entered.append((value, self.place(item.context_expr), self.context, self.next_order()))
-            self.change_context(
-                withs=(*self.context.withs, value), guarded=self.context.guarded or _is_guarding(value)
-            )
+            self.change_context(withs=(*self.context.withs, value), guarded=self.context.guarded or _is_guarding(value))
             if item.optional_vars is not None:
                 self.assign(item.optional_vars, value)
         goes_on = self.block(node.body)

@@ -15,10 +15,7 @@ def stages(diagnosis: Diagnosis, look: Look) -> Paragraph:
     """Stages that were skipped or failed, stand-ins for data, files that the script wrote, what broke."""
     told: Paragraph = []
     for target in diagnosis.targets:
-        told += [
-            indented(Text(line, style="dim", overflow="fold"))
-            for line in _target_lines(target, diagnosis, look)
-        ]
+        told += [indented(Text(line, style="dim", overflow="fold")) for line in _target_lines(target, diagnosis, look)]
     for broken in diagnosis.crashed:
         error = look.name(broken.error, LONGEST_REASON)
         text = f"{look.name(broken.code)} broke in {look.name(broken.where)}: {error}"

@@ -25,9 +25,7 @@ def paragraph_from_finding(finding: Finding, look: Look) -> Paragraph:
     if finding.location is not None:
         told.append(indented(Text(_place_text(finding.location, look), style="dim", overflow="fold")))
         if finding.excerpt is not None:
-            told += [
-                indented(line) for line in _excerpt_lines(finding.excerpt, finding.location, style, look)
-            ]
+            told += [indented(line) for line in _excerpt_lines(finding.excerpt, finding.location, style, look)]
     layers = _layers(finding)
     if layers:
         told.append(labelled("layers:", Text(look.listed(layers, most=6), overflow="fold")))

@@ -41,9 +41,7 @@ def rows_from_scales(scales: Sequence[float | None], blocks: bool) -> tuple[list
     finite = [power for power in powers if power is not None and math.isfinite(power)]
     low, high = (min(finite), max(finite)) if finite else (0.0, 0.0)
     rows = ROWS if high > low else 1
-    ground = (
-        low - (high - low) / (rows * 8 - 1) if high > low else low - 1
-    )  # the lowest still has something to see
+    ground = low - (high - low) / (rows * 8 - 1) if high > low else low - 1  # the lowest still has something to see
     levels = LEVELS if blocks else PLAIN_LEVELS
     fine = len(levels) - 1
     infinite = "∞" if blocks else "i"

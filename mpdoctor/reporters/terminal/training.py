@@ -32,9 +32,7 @@ def paragraph_from_probe(probe: Probe, look: Look, *, short: bool) -> Paragraph:
     """`short`: right under a headline that tells the verdict."""
     training = probe.training
     told: Paragraph = [] if short and probe.verdict in GOOD else [_heading(probe, look)]
-    told.append(
-        indented(Text(_circumstances(training, look, steps_told=not told), style="dim", overflow="fold"))
-    )
+    told.append(indented(Text(_circumstances(training, look, steps_told=not told), style="dim", overflow="fold")))
     if training.data == "synthetic":
         told.append(_line("made up", Text(_made_up(training, look), overflow="fold")))
     told += _loss_scale(probe, look)
@@ -118,9 +116,7 @@ def _plot(training: TrainingFacts, look: Look) -> Paragraph:
     axis = look.sign("┤", "|")
     told: Paragraph = []
     for label, row in zip(labels, rows, strict=True):
-        line = Text.assemble(
-            (f"{label:>{LABEL - 2}} {axis if label else look.sign('│', '|')}", "dim"), no_wrap=True
-        )
+        line = Text.assemble((f"{label:>{LABEL - 2}} {axis if label else look.sign('│', '|')}", "dim"), no_wrap=True)
         for character, bad in zip(row, skipped, strict=True):
             line.append(character, style="red" if bad else "green")
         told.append(indented(line))

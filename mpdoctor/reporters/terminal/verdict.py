@@ -65,9 +65,7 @@ def _rank(finding: Finding) -> int:
 
 def _nothing_found(diagnosis: Diagnosis) -> str:
     target = diagnosis.targets[0] if len(diagnosis.targets) == 1 else None
-    reasons = (
-        {stage.reason for stage in target.stages.values() if stage.status == "skipped"} if target else set()
-    )
+    reasons = {stage.reason for stage in target.stages.values() if stage.status == "skipped"} if target else set()
     if "--static" in reasons:
         return "nothing found in the source; no code was run"
     what_if = sum(finding.what_if for finding in diagnosis.findings)
@@ -81,9 +79,7 @@ def _afterthoughts(diagnosis: Diagnosis, look: Look) -> list[str]:
     what_if = sum(finding.what_if for finding in diagnosis.findings)
     if what_if:
         found = f"; {count(what_if, 'finding')}"
-        return [
-            f"{found} {how}" for how in ("if you turned on mixed_float16", "under mixed_float16", "if mixed")
-        ]
+        return [f"{found} {how}" for how in ("if you turned on mixed_float16", "under mixed_float16", "if mixed")]
     if len(diagnosis.probes) != 1:
         return [f"; {len(diagnosis.probes)} short trainings"] if diagnosis.probes else []
     probe = diagnosis.probes[0]

@@ -2,8 +2,8 @@
 
 ## Why it matters
 
-The first step raises, with a message about shapes deep inside TensorFlow. It has nothing to do with precision; it is told
-here because it is what stands between you and a training.
+The first step raises, with a message about shapes deep inside TensorFlow. It has nothing to do with precision; it is
+told here because it is what stands between you and a training.
 
 ## Flagged
 

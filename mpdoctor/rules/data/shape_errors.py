@@ -20,7 +20,9 @@ class ShapeError(NamedTuple):
 _DATA = "Give the data the shape that the model's Input names, or the Input the shape that the data has."
 _LABELS = "Make the labels' shape that of the predictions, or use the sparse form of the loss for class ids."
 _RESHAPE = "Check the number of values before reshaping, or take the target shape from the input's own shape."
-_OPERANDS = "Compare the two shapes in this line; a missing axis (tf.expand_dims) or a transposed one is the usual reason."
+_OPERANDS = (
+    "Compare the two shapes in this line; a missing axis (tf.expand_dims) or a transposed one is the usual reason."
+)
 
 # (pattern, words with {expected} and {actual}, remedy)
 _KNOWN: tuple[tuple[str, str, str], ...] = (

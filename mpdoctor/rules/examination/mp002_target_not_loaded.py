@@ -74,7 +74,9 @@ def _exited(failure: FailureFacts) -> Finding:
     if failure.exit_code:
         said = f", saying {failure.message!r}" if failure.message and not failure.message.isdigit() else ""
         text = f"The script ended itself with exit code {failure.exit_code}{said} before any training call."
-        return Finding(text, "If it wants arguments, give them after `--`: mpdoctor check train.py -- --epochs 2", failure.location)
+        return Finding(
+            text, "If it wants arguments, give them after `--`: mpdoctor check train.py -- --epochs 2", failure.location
+        )
     return Finding(
         "The script ended without a Keras model and without a training call, so there was nothing to examine.",
         "Point at the file that calls fit(), or at a function that returns the model: model.py:build_model",

@@ -61,7 +61,10 @@ def _how(failure: FailureFacts) -> str:
     if failure.signal is None:
         return f"it left through os._exit with exit code {failure.exit_code}"
     name = next((s.name for s in signal.Signals if s == failure.signal), f"signal {failure.signal}")
-    meaning = {"SIGKILL": ", as the system does to a process that takes too much memory", "SIGSEGV": ", a crash in native code"}
+    meaning = {
+        "SIGKILL": ", as the system does to a process that takes too much memory",
+        "SIGSEGV": ", a crash in native code",
+    }
     return name + meaning.get(name, "")
 
 

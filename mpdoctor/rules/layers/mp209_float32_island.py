@@ -54,21 +54,22 @@ ON_PURPOSE = NORMALIZATION | PREPROCESSING | {"Embedding"}
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     if not model.is_trained:
         return
-    half = [
-        index for index, layer in enumerate(model.layers) if layer.compute_dtype in HALF and layer.floating
-    ]
+    half = [index for index, layer in enumerate(model.layers) if layer.compute_dtype in HALF and layer.floating]
     if not half:
         return
     told: list[str] = []
     for index, layer in enumerate(model.layers):
         inside = [one for one in model.layers if one.path.startswith(layer.path + "/")]
-        if index > half[-1] or layer.is_output or layer.ends_submodel or any(layer.path.startswith(path + "/") for path in told):
+        if (
+            index > half[-1]
+            or layer.is_output
+            or layer.ends_submodel
+            or any(layer.path.startswith(path + "/") for path in told)
+        ):
             continue
         weights = _trainable([layer, *inside])
         if layer.is_model:
-            is_island = (
-                bool(weights) and bool(inside) and not any(one.compute_dtype in HALF for one in inside)
-            )
+            is_island = bool(weights) and bool(inside) and not any(one.compute_dtype in HALF for one in inside)
         else:
             is_island = bool(weights) and not inside and layer.compute_dtype not in HALF
         if not is_island or layer.class_name in ON_PURPOSE or not layer.floating:
@@ -99,6 +100,4 @@ def _trainable(layers: list[LayerFacts]) -> list[int]:
 
 
 def _dtypes(layers: list[LayerFacts]) -> str:
-    return listed(
-        list(dict.fromkeys(layer.compute_dtype for layer in layers if layer.floating)) or ["float32"]
-    )
+    return listed(list(dict.fromkeys(layer.compute_dtype for layer in layers if layer.floating)) or ["float32"])

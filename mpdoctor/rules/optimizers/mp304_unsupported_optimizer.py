@@ -81,7 +81,9 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     """The constructor of a custom optimizer that overrides nothing raises by itself."""
     missing = re.search(r"Optimizer\w*\.__init__\(\) missing \d+ required .*'(\w+)'$", failure.message)
-    refused = re.search(r"(\w+) is not a valid argument, kwargs should be empty\s+for `optimizer_experimental", failure.message)
+    refused = re.search(
+        r"(\w+) is not a valid argument, kwargs should be empty\s+for `optimizer_experimental", failure.message
+    )
     if failure.exception != "TypeError" or not (missing or refused):
         return
     yield Finding(
@@ -103,31 +105,21 @@ def _problem(inner: Value, wrapper: Call, keras: Keras) -> tuple[str, str] | Non
             name = inner.value[:1].upper() + inner.value[1:]
             return (
                 f"LossScaleOptimizer is given the string {inner.value!r} where an optimizer belongs; this line raises.",
-                make.format(
-                    f'keras.optimizers.get("{inner.value}")' if name != "Adam" else "keras.optimizers.Adam()"
-                ),
+                make.format(f'keras.optimizers.get("{inner.value}")' if name != "Adam" else "keras.optimizers.Adam()"),
             )
         return f"LossScaleOptimizer is given {inner.value!r} where an optimizer belongs; this line raises.", (
             make.format("keras.optimizers.Adam()")
         )
-    if (
-        isinstance(inner, Api)
-        and ".optimizers." in inner.name
-        and inner.name.rpartition(".")[2][:1].isupper()
-    ):
+    if isinstance(inner, Api) and ".optimizers." in inner.name and inner.name.rpartition(".")[2][:1].isupper():
         last = inner.name.rpartition(".")[2]
-        return f"LossScaleOptimizer is given the class {last}, not an optimizer made from it.", make.format(
-            f"{last}()"
-        )
+        return f"LossScaleOptimizer is given the class {last}, not an optimizer made from it.", make.format(f"{last}()")
     own = class_of(inner)
     if own is not None:
         lacking = lacked_by_class(own, keras)
         return _problem_of_class(own, lacking, keras) if lacking else None
     if isinstance(inner, Defined) and isinstance(inner.of, ClassFacts) and inner.of.kind == "optimizer":
         name = inner.of.name
-        return f"LossScaleOptimizer is given the class {name}, not an optimizer made from it.", make.format(
-            f"{name}()"
-        )
+        return f"LossScaleOptimizer is given the class {name}, not an optimizer made from it.", make.format(f"{name}()")
     if isinstance(inner, Call) and isinstance(inner.callee, Api):
         return _problem_of_library_optimizer(inner.callee, wrapper, keras)
     return None
@@ -145,7 +137,9 @@ def _problem_of_class(own: ClassFacts, lacking: list[str], keras: Keras) -> tupl
 
 def _lacking(name: str, lacking: list[str], keras: Keras) -> str:
     wanted = listed([f"`{one}`" for one in lacking])
-    return f"{name} lacks {wanted}, which {keras.package if keras.package != 'keras' else 'Keras 3'} calls at every step."
+    return (
+        f"{name} lacks {wanted}, which {keras.package if keras.package != 'keras' else 'Keras 3'} calls at every step."
+    )
 
 
 def _problem_of_library_optimizer(callee: Api, wrapper: Call, keras: Keras) -> tuple[str, str] | None:

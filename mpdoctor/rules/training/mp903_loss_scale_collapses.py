@@ -4,8 +4,8 @@
 
 Keras 3 halves the loss scale after every step with an inf or NaN gradient and knows no floor. An overflowing network
 takes it from 32768 to 2.9e-11 in 50 steps and to 0 in 170; the next finite step then divides by 0 and writes inf or NaN
-into the weights. Upwards there is no cap either: with a small `dynamic_growth_steps` the scale doubles to inf, and every
-step is skipped for ever. Keras says nothing in either case.
+into the weights. Upwards there is no cap either: with a small `dynamic_growth_steps` the scale doubles to inf, and
+every step is skipped for ever. Keras says nothing in either case.
 
 ## Flagged
 

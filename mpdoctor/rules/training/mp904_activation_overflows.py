@@ -2,9 +2,9 @@
 
 ## Why it matters
 
-float16 ends at 65504. A sum, a square, an exponential or a large weight takes a value beyond it, the layer puts out inf,
-the loss becomes inf or NaN, and every step with such a batch is skipped (with loss scaling) or writes NaN into the weights
-(without). Loss scaling cannot help: it acts on gradients, and this happens on the way forward.
+float16 ends at 65504. A sum, a square, an exponential or a large weight takes a value beyond it, the layer puts out
+inf, the loss becomes inf or NaN, and every step with such a batch is skipped (with loss scaling) or writes NaN into
+the weights (without). Loss scaling cannot help: it acts on gradients, and this happens on the way forward.
 
 ## Flagged
 
@@ -75,7 +75,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     yield Finding(
         f"The output of layer `{overflow.layer}` ({overflow.layer_class}) is not finite: {_how_much(overflow)}, at step "
         f"{culprit.step + 1}, from finite inputs{_leading_up(before)}. float16 ends at {FLOAT16_LIMIT}.",
-        f"Let this layer compute in float32: give `{overflow.layer}` dtype=\"float32\". Or keep its values smaller: "
+        f'Let this layer compute in float32: give `{overflow.layer}` dtype="float32". Or keep its values smaller: '
         "normalise its input, use smaller initial weights or a smaller constant.",
         overflow.location,
         model=training.model.id,

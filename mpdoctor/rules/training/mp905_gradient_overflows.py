@@ -3,8 +3,9 @@
 ## Why it matters
 
 A dynamic loss scale is meant to be too high now and then: the first steps, and one step a growth interval (2000), are
-skipped by design. If more are skipped, some batches have gradients far larger than the others. Each of them is lost to the
-training and halves the scale for all the others, whose small gradients then sink into float16's subnormal numbers.
+skipped by design. If more are skipped, some batches have gradients far larger than the others. Each of them is lost
+to the training and halves the scale for all the others, whose small gradients then sink into float16's subnormal
+numbers.
 
 ## Flagged
 

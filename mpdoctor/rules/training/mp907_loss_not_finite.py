@@ -2,9 +2,10 @@
 
 ## Why it matters
 
-No loss scale can mend it: the gradients of such a loss are NaN. With loss scaling the step is skipped, without it NaN is
-written into the weights, and the training is over. In 16 bits the usual reasons are a loss that squares or sums float16
-values (float16 ends at 65504), an epsilon that is 0 in float16 under a logarithm or a division, and data that holds NaN.
+No loss scale can mend it: the gradients of such a loss are NaN. With loss scaling the step is skipped, without it NaN
+is written into the weights, and the training is over. In 16 bits the usual reasons are a loss that squares or sums
+float16 values (float16 ends at 65504), an epsilon that is 0 in float16 under a logarithm or a division, and data that
+holds NaN.
 
 ## Flagged
 

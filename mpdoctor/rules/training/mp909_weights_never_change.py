@@ -3,9 +3,9 @@
 ## Why it matters
 
 The training runs, the loss is printed, and the model learns nothing. In 16 bits that happens when every gradient is
-flushed to 0 (float16 holds nothing below 6e-8, so small gradients need a loss scale), or when the weights themselves are
-float16 and each update is smaller than half their last digit (measured: SGD with 1e-4 on float16 weights, 20 epochs, a
-change of exactly 0).
+flushed to 0 (float16 holds nothing below 6e-8, so small gradients need a loss scale), or when the weights themselves
+are float16 and each update is smaller than half their last digit (measured: SGD with 1e-4 on float16 weights, 20
+epochs, a change of exactly 0).
 
 ## Flagged
 
@@ -75,7 +75,9 @@ def _why(training: TrainingFacts) -> str:
     if _has_half_weights(training):
         return "The weights are stored in 16 bits: an update below half of their last digit is rounded away."
     if training.initial_scale is not None and training.model.computes_in_half:
-        return f"With a loss scale of {training.initial_scale:g} the float16 gradients are all flushed to 0 (below 6e-8)."
+        return (
+            f"With a loss scale of {training.initial_scale:g} the float16 gradients are all flushed to 0 (below 6e-8)."
+        )
     return "Either every gradient is 0 or the learning rate is."
 
 

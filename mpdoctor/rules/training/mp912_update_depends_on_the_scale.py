@@ -2,11 +2,11 @@
 
 ## Why it matters
 
-Loss scaling multiplies the loss by S and divides the gradients by S, so the scale must cancel out. mpdoctor trains one batch
-twice from the same state at two scales 64 apart and compares the gradients that reach the innermost optimizer. If they
-shrink as the scale grows, gradients are divided by a scale that the loss never saw (or twice): with the usual scale updates
-are 32768 times too small, and training creeps without a word. If they grow with it, gradients were never divided: updates are
-32768 times too large.
+Loss scaling multiplies the loss by S and divides the gradients by S, so the scale must cancel out. mpdoctor trains
+one batch twice from the same state at two scales 64 apart and compares the gradients that reach the innermost
+optimizer. If they shrink as the scale grows, gradients are divided by a scale that the loss never saw (or twice):
+with the usual scale updates are 32768 times too small, and training creeps without a word. If they grow with it,
+gradients were never divided: updates are 32768 times too large.
 
 ## Flagged
 

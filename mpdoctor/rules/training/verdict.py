@@ -35,7 +35,10 @@ def verdict_from_training(training: TrainingFacts) -> tuple[Verdict, str]:
         return Verdict.FAILED, f"step {len(steps) + 1} raised {training.failure.exception}"
     not_finite = _not_finite(training)
     if len(steps) < FEWEST_STEPS and not not_finite:
-        return Verdict.INCONCLUSIVE, f"{_count(len(steps), 'step')} seen, {FEWEST_STEPS} are needed: {_how_to_get_more(training)}"
+        return (
+            Verdict.INCONCLUSIVE,
+            f"{_count(len(steps), 'step')} seen, {FEWEST_STEPS} are needed: {_how_to_get_more(training)}",
+        )
     late = steps[len(steps) - len(steps) // 3 :]
     late_skips = [step for step in late if not step.applied]
     if late_skips and len(late_skips) == len(late):
