@@ -203,7 +203,13 @@ SCRIPTS = {
         """,
 }
 # The Keras in which a script is examined by default; the other one waits for the slow run.
-DEFAULT = {"gan": "3", "epoch in one tf.function": "3", "jit_compile": "tf_keras", "generator": "tf_keras", "layers": "3"}
+DEFAULT = {
+    "gan": "3",
+    "epoch in one tf.function": "3",
+    "jit_compile": "tf_keras",
+    "generator": "tf_keras",
+    "layers": "3",
+}
 
 
 @pytest.fixture(scope="module")
@@ -305,9 +311,7 @@ def test_every_layer_is_found_with_its_line(seen: Any, name: str, keras: str) ->
     path = model.made_at.path
     lines = Path(path).read_text(encoding="utf-8").splitlines()
     expected = {
-        layer: number
-        for number, line in enumerate(lines, 1)
-        for layer in line.partition("# made: ")[2].split()
+        layer: number for number, line in enumerate(lines, 1) for layer in line.partition("# made: ")[2].split()
     }
     assert {name: layers[name].made_at.line for name in expected} == expected
     assert {layer.made_at.path for layer in layers.values() if layer.made_at} == {path}

@@ -90,7 +90,9 @@ TABLE: list[tuple[str, tuple[StepFacts, ...], dict[str, Any], Verdict, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("steps", "facts", "verdict", "words"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
+@pytest.mark.parametrize(
+    ("steps", "facts", "verdict", "words"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE]
+)
 def test_a_history_gets_its_verdict(
     steps: tuple[StepFacts, ...], facts: dict[str, Any], verdict: Verdict, words: str
 ) -> None:

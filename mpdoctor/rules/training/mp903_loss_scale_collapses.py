@@ -89,13 +89,11 @@ def _down(training: TrainingFacts, last: float) -> str:
     skipped = sum(not step.applied for step in training.steps)
     return (
         f"{skipped} of {len(training.steps)} steps were skipped and the loss scale fell from "
-        f"{training.initial_scale:g} to {last:.2g}, on its way to 0. Nothing is trained; at 0 the next finite step would "
-        "write NaN into the weights."
+        f"{training.initial_scale:g} to {last:.2g}, on its way to 0. Nothing is trained; at 0 the next finite step "
+        "would write NaN into the weights."
     )
 
 
 def _up(training: TrainingFacts) -> str:
-    return (
-        f"The loss scale doubled every {training.growth_interval} steps until it was inf; from there on every step is "
-        "skipped."
-    )
+    interval = "step" if training.growth_interval == 1 else f"{training.growth_interval} steps"
+    return f"The loss scale doubled every {interval} until it was inf; from there on every step is skipped."
