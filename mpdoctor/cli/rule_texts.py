@@ -76,6 +76,8 @@ def near_match(text: str) -> str:
     wanted = text.strip().lower().replace("_", "-").replace(" ", "-")
     by_word = {word: rule for rule in all_rules() for word in (rule.code.lower(), rule.name)}
     near = difflib.get_close_matches(wanted, by_word, n=3, cutoff=0.6)
+    # a code is mistyped in place: MP1O1 is nearer to MP101 than to MP911
+    near.sort(key=lambda word: -sum(one == other for one, other in zip(word, wanted, strict=False)))
     if not near and len(wanted) > 3:
         near = [word for word in by_word if wanted in word][:3]
     meant = dict.fromkeys(f"{by_word[word].code} ({by_word[word].name})" for word in near)

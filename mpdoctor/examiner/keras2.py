@@ -141,7 +141,7 @@ class Keras2:
         return float(optimizer.initial_scale)
 
     def observe_train_function(self, model: Any, step: Callable[[Callable[[Any], Any], Any], Any]) -> None:
-        """Have `step(run, batch)` called for every batch of fit() and train_on_batch(); `run(batch)` is Keras' own step."""
+        """Have `step(run, batch)` called for every batch of fit() and train_on_batch(); `run(batch)` is Keras' own."""
         model.train_function = None
         make = type(model).make_train_function
         steps_per_execution = 1 if model._steps_per_execution is None else int(model._steps_per_execution.numpy())

@@ -120,7 +120,7 @@ class Keras3:
         return None if factor is None else float(factor)
 
     def observe_train_function(self, model: Any, step: Callable[[Callable[[Any], Any], Any], Any]) -> None:
-        """Have `step(run, batch)` called for every batch of fit() and train_on_batch(); `run(batch)` is Keras' own step."""
+        """Have `step(run, batch)` called for every batch of fit() and train_on_batch(); `run(batch)` is Keras' own."""
         model.train_function = None
         make = type(model).make_train_function
 

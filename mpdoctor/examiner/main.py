@@ -66,12 +66,13 @@ class NoModel(Exception):
 
 def _say_how_it_ended(session: Session, error: BaseException, seconds: float) -> None:
     if isinstance(error, SystemExit) and session.training is None:
-        return _say_it_exited(session, error)
+        _say_it_exited(session, error)
+        return
     if isinstance(error, SystemExit):
         session.training.conclude("script")
     if isinstance(error, NoModel):
         session.fail(FailureFacts("exited", "script", exit_code=0, message="The script ended."))
-        return None
+        return
     if session.training is not None or error is session.failed_in_tape:
         during = "training"
     else:

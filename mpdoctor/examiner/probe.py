@@ -248,7 +248,7 @@ class Training:
 
     # --- a closer look --------------------------------------------------------------------------------------------
     def _look_closer(self) -> None:
-        """Replay the batch of a step whose loss is not finite, or that is skipped when the scale should have settled."""
+        """Replay the batch of a step whose loss is not finite, or that is skipped late in the training."""
         if self._observer is not None:
             self._culprit = self._observer.culprit(len(self._steps) - 1) or self._culprit
             self._observer.__exit__()

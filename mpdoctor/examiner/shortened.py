@@ -8,7 +8,16 @@ from mpdoctor.examiner.ownership import class_location
 
 ENDLESS = 10**9
 # Keras' own callbacks that write files, validate, or end the training early. LearningRateScheduler and the like stay.
-DROPPED = ("BackupAndRestore", "CSVLogger", "EarlyStopping", "ModelCheckpoint", "ProgbarLogger", "RemoteMonitor", "TensorBoard", "TerminateOnNaN")  # fmt: skip
+DROPPED = (
+    "BackupAndRestore",
+    "CSVLogger",
+    "EarlyStopping",
+    "ModelCheckpoint",
+    "ProgbarLogger",
+    "RemoteMonitor",
+    "TensorBoard",
+    "TerminateOnNaN",
+)
 LOGGERS = ("wandb", "mlflow", "neptune", "comet_ml", "clearml")
 
 

@@ -20,7 +20,8 @@ def data_from_specs(keras: Any, model: Any, loss: str) -> tuple[Any, Any]:
     inputs, outputs = _specs(model, "inputs"), _specs(model, "outputs")
     if not inputs or not outputs:
         raise Unusable(
-            "the model has no input shapes to make data from: build it with keras.Input, or examine the script that trains it"
+            "the model has no input shapes to make data from: build it with keras.Input, or examine the script that "
+            "trains it"
         )
     generator = tf.random.Generator.from_seed(0)
     features = [_feature(generator, spec, _smallest_vocabulary(model)) for spec in inputs]

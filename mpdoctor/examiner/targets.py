@@ -76,8 +76,8 @@ def train_keras_file(session: Session) -> None:
     code = list(code_in(configuration))
     if code and not request.allow_code_in_file:
         raise Unusable(
-            f"{os.path.basename(path)} holds Python code ({', '.join(code)}) that would run while loading. If you trust "
-            "the file, add --allow-code-in-file."
+            f"{os.path.basename(path)} holds Python code ({', '.join(code)}) that would run while loading. "
+            "If you trust the file, add --allow-code-in-file."
         )
     objects = _custom_objects(request.custom_objects)
     keras = _keras_for(session, path)
@@ -105,8 +105,8 @@ def configuration_from_file(path: str) -> dict[str, Any]:
             configuration = json.loads(archive.read("config.json").decode("utf-8"))
     except zipfile.BadZipFile:
         raise Unusable(
-            f"{name} is no .keras file, or only a part of one: it is not a whole zip archive. Save the model again with "
-            "model.save()."
+            f"{name} is no .keras file, or only a part of one: it is not a whole zip archive. Save the model again "
+            "with model.save()."
         ) from None
     except KeyError:
         raise Unusable(f"{name} is a zip archive without config.json, so it is no .keras file.") from None

@@ -18,14 +18,14 @@ def model_from_live(
     session: Any, keras: Any, model: Any, optimizer: Any, call: CallFacts, data: tuple[ArrayFacts, ...] = ()
 ) -> ModelFacts:
     """`model` is None for a loop over variables that belong to no model."""
-    known = dict(
-        keras=keras.facts,
-        optimizer=optimizer_from_live(session, keras, optimizer),
-        data=data,
-        call=call,
-        global_policy=keras.global_policy(),
-        policy_set=session.policy_set,
-    )
+    known: dict[str, Any] = {
+        "keras": keras.facts,
+        "optimizer": optimizer_from_live(session, keras, optimizer),
+        "data": data,
+        "call": call,
+        "global_policy": keras.global_policy(),
+        "policy_set": session.policy_set,
+    }
     if model is None:
         return ModelFacts(id="variables", name="variables", class_name="", policy="", **known)
     return ModelFacts(

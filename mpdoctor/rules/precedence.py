@@ -21,7 +21,7 @@ EXPLAINS: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
     (("MP902", "MP903", "MP911"), ("MP905", "MP909"), MODEL),
     (("MP904",), ("MP907",), MODEL),
 )
-# Seen live, these stand on another line than in the source; and what has no line at all does, too: a model or a training
+# Seen live, these stand on another line than in the source, as does what has no line at all: a model or a training
 # that shows the defect confirms what the source shows.
 CONFIRMED_LIVE = ("MP304", "MP401", "MP402", "MP602", "MP603")
 # Whatever stands on the line that raised explains that it raised.

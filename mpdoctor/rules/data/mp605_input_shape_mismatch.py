@@ -17,7 +17,7 @@ class ToPicture(tf.keras.layers.Layer):
         return tf.reshape(x, (-1, 28, 28, 1))  # whatever it gets; 100 values are no picture
 
 
-model = tf.keras.Sequential([tf.keras.Input((100,)), ToPicture(), tf.keras.layers.Conv2D(4, 3), tf.keras.layers.Flatten()])
+model = tf.keras.Sequential([tf.keras.Input((100,)), ToPicture(), tf.keras.layers.Flatten(), tf.keras.layers.Dense(1)])
 model.compile("adam", "mse")
 model.fit(np.random.rand(32, 100), np.random.rand(32, 1))
 ```
@@ -34,9 +34,7 @@ class ToPicture(tf.keras.layers.Layer):
         return tf.reshape(x, (-1, 28, 28, 1))
 
 
-model = tf.keras.Sequential(
-    [tf.keras.Input((784,)), ToPicture(), tf.keras.layers.Conv2D(4, 3), tf.keras.layers.Flatten(), tf.keras.layers.Dense(1)]
-)
+model = tf.keras.Sequential([tf.keras.Input((784,)), ToPicture(), tf.keras.layers.Flatten(), tf.keras.layers.Dense(1)])
 model.compile("adam", "mse")
 model.fit(np.random.rand(32, 784), np.random.rand(32, 1))
 ```

@@ -1,4 +1,4 @@
-"""The shape errors of both Kerases and of TensorFlow, in words. Each message was seen in Keras 3.15 or tf_keras 2.21."""
+"""The shape errors of both Kerases and of TensorFlow, in words. Each was seen in Keras 3.15 or tf_keras 2.21."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         _RESHAPE,
     ),
     (
-        r"Cannot reshape a tensor with (?P<actual>\d+) elements to shape (?P<target>\[[^\]]*\]) \((?P<expected>\d+) elements\)",
+        r"Cannot reshape a tensor with (?P<actual>\d+) elements to shape (?P<target>\[[^\]]*\]) "
+        r"\((?P<expected>\d+) elements\)",
         "{actual} values cannot be reshaped to {target}, which takes {expected}, or a multiple",
         _RESHAPE,
     ),

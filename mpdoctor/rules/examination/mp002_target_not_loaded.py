@@ -91,7 +91,10 @@ def _in(failure: FailureFacts) -> str:
 
 def _remedy(failure: FailureFacts) -> str:
     if failure.during == "loading":
-        return "If it holds classes of your own, name their module with --custom-objects; else save it again with this Keras."
+        return (
+            "If it holds classes of your own, name their module with --custom-objects; "
+            "else save it again with this Keras."
+        )
     if failure.exception in ("ModuleNotFoundError", "ImportError"):
         return "Install what is missing for the interpreter that examines, or name another one with --python."
     if failure.exception == "FileNotFoundError":

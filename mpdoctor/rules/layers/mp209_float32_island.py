@@ -79,8 +79,8 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             model.layers[half[0]]
         ]
         yield Finding(
-            f"{layer.path} ({layer.class_name}, {sum(weights):,} weights) computes in {_dtypes([layer, *inside])} inside a "
-            f"model that computes in {around[0].compute_dtype}: it runs at float32 speed and memory.",
+            f"{layer.path} ({layer.class_name}, {sum(weights):,} weights) computes in {_dtypes([layer, *inside])} "
+            f"inside a model that computes in {around[0].compute_dtype}: it runs at float32 speed and memory.",
             "Build or load it after the policy is set, or give it the policy of its neighbours: "
             f'`dtype="{MIXED.get(around[0].policy, around[0].policy)}"`.',
             layer.made_at,

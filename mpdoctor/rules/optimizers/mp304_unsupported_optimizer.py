@@ -65,7 +65,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         return
     if not inner.is_keras_optimizer:
         yield Finding(
-            f"The LossScaleOptimizer wraps a {inner.module}.{inner.class_name}, which is no optimizer of {model.keras}.",
+            f"The LossScaleOptimizer wraps a {inner.module}.{inner.class_name}, no optimizer of {model.keras}.",
             "Wrap an optimizer of the Keras that trains the model, such as `keras.optimizers.Adam()`.",
             model.wrapper.made_at or inner.made_at,
         )
@@ -81,18 +81,20 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     """The constructor of a custom optimizer that overrides nothing raises by itself."""
     missing = re.search(r"Optimizer\w*\.__init__\(\) missing \d+ required .*'(\w+)'$", failure.message)
-    refused = re.search(
-        r"(\w+) is not a valid argument, kwargs should be empty\s+for `optimizer_experimental", failure.message
-    )
-    if failure.exception != "TypeError" or not (missing or refused):
+    refused = re.search(r"(\w+) is not a valid argument, kwargs should be empty\s+for `optimizer_exp", failure.message)
+    if failure.exception != "TypeError":
         return
+    if missing:
+        problem = f"its base class needs the argument `{missing[1]}`"
+    elif refused:
+        problem = f"its base class takes no `{refused[1]}`, so the class has to keep it itself"
+    else:
+        return
+    keras3 = failure.keras is None or failure.keras.is_keras3
+    call = "super().__init__(learning_rate=learning_rate, name=name)" if keras3 else "super().__init__(name=name)"
     yield Finding(
-        f"The custom optimizer cannot be made: its base class needs the argument `{missing[1]}`."
-        if missing
-        else f"The custom optimizer cannot be made: its base class takes no `{refused[1]}`; the class has to handle it itself.",  # type: ignore[index]
-        "Give the class an `__init__` that calls `super().__init__(learning_rate=learning_rate, name=name)`, and an `update_step`."
-        if failure.keras is None or failure.keras.is_keras3
-        else "Give the class an `__init__` that keeps its own arguments and calls `super().__init__(name=name)`, and an `update_step`.",
+        f"The custom optimizer cannot be made: {problem}.",
+        f"Give the class an `__init__` that calls `{call}`, and an `update_step`.",
         failure.location,
     )
 

@@ -61,7 +61,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         policy = next((one for one in policies_named(given) if one in PURE_HALF), None)
         if policy is not None:
             yield Finding(
-                f'"{policy}" as {what} keeps the weights themselves in 16 bits: updates smaller than their last bit are lost.',
+                f'"{policy}" as {what} keeps the weights themselves in 16 bits: '
+                "updates smaller than their last bit are lost.",
                 "Remove it: `mixed_float16` keeps float32 weights."
                 if is_floatx
                 else f'Use "mixed_{policy}", which computes in {policy} and keeps float32 weights.',

@@ -83,7 +83,7 @@ def _remedy(failure: FailureFacts) -> str:
     message = failure.message.lower()
     halves = ("float16", "half", "bfloat16")
     if any(half in message for half in halves) and ("float32" in message or "float tensor" in message):
-        return 'Two dtypes meet here. Cast one to the other\'s: tf.cast(value, x.dtype), or give the layer dtype="float32".'
+        return 'Two dtypes meet. Cast one to the other\'s: tf.cast(value, x.dtype), or give the layer dtype="float32".'
     if any(half in message for half in halves) and failure.layer:
         return f'Give the layer `{failure.layer}` dtype="float32", so that it computes in float32.'
     return "Mend this line; the script stops here without mpdoctor, too."

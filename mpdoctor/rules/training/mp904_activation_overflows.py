@@ -73,8 +73,8 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     overflow = culprit.overflow
     before = culprit.frames[-1] if culprit.frames else None
     yield Finding(
-        f"The output of layer `{overflow.layer}` ({overflow.layer_class}) is not finite: {_how_much(overflow)}, at step "
-        f"{culprit.step + 1}, from finite inputs{_leading_up(before)}. float16 ends at {FLOAT16_LIMIT}.",
+        f"The output of layer `{overflow.layer}` ({overflow.layer_class}) is not finite: {_how_much(overflow)}, at "
+        f"step {culprit.step + 1}, from finite inputs{_leading_up(before)}. float16 ends at {FLOAT16_LIMIT}.",
         f'Let this layer compute in float32: give `{overflow.layer}` dtype="float32". Or keep its values smaller: '
         "normalise its input, use smaller initial weights or a smaller constant.",
         overflow.location,

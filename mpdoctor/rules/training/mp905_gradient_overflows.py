@@ -18,7 +18,7 @@ generator = np.random.default_rng(0)
 x = generator.normal(size=(640, 8)).astype("float32")
 y = generator.normal(size=(640, 1)).astype("float32")
 y[::64] = 1e10  # a few targets in another unit
-model = tf.keras.Sequential([tf.keras.Input((8,)), tf.keras.layers.Dense(16, "tanh"), tf.keras.layers.Dense(1, dtype="float32")])
+model = tf.keras.Sequential([tf.keras.layers.Dense(16, "tanh"), tf.keras.layers.Dense(1, dtype="float32")])
 model.compile(tf.keras.optimizers.Adam(1e-6), "mse")
 model.fit(x, y, batch_size=32, epochs=5)
 ```
@@ -33,7 +33,7 @@ tf.keras.mixed_precision.set_global_policy("mixed_float16")
 generator = np.random.default_rng(0)
 x = generator.normal(size=(640, 8)).astype("float32")
 y = generator.normal(size=(640, 1)).astype("float32")
-model = tf.keras.Sequential([tf.keras.Input((8,)), tf.keras.layers.Dense(16, "tanh"), tf.keras.layers.Dense(1, dtype="float32")])
+model = tf.keras.Sequential([tf.keras.layers.Dense(16, "tanh"), tf.keras.layers.Dense(1, dtype="float32")])
 model.compile(tf.keras.optimizers.Adam(1e-6), "mse")
 model.fit(x, y, batch_size=32, epochs=5)
 ```
@@ -68,8 +68,8 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     yield Finding(
         f"{len(skips)} of {len(training.steps) - first} steps were skipped after the loss scale had found its place"
         + (f"; inf or NaN came first in the gradient of `{variable}`." if variable else "."),
-        "Look at the batches of these steps for values far beyond the others, clip or standardise them, or compute that "
-        'layer in float32 (dtype="float32").',
+        "Look at the batches of these steps for values far beyond the others, clip or standardise them, or compute "
+        'that layer in float32 (dtype="float32").',
         training.model.call.location,
         model=training.model.id,
         evidence={**culprit_evidence(training), "skipped_steps": [i + 1 for i in skips]},

@@ -73,8 +73,8 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         f"The loss is {training.steps[bad[0]].loss} at step {bad[0] + 1}"
         + (f" and at {len(bad) - 1} later ones" if len(bad) > 1 else "")
         + ", although no layer's output overflows.",
-        "Compute the loss in float32: `tf.cast(predictions, tf.float32)` before anything is squared, summed or divided; and "
-        "look for NaN in the data.",
+        "Compute the loss in float32: `tf.cast(predictions, tf.float32)` before anything is squared, summed or "
+        "divided; and look for NaN in the data.",
         training.model.call.location,
         model=training.model.id,
         evidence={"steps": [i + 1 for i in bad]},

@@ -66,8 +66,8 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     yield Finding(
         f"The {what} of {training.initial_scale:g} is too large: at step {first + 1} the gradient of "
         f"`{training.steps[first].first_nonfinite}` is inf or NaN, and it was applied to the weights.",
-        "Use a dynamic loss scale, `LossScaleOptimizer(optimizer)`, which skips such a step and lowers itself; or a smaller "
-        "fixed one.",
+        "Use a dynamic loss scale, `LossScaleOptimizer(optimizer)`, which skips such a step and lowers itself; or a "
+        "smaller fixed one.",
         training.model.call.location,
         model=training.model.id,
         evidence={"step": first + 1, "weights_finite": training.weights_finite},
