@@ -66,9 +66,7 @@ def measure(case: Case, runs: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5, help="runs of each, alternating (default 5)")
     runs = parser.parse_args().runs
     print(f"{'project':34}{'Keras':>9}{'steps':>7}{'alone':>9}{'check':>9}{'ratio':>8}")
