@@ -36,7 +36,10 @@ def _message(error: BaseException) -> str:
         text = str(error)
     except Exception as broken:  # a user's exception whose __str__ raises
         text = f"(its text cannot be shown: {type(broken).__name__})"
-    return text if len(text) <= _LONGEST_MESSAGE else text[:_LONGEST_MESSAGE] + " …"
+    if len(text) <= _LONGEST_MESSAGE:
+        return text
+    # of a long one the ends say something: a graph's error comes last, after the traceback of its node
+    return text[: _LONGEST_MESSAGE // 2] + "\n…\n" + text[-_LONGEST_MESSAGE // 2 :]
 
 
 def _location(error: BaseException, own: list[Frame]) -> Location | None:

@@ -14,10 +14,14 @@ from typing import Any, Callable, Sequence
 
 
 class ImportHooks(importlib.abc.MetaPathFinder):
-    """Calls `after[name](module)` once, right after the module called `name` was executed."""
+    """Calls `after[name](module)` once, right after the module called `name` was executed, and `before[name]()` once,
+    when it is first looked for."""
 
-    def __init__(self, after: dict[str, Callable[[ModuleType], None]]) -> None:
+    def __init__(
+        self, after: dict[str, Callable[[ModuleType], None]], before: dict[str, Callable[[], None]] | None = None
+    ) -> None:
         self._after = after
+        self._before = before or {}
 
     def install(self) -> None:
         sys.meta_path.insert(0, self)
@@ -25,6 +29,9 @@ class ImportHooks(importlib.abc.MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
+        announce = self._before.pop(name, None)
+        if announce is not None:
+            announce()
         if name not in self._after:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)

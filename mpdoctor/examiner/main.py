@@ -25,6 +25,7 @@ def main(request_path: str) -> None:
     session = Session(request, events)
     _watch_written_files(session)
     session.install()
+    sys.dont_write_bytecode = True  # no __pycache__ beside the user's modules
     started = time.monotonic()
     try:
         run(session)

@@ -13,28 +13,20 @@ from typing import Any, Callable, Iterator
 import tensorflow as tf
 
 from mpdoctor.examiner import data as data_facts
+from mpdoctor.examiner.closer_look import CloserLook
 from mpdoctor.examiner.failures import failure_from_exception
 from mpdoctor.examiner.ownership import class_location, own_location
 from mpdoctor.examiner.record import Record, Row
-from mpdoctor.examiner.replay import LayerObserver, culprit_from_replay
-from mpdoctor.examiner.scales import (
-    PAIRS,
-    GradientCatcher,
-    Norms,
-    dependence_from_norms,
-    dependence_from_replays,
-)
 from mpdoctor.examiner.shortened import shortened_fit
 from mpdoctor.examiner.walk import model_from_live
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ArrayFacts, CallFacts, ModelFacts
-from mpdoctor.facts.training import CulpritFacts, ScaleDependenceFacts, StepFacts, TrainingFacts
+from mpdoctor.facts.training import StepFacts, TrainingFacts
 from mpdoctor.loss_scale import LossScale
 
 FLOAT32_STEPS = 10  # of a program that has no mixed precision at all: the run that counts is the forced one
 CALLS_A_STEP = 20  # train functions that may run for one step of the optimizer, as with accumulated gradients
-TRIAL_STEPS = 4  # of an eager loop, spent on two scales
 
 
 def own_work(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -74,19 +66,15 @@ class Training:
         self._steps: list[StepFacts] = []
         self._batch: Any = None
         self._last_call: Callable[[], Any] | None = None
-        self._culprit: CulpritFacts | None = None
-        self._dependence: ScaleDependenceFacts | None = None
+        self._look = CloserLook(self)
         self._variables: list[Any] = []
         self._applied_at: Location | None = None
         self._weights: list[tuple[Any, Any]] = []
         self._weights_from = 0  # steps that had been seen when the weights were remembered
-        self._not_looked: list[tuple[str, str]] = []
         self._before_step: list[tuple[Any, Any]] = []
-        self._trial: _EagerTrial | None = None
-        self._observer: LayerObserver | None = None
-        self._idle = False  # while the probe itself runs steps
-        self._started = self._reported = 0.0
+        self._started = self._reported = self._first_step_at = 0.0
         self._calls = 0
+        self._in_half = False
         self._wanted = session.request.steps
 
     # --- the three ways in ----------------------------------------------------------------------------------------
@@ -124,6 +112,7 @@ class Training:
         self._data = data
         facts = self._model_facts()
         events.facts("model", facts)
+        self._in_half = facts.computes_in_half
         if not self.session.request.probe:
             events.note(training_status=["skipped", "--no-probe"])
             self.session.finish()
@@ -143,7 +132,7 @@ class Training:
     # --- every step -----------------------------------------------------------------------------------------------
     def _one_step(self, run: Callable[[Any], Any], batch: Any) -> Any:
         """One batch of fit() or train_on_batch(); `run` is Keras' own compiled step."""
-        if self._idle:
+        if self._look.repeats:
             return run(batch)
         self._prepare_step(batch)
         try:
@@ -160,7 +149,7 @@ class Training:
         self._batch = batch
         if not self._steps:
             self._remember_weights(self.keras.trainable_variables(self.model))
-        elif self._machine is None and self._culprit is None:
+        elif self._machine is None and self._look.culprit is None and self._in_half:
             # without a wrapper a bad step is applied: the weights that it failed with must be kept
             self._before_step = [(v, tf.identity(v)) for v in self.keras.trainable_variables(self.model)]
 
@@ -184,7 +173,7 @@ class Training:
 
     def holds_still(self, optimizer: Any) -> bool:
         """While the probe repeats a step, no other optimizer of that step may move its weights a second time."""
-        return self._idle and not any(optimizer is link for link in self._chain())
+        return self._look.holds_weights and not any(optimizer is link for link in self._chain())
 
     def _is_unused(self, optimizer: Any) -> bool:
         """True for the optimizer that compile() was given, or made, while the training code uses another."""
@@ -200,7 +189,7 @@ class Training:
     @own_work
     def after_call(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """After the outermost tf.function of a custom loop: did it train?"""
-        if self._idle or self._record is None:
+        if self._look.repeats or self._record is None:
             return
         before = len(self._steps)
         self._last_call = lambda: function(*args, **kwargs)
@@ -210,12 +199,11 @@ class Training:
 
     @own_work
     def after_step(self) -> None:
-        if self._idle:
+        if self._look.repeats:
             return
         self._calls += 1
         rows = [] if self._record is None else self._record.unread()
-        if self._trial is not None and rows:
-            self._trial = self._trial.go_on()
+        if rows and self._look.takes_step():
             return
         self._steps += [self._step(row) for row in rows]
         now = time.monotonic()
@@ -223,14 +211,15 @@ class Training:
             self._note_steps(now)
         if len(self._steps) >= self._wanted or self._calls >= CALLS_A_STEP * self._wanted:
             self.conclude("steps")
-        if now - self._started > self.session.request.budget:
+        self._first_step_at = self._first_step_at or now  # the budget is for steps, not for compiling the first one
+        if now - self._first_step_at > self.session.request.budget:
             self.conclude("budget")
-        if rows and self._is_eager_loop() and self._dependence is None and len(self._steps) == 1:
-            self._trial = _EagerTrial.begin(self)
+        if len(self._steps) == 1 and self.is_loop and self._last_call is None and self.can_set_scale:
+            self._look.begin_trial()
 
     def _note_steps(self, now: float) -> None:
         self._remember_weights(self._variables)  # of a model that its first step built: from here on
-        self._look_closer()
+        self._look.look_for_culprit(self._steps, self._wanted)
         if now - self._reported > 0.1:
             self._reported = now
             self.session.events.steps(len(self._steps), self._wanted)
@@ -243,95 +232,38 @@ class Training:
             loss=row.loss if self.session.tap.seen else None,
         )
 
-    def _is_eager_loop(self) -> bool:
-        return self.is_loop and self._last_call is None and self._can_set_scale()
-
-    # --- a closer look --------------------------------------------------------------------------------------------
-    def _look_closer(self) -> None:
-        """Replay the batch of a step whose loss is not finite, or that is skipped late in the training."""
-        if self._observer is not None:
-            self._culprit = self._observer.culprit(len(self._steps) - 1) or self._culprit
-            self._observer.__exit__()
-            self._observer = None
-        last = self._steps[-1]
-        bad_loss = last.loss is not None and not math.isfinite(last.loss)
-        late_skip = not last.applied and 3 * len(self._steps) > 2 * self._wanted
-        if self._culprit is not None or not (bad_loss or late_skip):
-            return
-        replay = self._replayable()
-        if replay is None:
-            self._observer = LayerObserver(
-                self.session.watch
-            ).__enter__()  # the user's loop goes on: watch its next step
-            return
-        for variable, value in self._before_step:
-            variable.assign(value)
-        try:
-            with self._probing():
-                self._culprit = culprit_from_replay(self.session.watch, replay, len(self._steps) - 1)
-        except Exception as error:  # the user's step, which may be fit for graphs only
-            self._not_looked.append(("MP904", f"the failing step cannot be repeated eagerly: {_first_line(error)}"))
-
-    def _replayable(self) -> Callable[[], Any] | None:
+    # --- for the closer look --------------------------------------------------------------------------------------
+    @property
+    def repeat(self) -> Callable[[], Any] | None:
         """What repeats the last step; None in a loop that only the user's own code can drive."""
         if self._batch is not None:
             return lambda: self.model.train_step(_tensors(self._batch))
         return self._last_call
 
-    @contextmanager
-    def _probing(self) -> Iterator[GradientCatcher]:
-        """Steps in here run eagerly, arrive at no optimizer, and leave scale, counters, seeds and statistics as they
-        were."""
-        kept = [v for v in getattr(self.model, "variables", ()) if not v.trainable]
-        kept += self.keras.scale_variables(self.optimizer) if self._machine is not None else []
-        values = [(v, tf.identity(v)) for v in kept if v.dtype != "string"]
-        eagerly = tf.config.functions_run_eagerly()
-        self._idle = True
-        tf.config.run_functions_eagerly(True)
-        try:
-            with GradientCatcher(self.keras, self.optimizer) as catcher:
-                yield catcher
-        finally:
-            tf.config.run_functions_eagerly(eagerly)
-            self._idle = False
-            for variable, value in values:
-                variable.assign(value)
-            if self._record is not None:
-                self._record.unread()
-
-    def _measure_dependence(self) -> None:
-        """MP912: the last batch at two scales. Only after a training whose scale found its place."""
-        settled = self._steps and self._steps[-1].applied and self._culprit is None
-        replay = self._replayable()
-        if not settled or replay is None or not self._can_set_scale() or self._dependence is not None:
-            return
-        self.session.events.stage("comparing two loss scales")
-        kept = [(v, tf.identity(v)) for v in getattr(self.model, "variables", ()) if not v.trainable]
-
-        def from_the_same_state() -> None:
-            for variable, value in kept:
-                variable.assign(value)
-            tf.random.set_seed(1)
-            replay()
-
-        try:
-            with self._probing() as catcher:
-                measured = dependence_from_replays(
-                    lambda scale: self.keras.set_scale(self.optimizer, scale), from_the_same_state, catcher
-                )
-        except Exception as error:  # the user's step, which may be fit for graphs only
-            self._not_looked.append(("MP912", f"the step cannot be repeated eagerly: {_first_line(error)}"))
-            return
-        if measured is not None:
-            self.note_dependence(*measured)
-
-    def note_dependence(self, low: float, high: float, at_low: Norms, at_high: Norms) -> None:
-        calls = self.session.scale_calls
-        unscaled = None if self.keras.is_keras3 else calls["unscaled"]
-        self._dependence = dependence_from_norms(low, high, at_low, at_high, calls["scaled"], unscaled)
-
-    def _can_set_scale(self) -> bool:
+    @property
+    def can_set_scale(self) -> bool:
         return self._machine is not None or self.keras.fixed_scale(self.optimizer) is not None
+
+    def set_scale(self, scale: float) -> None:
+        self.keras.set_scale(self.optimizer, scale)
+
+    def scale_variables(self) -> list[Any]:
+        return self.keras.scale_variables(self.optimizer) if self._machine is not None else []
+
+    def forget_rows(self) -> None:
+        """Of steps that were no steps of the training."""
+        if self._record is not None:
+            self._record.unread()
+
+    @contextmanager
+    def weights_of_last_step(self) -> Iterator[None]:
+        """The weights that the last step started from, where it has moved them although it failed."""
+        now = [(variable, tf.identity(variable)) for variable, _ in self._before_step]
+        for variable, value in self._before_step:
+            variable.assign(value)
+        yield
+        for variable, value in now:
+            variable.assign(value)
 
     # --- weights --------------------------------------------------------------------------------------------------
     def _remember_weights(self, variables: list[Any]) -> None:
@@ -373,8 +305,10 @@ class Training:
     def conclude(self, ended: str, failure: FailureFacts | None = None) -> None:
         """Tell what was seen and end the process."""
         events = self.session.events
-        if failure is None:
-            self._measure_dependence()
+        if ended == "budget":
+            self._look.not_looked.append(("MP912", "the budget was spent before two scales were compared: --budget"))
+        elif failure is None:
+            self._look.compare_scales(self._steps)
         model = self._model_facts()
         events.facts("model", model)
         events.facts("training", self._facts(model, ended, failure))
@@ -405,49 +339,13 @@ class Training:
             weights_changed=self._weights_changed(),
             weights_finite=self._weights_finite(),
             jit_compile=model.jit_compile,
-            scale_dependence=self._dependence,
-            culprit=self._culprit,
+            scale_dependence=self._look.dependence,
+            culprit=self._look.culprit,
             failure=failure,
             applied_at=self._applied_at,
-            not_looked=tuple(self._not_looked),
+            not_looked=tuple(self._look.not_looked),
             seconds=time.monotonic() - self._started if self._started else 0.0,
         )
-
-
-class _EagerTrial:
-    """Two scales in an eager loop, which only the user's code can drive: its next steps run at a low and a high scale
-    in turn and change nothing; batches differ, which moves an exponent far less than a defect does."""
-
-    @classmethod
-    def begin(cls, training: Training) -> _EagerTrial | None:
-        return cls(training)
-
-    def __init__(self, training: Training) -> None:
-        self._training = training
-        self._probing = training._probing()
-        self._catcher = self._probing.__enter__()
-        training._idle = False
-        self._seen: tuple[list[Norms], list[Norms]] = ([], [])
-        self._set(0)
-
-    def _set(self, side: int) -> None:
-        self._training.keras.set_scale(self._training.optimizer, PAIRS[0][side])
-
-    def go_on(self) -> _EagerTrial | None:
-        """After one step of the user's loop."""
-        done = len(self._seen[0]) + len(self._seen[1])
-        self._seen[done % 2].append(self._catcher.take())
-        if done + 1 < TRIAL_STEPS:
-            self._set((done + 1) % 2)
-            return self
-        self._probing.__exit__(None, None, None)
-        low, high = (_mean(side) for side in self._seen)
-        self._training.note_dependence(*PAIRS[0], low, high)
-        return None
-
-
-def _mean(sides: list[Norms]) -> Norms:
-    return {path: sum(norms.get(path, math.nan) for norms in sides) / len(sides) for path in sides[0]}
 
 
 def device() -> str:
@@ -461,7 +359,3 @@ def device() -> str:
 
 def _tensors(batch: Any) -> Any:
     return tf.nest.map_structure(lambda part: None if part is None else tf.convert_to_tensor(part), batch)
-
-
-def _first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"[:200]

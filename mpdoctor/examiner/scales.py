@@ -74,3 +74,7 @@ def dependence_from_norms(
         if 0 < at_low[path] < math.inf and 0 < at_high.get(path, 0) < math.inf
     )
     return ScaleDependenceFacts(low, high, exponents, scaled, unscaled) if exponents else None
+
+
+def mean_of_norms(sides: list[Norms]) -> Norms:
+    return {path: sum(norms.get(path, math.nan) for norms in sides) / len(sides) for path in sides[0]}

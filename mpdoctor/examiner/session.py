@@ -61,7 +61,8 @@ class Session:
                 "tf_keras.src.mixed_precision.policy": functools.partial(self._watch_policy, "set_global_policy"),
                 "keras.src.mixed_precision.policy": functools.partial(self._watch_policy, "set_global_policy"),
                 "keras.mixed_precision.policy": functools.partial(self._watch_policy, "set_global_policy"),
-            }
+            },
+            before={"tensorflow": functools.partial(self.events.stage, "importing TensorFlow")},
         ).install()
 
     def _watch_policy(self, setter: str, module: ModuleType) -> None:

@@ -72,10 +72,15 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     yield Finding(
         f"The loss is {training.steps[bad[0]].loss} at step {bad[0] + 1}"
         + (f" and at {len(bad) - 1} later ones" if len(bad) > 1 else "")
-        + ", although no layer's output overflows.",
+        + (", although no layer's output overflows." if _layers_are_finite(training) else "."),
         "Compute the loss in float32: `tf.cast(predictions, tf.float32)` before anything is squared, summed or "
         "divided; and look for NaN in the data.",
         training.model.call.location,
         model=training.model.id,
         evidence={"steps": [i + 1 for i in bad]},
     )
+
+
+def _layers_are_finite(training: TrainingFacts) -> bool:
+    """Whether the step was repeated, and no layer's output was inf or NaN."""
+    return training.culprit is None and not any(code == "MP904" for code, _ in training.not_looked)
