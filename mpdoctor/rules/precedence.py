@@ -26,31 +26,45 @@ EXPLAINS: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
 CONFIRMED_LIVE = ("MP304", "MP401", "MP402", "MP602", "MP603")
 # Whatever stands on the line that raised explains that it raised.
 RAISED = ("MP002", "MP901")
+# What speaks of the very error that was raised explains it without a line, too.
+OF_THE_ERROR = ("MP605",)
 
 
 def settled(findings: Iterable[Finding]) -> list[Finding]:
     """Merge the sights of one defect by several stages, then attach what is explained to what explains it.
 
     The order of the list is: path, line, column, code; findings without a location last."""
-    merged = _merged(findings)
-    spoken = []
+    merged = _merged(sorted(findings, key=lambda finding: finding.what_if))
     extra: dict[int, list[AlsoSeen]] = {}
-    for finding in merged:
-        speaker = next((i for i, other in enumerate(merged) if explains(other, finding)), None)
-        if speaker is None:
-            spoken.append(finding)
+    spoken = []
+    for number, finding in enumerate(merged):
+        speaker = _speaker(merged, number)
+        if speaker == number:
+            spoken.append(number)
         else:
             extra.setdefault(speaker, []).extend([sight(finding), *finding.also_seen])
-    told = [dataclasses.replace(f, also_seen=f.also_seen + tuple(extra.get(merged.index(f), ()))) for f in spoken]
+    told = [dataclasses.replace(merged[i], also_seen=(*merged[i].also_seen, *extra.get(i, ()))) for i in spoken]
     return sorted(told, key=_reading_order)
+
+
+def _speaker(merged: list[Finding], number: int) -> int:
+    """Who speaks for a finding: itself, or whoever explains it and is not explained by another."""
+    while True:
+        found = next((i for i, other in enumerate(merged) if explains(other, merged[number])), None)
+        if found is None:
+            return number
+        number = found
 
 
 def explains(speaker: Finding, finding: Finding) -> bool:
     """Whether `speaker` is the reason why `finding` was seen too."""
     if speaker is finding or speaker.target != finding.target:
         return False
+    if speaker.what_if and not finding.what_if:
+        return False  # what would be is no reason for what is
     if finding.code in RAISED and speaker.code not in RAISED:
-        return _same_line(speaker, finding)
+        of_it = speaker.code in OF_THE_ERROR and speaker.location == finding.location is None
+        return of_it or _same_line(speaker, finding)
     for left, right, nearness in EXPLAINS:
         if speaker.code in left and finding.code in right:
             return _same_line(speaker, finding) if nearness == LINE else _same_model(speaker, finding)

@@ -1,0 +1,227 @@
+"""Who speaks when several rules see one defect: the table both ways, nearness, merging, order, and that nothing is lost."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpdoctor.facts.location import Location
+from mpdoctor.finding import Finding
+from mpdoctor.rules.precedence import CONFIRMED_LIVE, EXPLAINS, LINE, MODEL, OF_THE_ERROR, RAISED, explains, settled
+
+
+def seen(code: str, line: int | None = 5, stage: str = "source", **more: Any) -> Finding:
+    """A finding, by default one that stands in the source on line 5 of train.py."""
+    column = more.pop("column", 0)
+    path = more.pop("path", "train.py")
+    place = None if line is None else Location(path, line, column)
+    told = {"message": f"{code} at {line}", "help": "mend it", "target": "train.py"}
+    return Finding(code=code, stage=stage, location=place, **{**told, **more})
+
+
+PAIRS = [
+    pytest.param(left, right, nearness, id=f"{left}-{right}")
+    for lefts, rights, nearness in EXPLAINS
+    for left, right in itertools.product(lefts, rights)
+]
+
+
+def codes(findings: list[Finding]) -> list[str]:
+    return [finding.code for finding in findings]
+
+
+# --- the table --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("left", "right", "nearness"), PAIRS)
+def test_left_explains_right_in_any_order(left: str, right: str, nearness: str) -> None:
+    both = [seen(left), seen(right, message="the evidence")]
+    for given_order in (both, both[::-1]):
+        (spoken,) = settled(given_order)
+        assert spoken.code == left
+        assert [(also.code, also.text, also.line) for also in spoken.also_seen] == [(right, "the evidence", 5)]
+
+
+@pytest.mark.parametrize(("left", "right", "nearness"), PAIRS)
+def test_right_never_explains_left(left: str, right: str, nearness: str) -> None:
+    assert not explains(seen(right), seen(left))
+
+
+@pytest.mark.parametrize(("left", "right", "nearness"), PAIRS)
+def test_how_near_they_must_be(left: str, right: str, nearness: str) -> None:
+    elsewhere = [seen(left, 5), seen(right, 9)]
+    in_no_line = [seen(left, 5), seen(right, None)]
+    in_other_models = [seen(left, 5, model="a"), seen(right, 5, model="b")]
+    in_other_targets = [seen(left), seen(right, target="other.py")]
+    assert len(settled(elsewhere)) == (1 if nearness == MODEL else 2)
+    assert len(settled(in_no_line)) == (1 if nearness == MODEL else 2)
+    assert len(settled(in_other_models)) == (1 if nearness == LINE else 2)
+    assert len(settled(in_other_targets)) == 2
+
+
+def test_nobody_in_the_table_is_explained_and_explains() -> None:
+    """Else a chain could end in a finding that is not told."""
+    assert not {code for left, _, _ in EXPLAINS for code in left} & {code for _, right, _ in EXPLAINS for code in right}
+
+
+# --- the line that raised ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize("raised", RAISED)
+@pytest.mark.parametrize(
+    ("speaker", "told"),
+    [
+        (seen("MP304"), 1),
+        (seen("MP304", 6), 2),
+        (seen("MP304", path="other.py"), 2),
+        (seen("MP304", None), 2),
+        (seen("MP304", target="other.py"), 2),
+        (seen("MP304", 6, also_seen=settled([seen("MP304", 6), seen("MP304", 5, "model")])[0].also_seen), 1),
+    ],
+    ids=["same-line", "next-line", "other-file", "no-line", "other-target", "a-sight-of-it-there"],
+)
+def test_what_stands_on_the_raising_line_explains_it(raised: str, speaker: Finding, told: int) -> None:
+    assert len(settled([seen(raised, stage="training"), speaker])) == told
+
+
+def test_two_ends_do_not_explain_each_other() -> None:
+    assert codes(settled([seen("MP002"), seen("MP901")])) == ["MP002", "MP901"]
+
+
+@pytest.mark.parametrize("raised", RAISED)
+def test_without_a_line_only_what_speaks_of_the_error_explains_it(raised: str) -> None:
+    error = seen(raised, None)
+    assert len(settled([error, seen("MP201", None)])) == 2
+    assert [len(settled([error, seen(code, None)])) for code in OF_THE_ERROR] == [1]
+    assert len(settled([error, seen(OF_THE_ERROR[0], 7)])) == 2
+
+
+def test_what_is_explained_by_something_explained_is_attached_to_who_speaks() -> None:
+    (spoken,) = settled([seen("MP002", stage="model"), seen("MP301"), seen("MP407")])
+    assert spoken.code == "MP407"
+    assert sorted(also.code for also in spoken.also_seen) == ["MP002", "MP301"]
+
+
+@pytest.mark.parametrize(("left", "right", "nearness"), PAIRS)
+def test_what_would_be_never_hides_what_is(left: str, right: str, nearness: str) -> None:
+    assert len(settled([seen(left, what_if=True), seen(right)])) == 2
+    assert len(settled([seen(left, what_if=True), seen(right, what_if=True)])) == 1
+    assert len(settled([seen(left), seen(right, what_if=True)])) == 1
+
+
+# --- sights of one defect ---------------------------------------------------------------------------------------
+def test_source_model_and_training_are_one_finding() -> None:
+    (spoken,) = settled(
+        [
+            seen("MP201", column=8, message="from the source", evidence={"a": 1}),
+            seen("MP201", stage="model", message="from the model", layer="dense", model="m", evidence={"a": 2, "b": 3}),
+            seen("MP201", stage="training", message="from the training"),
+        ]
+    )
+    assert (spoken.message, spoken.location) == ("from the source", Location("train.py", 5, 8))
+    assert (spoken.layer, spoken.model, spoken.evidence) == ("dense", "m", {"a": 1, "b": 3})
+    assert [also.stage for also in spoken.also_seen] == ["model", "training"]
+
+
+@pytest.mark.parametrize(
+    ("two", "told"),
+    [
+        ([seen("MP201", column=3), seen("MP201", column=30)], 2),
+        ([seen("MP201", column=3), seen("MP201", column=3)], 1),
+        ([seen("MP201"), seen("MP201")], 1),
+        ([seen("MP201"), seen("MP201", 6)], 2),
+        ([seen("MP201"), seen("MP202")], 2),
+        ([seen("MP201"), seen("MP201", target="other.py")], 2),
+        ([seen("MP201", None, "model"), seen("MP201", None, "model")], 1),
+        ([seen("MP201", None, "model"), seen("MP201", None, "model", message="another layer")], 2),
+        ([seen("MP201", None, "model", model="a"), seen("MP201", None, "model", model="b")], 2),
+        ([seen("MP201", 5), seen("MP201", None, "model")], 1),
+        ([seen("MP201", 5, "model"), seen("MP201", None, "training")], 2),
+    ],
+    ids=["two-columns", "one-column", "whole-line", "two-lines", "two-codes", "two-targets", "no-line",
+         "no-line-two-messages", "no-line-two-models", "line-in-the-source-and-none-live",
+         "line-and-no-line-live"],
+)  # fmt: skip
+def test_what_is_one_finding(two: list[Finding], told: int) -> None:
+    assert len(settled(two)) == told
+
+
+@pytest.mark.parametrize("code", CONFIRMED_LIVE)
+@pytest.mark.parametrize("line", [None, 40], ids=["no-line", "other-line"])
+def test_a_live_sight_confirms_what_the_source_shows(code: str, line: int | None) -> None:
+    live = seen(code, line, "training", message="seen live")
+    (spoken,) = settled([seen(code), live])
+    assert spoken.location == Location("train.py", 5)
+    assert [(also.stage, also.text, also.line) for also in spoken.also_seen] == [("training", "seen live", line)]
+    assert len(settled([seen(code), dataclasses.replace(live, target="other.py")])) == 2
+    assert codes(settled([live])) == [code]
+
+
+def test_other_codes_are_not_confirmed_from_elsewhere() -> None:
+    assert len(settled([seen("MP302"), seen("MP302", 40, "model")])) == 2
+
+
+def test_the_order_of_the_list() -> None:
+    expected = [
+        seen("MP501", 9, path="a.py"),
+        seen("MP101", 2, path="b.py"),
+        seen("MP102", 2, path="b.py", column=4),
+        seen("MP107", 2, path="b.py", column=5),
+        seen("MP103", 2, path="b.py", column=7),
+        seen("MP101", 10, path="b.py"),
+        seen("MP001", None),
+        seen("MP903", None),
+    ]
+    assert settled(reversed(expected)) == expected
+
+
+# --- nothing is lost --------------------------------------------------------------------------------------------
+ALL_CODES = sorted(
+    {code for left, right, _ in EXPLAINS for code in (*left, *right)} | {*CONFIRMED_LIVE, *RAISED, "MP605"}
+)
+FINDINGS = st.builds(
+    seen,
+    st.sampled_from(ALL_CODES),
+    st.none() | st.integers(1, 3),
+    st.sampled_from(["source", "model", "training"]),
+    column=st.sampled_from([0, 4, 9]),
+    path=st.just("train.py"),
+    model=st.none() | st.sampled_from(["a", "b"]),
+    target=st.sampled_from(["train.py", "other.py"]),
+    message=st.sampled_from(["one layer", "another layer"]),
+    what_if=st.booleans(),
+)
+
+
+def place_of(finding: Any) -> tuple[Any, ...]:
+    place = finding.location
+    return (place.path, place.line) if place else (None, None)
+
+
+@given(st.lists(FINDINGS, max_size=12))
+def test_no_defect_is_lost(findings: list[Finding]) -> None:
+    """Every code at its line is told, or stands in the evidence of what is told about the same target."""
+    told = settled(findings)
+    for finding in findings:
+        place = place_of(finding)
+        of_target = [other for other in told if other.target == finding.target]
+        assert any(
+            (other.code, place_of(other)) == (finding.code, place)
+            or any((also.code, also.path, also.line) == (finding.code, *place) for also in other.also_seen)
+            for other in of_target
+        ), (finding, told)
+
+
+@given(st.lists(FINDINGS, max_size=8))
+def test_no_real_defect_becomes_a_what_if(findings: list[Finding]) -> None:
+    """What a program has as it stands fails the run, whatever a forced policy would show."""
+    real = [finding for finding in findings if not finding.what_if]
+    assert any(not finding.what_if for finding in settled(real + [f for f in findings if f.what_if])) == bool(real)
+
+
+@given(st.lists(FINDINGS, max_size=10))
+def test_settling_twice_changes_nothing(findings: list[Finding]) -> None:
+    once = settled(findings)
+    assert codes(settled(once)) == codes(once)
+    assert len(once) <= len(findings)
