@@ -7,7 +7,7 @@ from typing import Any
 
 
 def adapter_for(module: ModuleType) -> Any:
-    """The adapter of a just imported `keras` or `tf_keras`.
+    """The adapter of a just imported `keras` or `tf_keras`, or of a TensorFlow that holds its Keras itself.
 
     Raises OtherBackend where Keras 3 runs on JAX, PyTorch or OpenVINO."""
     if str(module.__version__).startswith("3"):
@@ -24,4 +24,6 @@ def adapter_for(module: ModuleType) -> Any:
         return Keras3(module)
     from mpdoctor.examiner.keras2 import Keras2
 
-    return Keras2(module)
+    if module.__name__ == "tensorflow":
+        return Keras2(module.keras, "tensorflow.python.keras")
+    return Keras2(module, module.__name__)

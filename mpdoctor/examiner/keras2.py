@@ -20,18 +20,18 @@ class Keras2:
     is_keras3 = False
     floor = 1.0
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Any, package: str) -> None:
+        """`module` is the public module (keras, tf_keras, tensorflow.keras), `package` where its parts lie."""
         self.module = module
-        package = module.__name__.split(".")[0]
         self._package = package
         scaling = self._part("mixed_precision.loss_scale_optimizer")
+        self._policy = self._part("mixed_precision.policy")
         self.Layer, self.Model = module.layers.Layer, module.Model
         self.trainer = self._part("engine.training").Model
-        new, old = self._optimizer_classes()
-        self.optimizer_bases: Any = tuple(cls for cls in (new, old) if cls is not None)
         self.wrappers: Any = tuple(
             getattr(scaling, name) for name in ("LossScaleOptimizerV3", "LossScaleOptimizer") if hasattr(scaling, name)
         )
+        self.optimizer_bases: Any = tuple(_optimizer_base(wrapper) for wrapper in self.wrappers)
         self._dynamic_state = scaling._DynamicLossScaleState
         self.facts = Keras(
             "tf_keras" if package == "tf_keras" else "tf.keras",
@@ -47,16 +47,9 @@ class Keras2:
         except ImportError:
             return importlib.import_module(f"{self._package}.{name}")
 
-    def _optimizer_classes(self) -> tuple[Any, Any]:
-        """(new-style base, OptimizerV2); the first is None before 2.9."""
-        old = self.module.optimizers.legacy.Optimizer if hasattr(self.module.optimizers, "legacy") else None
-        if old is None:
-            return None, self.module.optimizers.Optimizer
-        return self.module.optimizers.Optimizer, old
-
     # --- reading ----------------------------------------------------------------------------------------------
     def global_policy(self) -> str:
-        return str(self.module.mixed_precision.global_policy().name)
+        return str(self._policy.global_policy().name)
 
     def sublayers(self, layer: Any) -> list[Any]:
         return list(layer._flatten_layers(include_self=False, recursive=False))
@@ -217,10 +210,26 @@ class Keras2:
         return self.module.models.load_model(path, custom_objects=custom_objects, safe_mode=not allow_code)
 
     def set_policy(self, name: str) -> None:
-        self.module.mixed_precision.set_global_policy(name)
+        setter = getattr(self._policy, "set_global_policy", None) or self._policy.set_policy  # 2.4 has the latter
+        setter(name)
+
+    def set_seed(self, seed: int) -> None:
+        """As keras.utils.set_random_seed does, which older releases lack; NumPy is TensorFlow's own requirement."""
+        import random
+
+        import numpy
+
+        random.seed(seed)
+        numpy.random.seed(seed)
+        tf.random.set_seed(seed)
 
     def environment(self) -> dict[str, str]:
         return {self.facts.package: str(self.module.__version__), "TensorFlow": tf.__version__}
+
+
+def _optimizer_base(wrapper: type) -> type:
+    """The optimizer class that a wrapper class derives from: OptimizerV2, or the new-style Optimizer since 2.9."""
+    return next(cls for cls in wrapper.__mro__[1:] if cls.__name__ in ("OptimizerV2", "Optimizer"))
 
 
 def adopted_state_class(base: type, record: Record, machine: LossScale) -> type:

@@ -189,6 +189,9 @@ class Keras3:
     def set_policy(self, name: str) -> None:
         self.module.config.set_dtype_policy(name)
 
+    def set_seed(self, seed: int) -> None:
+        self.module.utils.set_random_seed(seed)
+
     def environment(self) -> dict[str, str]:
         return {"Keras": f"{self.module.__version__} (backend tensorflow)", "TensorFlow": tf.__version__}
 

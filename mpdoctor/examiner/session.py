@@ -21,6 +21,16 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import CallFacts, WriteFacts
 
+# Where the Kerases keep their global policy: 3, tf_keras and 2.13 to 2.15, 2.6 to 2.12, TensorFlow 2.4 and 2.5.
+POLICY_MODULES = (
+    "keras.src.dtype_policies.dtype_policy",
+    "tf_keras.src.mixed_precision.policy",
+    "keras.src.mixed_precision.policy",
+    "keras.mixed_precision.policy",
+    "tensorflow.python.keras.mixed_precision.policy",
+)
+POLICY_SETTERS = ("set_dtype_policy", "set_global_policy", "set_policy")
+
 
 class Unusable(Exception):
     """The target cannot be examined, and the message says why and what to do."""
@@ -55,18 +65,22 @@ class Session:
     def install(self) -> None:
         ImportHooks(
             {
+                "tensorflow": self._tensorflow_imported,
                 "keras": self._keras_imported,
                 "tf_keras": self._keras_imported,
-                "keras.src.dtype_policies.dtype_policy": functools.partial(self._watch_policy, "set_dtype_policy"),
-                "tf_keras.src.mixed_precision.policy": functools.partial(self._watch_policy, "set_global_policy"),
-                "keras.src.mixed_precision.policy": functools.partial(self._watch_policy, "set_global_policy"),
-                "keras.mixed_precision.policy": functools.partial(self._watch_policy, "set_global_policy"),
+                **dict.fromkeys(POLICY_MODULES, self._watch_policy),
             },
             before={"tensorflow": functools.partial(self.events.stage, "importing TensorFlow")},
         ).install()
 
-    def _watch_policy(self, setter: str, module: ModuleType) -> None:
+    def _tensorflow_imported(self, module: ModuleType) -> None:
+        """Up to 2.5 TensorFlow holds its Keras itself; from 2.6 on it comes as a package of its own."""
+        if tuple(int(number) for number in module.__version__.split(".")[:2]) < (2, 6):
+            self._keras_imported(module)
+
+    def _watch_policy(self, module: ModuleType) -> None:
         """A policy that the program sets itself, whatever its name, is never overruled by `--policy auto`."""
+        setter = next(name for name in POLICY_SETTERS if hasattr(module, name))
         original = getattr(module, setter)
 
         @functools.wraps(original)
@@ -85,7 +99,7 @@ class Session:
             self._adapters.append(self.keras)
             self._patch(self.keras)
             if self.request.seed is not None:
-                self.keras.module.utils.set_random_seed(self.request.seed)
+                self.keras.set_seed(self.request.seed)
             if self.request.policy != "auto":
                 self.keras.set_policy(self.request.policy)
             self.events.stage("running the script")
