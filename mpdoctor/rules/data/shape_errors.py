@@ -24,6 +24,16 @@ _OPERANDS = (
     "Compare the two shapes in this line; a missing axis (tf.expand_dims) or a transposed one is the usual reason."
 )
 
+_ONE_HOT = (
+    "The sparse form of the loss takes one class id a sample: np.argmax(labels, -1), or the loss without `sparse`."
+)
+_JOIN = "Give them the same shape before they meet, but for the axis that they are joined along."
+_SMALL = 'Give the layer a larger input, a smaller kernel or padding="same".'
+_WEIGHTS = "Build the layer for the input that these weights were made for."
+_INPUTS = "Pass one array for each of the model's inputs: a list in their order, or a dict by their names."
+_BATCH = "Bring all samples to one shape before they are batched: padded_batch, or a resize or crop in map()."
+_BETWEEN = r"Dimensions must be equal, but are \d+ and \d+ for '\{\{node "
+
 # (pattern, words with {expected} and {actual}, remedy)
 _KNOWN: tuple[tuple[str, str, str], ...] = (
     (
@@ -89,7 +99,7 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         _RESHAPE,
     ),
     (
-        r"must have the same shape\. Received: target\.shape=" + SHAPE.format("actual")
+        r"must have the same (?:shape|rank \(ndim\))\. Received: target\.shape=" + SHAPE.format("actual")
         + r", output\.shape=" + SHAPE.format("expected"),
         "the labels have shape {actual}, the predictions {expected}",
         _LABELS,
@@ -99,6 +109,17 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         + r" vs " + SHAPE.format("actual"),
         "the labels have shape {actual}, the predictions {expected}",
         _LABELS,
+    ),
+    (
+        r"`target\.ndim - 1`\. Received: target\.shape=" + SHAPE.format("actual")
+        + r", output\.shape=" + SHAPE.format("expected"),
+        "the labels have shape {actual}, the predictions {expected}",
+        _ONE_HOT,
+    ),
+    (
+        r"Received: labels\.shape=" + SHAPE.format("actual") + r" and logits\.shape=" + SHAPE.format("expected"),
+        "the labels have shape {actual}, the predictions {expected}",
+        _ONE_HOT,
     ),
     (
         r"Shapes " + SHAPE.format("actual") + r" and " + SHAPE.format("expected") + r" are incompatible",
@@ -112,6 +133,89 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     ),
     (
         r"Incompatible shapes: " + SHAPE.format("actual") + r" vs\.? " + SHAPE.format("expected"),
+        "{actual} and {expected} do not go together",
+        _OPERANDS,
+    ),
+    (
+        r"Inputs have incompatible shapes\. Received shapes " + SHAPE.format("actual")
+        + r" and " + SHAPE.format("expected"),
+        "{actual} and {expected} do not go together",
+        _OPERANDS,
+    ),
+    (
+        r"In\[0\] and In\[1\] must have compatible batch dimensions: " + SHAPE.format("actual")
+        + r" vs\. " + SHAPE.format("expected"),
+        "a matrix of shape {actual} cannot be multiplied with one of shape {expected}",
+        _OPERANDS,
+    ),
+    (
+        r"matching shapes except for the concatenation axis\. Received: input_shape="
+        r"\[" + SHAPE.format("actual") + ", " + SHAPE.format("expected"),
+        "{actual} and {expected} cannot be joined",
+        _JOIN,
+    ),
+    (
+        r"ConcatOp : .*: shape\[0\] = " + SHAPE.format("actual") + r" vs\. shape\[\d+\] = " + SHAPE.format("expected"),
+        "{actual} and {expected} cannot be joined",
+        _JOIN,
+    ),
+    (
+        r"Expected dimension (?P<expected>\d+) at axis (?P<axis>\d+) of the input shaped " + SHAPE.format("actual"),
+        "axis {axis} of the input should be {expected}, and the input has shape {actual}",
+        _OPERANDS,
+    ),
+    (
+        r"Can not squeeze dim\[(?P<axis>-?\d+)\], expected a dimension of (?P<expected>1), got (?P<actual>\d+)",
+        "axis {axis} cannot be squeezed, because it is {actual} long",
+        _OPERANDS,
+    ),
+    (
+        r"Cannot batch tensors with different shapes in component \d+\. First element had shape "
+        + SHAPE.format("expected") + r" and element \d+ had shape " + SHAPE.format("actual"),
+        "samples of shape {expected} and {actual} cannot stand in one batch",
+        _BATCH,
+    ),
+    (
+        r"Computed output size would be zero or negative\. Received `inputs shape=" + SHAPE.format("actual")
+        + r"`, `kernel shape=" + SHAPE.format("expected"),
+        "nothing would be left of an input of shape {actual} under a kernel of shape {expected}",
+        _SMALL,
+    ),
+    (
+        r"Negative dimension size caused by .* with input shapes: " + SHAPE.format("actual")
+        + ", " + SHAPE.format("expected"),
+        "nothing would be left of an input of shape {actual} under a kernel of shape {expected}",
+        _SMALL,
+    ),
+    (
+        r"expects (?P<expected>\d+) (?:named )?input\(s\).*, but it received (?P<actual>\d+) input tensors",
+        "the model has {expected} inputs, and gets {actual}",
+        _INPUTS,
+    ),
+    (
+        r"The variable shape " + SHAPE.format("expected") + r", and the assigned value shape " + SHAPE.format("actual"),
+        "a value of shape {actual} cannot be assigned to a variable of shape {expected}",
+        _OPERANDS,
+    ),
+    (
+        r"weight shape " + SHAPE.format("expected") + r" is not compatible with provided weight shape "
+        + SHAPE.format("actual"),
+        "a weight of shape {expected} cannot take a value of shape {actual}",
+        _WEIGHTS,
+    ),
+    (
+        _BETWEEN + r"compile_loss/.* with input shapes: " + SHAPE.format("actual") + ", " + SHAPE.format("expected"),
+        "in the loss, {actual} and {expected} do not go together",
+        _LABELS,
+    ),
+    (
+        _BETWEEN + r"\S+\}\} = (?:Batch)?MatMul.* with input shapes: " + SHAPE.format("actual")
+        + ", " + SHAPE.format("expected"),
+        "a matrix of shape {actual} cannot be multiplied with one of shape {expected}",
+        _OPERANDS,
+    ),
+    (
+        _BETWEEN + r".* with input shapes: " + SHAPE.format("actual") + ", " + SHAPE.format("expected"),
         "{actual} and {expected} do not go together",
         _OPERANDS,
     ),

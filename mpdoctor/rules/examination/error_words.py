@@ -18,11 +18,12 @@ def headline_from_failure(failure: FailureFacts) -> str:
 def essence_of_message(message: str) -> str:
     """The line that says something, without colours, "Exception encountered when calling …" and node dumps."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", message)
-    inner = re.findall(r"^\s*\w*(?:Error|Exception): (.+)$", plain, re.MULTILINE)  # of an error told inside another
-    lines = [line.strip() for line in plain.splitlines() if line.strip() and not _is_wrapping(line.strip())]
-    text = inner[-1].strip() if inner else lines[0] if lines else ""
+    told = re.split(r"^\s*\w*(?:Error|Exception): ", plain, flags=re.MULTILINE)[-1]  # of an error inside another
+    lines = [line.strip() for line in told.splitlines() if line.strip() and not _is_wrapping(line.strip())]
+    text = lines[0] if lines else ""
     text = re.sub(r" for '\{\{node [^']*'", "", text)
     text = re.sub(r"\s*\{\{(function_)?node [^}]*\}\}\s*", " ", text).strip()
+    text = re.sub(r"\s*\[Op:\w+\]( name:.*)?$", "", text)
     return text if len(text) <= _LONGEST else text[:_LONGEST].rsplit(" ", 1)[0] + " …"
 
 
@@ -30,7 +31,8 @@ def _is_wrapping(line: str) -> bool:
     return line.startswith(
         ("Exception encountered when calling", "Could not automatically infer the output shape", "in user code:",
          "Graph execution error", "File \"", "Detected at node", "Arguments received by", "Traceback (most recent", "•",
-         "During handling")
+         "During handling",
+         "Call arguments received", "<stack traces unavailable>")
     ) or set(line) <= set("~^- *")  # fmt: skip
 
 
