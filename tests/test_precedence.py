@@ -1,4 +1,4 @@
-"""Who speaks when several rules see one defect: the table both ways, nearness, merging, order, and that nothing is lost."""
+"""Who speaks when several rules see one defect: the table both ways, nearness, merging, order; and nothing is lost."""
 
 from __future__ import annotations
 
@@ -218,10 +218,3 @@ def test_no_real_defect_becomes_a_what_if(findings: list[Finding]) -> None:
     """What a program has as it stands fails the run, whatever a forced policy would show."""
     real = [finding for finding in findings if not finding.what_if]
     assert any(not finding.what_if for finding in settled(real + [f for f in findings if f.what_if])) == bool(real)
-
-
-@given(st.lists(FINDINGS, max_size=10))
-def test_settling_twice_changes_nothing(findings: list[Finding]) -> None:
-    once = settled(findings)
-    assert codes(settled(once)) == codes(once)
-    assert len(once) <= len(findings)
