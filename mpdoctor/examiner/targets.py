@@ -9,6 +9,7 @@ import os
 import sys
 import types
 import zipfile
+import zlib
 from typing import Any, Iterator
 
 from mpdoctor.examiner.session import Session, Unusable
@@ -110,6 +111,10 @@ def configuration_from_file(path: str) -> dict[str, Any]:
         ) from None
     except KeyError:
         raise Unusable(f"{name} is a zip archive without config.json, so it is no .keras file.") from None
+    except (ValueError, RecursionError):
+        raise Unusable(f"{name} holds a config.json that is no JSON. Save the model again with model.save().") from None
+    except (EOFError, NotImplementedError, RuntimeError, zlib.error) as error:  # what zipfile lets through
+        raise Unusable(f"{name} is damaged: {error}. Save the model again with model.save().") from None
     if not isinstance(configuration, dict):
         raise Unusable(f"{name} holds a config.json that describes no model.")
     return configuration

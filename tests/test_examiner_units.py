@@ -1,0 +1,551 @@
+"""The examiner's parts that need no TensorFlow: whose line it is, import hooks, events, failures, saved files, fit()."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import json
+import linecache
+import os
+import subprocess
+import sys
+import sysconfig
+import textwrap
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import mpdoctor
+from mpdoctor.examiner.events import Events
+from mpdoctor.examiner.failures import failure_from_exception
+from mpdoctor.examiner.hooks import ImportHooks
+from mpdoctor.examiner.ownership import class_location, is_own, own_location
+from mpdoctor.examiner.request import Request
+from mpdoctor.examiner.session import Unusable
+from mpdoctor.examiner.shortened import DROPPED, ENDLESS, shortened_fit
+from mpdoctor.examiner.targets import code_in, configuration_from_file, policy_in
+from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.location import Location
+
+STDLIB = sysconfig.get_path("stdlib")
+
+
+def compiled(path: Path, text: str) -> dict[str, Any]:
+    """Write a file of the user's, run it, and give what it defines."""
+    path.write_text(textwrap.dedent(text), encoding="utf-8")
+    names: dict[str, Any] = {"__name__": path.stem, "__file__": str(path)}
+    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), names)
+    return names
+
+
+# --- whose file it is -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("filename", "own"),
+    [
+        ("/home/me/train.py", True),
+        ("train.py", True),
+        ("/home/me/my-site-packages/train.py", True),
+        ("/home/me/.venv/lib/python3.11/site-packages/keras/src/layer.py", False),
+        ("/usr/lib/python3/dist-packages/numpy/core.py", False),
+        (f"{STDLIB}/threading.py", False),
+        (f"{STDLIB}/importlib/__init__.py", False),
+        (f"{STDLIB}-of-mine/train.py", True),
+        (str(Path(mpdoctor.__file__).parent / "examiner" / "probe.py"), False),
+        ("/tmp/__autograph_generated_file1x2y.py", False),
+        ("<string>", False),
+        ("<frozen importlib._bootstrap>", False),
+        ("<ipython-input-1>", False),
+    ],
+)
+def test_is_own(filename: str, own: bool) -> None:
+    assert is_own(filename) is own
+
+
+def test_a_link_into_an_installed_package_is_not_own(tmp_path: Path) -> None:
+    real = tmp_path / "site-packages" / "library.py"
+    real.parent.mkdir()
+    real.touch()
+    (tmp_path / "mine.py").symlink_to(real)
+    assert not is_own(str(tmp_path / "mine.py"))
+
+
+def test_the_innermost_line_of_the_users_is_the_place(tmp_path: Path) -> None:
+    installed = tmp_path / "site-packages" / "library.py"
+    installed.parent.mkdir()
+    library = compiled(installed, "def call(function):\n    return function()\n")
+    script = compiled(tmp_path / "train.py", "def train(call, ask):\n    first = 1\n    return call(ask)\n")
+    assert script["train"](library["call"], own_location) == Location(str(tmp_path / "train.py"), 3)
+
+
+def test_there_may_be_no_line_of_the_users() -> None:
+    ask = "from mpdoctor.examiner.ownership import own_location; print(own_location())"
+    here = {**os.environ, "PYTHONPATH": str(Path(mpdoctor.__file__).parents[1])}
+    done = subprocess.run([sys.executable, "-c", ask], env=here, check=True, capture_output=True, text=True)
+    assert done.stdout == "None\n"
+
+
+def test_a_line_that_autograph_copied_is_the_original(tmp_path: Path) -> None:
+    copy = tmp_path / "__autograph_generated_file_1.py"
+    copied = compiled(copy, "def tf__train(ask):\n    pass\n    return ask()\n")["tf__train"]
+    line = SourcePlace(str(copy), 3)
+    copied.ag_source_map = {line: SimpleNamespace(loc=SourcePlace(str(tmp_path / "train.py"), 40))}
+    assert copied(own_location) == Location(str(tmp_path / "train.py"), 40)
+
+
+class SourcePlace(NamedTuple):
+    """As autograph's own map names a line."""
+
+    filename: str
+    lineno: int
+
+
+def test_the_place_of_a_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "layers_of_mine.py").write_text("\n\nclass Mine:\n    pass\n\n\nlate = type('Late', (), {})\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = importlib.import_module("layers_of_mine")
+    assert class_location(module.Mine) == Location(str(tmp_path / "layers_of_mine.py"), 3)
+    assert class_location(module.late) is None
+    assert class_location(type("Typed", (), {"__module__": "no.such.module"})) is None
+    assert class_location(Path) is None
+    (tmp_path / "layers_of_mine.py").unlink()
+    importlib.invalidate_caches()
+    linecache.clearcache()
+    assert class_location(module.Mine) is None
+
+
+# --- import hooks -----------------------------------------------------------------------------------------------
+@pytest.fixture
+def hooked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, str], list[ModuleType]]]:
+    """hooked(NAME, TEXT) writes a module, hooks it, and gives the list of what the hook was called with."""
+    names: list[str] = []
+    monkeypatch.syspath_prepend(str(tmp_path))
+    finders = list(sys.meta_path)
+
+    def hook(name: str, text: str) -> list[ModuleType]:
+        path = tmp_path / (name.replace(".", "/") + ".py")
+        path.parent.mkdir(exist_ok=True, parents=True)
+        path.write_text(text, encoding="utf-8")
+        importlib.invalidate_caches()
+        names.append(name)
+        called: list[ModuleType] = []
+        ImportHooks({name: called.append}).install()
+        return called
+
+    yield hook
+    sys.meta_path[:] = finders
+    for name in names:
+        sys.modules.pop(name, None)
+
+
+def test_a_hook_sees_the_module_as_it_was_executed(hooked: Any) -> None:
+    called = hooked("hooked_one", "value = 42\n")
+    assert called == []
+    module = importlib.import_module("hooked_one")
+    assert called == [module]
+    assert called[0].value == 42
+
+
+def test_a_module_found_many_times_acts_once(hooked: Any) -> None:
+    called = hooked("hooked_many", "")
+    for _ in range(3):
+        assert importlib.util.find_spec("hooked_many") is not None
+    assert called == []
+    importlib.import_module("hooked_many")
+    importlib.import_module("hooked_many")
+    importlib.reload(sys.modules["hooked_many"])
+    assert len(called) == 1
+
+
+def test_a_spec_that_is_found_twice_and_executed_acts_once(hooked: Any) -> None:
+    called = hooked("hooked_specs", "")
+    specs = [importlib.util.find_spec("hooked_specs") for _ in range(2)]
+    for spec in specs:
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    assert len(called) == 1
+
+
+def test_a_module_that_raises_is_not_told_and_may_be_imported_again(hooked: Any, tmp_path: Path) -> None:
+    called = hooked("hooked_raises", "raise RuntimeError('not yet')\n")
+    with pytest.raises(RuntimeError, match="not yet"):
+        importlib.import_module("hooked_raises")
+    assert called == []
+    (tmp_path / "hooked_raises.py").write_text("ready = True  # and longer than before\n")
+    importlib.invalidate_caches()
+    importlib.import_module("hooked_raises")
+    assert len(called) == 1
+
+
+def test_a_hook_for_what_does_not_exist_changes_nothing(hooked: Any) -> None:
+    called: list[ModuleType] = []
+    ImportHooks({"no_such_module_at_all": called.append}).install()
+    assert importlib.util.find_spec("no_such_module_at_all") is None
+    with pytest.raises(ModuleNotFoundError, match="no_such_module_at_all"):
+        importlib.import_module("no_such_module_at_all")
+    assert called == []
+
+
+def test_a_submodule_is_hooked_by_its_whole_name(hooked: Any, tmp_path: Path) -> None:
+    (tmp_path / "hooked_package").mkdir()
+    (tmp_path / "hooked_package" / "__init__.py").touch()
+    called = hooked("hooked_package.inner", "deep = 1\n")
+    importlib.import_module("hooked_package")
+    assert called == []
+    importlib.import_module("hooked_package.inner")
+    assert [module.deep for module in called] == [1]
+
+
+# --- the line to the parent -------------------------------------------------------------------------------------
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def test_events_are_lines_in_order(tmp_path: Path) -> None:
+    events = Events(str(tmp_path / "events"))
+    events.stage("training")
+    events.steps(3, 50)
+    events.facts("failure", FailureFacts("died", "script", location=Location("train.py", 3)))
+    events.note(python="3.8.1")
+    events.end()
+    told = lines(tmp_path / "events")
+    assert [event["event"] for event in told] == ["stage", "steps", "facts", "note", "end"]
+    assert told[1] == {"event": "steps", "done": 3, "total": 50}
+    assert told[2]["facts"]["location"]["line"] == 3
+    assert (tmp_path / "events").stat().st_mode & 0o077 == 0
+
+
+def test_a_script_that_closes_everything_and_bends_json_is_still_heard(tmp_path: Path) -> None:
+    script = f"""
+import json, os
+from mpdoctor.examiner.events import Events
+events = Events({str(tmp_path / "events")!r})
+events.stage("before")
+os.closerange(0, 4096)
+json.dumps = os.write = os.open = lambda *args, **kwargs: 1 / 0
+events.stage("after")
+events.end()
+"""
+    here = {**os.environ, "PYTHONPATH": str(Path(mpdoctor.__file__).parents[1])}
+    subprocess.run([sys.executable, "-c", script], env=here, check=True, capture_output=True)
+    assert [event.get("text") for event in lines(tmp_path / "events")] == ["before", "after", None]
+
+
+@given(st.text() | st.text(st.characters(categories=["Cc", "Zl"])).map("\udcff".__add__))
+def test_any_text_arrives(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    path = tmp_path_factory.mktemp("events") / "events"
+    Events(str(path)).stage(text)
+    assert lines(path) == [{"event": "stage", "text": text}]
+
+
+def test_a_huge_line_arrives_whole(tmp_path: Path) -> None:
+    events = Events(str(tmp_path / "events"))
+    events.note(text="x" * 20_000_000)
+    events.end()
+    told = lines(tmp_path / "events")
+    assert (len(told[0]["text"]), told[1]["event"]) == (20_000_000, "end")
+
+
+REQUESTS = st.builds(
+    Request,
+    kind=st.sampled_from(["script", "factory", "keras-file"]),
+    path=st.none() | st.text(),
+    module=st.none() | st.text(),
+    factory=st.none() | st.text(),
+    arguments=st.lists(st.text()).map(tuple),
+    events=st.text(),
+    probe=st.booleans(),
+    steps=st.integers(1, 10**6),
+    budget=st.floats(0, allow_infinity=True, allow_nan=False),
+    policy=st.sampled_from(["auto", "mixed_float16"]),
+    seed=st.none() | st.integers(),
+    custom_objects=st.none() | st.text(),
+    allow_code_in_file=st.booleans(),
+)
+
+
+@given(REQUESTS)
+def test_a_request_arrives_as_it_was_sent(request: Request) -> None:
+    assert Request.from_json(request.to_json()) == request
+
+
+# --- failures ---------------------------------------------------------------------------------------------------
+def failed(action: Callable[[], Any]) -> FailureFacts:
+    with pytest.raises(BaseException) as caught:
+        action()
+    return failure_from_exception(caught.value, "script")
+
+
+class _Silent(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def _raise(error: BaseException) -> None:
+    raise error
+
+
+def test_the_last_line_of_the_users_is_the_place(tmp_path: Path) -> None:
+    script = compiled(tmp_path / "train.py", "import json\n\ndef train():\n    return json.loads('{')\n")
+    told = failed(script["train"])
+    assert (told.exception, told.location) == ("JSONDecodeError", Location(str(tmp_path / "train.py"), 4))
+    frame = [frame for frame in told.frames if frame.own][-1]
+    assert (frame.line, frame.function, frame.text) == (4, "train", "return json.loads('{')")
+    assert not told.frames[-1].own
+
+
+def test_a_syntax_error_is_where_it_says(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("x = 1\ny = (\n")
+    told = failed(functools.partial(compile, "x = 1\ny = (\n", str(tmp_path / "broken.py"), "exec"))
+    assert (told.exception, told.location) == ("SyntaxError", Location(str(tmp_path / "broken.py"), 2))
+
+
+def test_a_text_that_cannot_be_shown_is_said_to_be() -> None:
+    assert failed(lambda: _raise(_Silent())).message == "(its text cannot be shown: RuntimeError)"
+
+
+def test_of_a_chain_the_last_error_is_told(tmp_path: Path) -> None:
+    script = compiled(
+        tmp_path / "train.py",
+        """\
+        def train():
+            try:
+                {}["width"]
+            except KeyError as error:
+                raise ValueError("no width given") from error
+        """,
+    )
+    told = failed(script["train"])
+    assert (told.exception, told.message, told.location.line) == ("ValueError", "no width given", 5)
+
+
+def test_of_a_long_message_both_ends_are_kept() -> None:
+    told = failed(
+        lambda: _raise(ValueError("Graph execution error:" + "\n  File x" * 10_000 + "\nIncompatible shapes"))
+    )
+    assert len(told.message) < 5_000
+    assert told.message.startswith("Graph execution error:")
+    assert told.message.endswith("Incompatible shapes")
+
+
+def test_the_users_line_may_stand_in_the_message_alone(tmp_path: Path) -> None:
+    text = (
+        f'Detected at node:\n  File "{tmp_path}/train.py", line 9, in call\n  File "{STDLIB}/ast.py", line 3, in x\nbad'
+    )
+    frames = failed(lambda: _raise(ValueError(text))).frames
+    assert (frames[-1].path, frames[-1].line, frames[-1].function) == (f"{tmp_path}/train.py", 9, "call")
+
+
+def test_a_deep_recursion_keeps_its_innermost_frames(tmp_path: Path) -> None:
+    script = compiled(tmp_path / "train.py", "def train():\n    return train()\n")
+    told = failed(script["train"])
+    assert told.exception == "RecursionError"
+    assert len(told.frames) <= 30
+    assert told.location == Location(str(tmp_path / "train.py"), 2)
+
+
+@given(st.text(), st.sampled_from([ValueError, KeyError, OSError, SystemExit, KeyboardInterrupt, UnicodeError]))
+def test_any_exception_becomes_facts(text: str, kind: type[BaseException]) -> None:
+    told = failure_from_exception(kind(text), "training", layer="dense", saw_model=True)
+    assert (told.kind, told.during, told.layer, told.saw_model) == ("raised", "training", "dense", True)
+    assert told.message == str(kind(text))
+    assert told.location is None
+
+
+# --- saved files ------------------------------------------------------------------------------------------------
+LAMBDA = {"class_name": "Lambda", "config": {"name": "square", "function": {"class_name": "__lambda__"}}}
+LEAVES = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
+CONFIGURATIONS = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=5) | st.sampled_from(["class_name", "config", "name"]), inner, max_size=3)
+    ),
+    max_leaves=20,
+)
+
+
+def buried(value: Any, path: list[int | str]) -> Any:
+    """The value below lists (numbers) and dicts (texts)."""
+    for step in reversed(path):
+        value = {step: value} if isinstance(step, str) else [None] * (step % 3) + [value]
+    return value
+
+
+@given(CONFIGURATIONS)
+def test_no_configuration_breaks_the_search(configuration: Any) -> None:
+    assert all(isinstance(name, str) for name in code_in(configuration))
+    policy = policy_in(configuration)
+    assert policy is None or policy.startswith("mixed_")
+
+
+@given(CONFIGURATIONS, st.lists(st.integers(0, 5) | st.text(max_size=5), max_size=30))
+def test_code_is_found_however_deep_it_lies(beside: Any, path: list[int | str]) -> None:
+    assert "Lambda layer square" in list(code_in([beside, buried(LAMBDA, path)]))
+
+
+@given(
+    st.lists(st.integers(0, 5) | st.text(max_size=5), max_size=30), st.sampled_from(["mixed_float16", "mixed_bfloat16"])
+)
+def test_a_policy_is_found_however_deep_it_lies(path: list[int | str], name: str) -> None:
+    assert policy_in(buried({"class_name": "DTypePolicy", "config": {"name": name}}, path)) == name
+
+
+@pytest.mark.parametrize(
+    ("configuration", "code"),
+    [
+        (LAMBDA, ["Lambda layer square"]),
+        ({"class_name": "__lambda__", "config": {"value": "4wAA"}}, ["a lambda function"]),
+        ({"class_name": "Lambda", "config": None}, ["a lambda function"]),
+        ({"class_name": "Lambda", "config": ["odd"]}, ["a lambda function"]),
+        ({"class_name": "Dense", "config": {"name": "Lambda"}}, []),
+        (
+            {"layers": [LAMBDA, {"class_name": "TimeDistributed", "config": {"layer": LAMBDA}}]},
+            ["Lambda layer square"] * 2,
+        ),
+    ],
+)
+def test_code_in(configuration: Any, code: list[str]) -> None:
+    assert list(code_in(configuration)) == code
+
+
+@pytest.mark.parametrize(
+    ("names", "policy"),
+    [
+        (["mixed_float16", "float32", "float32"], "mixed_float16"),
+        (["mixed_bfloat16"], "mixed_bfloat16"),
+        (["mixed_bfloat16", "mixed_float16", "mixed_float16"], "mixed_float16"),
+        (["float32"], None),
+        (["float16"], None),
+        ([], None),
+    ],
+)
+def test_the_policy_that_most_layers_name(names: list[str], policy: str | None) -> None:
+    layers = [
+        {"class_name": "Dense", "config": {"dtype": {"class_name": "DTypePolicy", "config": {"name": n}}}}
+        for n in names
+    ]
+    assert policy_in({"class_name": "Sequential", "config": {"layers": layers}}) == policy
+
+
+def archive(path: Path, **files: str | bytes) -> bytes:
+    with zipfile.ZipFile(path, "w") as file:
+        for name, text in files.items():
+            file.writestr(name.replace("_json", ".json"), text)
+    return path.read_bytes()
+
+
+def test_the_configuration_of_a_file(tmp_path: Path) -> None:
+    archive(tmp_path / "m.keras", config_json='{"class_name": "Sequential"}', metadata_json="{}")
+    assert configuration_from_file(str(tmp_path / "m.keras")) == {"class_name": "Sequential"}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({"metadata_json": "{}"}, "without config.json"),
+        ({"config_json": "[1, 2]"}, "describes no model"),
+        ({"config_json": "null"}, "describes no model"),
+        ({"config_json": "{ not json"}, "config.json"),
+        ({"config_json": b"\xff\xfe\x00"}, "config.json"),
+        ({"config_json": "[" * 100_000}, "config.json"),
+        (b"", "no .keras file"),
+        (b"\x89HDF\r\n\x1a\n", "no .keras file"),
+        (b"PK\x03\x04", "no .keras file"),
+    ],
+    ids=["no-configuration", "a-list", "null", "no-json", "no-text", "too-deep", "empty", "hdf5", "zip-head"],
+)
+def test_a_file_that_is_no_model_is_told_to_be_none(tmp_path: Path, content: Any, words: str) -> None:
+    path = tmp_path / "model.keras"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        archive(path, **content)
+    with pytest.raises(Unusable, match=words) as told:
+        configuration_from_file(str(path))
+    assert "model.keras" in str(told.value)
+
+
+@given(st.data())
+def test_a_cut_or_bent_file_is_read_or_refused_in_words(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    path = tmp_path_factory.mktemp("files") / "model.keras"
+    whole = archive(path, config_json='{"class_name": "Sequential"}', model=b"\0" * 300)
+    if data.draw(st.booleans()):
+        bent = whole[: data.draw(st.integers(0, len(whole) - 1))]
+    else:
+        place = data.draw(st.integers(0, len(whole) - 1))
+        bent = whole[:place] + bytes([data.draw(st.integers(0, 255))]) + whole[place + 1 :]
+    path.write_bytes(bent)
+    try:
+        assert isinstance(configuration_from_file(str(path)), dict)
+    except Unusable as told:
+        assert "model.keras" in str(told)
+
+
+# --- fit(), shortened -------------------------------------------------------------------------------------------
+class _Callback:
+    __module__ = "keras.src.callbacks.callback"
+
+
+CALLBACKS = {
+    name: type(name, (_Callback,), {"__module__": "keras.src.callbacks"})
+    for name in (*DROPPED, "LearningRateScheduler")
+}
+KERAS = SimpleNamespace(module=SimpleNamespace(callbacks=SimpleNamespace(**CALLBACKS)))
+
+
+class Mine(_Callback):
+    """A callback of the user's own, which may read what validation left."""
+
+    __module__ = __name__
+
+
+def names_of(arguments: dict[str, Any]) -> list[str]:
+    return [type(callback).__name__ for callback in arguments["callbacks"]]
+
+
+def test_epochs_repeat_and_nothing_is_printed_validated_or_saved() -> None:
+    given_arguments = {
+        "x": 1,
+        "epochs": 3,
+        "verbose": 2,
+        "validation_data": (1, 2),
+        "callbacks": [c() for c in CALLBACKS.values()],
+    }
+    before = dict(given_arguments)
+    changed = shortened_fit(KERAS, given_arguments)
+    assert (changed["x"], changed["epochs"], changed["verbose"], changed["validation_data"]) == (1, ENDLESS, 0, None)
+    assert names_of(changed) == ["LearningRateScheduler"]
+    assert given_arguments == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"callbacks": Mine()}, {"validation_data": "absent"}),
+        ({"callbacks": [Mine()], "validation_data": (1, 2)}, {"validation_data": (1, 2), "validation_steps": 1}),
+        ({"callbacks": (Mine(),), "validation_split": 0.2}, {"validation_split": 0.2, "validation_freq": "absent"}),
+        ({"validation_split": 0.2}, {"validation_split": 0.2, "validation_freq": ENDLESS, "validation_data": "absent"}),
+        ({"callbacks": None, "validation_data": (1, 2)}, {"validation_data": None, "callbacks": []}),
+        ({}, {"validation_data": None, "callbacks": []}),
+    ],
+    ids=["own-callback", "own-callback-validates", "own-callback-splits", "split", "no-callbacks", "nothing"],
+)
+def test_what_a_callback_of_the_users_may_read_stays(arguments: dict[str, Any], expected: dict[str, Any]) -> None:
+    changed = shortened_fit(KERAS, arguments)
+    assert {name: changed.get(name, "absent") for name in expected} == expected
+
+
+@pytest.mark.parametrize("module", ["wandb.integration.keras", "mlflow", "neptune", "comet_ml.callbacks", "clearml"])
+def test_a_logger_that_would_open_a_connection_is_left_out(module: str) -> None:
+    logger = type("Logger", (_Callback,), {"__module__": module})()
+    assert names_of(shortened_fit(KERAS, {"callbacks": [logger, CALLBACKS["LearningRateScheduler"]()]})) == [
+        "LearningRateScheduler"
+    ]
