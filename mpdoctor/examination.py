@@ -207,7 +207,16 @@ class _EventReader:
             return []
         complete = data[: data.rfind(b"\n") + 1]
         self._offset += len(complete)
-        return [json.loads(line) for line in complete.splitlines()]
+        return [event for event in map(_event_from_line, complete.split(b"\n")) if event is not None]
+
+
+def _event_from_line(line: bytes) -> dict[str, Any] | None:
+    """None for what is no event: a full disk or a fork of the script's cuts a line, and the next one follows it."""
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return None
+    return event if isinstance(event, dict) and "event" in event else None
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""The examiner's parts that need no TensorFlow: whose line it is, import hooks, events, failures, saved files, fit()."""
+"""The examiner's parts that need no TensorFlow: own lines, import hooks, events, failures, saved files, fit()."""
 
 from __future__ import annotations
 

@@ -1,0 +1,263 @@
+"""The parent's end of the examiner: which interpreter examines, and what is left of a process that ends badly.
+
+None of it needs TensorFlow: an interpreter that only claims to have it runs scripts that never ask for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpdoctor.examination import ExaminerCrashed, _EventReader, examine, has_tensorflow
+from mpdoctor.facts.examination import ExaminationFacts
+from mpdoctor.progress import SilentProgress
+from mpdoctor.settings import Settings
+from mpdoctor.targets import target_from_text
+
+BY_GROUP = pytest.mark.skipif(not hasattr(os, "killpg"), reason="this system has no process groups")
+WHO = "import os, sys\nprint(sys.executable, file=sys.stderr, flush=True)\nos._exit(7)\n"
+
+
+@pytest.fixture(scope="session")
+def environment_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path, bool], Path]:
+    """Makes a virtual environment in a folder, with or without a package called tensorflow; gives its interpreter."""
+
+    def make(folder: Path, claims: bool) -> Path:
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+        if claims:
+            (packages,) = folder.glob("lib/python*/site-packages")
+            (packages / "tensorflow").mkdir()
+            (packages / "tensorflow" / "__init__.py").write_text("raise ImportError('nobody is to import this')\n")
+        return folder / "bin" / "python"
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def claiming(environment_of: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return environment_of(tmp_path_factory.mktemp("claiming") / "env", True)
+
+
+@pytest.fixture(scope="session")
+def bare(environment_of: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return environment_of(tmp_path_factory.mktemp("bare") / "env", False)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's directory, where no virtual environment is active."""
+    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        monkeypatch.delenv(name, raising=False)
+    directory = tmp_path / "project" / "deep"
+    directory.mkdir(parents=True)
+    monkeypatch.chdir(directory)
+    return directory
+
+
+def seen(project: Path, script: str, python: Path | None = None, **options: Any) -> ExaminationFacts:
+    (project / "train.py").write_text(textwrap.dedent(script), encoding="utf-8")
+    target = target_from_text(str(project / "train.py"))
+    return examine(target, Settings((target,), python=python, **options), SilentProgress(), "auto")
+
+
+# --- which interpreter ------------------------------------------------------------------------------------------
+def test_an_interpreter_is_asked_whether_it_has_tensorflow(bare: Path, claiming: Path, tmp_path: Path) -> None:
+    assert has_tensorflow(claiming)
+    text = tmp_path / "python"
+    text.write_text("no program")
+    for python in (bare, tmp_path / "missing", tmp_path, text):
+        assert not has_tensorflow(python)
+
+
+def test_the_interpreter_that_was_named_examines(project: Path, claiming: Path, bare: Path) -> None:
+    assert seen(project, WHO, claiming).failure.last_words == str(claiming)
+    refused = seen(project, WHO, bare).failure
+    assert refused.kind == "unusable"
+    assert str(bare) in refused.message
+    assert "--python" in refused.message
+
+
+@pytest.fixture
+def without(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interpreter that runs mpdoctor has no TensorFlow."""
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+
+
+@pytest.mark.usefixtures("without")
+@pytest.mark.parametrize("name", [".venv", "venv"])
+def test_the_nearest_environment_with_tensorflow_examines(project: Path, environment_of: Any, name: str) -> None:
+    environment_of(project / name, False)
+    nearest = environment_of(project.parent / name, True)
+    environment_of(project.parent.parent / name, True)
+    assert seen(project, WHO).failure.last_words == str(nearest)
+
+
+@pytest.mark.usefixtures("without")
+@pytest.mark.parametrize("variable", ["VIRTUAL_ENV", "CONDA_PREFIX"])
+def test_an_active_environment_comes_first(
+    project: Path, environment_of: Any, claiming: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    environment_of(project / ".venv", True)
+    monkeypatch.setenv(variable, str(claiming.parents[1]))
+    assert seen(project, WHO).failure.last_words == str(claiming)
+
+
+@pytest.mark.usefixtures("without")
+def test_where_none_has_tensorflow_all_that_were_asked_are_named(project: Path, environment_of: Any) -> None:
+    (project / "venv").mkdir()  # no environment at all
+    python = environment_of(project / ".venv", False)
+    failure = seen(project, WHO).failure
+    assert failure.kind == "unusable"
+    assert f"No TensorFlow in {sys.executable}, {python}." in failure.message
+    assert "mpdoctor[tensorflow]" in failure.message
+
+
+# --- a process that ends badly ----------------------------------------------------------------------------------
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+CHILD = """\
+import os, subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"])
+with open("child", "w") as file:
+    file.write(str(child.pid))
+"""
+
+
+@BY_GROUP
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system has no /proc")
+@pytest.mark.parametrize(
+    ("end", "kind"),
+    [("time.sleep(300)\n", "timed-out"), ("os._exit(3)\n", "died"), ("raise KeyError('x')\n", "raised")],
+    ids=["timed-out", "left", "raised"],
+)
+def test_no_child_of_the_scripts_is_left(project: Path, claiming: Path, end: str, kind: str) -> None:
+    started = time.monotonic()
+    failure = seen(project, CHILD + end, claiming, timeout=1.5).failure
+    assert failure.kind == kind
+    assert time.monotonic() - started < 30
+    child = int((project / "child").read_text())
+    for _ in range(100):  # a signal takes its time
+        if not is_running(child):
+            break
+        time.sleep(0.05)
+    assert not is_running(child)
+
+
+def test_time_is_up_while_the_script_waits(project: Path, claiming: Path) -> None:
+    script = """\
+        import sys, time
+        print("waiting", flush=True)
+        print("for rain", file=sys.stderr, flush=True)
+        time.sleep(300)
+        """
+    facts = seen(project, script, claiming, timeout=1.5)
+    assert (facts.failure.kind, facts.failure.during, facts.failure.last_words) == ("timed-out", "script", "for rain")
+    assert 1.5 <= facts.failure.seconds < 20
+    assert (facts.failure.signal, facts.failure.exit_code) == (None, None)
+    assert facts.model_status[0] == "failed"
+
+
+def test_one_that_ignores_signals_is_ended_all_the_same(project: Path, claiming: Path) -> None:
+    script = """\
+        import signal, time
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        while True:
+            time.sleep(1)
+        """
+    assert seen(project, script, claiming, timeout=1).failure.kind == "timed-out"
+
+
+@pytest.mark.parametrize(
+    ("end", "signal_number", "exit_code"),
+    [("os.abort()", signal.SIGABRT, None), ("os._exit(0)", None, 0), ("os._exit(256 + 9)", None, 9)],
+    ids=["abort", "exit-0", "exit-code-wraps"],
+)
+def test_how_a_process_died(
+    project: Path, claiming: Path, end: str, signal_number: int | None, exit_code: int | None
+) -> None:
+    failure = seen(project, f"import os\n{end}\n", claiming).failure
+    assert (failure.kind, failure.signal, failure.exit_code) == ("died", signal_number, exit_code)
+    assert not failure.saw_model
+
+
+def test_fifty_megabytes_on_both_streams_leave_the_last_words(project: Path, claiming: Path) -> None:
+    script = """\
+        import os, sys
+        for _ in range(50):
+            os.write(1, b"o" * 1_000_000)  # one line without an end
+            os.write(2, b"e" * 1_000_000)
+        os.write(2, b"\\nI0000 00:00:1 port.cc:1] a log line of TensorFlow's\\n\\xff\\xfe the end\\n")
+        os._exit(5)
+        """
+    failure = seen(project, script, claiming).failure
+    assert (failure.kind, failure.exit_code) == ("died", 5)
+    assert failure.last_words.endswith("\ufffd\ufffd the end")
+    assert "port.cc" not in failure.last_words
+    assert len(failure.last_words) <= 2000
+
+
+def test_a_defect_of_ours_is_told_as_such(project: Path, claiming: Path) -> None:
+    script = "import sys\nsys.modules['mpdoctor.examiner.session'].Session.models = None\n"
+    with pytest.raises(ExaminerCrashed, match="TypeError"):
+        seen(project, script, claiming)
+
+
+# --- events -----------------------------------------------------------------------------------------------------
+def test_an_event_half_written_waits_for_its_rest(tmp_path: Path) -> None:
+    path = tmp_path / "events"
+    reader = _EventReader(path)
+    assert reader.new() == []
+    whole = b"".join(json.dumps({"event": "stage", "text": text}).encode() + b"\n" for text in ("one", "two", "three"))
+    got = []
+    for place in range(0, len(whole), 7):
+        with path.open("ab") as file:
+            file.write(whole[place : place + 7])
+        got += reader.new()
+    assert [event["text"] for event in got] == ["one", "two", "three"]
+    assert reader.new() == []
+
+
+def test_what_is_no_event_is_passed_over(project: Path, claiming: Path) -> None:
+    script = """\
+        import os, sys
+        folder = os.path.dirname(sys.orig_argv[-1])
+        with open(os.path.join(folder, "events.jsonl"), "ab") as file:
+            file.write(b'{"event": "sta\\n\\xff\\xfe\\n[1]\\n\\n{"text": 1}\\nnull\\n')
+        sys.exit("data is missing")
+        """
+    failure = seen(project, script, claiming).failure
+    assert (failure.kind, failure.message, failure.exit_code) == ("exited", "data is missing", 1)
+
+
+def test_an_end_in_the_middle_of_an_event_is_told_as_a_death(project: Path, claiming: Path) -> None:
+    script = """\
+        import os, sys
+        folder = os.path.dirname(sys.orig_argv[-1])
+        with open(os.path.join(folder, "events.jsonl"), "ab") as file:
+            file.write(b'{"event": "end"')
+        os._exit(0)
+        """
+    assert seen(project, script, claiming).failure.kind == "died"
+
+
+def test_the_private_folder_is_gone_afterwards(project: Path, claiming: Path) -> None:
+    script = "import os, sys\nprint(os.path.dirname(sys.orig_argv[-1]), file=sys.stderr, flush=True)\nos._exit(1)\n"
+    folder = Path(seen(project, script, claiming).failure.last_words)
+    assert folder.name.startswith("mpdoctor-")
+    assert not folder.exists()
