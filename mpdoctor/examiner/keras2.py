@@ -137,9 +137,8 @@ class Keras2:
         """Have `step(run, batch)` called for every batch of fit() and train_on_batch(); `run(batch)` is Keras' own."""
         model.train_function = None
         make = type(model).make_train_function
-        steps_per_execution = 1 if model._steps_per_execution is None else int(model._steps_per_execution.numpy())
-        if steps_per_execution > 1:
-            model._steps_per_execution.assign(1)
+        if model._steps_per_execution is not None:
+            model._steps_per_execution.assign(1)  # the host looks at every step
 
         def make_train_function(force: bool = False) -> Any:
             if model.train_function is not None and not force:
@@ -153,16 +152,7 @@ class Keras2:
                 def run(batch: Any) -> Any:
                     return keras_function(_one_batch(batch, specification))
 
-                logs = None
-                for _ in range(steps_per_execution):
-                    try:
-                        batch = next(iterator)
-                    except StopIteration:
-                        if logs is None:
-                            raise
-                        break
-                    logs = step(run, batch)
-                return logs
+                return step(run, next(iterator))
 
             model.train_function = train_function
             return train_function

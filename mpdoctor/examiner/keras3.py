@@ -122,6 +122,7 @@ class Keras3:
     def observe_train_function(self, model: Any, step: Callable[[Callable[[Any], Any], Any], Any]) -> None:
         """Have `step(run, batch)` called for every batch of fit() and train_on_batch(); `run(batch)` is Keras' own."""
         model.train_function = None
+        model.steps_per_execution = 1  # the host looks at every step
         make = type(model).make_train_function
 
         def make_train_function(force: bool = False) -> None:
@@ -133,19 +134,7 @@ class Keras3:
             def run(batch: Any) -> Any:
                 return keras_function(_one_batch(batch))
 
-            def train_function(iterator: Any) -> Any:
-                logs = None
-                for _ in range(model.steps_per_execution):
-                    try:
-                        batch = next(iterator)
-                    except StopIteration:
-                        if logs is None:
-                            raise
-                        break
-                    logs = step(run, batch)
-                return logs
-
-            model.train_function = train_function
+            model.train_function = lambda iterator: step(run, next(iterator))
 
         model.__dict__["make_train_function"] = make_train_function
 
