@@ -42,8 +42,8 @@ from mpdoctor.targets import Target, python_files
 
 FORCED_POLICY = "mixed_float16"
 # What a float32 program has just the same, whatever policy it is forced to.
-NEVER_WHAT_IF = ("MP0", "MP602", "MP605")
-# Findings that say why a target brought no model: alone, they mean exit status 2.
+NEVER_WHAT_IF = ("MP602", "MP605")
+# Findings that say why a target brought no model: alone, they mean exit status 2, asked for or not.
 NO_MODEL = ("MP001", "MP002", "MP003", "MP004")
 
 
@@ -80,6 +80,7 @@ class _Examined:
     skipped: tuple[Skipped, ...] = ()
     crashed: tuple[Crashed, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
+    brought_nothing: bool = False
     texts: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
@@ -94,7 +95,8 @@ def _examine(target: Target, settings: Settings, progress: Progress) -> _Examine
     ]
     crashes += [item for item in judged if isinstance(item, Crashed)]
     findings = [dataclasses.replace(item, target=target.id) for item in judged if isinstance(item, Finding)]
-    last = runs[-1] if runs else ExaminationFacts()
+    all_findings = settled(_mark_what_if(findings))
+    last = _run_to_show(runs) or ExaminationFacts()
     return _Examined(
         report=TargetReport(
             id=target.id,
@@ -106,12 +108,13 @@ def _examine(target: Target, settings: Settings, progress: Progress) -> _Examine
             stand_ins=last.stand_ins,
             files_written=tuple(_shown(path) for path in last.files_written),
         ),
-        findings=tuple(settled(_mark_what_if(findings))),
+        findings=tuple(f for f in all_findings if settings.chooses(f.code, f.name)),
         models=last.models,
         probes=tuple(probe_from_training(training) for training in last.trainings),
         skipped=tuple(Skipped(*what) for training in last.trainings for what in training.not_looked),
         crashed=tuple(crashes),
         environment=last.environment,
+        brought_nothing=_brought_nothing(target, all_findings, last.models),
         texts={source.path: source.text for source in sources},
     )
 
@@ -135,13 +138,19 @@ def _run(
         return [], []
     from mpdoctor.examination import ExaminerCrashed, examine  # the examiner's end is loaded where it is needed
 
+    runs: list[ExaminationFacts] = []
     try:
-        runs = [examine(target, settings, progress, settings.policy)]
+        runs.append(examine(target, settings, progress, settings.policy))
         if settings.policy == "auto" and _has_no_mixed_precision(runs[0]):
             runs.append(examine(target, settings, progress, FORCED_POLICY))
     except ExaminerCrashed as crash:
-        return [], [Crashed("examiner", "model", str(crash))]
+        return runs, [Crashed("examiner", "model", str(crash))]
     return runs, []
+
+
+def _run_to_show(runs: list[ExaminationFacts]) -> ExaminationFacts | None:
+    """The last run that saw a model: a program that fails under a forced policy is shown as it stands."""
+    return next((run for run in reversed(runs) if run.models), runs[-1] if runs else None)
 
 
 def _has_no_mixed_precision(run: ExaminationFacts) -> bool:
@@ -182,7 +191,7 @@ def _judge_run(run: ExaminationFacts, keras: Keras, settings: Settings) -> Itera
     failures: list[FailureFacts | None] = [run.failure, *(training.failure for training in run.trainings)]
     seen += [("in_failure", failure) for failure in failures if failure is not None]
     for kind, facts in seen:
-        for item in findings_from_facts(kind, facts, keras, chosen):
+        for item in findings_from_facts(kind, facts, run.keras or keras, chosen):  # `--keras` is about sources
             forced = run.forced_policy == FORCED_POLICY and settings.policy == "auto"
             yield dataclasses.replace(item, what_if=forced) if isinstance(item, Finding) else item
 
@@ -200,7 +209,7 @@ def _mark_what_if(findings: list[Finding]) -> list[Finding]:
 
 
 def _chosen(settings: Settings) -> Callable[[Rule], bool]:
-    return lambda rule: settings.chooses(rule.code, rule.name)
+    return lambda rule: rule.code in NO_MODEL or settings.chooses(rule.code, rule.name)
 
 
 # --- telling ------------------------------------------------------------------------------------------------------
@@ -223,7 +232,8 @@ def _rule_summaries(findings: list[Finding]) -> tuple[RuleSummary, ...]:
 
 
 def _run_statuses(runs: list[ExaminationFacts]) -> dict[str, tuple[str, str]]:
-    return {"model": runs[-1].model_status, "training": runs[-1].training_status} if runs else {}
+    shown = _run_to_show(runs)
+    return {"model": shown.model_status, "training": shown.training_status} if shown else {}
 
 
 def _stages(
@@ -250,23 +260,21 @@ def _exit_code(
     """3 beats 2 beats 1 beats 0; --exit-zero turns 1 into 0 only."""
     if crashed:
         return 3
-    if any(_brought_nothing(one) for one in examined):
+    if any(one.brought_nothing for one in examined):
         return 2
     failing = any(f.severity and f.severity.rank >= settings.fail_on.rank and not f.what_if for f in findings)
     return 0 if not failing or settings.exit_zero else 1
 
 
-def _brought_nothing(one: _Examined) -> bool:
+def _brought_nothing(target: Target, findings: list[Finding], models: tuple[ModelFacts, ...]) -> bool:
     """A named target from which no model came, and no finding but "it did not load" explains why."""
-    codes = {f.code for f in one.findings}
-    if one.report.kind == "directory" or not codes & set(NO_MODEL):
+    codes = {f.code for f in findings}
+    if target.kind == "directory" or not codes & set(NO_MODEL):
         return False
     if "MP001" in codes:
-        return any(
-            f.code == "MP001" and f.location is not None and Path(f.location.path) == Path(one.report.path)
-            for f in one.findings
-        )
-    return not one.models
+        named = Path(_shown(str(target.path)))
+        return any(f.code == "MP001" and f.location is not None and Path(f.location.path) == named for f in findings)
+    return not models
 
 
 def _shown(path: str) -> str:
