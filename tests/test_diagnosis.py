@@ -1,4 +1,4 @@
-"""The pipeline, over sources on disk and examinations written by hand: exit status, selection, what-if, fingerprints."""
+"""The pipeline, over sources on disk and examinations written by hand: exit status, selection, what-if, fingerprint."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ Check = Callable[..., Diagnosis]
 
 @pytest.fixture
 def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Check:
-    """check(FILES, RUNS, **SETTINGS) diagnoses train.py, or the targets named; `check.policies` are those it was run with."""
+    """check(FILES, *RUNS, **SETTINGS) diagnoses train.py, or `targets`; `check.policies` are those of the runs."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("TF_USE_LEGACY_KERAS", raising=False)
     policies: list[str] = []

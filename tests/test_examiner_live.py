@@ -167,6 +167,38 @@ SCRIPTS = {
         model.compile("adam")
         model.fit(x, y, batch_size=16)
         """,
+    "train_on_batch": """\
+        model = dense_model()
+        model.compile("adam", "mse")
+        for start in (*range(0, 80, 16), 88) * 4:  # the last batch is smaller
+            model.train_on_batch(x[start : start + 16], y[start : start + 16])
+        """,
+    "weighted tf.data under XLA": """\
+        inputs = L.Input((8,), name="numbers")
+        model = K.Model(inputs, L.Dense(1, dtype="float32")(L.Dense(4)(inputs)))
+        model.compile("adam", "mse", jit_compile=True)
+        batches = tf.data.Dataset.from_tensor_slices(({"numbers": x}, y, tf.ones(96))).batch(40)
+        model.fit(batches, epochs=9)
+        """,
+    "several steps an execution": """\
+        model = dense_model()
+        model.compile("adam", "mse", steps_per_execution=4)
+        model.fit(x, y, batch_size=16, epochs=4)
+        """,
+    "a strategy": """\
+        strategy = tf.distribute.MirroredStrategy(["CPU:0"])
+        with strategy.scope():
+            model = dense_model()
+            model.compile("adam", "mse")
+        model.fit(x, y, batch_size=40, epochs=9)
+        """,
+    "legacy optimizer": """\
+        model, optimizer = dense_model(), wrapped(K.optimizers.legacy.Adam(1e-3))
+        optimizer.epsilon = 1e-4
+        optimizer.beta_1 = 0.8
+        model.compile(optimizer, "mse")
+        model.fit(x, y, batch_size=16)
+        """,
     "layers": """\
         class Own(L.Layer):
             def __init__(self, **kwargs):
@@ -261,7 +293,11 @@ def only_training(facts: ExaminationFacts) -> TrainingFacts:
 
 
 # --- loops ------------------------------------------------------------------------------------------------------
-@in_kerases("gan", "epoch in one tf.function", "jit_compile", "generator", "train_step")
+RIGHT = ("gan", "epoch in one tf.function", "jit_compile", "generator", "train_step", "train_on_batch")
+OF_KERAS = ("weighted tf.data under XLA", "several steps an execution", "a strategy")
+
+
+@in_kerases(*RIGHT, *OF_KERAS)
 def test_a_right_training_is_seen_step_by_step(seen: Any, name: str, keras: str) -> None:
     facts = only_training(seen(name, keras))
     assert facts.failure is None
@@ -274,7 +310,7 @@ def test_a_right_training_is_seen_step_by_step(seen: Any, name: str, keras: str)
     assert facts.weights_changed is (None if name == "epoch in one tf.function" else True)
     assert facts.weights_finite
     loops = ("gan", "epoch in one tf.function", "jit_compile")
-    assert facts.model.call.kind == ("loop" if name in loops else "fit")
+    assert facts.model.call.kind == ("loop" if name in loops else name if name == "train_on_batch" else "fit")
     if facts.scale_dependence is not None:
         assert abs(facts.scale_dependence.median) < 0.1
         assert {code for code, _ in facts.not_looked} == set()
@@ -346,6 +382,15 @@ def test_a_value_set_on_the_wrapper_is_followed_inside(seen: Any, name: str, ker
     assert epsilon.location.line == rate.location.line + 1
     assert wrapper.is_wrapper
     assert (inner.class_name, inner.writes) == ("Adam", ())
+
+
+@pytest.mark.slow
+@needs_keras("tf_keras")
+def test_a_legacy_optimizer_gets_what_its_wrapper_delegates(seen: Any) -> None:
+    facts = seen("legacy optimizer", "tf_keras")
+    assert only_training(facts).weights_changed
+    writes = {write.name: write.reached_inner for write in facts.models[0].optimizer[0].writes}
+    assert writes == {"epsilon": False, "beta_1": True}
 
 
 # --- nothing of the user's training changes ---------------------------------------------------------------------
