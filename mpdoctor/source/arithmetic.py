@@ -86,6 +86,10 @@ def folded_binary(symbol: str, left: Value, right: Value) -> Value | None:
     if isinstance(left, Known) and isinstance(right, Known):
         result = _computed(symbol, left.value, right.value)
         return None if result is MISSING else Known(left.location, result)
+    if symbol in ("in", "not in") and isinstance(left, Known) and isinstance(right, Collection):
+        held = [item.value for item in right.keys or right.items if isinstance(item, Known)]
+        if not right.open and len(held) == len(right.keys or right.items):
+            return Known(left.location, (left.value in held) == (symbol == "in"))
     if symbol == "+" and isinstance(left, Collection) and isinstance(right, Collection):
         fits = left.kind == right.kind and left.kind in ("list", "tuple")
         if fits and len(left.items) + len(right.items) < 1000:
