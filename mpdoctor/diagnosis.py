@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import importlib.metadata
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -162,7 +163,7 @@ def _has_no_mixed_precision(run: ExaminationFacts) -> bool:
 
 # --- which Keras --------------------------------------------------------------------------------------------------
 def _keras(settings: Settings, sources: Iterable[SourceFacts], runs: list[ExaminationFacts]) -> Keras:
-    """`--keras`; else what ran; else what the text itself says; else what the environment says; else Keras 3."""
+    """`--keras`; else what ran; else what the text itself says, the environment says, or is installed; else 3."""
     if settings.keras is not None:
         return settings.keras
     for run in runs:
@@ -172,8 +173,20 @@ def _keras(settings: Settings, sources: Iterable[SourceFacts], runs: list[Examin
         if source.declared_keras is not None:
             return Keras(source.declared_keras, because=f"{source.path} says so")
     if os.environ.get("TF_USE_LEGACY_KERAS") == "1":
-        return Keras("tf_keras", because="TF_USE_LEGACY_KERAS=1 is set")
-    return Keras()
+        return Keras("tf_keras", _installed("tf_keras"), _installed("tensorflow"), "TF_USE_LEGACY_KERAS=1 is set")
+    version = _installed("keras")
+    if not version:
+        return Keras()
+    package = "tf.keras" if version.startswith("2") else "keras"
+    return Keras(package, version, _installed("tensorflow"), "installed beside mpdoctor")
+
+
+def _installed(distribution: str) -> str:
+    """The version of a package beside mpdoctor, "" without it. Nothing is imported."""
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
 
 
 # --- judging ------------------------------------------------------------------------------------------------------
