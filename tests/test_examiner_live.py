@@ -237,7 +237,6 @@ SCRIPTS = {
 # The Keras in which a script is examined by default; the other one waits for the slow run.
 DEFAULT = {
     "gan": "3",
-    "epoch in one tf.function": "3",
     "jit_compile": "tf_keras",
     "generator": "tf_keras",
     "layers": "3",
@@ -394,65 +393,73 @@ def test_a_legacy_optimizer_gets_what_its_wrapper_delegates(seen: Any) -> None:
 
 
 # --- nothing of the user's training changes ---------------------------------------------------------------------
-SEEDED = """\
-import json
-import sys
-
-import numpy as np
-import tensorflow as tf
-
-tf.keras.mixed_precision.set_global_policy("mixed_float16")
-tf.keras.utils.set_random_seed(7)
-rng = np.random.default_rng(7)
-features = rng.normal(size=(72, 12)).astype("float32")  # 5 batches, the last of them smaller
-labels = (features[:, :1] * 2 + rng.normal(size=(72, 1))).astype("float32")
-model = tf.keras.Sequential(
-    [
-        tf.keras.layers.Input((12,)),
-        tf.keras.layers.Dense(16, activation="relu"),
-        tf.keras.layers.BatchNormalization(),
-        tf.keras.layers.Dropout(0.4),
-        tf.keras.layers.Dense(1, dtype="float32"),
-    ]
-)
+SEEDED = {
+    "fit": """\
+        model = K.Sequential(
+            [
+                L.Input((8,)),
+                L.Dense(16, activation="relu"),
+                L.BatchNormalization(),
+                L.Dropout(0.4),
+                L.Dense(1, dtype="float32"),
+            ]
+        )
+        losses = []
 
 
-class Losses(tf.keras.callbacks.Callback):
-    losses = []
+        class Losses(K.callbacks.Callback):
+            def on_train_batch_begin(self, batch, logs=None):
+                for metric in self.model.metrics:
+                    metric.reset_state()  # else Keras shows the mean over the epoch
 
-    def on_train_batch_begin(self, batch, logs=None):
-        for metric in self.model.metrics:
-            metric.reset_state()  # else Keras shows the mean over the epoch
-
-    def on_train_batch_end(self, batch, logs=None):
-        self.losses.append(float(logs["loss"]))
+            def on_train_batch_end(self, batch, logs=None):
+                losses.append(float(logs["loss"]))
 
 
-model.compile("adam", "mse")
-model.fit(features, labels, batch_size=16, epochs=10, verbose=0, callbacks=[Losses()])
+        model.compile("adam", "mse")
+        # 5 batches, the last of them smaller
+        model.fit(x[:72], y[:72], batch_size=16, epochs=10, verbose=0, callbacks=[Losses()])
+        """,
+    "eager loop": """\
+        model = K.Sequential([L.Input((8,)), L.Dense(16, "relu"), L.BatchNormalization(), L.Dense(1, dtype="float32")])
+        optimizer = wrapped(K.optimizers.Adam(0.01, use_ema=KERAS3, ema_overwrite_frequency=20 if KERAS3 else None))
+        losses = []
+        for _ in range(54 if "examined" in sys.argv else 50):  # 4 steps are spent on two scales
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(model(x, training=True) - y))
+                total = scaled(optimizer, loss)
+            update(optimizer, tape, total, model.trainable_variables)
+            losses.append(float(loss))
+        """,
+}
+SHOWN = """
 with open(sys.argv[1], "w") as file:
-    json.dump(Losses.losses, file)
+    json.dump(losses, file)
 """
 
 
 @pytest.mark.parametrize(
-    "keras",
+    ("name", "keras"),
     [
-        pytest.param("tf_keras", marks=needs_keras("tf_keras")),
-        pytest.param("3", marks=[needs_keras("3"), pytest.mark.slow]),
+        pytest.param("fit", "tf_keras", marks=needs_keras("tf_keras")),
+        pytest.param("eager loop", "3", marks=needs_keras("3")),
+        pytest.param("fit", "3", marks=[needs_keras("3"), pytest.mark.slow]),
+        pytest.param("eager loop", "tf_keras", marks=[needs_keras("tf_keras"), pytest.mark.slow]),
     ],
 )
-def test_a_seeded_training_goes_as_it_goes_without_us(tmp_path: Path, keras: str) -> None:
+def test_a_seeded_training_goes_as_it_goes_without_us(tmp_path: Path, name: str, keras: str) -> None:
     """Shuffling, dropout, statistics, loss scale, updates: the loss of each of 50 steps is that of plain Keras."""
     script, plain = tmp_path / "train.py", tmp_path / "losses.json"
-    script.write_text(SEEDED, encoding="utf-8")
+    text = "import json\nimport sys\n" + START + textwrap.dedent(SEEDED[name]) + SHOWN
+    script.write_text(text, encoding="utf-8")
     environment = {**os.environ, "TF_USE_LEGACY_KERAS": "1" if keras == "tf_keras" else "0", "PYTHONPATH": str(ROOT)}
     subprocess.run([sys.executable, script, plain], env=environment, check=True, capture_output=True)
     expected = json.loads(plain.read_text())
-    training = only_training(examined(script, keras, str(plain), steps=50))
+    training = only_training(examined(script, keras, str(plain), "examined", steps=50))
     assert [step.loss for step in training.steps] == pytest.approx(expected, abs=1e-6)
     assert len(expected) == 50
-    assert training.scale_dependence is not None, "the two scales were compared, after these steps"
+    assert len(set(expected)) > 25
+    assert training.scale_dependence is not None, "the two scales were compared"
 
 
 # --- data -------------------------------------------------------------------------------------------------------

@@ -118,7 +118,8 @@ class CloserLook:
         """Steps in here run eagerly, their gradients move nothing, and scale, counters, seeds and statistics are put
         back as they were."""
         training = self._training
-        kept = _kept(training.model) + [(v, tf.identity(v)) for v in training.scale_variables()]
+        moved = [*training.scale_variables(), *training.keras.step_variables(training.optimizer)]
+        kept = _kept(training.model) + [(v, tf.identity(v)) for v in moved]
         eagerly = tf.config.functions_run_eagerly()
         self.holds_weights = True
         tf.config.run_functions_eagerly(True)

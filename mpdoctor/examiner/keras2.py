@@ -181,6 +181,10 @@ class Keras2:
     def scale_variables(self, wrapper: Any) -> list[Any]:
         return [wrapper._loss_scale.current_loss_scale, wrapper._loss_scale.counter]
 
+    def step_variables(self, optimizer: Any) -> list[Any]:
+        """Nothing: the innermost optimizer's whole step is left out where its gradients are caught."""
+        return []
+
     def catch_gradients(self, innermost: Any, catch: Callable[[list[Any], list[Any]], None]) -> Callable[[], None]:
         """From now on unscaled gradients that arrive at the innermost optimizer go to `catch(gradients, variables)` and
         change nothing. Returns what ends it."""

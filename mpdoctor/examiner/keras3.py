@@ -160,6 +160,17 @@ class Keras3:
     def scale_variables(self, wrapper: Any) -> list[Any]:
         return [wrapper.dynamic_scale, wrapper.step_counter]
 
+    def step_variables(self, optimizer: Any) -> list[Any]:
+        """What the innermost optimizer moves in a step even where its gradients are caught: the count of steps, by
+        which Adam and schedules go, averages of the weights, accumulated gradients."""
+        while self.inner(optimizer) is not None:
+            optimizer = self.inner(optimizer)
+        if not isinstance(optimizer, self.optimizer_bases):
+            return []
+        if optimizer.use_ema or optimizer.gradient_accumulation_steps:
+            return list(optimizer.variables)
+        return [optimizer.iterations]
+
     def catch_gradients(self, innermost: Any, catch: Callable[[list[Any], list[Any]], None]) -> Callable[[], None]:
         """From now on unscaled gradients that arrive at the innermost optimizer go to `catch(gradients, variables)` and
         change nothing. Returns what ends it."""
