@@ -360,3 +360,24 @@ def test_an_interpreter_that_does_not_exist_is_named(project: Path) -> None:
     done = examine(project, write(project, MODEL + TRAIN), "--python", "/no/such/python3")
     assert done.exit_code == 2, str(done)
     assert "/no/such/python3" in done.said
+
+
+@needs_tensorflow
+def test_a_model_whose_constructor_raises_is_no_model(project: Path) -> None:
+    script = write(
+        project,
+        """\
+        import tensorflow as tf
+
+
+        class Unmade(tf.keras.Model):
+            def __init__(self):
+                self.size = 1 / 0
+                super().__init__()
+
+
+        Unmade()
+        """,
+    )
+    done = examine(project, script)
+    assert (done.exit_code, only_finding(done, "MP002")["line"]) == (2, 6), str(done)

@@ -290,7 +290,7 @@ class Session:
         found = []
         gc.collect()
         for keras in self._adapters:
-            models = [m for m in gc.get_objects() if _is_instance(m, keras.Model)]
+            models = [m for m in gc.get_objects() if _is_instance(m, keras.Model) and _is_made(m)]
             parts = {id(part) for m in models for part in m._flatten_layers(include_self=False, recursive=True)}
             found += [(keras, m) for m in models if id(m) not in parts and not _is_inside_of_sequential(m, models)]
         return sorted(found, key=lambda pair: getattr(self.watch.made_at(pair[1]), "line", 0))
@@ -344,6 +344,11 @@ def _is_inside_of_sequential(model: Any, models: list[Any]) -> bool:
     return type(model).__name__ == "Functional" and any(
         type(other).__name__ == "Sequential" and layers <= {id(layer) for layer in other._layers} for other in models
     )
+
+
+def _is_made(model: Any) -> bool:
+    """False for a model whose constructor raised: it lacks what Keras' own constructor gives it."""
+    return all(hasattr(model, name) for name in ("name", "layers", "dtype_policy", "built"))
 
 
 def _is_instance(thing: Any, cls: type) -> bool:

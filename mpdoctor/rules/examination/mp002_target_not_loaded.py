@@ -56,7 +56,8 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     if failure.during == "training" or failure.kind not in ("raised", "exited", "unusable"):
         return
     if failure.kind == "unusable":
-        yield Finding(failure.message, "Mend that and run the check again.", evidence={"exception": failure.exception})
+        problem, _, remedy = failure.message.partition(". ")  # as the examination words it
+        yield Finding(f"{problem.rstrip('.')}.", remedy or "Mend that and run the check again.")
     elif failure.kind == "exited":
         yield _exited(failure)
     else:
