@@ -49,7 +49,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.dtypes import AUTOCAST, is_array
 from mpdoctor.facts.names import public_name
 from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Api, Attribute, Call, Collection, Context, Known, Operation, Value, options
+from mpdoctor.facts.values import Api, Attribute, Call, Collection, Context, Known, Operation, Value, is_call_of, options
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.layers.calls import asks_for_dtype, computes_in_half
 from mpdoctor.rules.wording import text_at
@@ -125,6 +125,8 @@ def _is_weight(value: Value) -> bool:
 
 
 def _help(value: Value, text: str) -> str:
+    if is_call_of(value, "tensorflow.Variable"):
+        return "Make it with `self.add_weight(…)`: Keras casts such a weight to the input's dtype, and trains it."
     if isinstance(value, Call) and value.method == "cast" and text:
         return "Cast to the input's dtype instead: `tf.cast(…, inputs.dtype)`, or `self.compute_dtype`."
     return "Make it in the input's dtype: `dtype=inputs.dtype`, or `tf.cast(…, inputs.dtype)`."

@@ -59,7 +59,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.examination.error_words import headline_from_failure, place_of_failure
+from mpdoctor.rules.examination.error_words import essence_of_message, headline_from_failure, place_of_failure
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("training",)
@@ -80,7 +80,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
 
 
 def _remedy(failure: FailureFacts) -> str:
-    message = failure.message.lower()
+    message = essence_of_message(failure.message).lower()
     halves = ("float16", "half", "bfloat16")
     if any(half in message for half in halves) and ("float32" in message or "float tensor" in message):
         return 'Two dtypes meet. Cast one to the other\'s: tf.cast(value, x.dtype), or give the layer dtype="float32".'
