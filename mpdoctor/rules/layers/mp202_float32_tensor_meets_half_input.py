@@ -49,7 +49,18 @@ from collections.abc import Iterator
 from mpdoctor.facts.dtypes import AUTOCAST, is_array
 from mpdoctor.facts.names import public_name
 from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Api, Attribute, Call, Collection, Context, Known, Operation, Value, is_call_of, options
+from mpdoctor.facts.values import (
+    Api,
+    Attribute,
+    Call,
+    Collection,
+    Context,
+    Known,
+    Operation,
+    Value,
+    is_call_of,
+    options,
+)
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.layers.calls import asks_for_dtype, computes_in_half
 from mpdoctor.rules.wording import text_at
