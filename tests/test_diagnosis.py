@@ -242,6 +242,16 @@ def test_what_the_first_run_shows_too_is_real(check: Check) -> None:
     assert done.exit_code == 1
 
 
+def test_without_a_line_too_it_is_told_once(check: Check) -> None:
+    nowhere = dataclasses.replace(float32_model(), call=CallFacts("none"))
+    before = training(good_steps(), weights_changed=False, model=nowhere, initial_scale=None)
+    forced = dataclasses.replace(
+        before, model=dataclasses.replace(mixed(RIGHT_OUTPUT), call=CallFacts("none")), initial_scale=1.0
+    )
+    done = check(PLAIN, run(nowhere, trainings=(before,)), run(forced.model, trainings=(forced,)))
+    assert [(finding.code, finding.what_if) for finding in done.findings] == [("MP909", False)]
+
+
 @pytest.mark.parametrize("forced", [NOT_LOADED, DIED, TIMED_OUT], ids=["raised", "died", "timed-out"])
 def test_a_program_that_only_fails_when_forced_does_not_fail(check: Check, forced: ExaminationFacts) -> None:
     first = run(float32_model(), trainings=(training(good_steps(), model=float32_model()),))

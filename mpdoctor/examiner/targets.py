@@ -113,7 +113,7 @@ def configuration_from_file(path: str) -> dict[str, Any]:
         raise Unusable(f"{name} is a zip archive without config.json, so it is no .keras file.") from None
     except (ValueError, RecursionError):
         raise Unusable(f"{name} holds a config.json that is no JSON. Save the model again with model.save().") from None
-    except (EOFError, NotImplementedError, RuntimeError, zlib.error) as error:  # what zipfile lets through
+    except (EOFError, NotImplementedError, OSError, RuntimeError, zlib.error) as error:  # what zipfile lets through
         raise Unusable(f"{name} is damaged: {error}. Save the model again with model.save().") from None
     if not isinstance(configuration, dict):
         raise Unusable(f"{name} holds a config.json that describes no model.")
