@@ -227,7 +227,9 @@ def test_a_full_disk_ends_with_2(script: Path) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_an_interrupt_ends_quietly_with_130(script: Path) -> None:
     program = (
-        "import time, mpdoctor.cli, mpdoctor.diagnosis as diagnosis\n"
+        "import signal, time, mpdoctor.cli, mpdoctor.diagnosis as diagnosis\n"
+        # a process started in the background by a shell ignores interrupts
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "def diagnose(*_): print('ready', flush=True); time.sleep(60)\n"
         "diagnosis.diagnose = diagnose\n"
         "mpdoctor.cli.main(['check', '--static', 'train.py'])\n"

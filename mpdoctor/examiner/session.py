@@ -4,22 +4,22 @@ training, and says goodbye."""
 from __future__ import annotations
 
 import functools
-import gc
-import math
 import os
 import sys
 import traceback
 from types import ModuleType
-from typing import Any, Callable
+from typing import Any
 
 from mpdoctor.examiner.events import Events
 from mpdoctor.examiner.hooks import ImportHooks
-from mpdoctor.examiner.ownership import is_own, own_code, own_location
+from mpdoctor.examiner.live_models import live_models, model_of_variables
+from mpdoctor.examiner.optimizer_notes import OptimizerNotes
+from mpdoctor.examiner.ownership import own_code, own_location
+from mpdoctor.examiner.patching import replace_method
 from mpdoctor.examiner.request import Request
 from mpdoctor.examiner.watch import LayerWatch
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.location import Location
-from mpdoctor.facts.model import CallFacts, WriteFacts
+from mpdoctor.facts.model import CallFacts
 
 # Where the Kerases keep their global policy: 3, tf_keras and 2.13 to 2.15, 2.6 to 2.12, TensorFlow 2.4 and 2.5.
 POLICY_MODULES = (
@@ -47,6 +47,7 @@ class Session:
         self.request = request
         self.events = events
         self.watch = LayerWatch()
+        self.notes = OptimizerNotes()
         self.keras: Any = None
         self.training: Any = None
         self._new_training: Any = None
@@ -54,8 +55,6 @@ class Session:
         self.failed_in_tape: BaseException | None = None
         self.files_written: list[str] = []
         self._adapters: list[Any] = []
-        self._made: dict[int, tuple[Any, Location]] = {}
-        self._writes: dict[int, list[WriteFacts]] = {}
         self._tap: Any = None
         self._scale_calls = {"scaled": False, "unscaled": False}
         self._pending_scaled = False
@@ -116,69 +115,25 @@ class Session:
 
         self._new_training = Training
         self.watch.install(keras.Layer)
-        for cls in (*keras.optimizer_bases, *keras.wrappers):
-            self._note_births(cls)
-        for cls in keras.wrappers:
-            self._note_writes(keras, cls)
-        self._replace(keras.trainer, "compile", functools.partial(self._compile, keras))
-        self._replace(keras.trainer, "fit", functools.partial(self._fit, keras))
-        self._replace(keras.trainer, "train_on_batch", functools.partial(self._train_on_batch, keras))
+        self.notes.install(keras)
+        # where it is defined, not below: Keras 3 compiles no loaded model whose class seems to override it
+        owner = next(cls for cls in keras.trainer.__mro__ if "compile" in vars(cls))
+        replace_method(owner, "compile", functools.partial(self._compile, keras))
+        replace_method(keras.trainer, "fit", functools.partial(self._fit, keras))
+        replace_method(keras.trainer, "train_on_batch", functools.partial(self._train_on_batch, keras))
         for cls, name in keras.apply_methods():
-            self._replace(cls, name, functools.partial(self._apply, keras))
+            replace_method(cls, name, functools.partial(self._apply, keras))
         for cls, name in keras.scaling_methods():
-            self._replace(cls, name, self._scale_loss)
+            replace_method(cls, name, self._scale_loss)
         for cls, name in keras.scale_properties():
             self._note_reads(cls, name)
         for cls, name in keras.unscaling_methods():
-            self._replace(cls, name, self._unscale)
+            replace_method(cls, name, self._unscale)
         if self._tap is None:
             self._tap = LossTap()
-            self._replace(tf.GradientTape, "gradient", self._gradient)
-            self._replace(tf.GradientTape, "__exit__", self._leave_tape)
-            self._replace(type(tf.function(lambda: None)), "__call__", self._call_function)
-
-    @staticmethod
-    def _replace(cls: type, name: str, method: Callable[..., Any]) -> None:
-        """Put `method(original, self, *args, **kwargs)` in the place of a method. functools.wraps keeps its module,
-        by which autograph knows what not to convert."""
-        original = getattr(cls, name)
-
-        @functools.wraps(original)
-        def replacement(instance: Any, *args: Any, **kwargs: Any) -> Any:
-            return method(original, instance, *args, **kwargs)
-
-        setattr(cls, name, replacement)
-
-    def _note_births(self, cls: type) -> None:
-        def initialise(original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> None:
-            place = own_location(sys._getframe(2))
-            if place is not None:
-                self._made.setdefault(id(optimizer), (optimizer, place))
-            original(optimizer, *args, **kwargs)
-
-        self._replace(cls, "__init__", initialise)
-
-    def _note_writes(self, keras: Any, cls: type) -> None:
-        """Assignments on a wrapper by a line of the user's: does the inner optimizer get to know?"""
-
-        def assign(original: Any, wrapper: Any, name: str, value: Any) -> None:
-            original(wrapper, name, value)
-            frame = sys._getframe(2)
-            inner = keras.inner(wrapper) if is_own(frame.f_code.co_filename) else None
-            if inner is None or name.startswith("_") or not hasattr(inner, name):
-                return
-            now = getattr(inner, name)
-            self._writes.setdefault(id(wrapper), []).append(
-                WriteFacts(
-                    name,
-                    _short(value),
-                    _short(now),
-                    _is_same(now, value),
-                    Location(os.path.abspath(frame.f_code.co_filename), frame.f_lineno),
-                )
-            )
-
-        self._replace(cls, "__setattr__", assign)
+            replace_method(tf.GradientTape, "gradient", self._gradient)
+            replace_method(tf.GradientTape, "__exit__", self._leave_tape)
+            replace_method(type(tf.function(lambda: None)), "__call__", self._call_function)
 
     def _note_reads(self, cls: type, name: str) -> None:
         """Code that reads the scale may scale by hand: then nobody can say that the loss was never scaled."""
@@ -190,13 +145,6 @@ class Session:
             return read(optimizer)
 
         setattr(cls, name, property(functools.update_wrapper(scale, read)))
-
-    def made_at(self, optimizer: Any) -> Location | None:
-        known = self._made.get(id(optimizer))
-        return known[1] if known else None
-
-    def writes(self, optimizer: Any) -> tuple[WriteFacts, ...]:
-        return tuple(self._writes.get(id(optimizer), ()))
 
     # --- what the program does ----------------------------------------------------------------------------
     def _compile(self, keras: Any, original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
@@ -227,11 +175,14 @@ class Session:
     def _apply(self, keras: Any, original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         import tensorflow as tf
 
-        (args, kwargs), gradients, variables = keras.gradients_and_variables(optimizer, args, kwargs)
+        try:
+            (args, kwargs), gradients, variables = keras.gradients_and_variables(optimizer, args, kwargs)
+        except (TypeError, ValueError, LookupError):  # a call that Keras does not understand either, and will say so
+            return original(optimizer, *args, **kwargs)
         training = self.training
         if training is None:
             call = CallFacts("loop", own_location(sys._getframe(2)))
-            model = self._model_of(keras, variables)
+            model = model_of_variables(keras, variables)
             training = self.training = self._new_training(self, keras, call, model, optimizer)
             with tf.init_scope():
                 training.begin_loop()
@@ -287,23 +238,8 @@ class Session:
     # --- models -------------------------------------------------------------------------------------------------
     def models(self) -> list[tuple[Any, Any]]:
         """(adapter, model) of every live model that is not a part of another one, in the order of their birth lines."""
-        found = []
-        gc.collect()
-        for keras in self._adapters:
-            models = [m for m in gc.get_objects() if _is_instance(m, keras.Model) and _is_made(m)]
-            parts = {id(part) for m in models for part in m._flatten_layers(include_self=False, recursive=True)}
-            found += [(keras, m) for m in models if id(m) not in parts and not _is_inside_of_sequential(m, models)]
+        found = [(keras, model) for keras in self._adapters for model in live_models(keras)]
         return sorted(found, key=lambda pair: getattr(self.watch.made_at(pair[1]), "line", 0))
-
-    def _model_of(self, keras: Any, variables: list[Any]) -> Any:
-        """The live model whose variables these are, None where they are nobody's."""
-        wanted = {id(variable) for variable in variables}
-        owners = [
-            (len(wanted & {id(v) for v in model.trainable_variables}), i, model)
-            for i, (adapter, model) in enumerate(self.models())
-            if adapter is keras
-        ]
-        return max(owners)[2] if owners and max(owners)[0] else None
 
     def tell_models(self) -> bool:
         """Send the facts of every live model, of a program that does not train one. False where there is none."""
@@ -336,40 +272,3 @@ class Session:
         self.events.note(files_written=sorted(set(self.files_written))[:50])
         self.events.end()
         os._exit(0)
-
-
-def _is_inside_of_sequential(model: Any, models: list[Any]) -> bool:
-    """Keras 3 keeps a functional model for every state that a Sequential was in."""
-    layers = {id(layer) for layer in model.layers}
-    return type(model).__name__ == "Functional" and any(
-        type(other).__name__ == "Sequential" and layers <= {id(layer) for layer in other._layers} for other in models
-    )
-
-
-def _is_made(model: Any) -> bool:
-    """False for a model whose constructor raised: it lacks what Keras' own constructor gives it."""
-    return all(hasattr(model, name) for name in ("name", "layers", "dtype_policy", "built"))
-
-
-def _is_instance(thing: Any, cls: type) -> bool:
-    """isinstance() without asking the object: a lazy proxy's `__class__` may import something or raise."""
-    return issubclass(type(thing), cls)
-
-
-def _short(value: Any) -> str:
-    text = repr(_plain(value))
-    return text if len(text) <= 120 else text[:117] + "..."
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    """Keras keeps 1e-4 as a float32 variable, which reads 9.999999747378752e-05."""
-    one, other = _plain(one), _plain(other)
-    if isinstance(one, float) and isinstance(other, (int, float)):
-        return math.isclose(one, other, rel_tol=1e-5)
-    return one is other or repr(one) == repr(other)
-
-
-def _plain(value: Any) -> Any:
-    """A scalar variable or tensor as a Python number."""
-    numpy = getattr(value, "numpy", None)
-    return float(numpy()) if callable(numpy) and getattr(value, "shape", None) == () else value

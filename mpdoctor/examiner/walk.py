@@ -125,8 +125,8 @@ def _link(session: Any, keras: Any, optimizer: Any, inner: Any) -> OptimizerFact
         missing=keras.missing_methods(optimizer) if place is not None or not is_keras else (),
         overridden=_overridden(keras, type(optimizer)) if place is not None else (),
         attributes=() if inner is None else tuple(_attributes(keras, optimizer, inner)),
-        writes=session.writes(optimizer),
-        made_at=session.made_at(optimizer),
+        writes=session.notes.writes(optimizer),
+        made_at=session.notes.made_at(optimizer),
         class_location=place,
     )
 
