@@ -30,6 +30,7 @@ from mpdoctor.examiner.request import Request
 from mpdoctor.examiner.session import Unusable
 from mpdoctor.examiner.shortened import DROPPED, ENDLESS, shortened_fit
 from mpdoctor.examiner.targets import code_in, configuration_from_file, policy_in
+from mpdoctor.examiner.watch import LayerWatch
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
 
@@ -549,3 +550,49 @@ def test_a_logger_that_would_open_a_connection_is_left_out(module: str) -> None:
     assert names_of(shortened_fit(KERAS, {"callbacks": [logger, CALLBACKS["LearningRateScheduler"]()]})) == [
         "LearningRateScheduler"
     ]
+
+
+# --- watch: which layer an error came from ------------------------------------------------------------------------
+
+
+class Layer:
+    """As much of a Keras layer as the watch needs; calls its inner layer, or raises."""
+
+    def __init__(self, name: str, inner: Layer | None = None, error: type[Exception] | None = None) -> None:
+        self.name, self.inner, self.error = name, inner, error
+
+    def __call__(self, value: int) -> int:
+        if self.error is not None:
+            raise self.error(f"wrong in {self.name}")
+        return self.inner(value) if self.inner is not None else value
+
+
+def watched_layers() -> tuple[LayerWatch, type[Layer]]:
+    parts = {"__call__": Layer.__call__, "__new__": lambda cls, *_, **__: object.__new__(cls)}
+    watched = type("Layer", (Layer,), parts)
+    watch = LayerWatch()
+    watch.install(watched)
+    return watch, watched
+
+
+def error_of(call: Callable[[], object]) -> Exception:
+    try:
+        call()
+    except Exception as error:
+        return error
+    raise AssertionError("nothing was raised")
+
+
+def test_an_error_is_told_with_the_innermost_layer_that_it_left() -> None:
+    watch, layer = watched_layers()
+    outer = layer("outer", inner=layer("deep", error=ValueError))
+    assert watch.layer_of_error(error_of(lambda: outer(1))).name == "deep"
+
+
+def test_an_error_that_was_caught_is_not_blamed_for_a_later_one() -> None:
+    watch, layer = watched_layers()
+    error_of(lambda: layer("deep", error=ValueError)(1))
+    assert watch.layer_of_error(error_of(lambda: int("x"))) is None
+    error_of(lambda: layer("deep", error=ValueError)(1))
+    layer("fine")(1)
+    assert watch.layer_of_error(ValueError("wrong in deep")) is None

@@ -78,7 +78,7 @@ def _say_how_it_ended(session: Session, error: BaseException, seconds: float) ->
         during = "training"
     else:
         during = "loading" if session.request.kind == "keras-file" else "script"
-    layer = session.watch.innermost_failed
+    layer = session.watch.layer_of_error(error)
     failure = failure_from_exception(
         error,
         during,

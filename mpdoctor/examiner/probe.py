@@ -286,7 +286,7 @@ class Training:
     # --- the end --------------------------------------------------------------------------------------------------
     @own_work
     def _failed(self, error: Exception) -> None:
-        layer = self.session.watch.innermost_failed
+        layer = self.session.watch.layer_of_error(error)
         place = None if layer is None else class_location(type(layer))
         failure = failure_from_exception(
             error,

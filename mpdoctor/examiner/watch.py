@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import weakref
 from typing import Any, Callable
@@ -16,17 +17,14 @@ from mpdoctor.facts.location import Location
 class LayerWatch:
     """What is known of the layers of one process.
 
-    innermost_failed
-        The layer whose call an exception left first; None while nothing failed.
     observer
         Called with (layer, inputs, outputs) after every call while it is set: the replay sets it.
     """
 
     def __init__(self) -> None:
         self.stack: list[Any] = []
-        self.innermost_failed: Any = None
         self.observer: Callable[[Any, Any, Any], None] | None = None
-        self._failed_with: BaseException | None = None
+        self._failed: tuple[Any, BaseException] | None = None  # the innermost layer that an error is leaving
         self._made: weakref.WeakKeyDictionary[Any, Location] = weakref.WeakKeyDictionary()
         self._dtypes: weakref.WeakKeyDictionary[Any, tuple[str, ...]] = weakref.WeakKeyDictionary()
         self._output_of: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
@@ -37,7 +35,9 @@ class LayerWatch:
         original_call, original_new = layer_class.__call__, layer_class.__new__
         watch = self
 
+        @functools.wraps(original_call)  # its module tells autograph that this is none of the user's functions
         def __call__(layer: Any, *args: Any, **kwargs: Any) -> Any:
+            watch._failed = None
             watch.stack.append(layer)
             try:
                 outputs = original_call(layer, *args, **kwargs)
@@ -49,6 +49,7 @@ class LayerWatch:
             watch._note_output(layer, (args, kwargs), outputs)
             return outputs
 
+        @functools.wraps(original_new)
         def __new__(cls: type, *args: Any, **kwargs: Any) -> Any:
             layer = original_new(cls, *args, **kwargs)
             place = own_location(sys._getframe(1))
@@ -56,8 +57,6 @@ class LayerWatch:
                 watch._made.setdefault(layer, place)
             return layer
 
-        __call__.__wrapped__ = original_call  # type: ignore[attr-defined]
-        __new__.__wrapped__ = original_new  # type: ignore[attr-defined]
         layer_class.__call__ = __call__  # type: ignore[method-assign]
         layer_class.__new__ = __new__  # type: ignore[method-assign, assignment]
 
@@ -72,9 +71,18 @@ class LayerWatch:
         reference = self._output_of.get(model)
         return reference() if reference is not None else None
 
+    def layer_of_error(self, error: BaseException) -> Any:
+        """The innermost layer whose call this error left, None where it came from elsewhere. Autograph makes a new
+        error of the one that it passes on, and names the layer in its text."""
+        if self._failed is None:
+            return None
+        layer, left_with = self._failed
+        chain = {id(error), id(error.__cause__), id(error.__context__)}
+        return layer if id(left_with) in chain or layer.name in str(error) else None
+
     def _note_failure(self, layer: Any, error: BaseException) -> None:
-        if self._failed_with is not error:
-            self._failed_with, self.innermost_failed = error, layer
+        inner = layer if self._failed is None else self._failed[0]
+        self._failed = (inner, error)
 
     def _note_output(self, layer: Any, inputs: Any, outputs: Any) -> None:
         tensors = flat_tensors(outputs)
