@@ -39,7 +39,7 @@ def test_the_example_does_what_the_documentation_says(
     if keras_is_missing(keras):
         pytest.skip(keras_is_missing(keras))
     (tmp_path / "train.py").write_text(text, encoding="utf-8")
-    done = check("train.py", *OPTIONS.get(rule.code, ()), directory=tmp_path, keras=keras)
+    done = check("train.py", "--seed", "1", *OPTIONS.get(rule.code, ()), directory=tmp_path, keras=keras)
     seen = {f["code"] for f in done.report["findings"]} | {
         also["code"] for f in done.report["findings"] for also in f["also_seen"]
     }

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 tf.keras.mixed_precision.set_global_policy("float16")  # not mixed: the weights are float16, too
 model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")])
-model.compile(tf.keras.optimizers.SGD(1e-4), "mse")
+model.compile(tf.keras.optimizers.SGD(1e-5), "mse")
 model.fit(np.random.rand(64, 4), np.random.rand(64, 1), epochs=20)
 ```
 
@@ -27,7 +27,7 @@ import tensorflow as tf
 
 tf.keras.mixed_precision.set_global_policy("mixed_float16")
 model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1, use_bias=False, dtype="float32")])
-model.compile(tf.keras.optimizers.SGD(1e-4), "mse")
+model.compile(tf.keras.optimizers.SGD(1e-5), "mse")
 model.fit(np.random.rand(64, 4), np.random.rand(64, 1), epochs=20)
 ```
 
