@@ -58,6 +58,7 @@ class AlsoSeen:
     text: str
     path: str | None = None
     line: int | None = None
+    cell: int = 0
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class TargetReport:
-    """How the examination of one target went."""
+    """How the examination of one target went. `other_keras`: files that were judged by another Keras than the rest."""
 
     id: str
     path: str
@@ -138,6 +139,7 @@ class TargetReport:
     stages: Mapping[str, Stage] = field(default_factory=dict)
     stand_ins: tuple[str, ...] = ()
     files_written: tuple[str, ...] = ()
+    other_keras: tuple[tuple[Keras, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -149,6 +151,7 @@ class RuleSummary:
     summary: str
     url: str
     help_markdown: str
+    severity: Severity = Severity.WARNING
 
 
 @dataclass(frozen=True)

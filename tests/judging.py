@@ -8,11 +8,14 @@ from pathlib import Path
 from marks import marks_from_source
 
 from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.suppression import SuppressionFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding
 from mpdoctor.rules.precedence import settled
 from mpdoctor.rules.registry import findings_from_facts
+from mpdoctor.settings import Settings
 from mpdoctor.source import facts_from_text
+from mpdoctor.suppressions import Suppressions
 
 KERASES = {
     "3": Keras("keras", "3.15.1", "2.21.0"),
@@ -28,12 +31,21 @@ def facts_of(text: str, keras: str, path: str = "fixture.py", root: Path | None 
 
 
 def findings_in(facts: SourceFacts) -> list[Finding]:
-    """What all rules that read source say, settled as in a report. A rule that breaks fails the test."""
+    """What all rules that read source say, settled as in a report, and what ignore comments leave of it. A rule that
+    breaks fails the test."""
+    suppressions = Suppressions([facts], Settings(()))
+    left = suppressions.left_of(settled(_said("in_source", facts, facts.keras)))
+    for comment in suppressions.facts(lambda path: facts.keras, live=False):
+        left += suppressions.left_of(_said("in_suppression", comment, None))
+    return left
+
+
+def _said(kind: str, facts: SourceFacts | SuppressionFacts, keras: Keras | None) -> list[Finding]:
     found = []
-    for one in findings_from_facts("in_source", facts, facts.keras, lambda rule: True):
+    for one in findings_from_facts(kind, facts, keras, lambda rule: True):
         assert isinstance(one, Finding), one
         found.append(one)
-    return settled(found)
+    return found
 
 
 def lines_and_codes(findings: list[Finding]) -> set[tuple[int, str]]:

@@ -9,8 +9,9 @@ import pytest
 from checking import needs_tensorflow
 from described import PRELUDE, facts_of, shown
 
-from mpdoctor.facts.dtypes import dtype_named, dtype_of, is_array, policies_named
+from mpdoctor.facts.dtypes import dtype_named, dtype_of, dtypes_told, is_array, policies_named
 from mpdoctor.facts.tensors import DEFAULTS
+from mpdoctor.facts.values import Call, Value
 from mpdoctor.facts.versions import Keras
 
 KERAS2, KERAS3 = Keras("tf_keras"), Keras("keras")
@@ -136,9 +137,29 @@ MEASURED = [
     ("tf.nn.l2_normalize(h)", "float16"),
     ("tf.math.is_nan(h)", "bool"),
     ("tf.stop_gradient(h)", "float16"),
+    ("tf.linalg.band_part(h, -1, 0)", "float16"),
+    ("tf.nn.l2_loss(h)", "float16"),
+    ("tf.math.log_sigmoid(h)", "float16"),
+    ("tf.math.reduce_euclidean_norm(h)", "float16"),
+    ("tf.math.xlogy(h, h)", "float16"),
+    ("tf.math.multiply_no_nan(h, h)", "float16"),
+    ("tf.math.scalar_mul(2.0, h)", "float16"),
     ("np.zeros(2).astype('float16')", "float16"),
     ("keras.Input((2,))", "float32"),
     ("keras.Input((2,), dtype='float16')", "float16"),
+    ("tf.sqrt(4.0)", "float32"),
+    ("tf.linspace(0.0, 1.0, 4)", "float32"),
+    ("tf.pow(2.0, h)", "float16"),
+    ("tf.Variable(initial_value=1.0)", "float32"),
+    ("tf.random_normal_initializer()((2, 2))", "float32"),
+    ("keras.initializers.Zeros()(shape=(2,), dtype='float16')", "float16"),
+    ("tf.Variable(initial_value=tf.zeros_initializer()(shape=(2,), dtype='float32'), trainable=True)", "float32"),
+    ("keras.ops.sqrt(4.0)", "float32"),
+    ("keras.ops.full((2,), 1.0)", "float32"),
+    ("keras.ops.linspace(0.0, 1.0, 4)", "float32"),
+    ("keras.ops.array([1.0, 2.0])", "float32"),
+    ("keras.ops.tri(3)", "float32"),
+    ("tf.linalg.band_part(tf.ones((4, 4)), -1, 0)", "float32"),
     ("layers.Dense(1, dtype='float16')(h)", "float16"),
     ("layers.Dense(1, dtype='mixed_float16')(f)", "float16"),
     ("layers.Dense(1, dtype=mp.Policy('mixed_float16'))(f)", "float16"),
@@ -281,3 +302,14 @@ def test_numpy_arrays_adapt_to_tensors(expression: str, answer: bool) -> None:
 def test_a_value_that_doubles_is_judged_in_time() -> None:
     facts = facts_of("x = tf.zeros(3)\n" + "x = x + x\n" * 40 + "print(x)")
     assert facts.dtype_of(facts.operations[-1]) == "float32"
+
+
+def test_a_caller_who_knows_more_is_asked_on_the_way() -> None:
+    value = shown(f"{SETUP}model = keras.Sequential()\nprint(tf.square(model(f)) * 2 + tf.cast(i, model(f).dtype))")
+    assert dtype_of(value, KERAS3) is None
+    of = dtypes_told(KERAS3, lambda one, found: found or ("float16" if is_call_of_model(one) else None))
+    assert of(value) == "float16"
+
+
+def is_call_of_model(value: Value) -> bool:
+    return isinstance(value, Call) and isinstance(value.callee, Call)

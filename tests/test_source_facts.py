@@ -19,9 +19,7 @@ def mark(facts: SourceFacts) -> Call:
     """The call that a snippet marks with `here()`."""
     lines = facts.text.splitlines()
     marks = [
-        call
-        for call in facts.calls
-        if lines[call.location.line - 1][call.location.column - 1 :].startswith("here()")
+        call for call in facts.calls if lines[call.location.line - 1][call.location.column - 1 :].startswith("here()")
     ]
     assert marks
     return marks[0]
@@ -90,6 +88,7 @@ GUARDED = [
     ("hasattr(o, 'lr') and here()", True),
     ("here() if isinstance(o, C) else 1", True),
     ("if tf.__version__ < '2.4': here()", True),
+    ("keras3 = tf.__version__.startswith('2.16')\nif keras3: here()", True),
     ("if f('lr'): here()", False),
     ("if conversion(): here()", False),
     ("with pytest.raises(AttributeError): here()", True),
@@ -243,6 +242,16 @@ def written(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
+def test_what_another_file_imports_declares_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = {
+        "train.py": "import tf_keras\nimport flags\nflags.parse()\ntf_keras.Model",
+        "flags.py": "import keras\ndef parse():\n  if f():\n    import tensorflow\n  keras.ops.cast(1)",
+    }
+    monkeypatch.chdir(written(tmp_path, texts))
+    declared = {one.path: one.declared_keras for one in facts_with_imports(Path("train.py"))}
+    assert declared == {"train.py": "tf_keras", "flags.py": None}
+
+
 KERAS = "import tensorflow as tf\nfrom tensorflow import keras\n"
 PROJECT = {
     "train.py": KERAS
@@ -262,9 +271,7 @@ PROJECT = {
 }
 
 
-def test_a_script_is_understood_with_the_files_that_it_imports(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_script_is_understood_with_the_files_that_it_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(written(tmp_path, PROJECT))
     script, *others = facts_with_imports(Path("train.py"))
     assert (script.path, script.is_imported, script.shows_mixed_precision) == ("train.py", False, True)
@@ -320,9 +327,7 @@ def test_a_script_inside_a_package(tmp_path: Path) -> None:
 
 
 def test_modules_that_import_one_another(tmp_path: Path) -> None:
-    root = written(
-        tmp_path, {"a.py": "import b\nX = 1\nprint(b.Y)\n", "b.py": "import a\nY = 2\nprint(a.X)\n"}
-    )
+    root = written(tmp_path, {"a.py": "import b\nX = 1\nprint(b.Y)\n", "b.py": "import a\nY = 2\nprint(a.X)\n"})
     a, b = facts_with_imports(root / "a.py")
     assert described(a.calls[-1].args[0]) == "2"
     assert b.is_imported

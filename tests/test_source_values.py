@@ -103,6 +103,8 @@ VALUES = [
     ("def g(a): return a\nx = tf.function(g)(1)", "1"),
     ("def g(a): return a\nx = tf.function(jit_compile=True)(g)(1)", "1"),
     ("from functools import partial\ndef g(a, b): return b\nx = partial(g, b=3)(1)", "3"),
+    ("from functools import partial\nD = partial(layers.Dense, 4)\nx = D(name='a')", "Dense(4, name='a')"),
+    ("import functools\nD = functools.partial(layers.Dense, units=4)\nx = D(units=8)", "Dense(units=8)"),
     ("@unheard_of\ndef g(): return 1\nx = g()", "?(g)()"),
     ("def a(v): return v\ndef b(v): return a(v)\ndef c(v): return b(v)\nx = c(1)", "1"),
     # classes

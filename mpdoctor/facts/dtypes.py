@@ -5,7 +5,7 @@ Every function answers only where it is certain.
 
 from __future__ import annotations
 
-from typing import Iterable
+from typing import Callable, Iterable, Mapping, Optional
 
 from mpdoctor.facts.names import public_name
 from mpdoctor.facts.tensors import (
@@ -13,16 +13,19 @@ from mpdoctor.facts.tensors import (
     BY_VALUE,
     COMPARISONS,
     DEFAULTS,
+    INITIALIZERS,
     INTEGER_LAYERS,
     JOINING,
     KEEPING,
     SHAPES,
     UNCERTAIN_LAYERS,
+    VALUE_NAMES,
 )
 from mpdoctor.facts.values import (
     Api,
     Attribute,
     Call,
+    ClassFacts,
     Collection,
     Instance,
     Item,
@@ -78,13 +81,26 @@ def dtype_named(value: Value | None, keras: Keras | None = None) -> str | None:
     return _Dtypes(keras).named(value, 0)
 
 
-def dtype_of(value: Value | None, keras: Keras | None = None) -> str | None:
+def dtype_of(
+    value: Value | None, keras: Keras | None = None, remembered: Mapping[int, tuple[Value, str | None]] | None = None
+) -> str | None:
     """The dtype of a tensor (or array, see `is_array`): a name such as "float32", or AUTOCAST, or None if not
     certain.
 
     `keras` decides which parameters of a layer's `call()` are autocast: in Keras 2 the first only, in Keras 3
-    every tensor. Without it only the first is."""
-    return _Dtypes(keras).of(value, 0)
+    every tensor. Without it only the first is. `remembered`: answers given before, by the id of the value."""
+    return _Dtypes(keras, remembered=remembered).of(value, 0)
+
+
+Told = Callable[[Value, Optional[str]], Optional[str]]
+
+
+def dtypes_told(keras: Keras | None, told: Told) -> Callable[[Value | None], str | None]:
+    """`dtype_of`, for a caller who knows more: `told(value, found)` is asked about every value on the way, the
+    innermost first, and gives its dtype, or the one that a dtype names (`self.compute_dtype`). The function
+    remembers its answers."""
+    dtypes = _Dtypes(keras, told)
+    return lambda value: dtypes.of(value, 0)
 
 
 def is_array(value: Value | None) -> bool:
@@ -141,21 +157,30 @@ def _is_one_array(value: Value, depth: int) -> bool:
 class _Dtypes:
     """One question: remembers what it was asked on the way, because values are shared."""
 
-    def __init__(self, keras: Keras | None) -> None:
+    def __init__(
+        self,
+        keras: Keras | None,
+        told: Told | None = None,
+        remembered: Mapping[int, tuple[Value, str | None]] | None = None,
+    ) -> None:
         self.keras = keras
+        self.remembered = remembered if remembered is not None else {}
+        self.told = told if told is not None else lambda value, found: found
         self.answers: dict[int, str | None] = {}
 
     def named(self, value: Value | None, depth: int) -> str | None:
-        found = {self._named(one, depth + 1) for one in options(value)}
+        found = {self.told(one, self._named(one, depth + 1)) for one in options(value)}
         return found.pop() if len(found) == 1 else None
 
     def of(self, value: Value | None, depth: int) -> str | None:
         if value is None or depth > _DEPTH:
             return None
         key = id(value)
+        if key in self.remembered:
+            return self.remembered[key][1]
         if key not in self.answers:
             self.answers[key] = None
-            found = {self._of(one, depth + 1) for one in options(value)}
+            found = {self.told(one, self._of(one, depth + 1)) for one in options(value)}
             self.answers[key] = found.pop() if len(found) == 1 else None
         return self.answers[key]
 
@@ -216,7 +241,7 @@ class _Dtypes:
         if function is None or function.name != "call" or function.owner is None:
             return None
         owner = function.owner
-        if owner.kind not in ("layer", "model") or not _autocasts(owner.base_arguments):
+        if owner.kind not in ("layer", "model") or not _autocasts(owner):
             return None
         if value.index < 1 or value.name in ("training", "mask") or value.name.endswith("_mask"):
             return None
@@ -235,6 +260,9 @@ class _Dtypes:
             if callee.name in ("read_value", "value", "copy"):
                 return self.of(callee.of, depth)
         if isinstance(callee, Call) and isinstance(callee.callee, Api):
+            if _is_initializer(callee.callee.name):
+                given = call.argument(1, "dtype")
+                return "float32" if given is None and not call.open else self.named(given, depth)
             return self._of_layer_output(callee)
         return None
 
@@ -292,7 +320,9 @@ class _Dtypes:
             given = call.keyword("dtype") or (call.argument(1) if function != "full_like" else None)
             return self.of(call.argument(0), depth) if given is None else self.named(given, depth)
         if function in KEEPING:
-            return self.of(call.argument(0) or (call.keywords[0][1] if call.keywords else None), depth)
+            first = call.argument(0) or (call.keywords[0][1] if call.keywords else None)
+            is_number = isinstance(first, Known) and isinstance(first.value, float)
+            return "float32" if is_number else self.of(first, depth)
         if function in JOINING:
             joined = [part for one in call.args[JOINING[function]] for part in _spread(one)]
             return self.agreed(joined, depth)
@@ -300,7 +330,8 @@ class _Dtypes:
 
     def _by_literals(self, call: Call, positions: tuple[int, int], depth: int) -> str | None:
         """What TensorFlow makes of Python numbers: float32 and int32; of tensors their own dtype."""
-        values = [leaf for one in call.args[slice(*positions)] for leaf in _leaves(one)]
+        given = list(call.args[slice(*positions)]) or [value for name, value in call.keywords if name in VALUE_NAMES]
+        values = [leaf for one in given for leaf in _leaves(one)]
         if not values:
             return None
         kinds = {type(leaf.value).__name__ if isinstance(leaf, Known) else None for leaf in values}
@@ -311,12 +342,19 @@ class _Dtypes:
         return {"int": "int32", "bool": "bool", "str": "string"}.get(kinds.pop() or "") if len(kinds) == 1 else None
 
 
-def _autocasts(arguments: dict[str, Value]) -> bool:
+def _autocasts(owner: ClassFacts) -> bool:
     """Whether a layer follows the global policy and casts its inputs, as far as its super().__init__(…) call
     tells."""
-    given = arguments.get("dtype")
+    given = owner.base_argument("dtype")
     follows = given is None or known(given) is None or isinstance(given, Parameter)
-    return follows and known(arguments.get("autocast")) is not False
+    switches = [owner.base_argument("autocast"), *(owner.attributes.get(name) for name in ("autocast", "_autocast"))]
+    return follows and not any(known(one) is False for one in switches)
+
+
+def _is_initializer(name: str) -> bool:
+    """keras.initializers.Zeros, tf.random_normal_initializer, tf.initializers.GlorotUniform."""
+    name = public_name(name)
+    return name.startswith(INITIALIZERS) or (name.startswith("tensorflow.") and name.endswith("_initializer"))
 
 
 def _spread(value: Value) -> tuple[Value, ...]:
@@ -337,6 +375,7 @@ __all__ = [
     "Instance",
     "dtype_named",
     "dtype_of",
+    "dtypes_told",
     "is_array",
     "policies_named",
     "policy_named",

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Tuple
+
+# Of a notebook: of each cell of code its number among all cells, from 1, and the line of the whole text that it
+# begins in.
+Cells = Tuple[Tuple[int, int], ...]
 
 
 @dataclass(frozen=True, order=True)
@@ -10,6 +15,10 @@ class Location:
     """A span of source text. Lines and columns start at 1, ends are exclusive, columns count characters.
 
     A location without columns (column 0) means the whole line: that is what a running program can tell.
+
+    cell
+        In a notebook, for reports: the cell, from 1, in which the lines are counted. Facts and rules count the
+        lines of all cells together (cell 0), because that is the order in which they run.
     """
 
     path: str
@@ -17,3 +26,14 @@ class Location:
     column: int = 0
     end_line: int = 0
     end_column: int = 0
+    cell: int = 0
+
+
+def location_in_cell(location: Location, cells: Cells) -> Location:
+    """The same place, its lines counted from the beginning of its cell; as it is where there are no cells."""
+    before = [(number, first) for number, first in cells if first <= location.line]
+    if not before:
+        return location
+    number, first = before[-1]
+    end_line = location.end_line - first + 1 if location.end_line else 0
+    return replace(location, line=location.line - first + 1, end_line=end_line, cell=number)

@@ -85,6 +85,8 @@ class OptimizerFacts:
         True for this Keras' own LossScaleOptimizer (or a subclass of it).
     initial_scale, growth_interval, dynamic, loss_scale_factor
         Of a wrapper; `loss_scale_factor` of a bare Keras 3 optimizer. Texts by repr(): a user may have given a string.
+    epsilon
+        Of an optimizer that divides by the size of its gradients, as Adam does.
     missing
         What this Keras needs of a custom optimizer and this class lacks ("update_step", "learning_rate", "get_config").
     overridden
@@ -101,6 +103,7 @@ class OptimizerFacts:
     initial_scale: str | None = None
     growth_interval: str | None = None
     loss_scale_factor: str | None = None
+    epsilon: float | None = None
     own_class: bool = False
     missing: tuple[str, ...] = ()
     overridden: tuple[str, ...] = ()

@@ -21,8 +21,9 @@ from functools import cached_property
 from typing import Iterator, Union
 
 from mpdoctor.facts.dtypes import dtype_of, policies_named
-from mpdoctor.facts.location import Location
+from mpdoctor.facts.location import Cells, Location
 from mpdoctor.facts.mixedness import signs_of_mixed_precision
+from mpdoctor.facts.names import public_name
 from mpdoctor.facts.values import (
     NOWHERE,
     Api,
@@ -30,6 +31,7 @@ from mpdoctor.facts.values import (
     Call,
     ClassFacts,
     Context,
+    Defined,
     FunctionFacts,
     Operation,
     Unknown,
@@ -58,6 +60,9 @@ class Use:
         True for the name in an import statement.
     location
         The dotted name; in `from a import b` the `b`.
+    dotted
+        How many parts of the name are looked up here: 2 in `tf.keras.layers`, 0 for a name that an import (perhaps in
+        another file) has bound before, and that cannot fail any more.
     """
 
     api: Api
@@ -65,6 +70,11 @@ class Use:
     context: Context = field(default_factory=Context, repr=False)
     order: int = 0
     is_import: bool = False
+    dotted: int = 0
+
+    def looks_up(self, part: str) -> bool:
+        """Whether it is this place that looks up this part of the name, so that it fails here if it is missing."""
+        return self.is_import or (self.dotted > 0 and part in self.api.spelled.split(".")[-self.dotted :])
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,14 +163,22 @@ class SourceFacts:
     assume_mixed
         `--assume-mixed`. The pipeline sets it.
     mixed_elsewhere
-        True if a first-party file that imports this one, or that it imports, shows mixed precision.
+        True if a first-party file that imports this one, also through others, shows mixed precision.
     is_imported
         True if this is a file that another target imports, so that its callers and the policy are decided
         elsewhere.
+    package
+        The dotted package that the file belongs to, "" for a file of its own: "keras.src.layers" for a file of Keras.
     incomplete
         True if the program is so large that the source stage stopped half-way.
     unreadable
         Set, and everything else empty, if the text is no Python that can be read.
+    cells
+        Of a notebook: where its cells begin in `text`, which holds the code of all of them, in order.
+    broken_cells
+        Of a notebook: the cells that are no Python; the others were read.
+    passed_over
+        Set, and everything else empty, if there was nothing to read: a notebook in another language.
     """
 
     path: str = ""
@@ -180,8 +198,12 @@ class SourceFacts:
     assume_mixed: bool = False
     mixed_elsewhere: bool = False
     is_imported: bool = False
+    package: str = ""
     incomplete: bool = False
     unreadable: Problem | None = None
+    cells: Cells = ()
+    broken_cells: tuple[Problem, ...] = ()
+    passed_over: str = ""
 
     @cached_property
     def mixed_precision_signs(self) -> tuple[Location, ...]:
@@ -206,6 +228,8 @@ class SourceFacts:
         for call in reversed(self.policy_calls):
             if call.order >= event.order or call.context.run not in (0, event.context.run):
                 continue
+            if _are_of_two_kerases(call, event, self.keras):
+                continue
             certain = _is_certain(call.context.branches, event.context.branches)
             if certain is None:
                 continue
@@ -222,9 +246,19 @@ class SourceFacts:
         policies = self.policies_at(event)
         return policies[0] if len(policies) == 1 else UNSURE
 
-    def dtype_of(self, value: Value) -> str | None:
-        """The dtype of a tensor, as `facts.dtypes.dtype_of` tells it for this program's Keras."""
-        return dtype_of(value, self.keras)
+    def dtype_of(self, value: Value | None) -> str | None:
+        """The dtype of a tensor, as `facts.dtypes.dtype_of` tells it for this program's Keras. What was asked once is
+        remembered: values hold one another in chains, and rules ask about each link."""
+        if value is None:
+            return None
+        if id(value) not in self._dtypes:
+            self._dtypes[id(value)] = value, dtype_of(value, self.keras, self._dtypes)
+        return self._dtypes[id(value)][1]
+
+    @cached_property
+    def _dtypes(self) -> dict[int, tuple[Value, str | None]]:
+        """By id; the value is kept, so that no other one gets its id."""
+        return {}
 
     def returns_of(self, function: FunctionFacts) -> Iterator[Return]:
         """What a function returns, every `return` for every time that it was followed."""
@@ -232,16 +266,70 @@ class SourceFacts:
 
     def calls_of(self, *names: str) -> Iterator[Call]:
         """Calls of a library's functions or classes, synonyms included: `calls_of("keras.layers.Dense")`."""
-        return (call for call in self.calls if isinstance(call.callee, Api) and call.callee.is_(*names))
+        found = [call for name in dict.fromkeys(map(public_name, names)) for call in self._calls_by_name.get(name, ())]
+        return iter(found if len(names) == 1 else sorted(found, key=lambda call: call.order))
 
     def method_calls(self, *names: str) -> Iterator[Call]:
         """Calls of `something.name(…)` for these method names, where `something` is no library module."""
-        return (call for call in self.calls if call.method in names and call.receiver is not None)
+        found = [call for name in dict.fromkeys(names) for call in self._calls_by_method.get(name, ())]
+        return iter(found if len(names) == 1 else sorted(found, key=lambda call: call.order))
+
+    def makings_of(self, own: ClassFacts) -> list[Call]:
+        """The calls that make an instance of one of the user's own classes, or of a class below it."""
+        return self._makings.get(id(own), [])
+
+    @cached_property
+    def _makings(self) -> dict[int, list[Call]]:
+        found: dict[int, list[Call]] = {}
+        for call in self.calls:
+            if isinstance(call.callee, Defined) and isinstance(call.callee.of, ClassFacts):
+                for one in call.callee.of.lineage():
+                    found.setdefault(id(one), []).append(call)
+        return found
+
+    @cached_property
+    def _calls_by_name(self) -> dict[str, list[Call]]:
+        """Calls of a library's names, by their public one: dozens of rules ask for a few each."""
+        found: dict[str, list[Call]] = {}
+        for call in self.calls:
+            if isinstance(call.callee, Api):
+                found.setdefault(public_name(call.callee.name), []).append(call)
+        return found
+
+    @cached_property
+    def _calls_by_method(self) -> dict[str, list[Call]]:
+        found: dict[str, list[Call]] = {}
+        for call in self.calls:
+            method = call.method
+            if method is not None and call.receiver is not None:
+                found.setdefault(method, []).append(call)
+        return found
 
 
 def sets_policy(call: Call) -> bool:
     """Whether a call sets the global policy, or floatx."""
     return isinstance(call.callee, Api) and call.callee.is_(SET_POLICY, SET_FLOATX)
+
+
+def library_of(value: Value, keras: Keras) -> str | None:
+    """Which of the libraries that have a global policy of their own a name, or what a class of the user's derives
+    from, belongs to: "keras" or "tf_keras"; None where that is not certain. `tf.keras` is the one or the other."""
+    if isinstance(value, Defined) and isinstance(value.of, ClassFacts):
+        found = {library_of(base, keras) for base in value.of.library_bases()} - {None}
+        return found.pop() if len(found) == 1 else None
+    if not isinstance(value, Api) or not value.name.startswith("keras."):
+        return None
+    if value.root == "tensorflow":
+        is_private = value.spelled.startswith("tensorflow.python")
+        return None if is_private else "tf_keras" if keras.package == "tf_keras" else "keras"
+    return value.root if value.root in ("keras", "tf_keras") else None
+
+
+def _are_of_two_kerases(call: Call, event: Event, keras: Keras) -> bool:
+    if not isinstance(event, Call):
+        return False
+    one, other = library_of(call.callee, keras), library_of(event.callee, keras)
+    return one is not None and other is not None and one != other
 
 
 def _is_certain(setting: tuple[Branch, ...], asking: tuple[Branch, ...]) -> bool | None:

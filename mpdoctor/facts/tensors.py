@@ -19,6 +19,7 @@ DEFAULTS: dict[str, tuple[int | None, str]] = {
     "tensorflow.Variable": (None, "<first>"),
     "tensorflow.fill": (None, "<second>"),
     "tensorflow.range": (3, "<all>"),
+    "tensorflow.linspace": (None, "<first>"),
     "tensorflow.zeros": (1, "float32"),
     "tensorflow.ones": (1, "float32"),
     "tensorflow.eye": (3, "float32"),
@@ -42,8 +43,16 @@ DEFAULTS: dict[str, tuple[int | None, str]] = {
     "keras.ops.uniform": (3, "float32"),
     "keras.ops.convert_to_tensor": (1, "<first>"),
     "keras.ops.arange": (3, "<all>"),
+    "keras.ops.array": (1, "<first>"),
+    "keras.ops.full": (2, "<second>"),
+    "keras.ops.linspace": (5, "float32"),
+    "keras.ops.tri": (3, "float32"),
 }
 BY_VALUE: dict[str, tuple[int, int]] = {"<first>": (0, 1), "<second>": (1, 2), "<all>": (0, 3)}
+# What these values are called where they are given by name.
+VALUE_NAMES = ("value", "initial_value", "fill_value", "x", "object")
+# Calling what these make (`tf.random_normal_initializer()(shape)`) gives float32, unless a dtype is given.
+INITIALIZERS = ("keras.initializers.", "tensorflow.compat.v1.keras.initializers.")
 
 COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!=", "not", "in", "not in", "is", "is not"))
 BOOLEAN = _words(
@@ -58,12 +67,14 @@ SHAPES: dict[str, str] = {"shape": "int32", "size": "int32", "rank": "int32"}
 KEEPING = _words(
     """
     abs exp expm1 log log1p sqrt rsqrt square sin cos tan tanh sigmoid erf negative sign floor ceil round
-    pow power cumsum cumprod softmax log_softmax relu relu6 elu selu gelu silu swish softplus softsign
+    cumsum cumprod softmax log_softmax relu relu6 elu selu gelu silu swish softplus softsign
     leaky_relu dropout reduce_sum reduce_mean reduce_max reduce_min reduce_prod reduce_std reduce_variance
     reduce_logsumexp sum mean max min prod std var logsumexp norm l2_normalize reshape transpose
     expand_dims squeeze tile pad reverse roll repeat gather gather_nd take boolean_mask split unstack
     broadcast_to stop_gradient identity slice clip_by_value clip_by_norm clip matrix_transpose flip sort
     avg_pool2d max_pool2d avg_pool max_pool ensure_shape strided_slice diag diag_part cumulative_logsumexp
+    l2_loss log_sigmoid logsigmoid hard_sigmoid reduce_euclidean_norm batch_flatten
+    band_part tril triu tensor_diag flatten ravel moveaxis swapaxes tensor_scatter_nd_update
     """
 )
 
@@ -78,7 +89,13 @@ JOINING: dict[str, slice] = {
     "minimum": slice(0, 2),
     "squared_difference": slice(0, 2),
     "matmul": slice(0, 2),
+    "pow": slice(0, 2),
+    "power": slice(0, 2),
     "tensordot": slice(0, 2),
+    "xlogy": slice(0, 2),
+    "xdivy": slice(0, 2),
+    "multiply_no_nan": slice(0, 2),
+    "scalar_mul": slice(1, 2),
     "bias_add": slice(0, 2),
     "where": slice(1, 3),
     "concat": slice(0, 1),

@@ -8,6 +8,9 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
 
+FLOAT16_LIMIT = 65504.0
+SOME = 0.5  # an exponent nearer to 0 than this is 0, measured on a batch
+
 
 @dataclass(frozen=True)
 class StepFacts:
@@ -20,13 +23,18 @@ class StepFacts:
     first_nonfinite
         Path of the first variable whose gradient was inf or NaN, None where all were finite.
     loss
-        The loss of this step, unscaled; None where the training code does not show it.
+        The loss of this step, unscaled; None where the training code does not show it. Under several replicas the sum
+        of their shares.
+    nonfinite_replicas
+        Numbers of the replicas whose own gradients were inf or NaN, from 0 on; () with one replica. In Keras 3 the
+        step is applied all the same where 0 is not among them.
     """
 
     loss_scale: float | None
     applied: bool
     first_nonfinite: str | None = None
     loss: float | None = None
+    nonfinite_replicas: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,8 @@ class TensorFacts:
         Share of the finite values beyond 0.9 · 65504, and share of non-zero ones below 2^-14.
     nonfinite
         Share of values that are inf or NaN.
+    call
+        Which call of the layer in this step, from 1 on: a shared layer is called several times.
     """
 
     layer: str
@@ -51,6 +61,55 @@ class TensorFacts:
     subnormal: float
     nonfinite: float
     location: Location | None = None
+    call: int = 1
+
+
+@dataclass(frozen=True)
+class OperationFacts:
+    """The one operation of TensorFlow that made inf or NaN out of finite numbers.
+
+    name
+        TensorFlow's name for it: "Square", "Sum", "Cast", "SqrtGrad".
+    where
+        "layer" (in a layer's call), "loss" (outside of all layers), "scaling" (the loss times the loss scale),
+        "gradient" (on the way back), "loop" (what the training code does with the gradients).
+    result
+        What it made: "inf", "-inf" or "nan".
+    largest, smallest, holds_zero
+        Largest and smallest non-zero finite magnitude of its inputs, and whether a 0 was among them.
+    elements
+        How many numbers the largest input holds.
+    in_float32
+        The largest magnitude of the same operation computed in float32, inf included; None where that cannot be told.
+    given
+        Where what went in was not finite before any operation: "data" or "constant"; else "".
+    from_data
+        True if it cast what the model was given, and nothing that depends on a weight.
+    masked
+        True if -inf went in, which masks are made of, and nothing else that is not finite.
+    location
+        The user's line that ran it; for an operation on the way back, the line whose gradient it is.
+    """
+
+    name: str
+    where: str
+    dtype: str
+    result: str
+    largest: float = 0.0
+    smallest: float = 0.0
+    holds_zero: bool = False
+    elements: int = 1
+    in_float32: float | None = None
+    given: str = ""
+    from_data: bool = False
+    masked: bool = False
+    location: Location | None = None
+
+    @property
+    def only_on_this_device(self) -> bool:
+        """Whether the true result fits into float16, so that the kernel of this device lost it on the way: CPUs sum
+        and average in float16, GPUs in float32."""
+        return self.dtype == "float16" and self.in_float32 is not None and self.in_float32 <= FLOAT16_LIMIT
 
 
 @dataclass(frozen=True)
@@ -59,12 +118,49 @@ class CulpritFacts:
 
     inputs_finite
         True if everything that went into the layer was finite: then the layer itself is where it broke.
+    calls
+        How often this layer was called in that step.
+    operation
+        What broke inside the layer.
     """
 
     step: int
     overflow: TensorFacts
     frames: tuple[TensorFacts, ...] = ()
     inputs_finite: bool = True
+    calls: int = 1
+    operation: OperationFacts | None = None
+
+
+@dataclass(frozen=True)
+class GradientCulpritFacts:
+    """The first gradient that was not finite when a failing batch was run again, though the loss was finite.
+
+    variable
+        Path of the first variable, in the order of the way back, whose gradient was not finite.
+    layer, layer_class, location
+        The layer in which the gradient broke, and where it was made; "" where it broke outside of all layers.
+    where
+        "variable" (the sum over the batch that makes a weight's gradient), "layer" (the way back through the layer),
+        "loss" (before it reached the model's output), "loop" (what the training code does with the gradients).
+    scale
+        The loss scale of that step, None without loss scaling.
+    frames
+        Gradients that arrived at the outputs of layers before, the last one just before it broke.
+    without_scale
+        True if it is not finite without any loss scale either: then no loss scale can help. None where not tried.
+    """
+
+    step: int
+    variable: str
+    layer: str = ""
+    layer_class: str = ""
+    where: str = "layer"
+    scale: float | None = None
+    frames: tuple[TensorFacts, ...] = ()
+    without_scale: bool | None = None
+    operation: OperationFacts | None = None
+    location: Location | None = None
 
 
 @dataclass(frozen=True)
@@ -78,6 +174,24 @@ class ScaleDependenceFacts:
     scaled_loss_called, unscaled_called
         Whether the training code called scale_loss / get_scaled_loss and get_unscaled_gradients while it was watched;
         None in a Keras that has no such call.
+    loss
+        The exponent of the loss that the tape differentiates: 1 where it is scaled, 0 where it is not. None where no
+        tape was seen.
+    applied
+        The median exponent of the gradients where they are handed to the outermost optimizer.
+    unscaled_calls
+        How often get_unscaled_gradients is called in a step.
+    on_the_way
+        What the training code itself does with the gradients between the tape and the optimizer: "divided" by just
+        the loss scale, "changed" otherwise (clipped), "" nothing.
+    wrappers
+        How many LossScaleOptimizers stand around each other.
+    loss_dtype
+        Of the loss that is scaled; "" where none is.
+    loss_too_large
+        That loss, where it is finite and times the scale `high` it is not.
+    scaled_at
+        The user's line that scales it; None where Keras does.
     """
 
     low: float
@@ -85,6 +199,27 @@ class ScaleDependenceFacts:
     exponents: tuple[tuple[str, float], ...]
     scaled_loss_called: bool | None = None
     unscaled_called: bool | None = None
+    loss: float | None = None
+    applied: float | None = None
+    unscaled_calls: int = 0
+    on_the_way: str = ""
+    wrappers: int = 1
+    loss_dtype: str = ""
+    loss_too_large: float | None = None
+    scaled_at: Location | None = None
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether the loss that the tape differentiates was scaled: measured, else by the calls that were seen."""
+        return self.loss > SOME if self.loss is not None else bool(self.scaled_loss_called)
+
+    @property
+    def shrinks(self) -> bool:
+        return self.median < -SOME
+
+    @property
+    def grows(self) -> bool:
+        return self.median > SOME
 
     @property
     def median(self) -> float:
@@ -97,8 +232,14 @@ class ScaleDependenceFacts:
 
 @dataclass(frozen=True)
 class TrainingFacts:
-    """A short training of the user's own model, with the user's own loss, data and train step.
+    """A short training of the user's own model, with the user's own loss, data and train step: the steps of one
+    optimizer. A program whose step has several (a GAN) has one of these for each.
 
+    name
+        What is trained, where the program trains several things: the model that holds the optimizer's variables, by
+        name; with the optimizer's name where one model has several. "" where there is one optimizer only.
+    replicas
+        How many replicas train in step, under a tf.distribute strategy.
     data
         "real", "synthetic" (made from the input specs) or "stand-in".
     made_up_loss
@@ -115,6 +256,9 @@ class TrainingFacts:
         (code, reason) of what could not be looked at.
     dynamic, initial_scale, growth_interval, floor
         Of the loss scale; `floor` is 1.0 in Keras 2 and None in Keras 3; all None without loss scaling.
+    culprit, loss_culprit, gradient_culprit
+        Why a step failed, from its repetition: a layer's output, an operation outside of all layers, a gradient. Never
+        more than one of them.
     uses_loss_scale_factor
         Keras 3's `loss_scale_factor`: a fixed scale without any check for finite gradients.
     """
@@ -137,7 +281,28 @@ class TrainingFacts:
     jit_compile: bool = False
     scale_dependence: ScaleDependenceFacts | None = None
     culprit: CulpritFacts | None = None
+    loss_culprit: OperationFacts | None = None
+    gradient_culprit: GradientCulpritFacts | None = None
     failure: FailureFacts | None = None
     applied_at: Location | None = None
     not_looked: tuple[tuple[str, str], ...] = ()
     seconds: float = 0.0
+    name: str = ""
+    replicas: int = 1
+
+    @property
+    def broken_operation(self) -> OperationFacts | None:
+        """The operation that made the first number that was not finite, wherever that was."""
+        found = self.culprit or self.gradient_culprit
+        return self.loss_culprit if found is None else found.operation
+
+    @property
+    def broken_by_device(self) -> bool:
+        """Whether steps failed by a kernel of the probe's own device alone, which is no defect of the user's."""
+        return self.broken_operation is not None and self.broken_operation.only_on_this_device
+
+    @property
+    def escaped_steps(self) -> tuple[int, ...]:
+        """Steps, from 0 on, that a dynamic loss scale applied although gradients of a replica were not finite."""
+        applied = (n for n, step in enumerate(self.steps) if step.applied and step.nonfinite_replicas)
+        return tuple(applied) if self.dynamic else ()

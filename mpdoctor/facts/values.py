@@ -12,6 +12,7 @@ Ask with the functions below: `options` first, because a name may hold one of se
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Iterator, Mapping
 
 from mpdoctor.facts.location import Location
@@ -84,8 +85,13 @@ class Api(Value):
 
     def is_(self, *names: str) -> bool:
         """Whether this is one of these library names, synonyms included (see `facts.names.public_name`)."""
-        mine = public_name(self.name)
-        return any(mine == public_name(name) for name in names)
+        return public_name(self.name) in _public_names(names)
+
+
+@lru_cache(maxsize=None)
+def _public_names(names: tuple[str, ...]) -> frozenset[str]:
+    """Rules ask with the same few tuples, millions of times in a large project."""
+    return frozenset(map(public_name, names))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -320,6 +326,16 @@ class ClassFacts:
             for base in one.bases:
                 waiting.extend(o.of for o in options(base) if isinstance(o, Defined) and isinstance(o.of, ClassFacts))
 
+    def base_argument(self, name: str) -> Value | None:
+        """What it, or the nearest of the user's own bases that does, hands to `super().__init__(…)` by this name. For a
+        parameter that is handed on this is its default."""
+        for one in self.lineage():
+            given = one.base_arguments.get(name)
+            found = [v.default if isinstance(v, Parameter) and v.default is not None else v for v in options(given)]
+            if found:
+                return found[0] if len(found) == 1 else Either(found[0].location, tuple(found))
+        return None
+
     def find_method(self, name: str) -> FunctionFacts | None:
         """The method as written in this class or in the nearest of the user's own bases."""
         return next((one.methods[name] for one in self.lineage() if name in one.methods), None)
@@ -368,6 +384,8 @@ class Context:
         0 for the program itself; another number for each function that was walked on its own.
     callers
         The calls that were followed to get here, outermost first.
+    swallowed
+        The `except` clause that would hide a failure here: it passes, or only tells. None where there is none.
     """
 
     function: FunctionFacts | None = None
@@ -379,6 +397,7 @@ class Context:
     reached: bool = True
     run: int = 0
     callers: tuple[Location, ...] = ()
+    swallowed: Location | None = None
 
 
 def options(value: Value | None) -> tuple[Value, ...]:

@@ -35,7 +35,7 @@ class Keras:
 
     def __str__(self) -> str:
         name = {"keras": "Keras", "tf_keras": "tf_keras", "tf.keras": "tf.keras"}[self.package]
-        return f"{name} {self.version}".strip()
+        return f"{name} {self.version or ('3' if self.is_keras3 else '')}".strip()
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -9,12 +9,12 @@ are layers of one walker, each knowing more of Python than the one before.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
-from mpdoctor.facts.location import Location
 from mpdoctor.facts.source import Problem, SourceFacts
-from mpdoctor.source.modules import Files
+from mpdoctor.source.portions import Portions
 from mpdoctor.source.program import Program, without_garbage_collection
 from mpdoctor.source.reading import source_from_text
 
@@ -38,50 +38,28 @@ def facts_from_file(path: Path, shown_as: str) -> SourceFacts:
     return facts_with_imports(path, shown_as)[0]
 
 
-def facts_with_imports(path: Path, shown_as: str | None = None) -> tuple[SourceFacts, ...]:
+def facts_with_imports(
+    path: Path, shown_as: str | None = None, unsaved: Mapping[Path, bytes] = MappingProxyType({})
+) -> tuple[SourceFacts, ...]:
     """A script's facts first, then those of the first-party files that it imports, also through others.
 
     The script's facts hold the events of running it, in whichever of the files they lie. An imported file's
     hold those of its top level, and of the functions that the script never calls; they are marked
-    `is_imported`."""
-    return _facts_of_program([(path, str(path) if shown_as is None else shown_as)], with_imports=True)
+    `is_imported`. `unsaved`: what to take in place of what a file holds, by absolute path."""
+    shown = str(path) if shown_as is None else shown_as
+    return _told_of_each_other(Portions(unsaved).walked({path.absolute(): shown}, with_imports=True).values())
 
 
-def facts_from_files(files: Iterable[tuple[Path, str]]) -> tuple[SourceFacts, ...]:
+def facts_from_files(
+    files: Iterable[tuple[Path, str]], unsaved: Mapping[Path, bytes] = MappingProxyType({})
+) -> tuple[SourceFacts, ...]:
     """The facts of many files (path, and how it is shown), in their order: those of a directory, say. Files
-    that import one another are understood together, and each is read once."""
-    return _facts_of_program(list(files), with_imports=False)
+    that import one another are understood together, and each is read once. `unsaved` as above."""
+    return _told_of_each_other(Portions(unsaved).walked({path.absolute(): shown for path, shown in files}).values())
 
 
-@without_garbage_collection()
-def _facts_of_program(starts: list[tuple[Path, str]], with_imports: bool) -> tuple[SourceFacts, ...]:
-    files = Files()
-    program = Program(files)
-    found: dict[Path, SourceFacts | None] = {}
-    for path, shown_as in starts:
-        path = path.absolute()
-        try:
-            source = files.source(path, shown_as)
-        except OSError as error:
-            problem = Problem(f"It cannot be read: {error.strerror or error}.", Location(shown_as, 1))
-            found[path] = SourceFacts(shown_as, unreadable=problem)
-            continue
-        if isinstance(source, Problem):
-            found[path] = SourceFacts(shown_as, unreadable=source)
-            continue
-        found[path] = None
-        program.start(source, path)
-    if with_imports:
-        found.update({path: None for path in program.modules if path not in found})
-    for path in found:
-        if path in program.modules:
-            program.walk_the_rest(program.modules[path])
-    result = [facts or program.facts(program.modules[path]) for path, facts in found.items()]
-    return _told_of_each_other(result)
-
-
-def _told_of_each_other(found: list[SourceFacts]) -> tuple[SourceFacts, ...]:
-    """Mixed precision shows in a file, in those that it imports and in those that import it."""
+def _told_of_each_other(found: Collection[SourceFacts]) -> tuple[SourceFacts, ...]:
+    """Mixed precision that a file shows counts for those that it imports, too: they compute in it."""
     imported = {path for facts in found for path in facts.imports}
     mixed = {facts.path for facts in found if facts.mixed_precision_signs}
     reached = {path for facts in found if facts.path in mixed for path in facts.imports}
@@ -89,7 +67,7 @@ def _told_of_each_other(found: list[SourceFacts]) -> tuple[SourceFacts, ...]:
         dataclasses.replace(
             facts,
             is_imported=facts.path in imported,
-            mixed_elsewhere=facts.path in reached or not mixed.isdisjoint(facts.imports),
+            mixed_elsewhere=facts.path in reached,
         )
         for facts in found
     )

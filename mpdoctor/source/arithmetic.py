@@ -138,10 +138,13 @@ def without_earlier(value: Value) -> Value:
 
 def joined(values: Iterable[Value | None]) -> Value:
     """One value that may be each of these. Equal constants and names count once."""
+    values = tuple(values)
+    if len(values) == 1 and values[0] is not None:
+        return values[0]
     found: list[Value] = []
     for value in values:
         for one in options(value):
-            if not any(_same(one, other) for other in found):
+            if not _is_among(one, found):
                 found.append(one)
                 if len(found) > MOST_OPTIONS:
                     return Either(found[0].location, (*found[: MOST_OPTIONS - 1], Unknown()))
@@ -150,14 +153,17 @@ def joined(values: Iterable[Value | None]) -> Value:
     return found[0] if len(found) == 1 else Either(found[0].location, tuple(found))
 
 
-def _same(one: Value, other: Value) -> bool:
-    if one is other:
-        return True
+def _is_among(one: Value, found: list[Value]) -> bool:
+    return any(one is other or (type(one) is type(other) and _is_equal(one, other)) for other in found)
+
+
+def _is_equal(one: Value, other: Value) -> bool:
+    """Of two values of one class."""
     if isinstance(one, Known) and isinstance(other, Known):
         return type(one.value) is type(other.value) and bool(one.value == other.value)
     if isinstance(one, Api) and isinstance(other, Api):
         return one.spelled == other.spelled
-    return type(one) is type(other) is Unknown
+    return type(one) is Unknown
 
 
 def _computed(symbol: str, left: Any, right: Any) -> Any:

@@ -22,14 +22,15 @@ _KERAS3_ONLY = (
 _LIBRARIES = ("tensorflow", "keras", "tf_keras")
 
 
-def declared_keras(uses: Sequence[Use], calls: Iterable[Call], writes: Iterable[Write]) -> str | None:
-    """ "tf_keras", "keras", or None where the text does not tell, or tells different things on different
-    paths."""
+def declared_keras(path: str, uses: Sequence[Use], calls: Iterable[Call], writes: Iterable[Write]) -> str | None:
+    """ "tf_keras", "keras", or None where the text of this file does not tell, or tells different things on
+    different paths. Events of functions that were followed into other files are among those given."""
     libraries = [use for use in uses if use.api.root in _LIBRARIES]
     first_import = min((use.order for use in libraries), default=None)
     legacy = _legacy_settings(calls, writes)
     if any(first_import is None or order < first_import for order in legacy):
         return "tf_keras"
+    libraries = [use for use in libraries if use.location.path == path]
     if any(use.context.guarded or use.context.branches for use in libraries if use.is_import):
         return None
     keras = [use for use in libraries if use.api.name == "keras" or use.api.name.startswith("keras.")]

@@ -129,7 +129,7 @@ class Expressions(Containers):
                 location = self.place(node)
                 value = self.api(".".join((root.spelled, *reversed(names))), location)
                 if isinstance(value, Api):
-                    self.record_use(value, location)
+                    self.record_use(value, location, dotted=len(names))
                 return value
         of = self._attribute(node.value) if isinstance(node.value, ast.Attribute) else self._inside(node.value)
         return self.read_attribute(of, node, is_called)
@@ -145,7 +145,7 @@ class Expressions(Containers):
             value = self.attribute_of(one, node.attr, location)
             found.append(value)
             if isinstance(one, Api) and isinstance(value, Api):
-                self.record_use(value, location)
+                self.record_use(value, location, dotted=1)
             elif not isinstance(one, Module):
                 others.append(one)
         if others:

@@ -20,6 +20,7 @@ from mpdoctor.facts.values import (
     Known,
     Parameter,
     Value,
+    is_api,
     options,
 )
 from mpdoctor.source.arithmetic import joined
@@ -27,8 +28,10 @@ from mpdoctor.source.known_calls import Keywords, KnownCalls
 from mpdoctor.source.scopes import Closure, Frame, Scope
 
 DEEPEST_CALL = 6  # functions followed into one another
+DEEPEST_ALONE = 3  # the same from a function that nobody calls: of its parameters little is known
 MOST_VISITS = 64  # times that one function is followed
 MOST_FOLLOWED = 40_000  # statements walked inside followed functions, all together
+MOST_PLAIN = 100  # of them in one function that never names TensorFlow or Keras: a reader of configurations, say
 
 # Calling what these return calls the function that they were given.
 TRANSPARENT = (
@@ -55,6 +58,7 @@ class Following(KnownCalls):
         self.stack: list[Closure] = []
         self.followed = 0
         self.visits: Counter[int] = Counter()  # of closures, by id
+        self.spent: Counter[int] = Counter()  # statements walked in closures, by id
         self._instantiated: set[int] = set()
 
     @property
@@ -104,10 +108,16 @@ class Following(KnownCalls):
         node: ast.Call,
     ) -> Value:
         result = None
+        if isinstance(callee, Call) and is_api(callee.callee, "functools.partial") and _is_of_library(callee):
+            given = [name for name, _ in keywords]
+            keywords = (*keywords, *(pair for pair in callee.keywords if pair[0] not in given))
+            args, is_open = (*callee.args[1:], *args), is_open or callee.open
+            callee = callee.args[0]
         if isinstance(callee, Defined) and isinstance(callee.of, ClassFacts):
             return self._instance(callee, callee.of, args, keywords, is_open, location, dropped)
         followable = self._followable(callee, args, keywords)
         if followable is not None:
+            self.remember_base_arguments(callee, keywords, node)
             result = self.follow(*followable, is_open, location)
         elif isinstance(callee, Api) and callee.root == "builtins":
             special = self.known_function(callee.name, args, keywords, is_open, location)
@@ -183,9 +193,10 @@ class Following(KnownCalls):
         """Walk a function's body with these arguments. None where that gives no value: it is too deep,
         recursive, a generator, or called too often."""
         if (
-            len(self.stack) >= DEEPEST_CALL
+            len(self.stack) >= (DEEPEST_CALL if self.context.reached else DEEPEST_ALONE)
             or closure in self.stack
             or self.visits[id(closure)] >= MOST_VISITS
+            or (closure.is_plain and self.spent[id(closure)] > MOST_PLAIN)
             or self.followed > MOST_FOLLOWED
             or not closure.is_followable
         ):
@@ -208,6 +219,7 @@ class Following(KnownCalls):
 
     def _walk(self, closure: Closure, names: dict[str, Value]) -> list[Value]:
         outer = self.scope, self.frame, self.module
+        named, followed = self.frameworks_named, self.followed
         closure.is_followed = True
         self.visits[id(closure)] += 1
         self.stack.append(closure)
@@ -220,6 +232,8 @@ class Following(KnownCalls):
         returned = self.frame.returns
         self.scope, self.frame, self.module = outer
         self.stack.pop()
+        self.spent[id(closure)] += self.followed - followed
+        closure.is_plain = self.frameworks_named == named
         return returned
 
     def _itself(self, closure: Closure) -> tuple[Value, ...]:
@@ -280,3 +294,9 @@ class Following(KnownCalls):
                     closure = self.closures.get(id(value.of)) if isinstance(value, Defined) else None
                     if closure is not None and not closure.is_followed and len(self.stack) < DEEPEST_CALL:
                         self.walk_alone(closure)
+
+
+def _is_of_library(partial: Call) -> bool:
+    """Whether `functools.partial` was given a class, or a library's function. The user's own functions are followed."""
+    of = partial.args[0] if partial.args else None
+    return isinstance(of, Api) or (isinstance(of, Defined) and isinstance(of.of, ClassFacts))

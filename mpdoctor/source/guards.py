@@ -12,6 +12,8 @@ _ASKING = frozenset(
     ("hasattr", "getattr", "isinstance", "issubclass", "dir", "callable", "vars", "signature", "find_spec")
 )
 
+_TELLING = frozenset(("info", "debug", "warning", "warn", "exception", "print", "print_exc", "echo", "secho"))
+
 _OTHER_ERRORS = frozenset(
     [
         "KeyboardInterrupt",
@@ -55,7 +57,7 @@ def _comes_from_asking(value: Value) -> bool:
     for part in itertools.islice(walk(value), _NEAR):
         if isinstance(part, Api) and part.name.rpartition(".")[2] in _ASKING:
             return True
-        if isinstance(part, Api) and _names_a_version(part.name.rpartition(".")[2]):
+        if isinstance(part, Api) and any(map(_names_a_version, part.name.split("."))):  # also `__version__.startswith`
             return True
     return False
 
@@ -99,6 +101,38 @@ def is_guarding_handler(handler: ast.ExceptHandler) -> bool:
     caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     names = {node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "") for node in caught}
     return not names or not names <= _OTHER_ERRORS
+
+
+def swallowing_handler(node: ast.Try) -> ast.ExceptHandler | None:
+    """The `except` clause that hides whatever fails in the `try`: it passes, or only tells of it, and the
+    program goes on as if nothing had happened. One that assigns, returns something or tries another way does
+    more than that; one for ImportError alone may be about a library that need not be there."""
+    for handler in node.handlers:
+        caught = {one.id for one in ast.walk(handler.type) if isinstance(one, ast.Name)} if handler.type else set()
+        is_about_import = bool(caught) and caught <= {"ImportError", "ModuleNotFoundError"}
+        if is_guarding_handler(handler) and not is_about_import and all(map(_only_tells, handler.body)):
+            return handler
+    return None
+
+
+def _only_tells(statement: ast.stmt) -> bool:
+    if isinstance(statement, (ast.Pass, ast.Continue)):
+        return True
+    if isinstance(statement, ast.Return):
+        return statement.value is None
+    if not isinstance(statement, ast.Expr):
+        return False
+    value = statement.value
+    if isinstance(value, ast.Constant):
+        return True
+    if not isinstance(value, ast.Call):
+        return False
+    if isinstance(value.func, ast.Name):
+        return value.func.id in ("print", "pprint", "warn", "print_exc")
+    if not isinstance(value.func, ast.Attribute):
+        return False
+    is_log = "log" in ast.unparse(value.func.value).lower()
+    return value.func.attr in _TELLING or (is_log and value.func.attr in ("error", "critical", "log", "fatal"))
 
 
 def is_main_test(test: ast.expr) -> bool:

@@ -13,6 +13,7 @@ from mpdoctor.facts.values import (
     ClassFacts,
     Collection,
     Defined,
+    FunctionFacts,
     Instance,
     Known,
     Unknown,
@@ -70,16 +71,20 @@ class KnownCalls(Objects):
         callee = Api(location, "builtins.super", "builtins", "builtins.super")
         return Super(location, callee, args, (), self.context, self.order, instance=instance, behind=behind)
 
+    def remember_base_arguments(self, callee: Value, keywords: Keywords, node: ast.Call) -> None:
+        """`super().__init__(dtype=…)` where the class behind it is the user's own as well."""
+        inside, called = self.frame.function, callee.of if isinstance(callee, Defined) else None
+        if not isinstance(called, FunctionFacts) or inside is None or not called.name == inside.name == "__init__":
+            return
+        if called.owner is not None and inside.owner is not None and called.owner is not inside.owner:
+            _remember(inside.owner, keywords, node)
+
     def known_method(self, callee: Attribute, call: Call, node: ast.Call) -> Value | None:
         """Methods of lists and dicts that the program writes out, and super().__init__ of a library's
         class."""
         of = callee.of
         if isinstance(of, Super) and callee.name == "__init__":
-            written = {keyword.arg for keyword in node.keywords}
-            for name, value in call.keywords:
-                if name in written:
-                    old = of.behind.base_arguments.get(name)
-                    of.behind.base_arguments[name] = value if old is None else joined((old, value))
+            _remember(of.behind, call.keywords, node)
             return None
         if not isinstance(of, Collection):
             return None
@@ -148,3 +153,12 @@ class KnownCalls(Objects):
             mine[name] = value
         if isinstance(of, Instance) and name in of.of.attributes:
             of.of.attributes[name] = value
+
+
+def _remember(own: ClassFacts, keywords: Keywords, node: ast.Call) -> None:
+    """Only what is written out: what `**kwargs` hands on differs from one instance to the next."""
+    written = {keyword.arg for keyword in node.keywords}
+    for name, value in keywords:
+        if name in written:
+            old = own.base_arguments.get(name)
+            own.base_arguments[name] = value if old is None else joined((old, value))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from mpdoctor.facts.source import Problem
+from mpdoctor.source.notebooks import SUFFIX as NOTEBOOK
+from mpdoctor.source.notebooks import source_from_notebook
 from mpdoctor.source.reading import Source, source_from_text
 
 LARGEST = 3_000_000  # bytes of a file that is still read as a module
@@ -12,16 +16,20 @@ LARGEST = 3_000_000  # bytes of a file that is still read as a module
 
 class Files:
     """The Python files around a program. Share one between programs of one directory: each file is parsed
-    once."""
+    once. `unsaved` holds the content of files that comes from elsewhere than the disk (standard input)."""
 
-    def __init__(self) -> None:
+    def __init__(self, unsaved: Mapping[Path, bytes] = MappingProxyType({})) -> None:
+        self._unsaved = unsaved
         self._sources: dict[Path, Source | Problem] = {}
         self._found: dict[tuple[Path, str], Path | None] = {}
 
     def source(self, path: Path, shown_as: str) -> Source | Problem:
+        """Raises OSError where the file can't be read."""
         found = self._sources.get(path)
         if found is None:
-            found = self._sources[path] = source_from_text(path.read_bytes(), shown_as)
+            data = self._unsaved[path] if path in self._unsaved else path.read_bytes()
+            parse = source_from_notebook if path.suffix == NOTEBOOK else source_from_text
+            found = self._sources[path] = parse(data, shown_as)
         return found
 
     def find(self, root: Path, dotted: str) -> Path | None:

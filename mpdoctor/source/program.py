@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mpdoctor.facts.source import SourceFacts, sets_policy
+from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Context, Known
 from mpdoctor.source.declared import declared_keras
 from mpdoctor.source.importing import Importing
@@ -54,7 +54,7 @@ class Program(Importing):
     def facts(self, module: Module) -> SourceFacts:
         """Its own events, and of the modules that it imports those that set a policy."""
         imported = list(_imported(module))
-        policies = Events(calls=[call for one in imported for call in one.events.calls if sets_policy(call)])
+        policies = Events(calls=[call for one in imported for call in one.policy_calls])
         events = joined_events((module.events, module.later, policies))
         return SourceFacts(
             module.source.path,
@@ -69,7 +69,8 @@ class Program(Importing):
             tuple(module.classes),
             tuple(module.functions),
             tuple(one.source.path for one in imported),
-            declared_keras=declared_keras(events.uses, events.calls, events.writes),
+            declared_keras=declared_keras(module.source.path, events.uses, events.calls, events.writes),
+            package=module.package,
             incomplete=bool(module.incomplete),
         )
 
@@ -80,6 +81,7 @@ class Program(Importing):
         self.last_order, self.followed = self.order + MOST_EVENTS, 0
         self.brought_in = 0
         self.visits.clear()
+        self.spent.clear()
         try:
             walk(module)
         except (Enough, RecursionError):

@@ -10,7 +10,7 @@ import tokenize
 import warnings
 from dataclasses import dataclass
 
-from mpdoctor.facts.location import Location
+from mpdoctor.facts.location import Cells, Location
 from mpdoctor.facts.source import Problem
 
 TOO_DEEP = "It is nested too deeply for Python itself to read."
@@ -18,11 +18,15 @@ TOO_DEEP = "It is nested too deeply for Python itself to read."
 
 @dataclass(eq=False)
 class Source:
-    """One file's text and tree. Turns the tree's byte offsets into lines and columns of characters."""
+    """One file's text and tree. Turns the tree's byte offsets into lines and columns of characters. The last three
+    are for notebooks: see `SourceFacts`."""
 
     path: str
     text: str
     tree: ast.Module
+    cells: Cells = ()
+    broken_cells: tuple[Problem, ...] = ()
+    passed_over: str = ""
 
     def __post_init__(self) -> None:
         self._is_ascii = self.text.isascii()  # then bytes are characters
@@ -60,12 +64,12 @@ class Source:
 
     def line(self, number: int) -> str:
         if not self._lines:
-            self._lines = _lines(self.text)
+            self._lines = lines_of(self.text)
         return self._lines[number - 1] if 0 < number <= len(self._lines) else ""
 
     def _characters(self, line: int, offset: int) -> int:
         text = self.line(line)
-        return offset if text.isascii() else len(text.encode()[:offset].decode(errors="replace"))
+        return offset if text.isascii() else len(text.encode(errors="surrogatepass")[:offset].decode(errors="replace"))
 
 
 def source_from_text(text: str | bytes, path: str) -> Source | Problem:
@@ -74,20 +78,24 @@ def source_from_text(text: str | bytes, path: str) -> Source | Problem:
     if isinstance(decoded, Problem):
         return decoded
     decoded = decoded.removeprefix("\ufeff")
-    null = decoded.find("\0")
+    tree = tree_from_text(decoded, path)
+    return tree if isinstance(tree, Problem) else Source(path, decoded, tree)
+
+
+def tree_from_text(text: str, path: str) -> ast.Module | Problem:
+    null = text.find("\0")
     if null >= 0:
-        return Problem("It contains null bytes: it is no text.", _place_of(decoded, null, path))
+        return Problem("It contains null bytes: it is no text.", _place_of(text, null, path))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(decoded)
+            return ast.parse(text)
     except SyntaxError as error:
         return _problem_from_syntax_error(error, path)
     except (RecursionError, MemoryError):
         return Problem(TOO_DEEP, Location(path, 1))
     except ValueError as error:  # lone surrogates; integers of more digits than Python reads
         return Problem(f"Python {_version()} cannot read it: {error}.", Location(path, 1))
-    return Source(path, decoded, tree)
 
 
 def _decoded(data: bytes, path: str) -> str | Problem:
@@ -127,11 +135,11 @@ def _version() -> str:
     return f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
-def _lines(text: str) -> list[str]:
+def lines_of(text: str) -> list[str]:
     """Lines as Python's parser counts them: form feeds and Unicode's line separators end none."""
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def _place_of(text: str, index: int, path: str) -> Location:
-    before = _lines(text[:index])
+    before = lines_of(text[:index])
     return Location(path, len(before), len(before[-1]) + 1, len(before), len(before[-1]) + 2)

@@ -10,6 +10,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.source import Read, Return, Use, With, Write
 from mpdoctor.facts.values import Api, Call, Context, Operation, Value
 
+FRAMEWORKS = ("tensorflow", "keras", "tf_keras", "horovod")  # roots of the names that rules ask for
 MOST_EVENTS = 200_000  # of one file and what it reaches
 
 
@@ -48,6 +49,7 @@ class Recorder:
         self.last_order = MOST_EVENTS
         self.runs = 0
         self.events = Events()
+        self.frameworks_named = 0  # uses of TensorFlow's and Keras' names so far
 
     def next_order(self) -> int:
         self.order += 1
@@ -61,8 +63,9 @@ class Recorder:
         self.context = replace(before, **changes)
         return before
 
-    def record_use(self, api: Api, location: Location, is_import: bool = False) -> None:
-        self.events.uses.append(Use(api, location, self.context, self.next_order(), is_import))
+    def record_use(self, api: Api, location: Location, is_import: bool = False, dotted: int = 0) -> None:
+        self.events.uses.append(Use(api, location, self.context, self.next_order(), is_import, dotted))
+        self.frameworks_named += api.root.startswith(FRAMEWORKS)
 
     def record_read(self, of: Value, name: str, location: Location, at: Location, is_called: bool) -> None:
         self.events.reads.append(Read(of, name, location, at, self.context, self.next_order(), is_called))

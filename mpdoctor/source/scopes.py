@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
-from mpdoctor.facts.values import ClassFacts, FunctionFacts, Value
+from mpdoctor.facts.source import sets_policy
+from mpdoctor.facts.values import Call, ClassFacts, FunctionFacts, Value
 from mpdoctor.source.arithmetic import joined
 from mpdoctor.source.reading import Source
 from mpdoctor.source.recording import Events
@@ -103,10 +105,16 @@ class Module(Value):
     main_blocks: list[list[ast.stmt]] = field(default_factory=list)
     incomplete: list[bool] = field(default_factory=list)
 
+    @cached_property
+    def policy_calls(self) -> list[Call]:
+        """Where its own top level sets the global policy. Ask when it has been walked."""
+        return [call for call in self.events.calls if sets_policy(call)]
+
 
 @dataclass(eq=False)
 class Closure:
-    """A function of the user's, ready to be followed: its tree, and where it looks names up."""
+    """A function of the user's, ready to be followed: its tree, and where it looks names up. `is_plain` is True if it
+    was walked and named nothing of TensorFlow or Keras."""
 
     facts: FunctionFacts
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -115,6 +123,7 @@ class Closure:
     defaults: dict[str, Value]
     is_generator: bool
     is_followed: bool = False
+    is_plain: bool = False
     is_static: bool = False
     is_classmethod: bool = False
     is_property: bool = False

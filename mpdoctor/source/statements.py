@@ -28,6 +28,7 @@ from mpdoctor.source.guards import (
     is_guarding_handler,
     is_main_test,
     may_prune,
+    swallowing_handler,
 )
 from mpdoctor.source.scopes import Closure, merged_names
 
@@ -208,6 +209,10 @@ class Statements(Assignments):
         asks = any(is_guarding_handler(handler) for handler in node.handlers)
         if asks:
             self.change_context(guarded=True)
+        swallowing = swallowing_handler(node)
+        if asks:
+            place = None if swallowing is None else self.module.source.location(swallowing)
+            self.change_context(swallowed=place)
         goes_on = self.block(node.body)
         after_body = self.scope.names
         self.context = outer

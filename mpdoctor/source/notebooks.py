@@ -1,0 +1,161 @@
+"""Notebooks: the code of all cells as one program, without what IPython alone understands.
+
+`%matplotlib inline`, `!pip install`, `model.fit?` and the like become `pass`; `%time x = f()` keeps its statement;
+a cell that begins with `%%bash` or `%%html` is no Python and left out, one that begins with `%%time` is. Lines stay
+where they are. A cell that is no Python even so is told, and the others are read.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.source import Problem
+from mpdoctor.source.reading import Source, lines_of, tree_from_text
+
+SUFFIX = ".ipynb"
+# Cell magics whose body is Python that runs in the notebook's own namespace.
+_PYTHON_CELLS = ("time", "timeit", "capture", "prun", "memit", "mprun", "lprun", "snakeviz", "wandb", "heat", "scalene")
+# Magics that IPython also understands without the %.
+_AUTOMAGIC = "pip|conda|mamba|cd|ls|ll|cat|cp|mkdir|mv|rm|rmdir|man|less|more|load_ext|matplotlib|autoreload"
+_LINE_MAGIC = re.compile(rf"(?P<indent>\s*)(?:[%!?]|(?:{_AUTOMAGIC})[ \t]+[\w./~$-]|[\w.\[\]'\"]+\?{{1,2}}\s*$)")
+_ASSIGNED_MAGIC = re.compile(r"(?P<target>\s*[A-Za-z_][\w.,\s\[\]'\"]*?=\s*)[%!]")
+_TIMED = re.compile(r"(?P<indent>\s*)%time[ \t]+(?=[A-Za-z_(])")
+
+
+def source_from_notebook(data: str | bytes, path: str) -> Source | Problem:
+    """All cells of code as one module; or why the file is no notebook."""
+    try:
+        notebook = json.loads(data.removeprefix("\ufeff") if isinstance(data, str) else data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        return Problem(f"Byte {error.start} is not valid UTF-8, in which notebooks are written.", Location(path, line))
+    except json.JSONDecodeError as error:
+        what = "It is empty: no notebook." if not error.doc.strip() else f"It is no notebook: {error.msg}."
+        return Problem(what, Location(path, error.lineno, error.colno))
+    except (RecursionError, ValueError) as error:  # ValueError: a number of more digits than Python reads
+        return Problem(f"It is no notebook that Python can read: {error}.", Location(path, 1))
+    if not isinstance(notebook, dict) or _cells(notebook) is None:
+        return Problem("It is no notebook: there are no cells in it.", Location(path, 1))
+    language = _language(notebook)
+    if not language.startswith(("python", "ipython")):
+        return Source(path, "", ast.Module([], []), passed_over=f"a notebook in {language.capitalize()}")
+    return _source_from_cells(notebook, path)
+
+
+def without_magics(cell: str) -> str:
+    """A cell's text as Python: as many lines, each of them where it was."""
+    lines = lines_of(cell)
+    first = next((number for number, line in enumerate(lines) if line.strip() and not line.strip().startswith("#")), 0)
+    magic = re.match(r"\s*%%\s*(\w*)", lines[first])
+    if magic is not None:
+        if magic[1] not in _PYTHON_CELLS:
+            return "\n" * (len(lines) - 1)
+        lines[first] = ""
+    return "\n".join(_lines_without_magics(lines))
+
+
+def _lines_without_magics(lines: list[str]) -> Iterator[str]:
+    continued = False
+    for line in lines:
+        if continued:
+            plain: str | None = ""
+        elif timed := _TIMED.match(line):
+            yield timed["indent"] + "0;".ljust(timed.end() - len(timed["indent"])) + line[timed.end() :]
+            continue
+        elif magic := _LINE_MAGIC.match(line):
+            plain = magic["indent"] + "pass"
+        elif assigned := _ASSIGNED_MAGIC.match(line):
+            plain = assigned["target"] + "None"
+        else:
+            plain = None
+        yield line if plain is None else plain
+        continued = plain is not None and line.endswith("\\")
+
+
+def _source_from_cells(notebook: dict[str, Any], path: str) -> Source | Problem:
+    texts: list[str] = []
+    body: list[ast.stmt] = []
+    places: list[tuple[int, int]] = []
+    broken: list[Problem] = []
+    first = 1
+    for number, text in _code(notebook):
+        places.append((number, first))
+        tree = _tree_from_cell(text, path)
+        if isinstance(tree, Problem):
+            place = tree.location
+            moved = dataclasses.replace(
+                place, line=place.line + first - 1, end_line=place.end_line + first - 1 if place.end_line else 0
+            )
+            broken.append(Problem(tree.message, moved))
+        else:
+            body.extend(ast.increment_lineno(tree, first - 1).body)
+        texts.append(text)
+        first += text.count("\n") + 1
+    if broken and _is_python2(notebook):
+        return Problem("It is a notebook for Python 2. Port it, or check its cells by hand.", Location(path, 1))
+    return Source(path, "\n".join(texts), ast.Module(body, []), tuple(places), tuple(broken))
+
+
+def _tree_from_cell(text: str, path: str) -> ast.Module | Problem:
+    tree = tree_from_text(text, path)
+    if isinstance(tree, Problem):
+        again = tree_from_text(without_magics(text), path)
+        return again if isinstance(again, ast.Module) else _of_the_cell(tree, again)
+    return tree
+
+
+def _of_the_cell(as_it_is: Problem, without: Problem) -> Problem:
+    """The magics are no errors: what is left without them is."""
+    return without if as_it_is.location.line <= without.location.line else as_it_is
+
+
+def _code(notebook: dict[str, Any]) -> Iterator[tuple[int, str]]:
+    """The cells of code: number among all cells, text. Notebooks of format 3 call the text `input`."""
+    for number, cell in enumerate(_cells(notebook) or (), 1):
+        if not isinstance(cell, dict) or cell.get("cell_type") != "code":
+            continue
+        text = cell.get("source", cell.get("input", ""))
+        if isinstance(text, list):
+            text = "".join(part for part in text if isinstance(part, str))
+        if isinstance(text, str):
+            yield number, "\n".join(lines_of(text)).removesuffix("\n")
+
+
+def _cells(notebook: dict[str, Any]) -> list[Any] | None:
+    cells = notebook.get("cells")
+    if cells is None and isinstance(notebook.get("worksheets"), list):  # format 3
+        cells = [
+            cell
+            for sheet in notebook["worksheets"]
+            if isinstance(sheet, dict) and isinstance(sheet.get("cells"), list)
+            for cell in sheet["cells"]
+        ]
+    return cells if isinstance(cells, list) else None
+
+
+def _language(notebook: dict[str, Any]) -> str:
+    """What the notebook's kernel runs, in small letters; Python where it says nothing."""
+    said = (
+        _metadata(notebook, "language_info", "name")
+        or _metadata(notebook, "kernelspec", "language")
+        or {"ir": "r"}.get(_metadata(notebook, "kernelspec", "name"), "python")
+    )
+    return said.lower()
+
+
+def _is_python2(notebook: dict[str, Any]) -> bool:
+    version, name = _metadata(notebook, "language_info", "version"), _metadata(notebook, "kernelspec", "name")
+    return version.startswith("2.") or name == "python2"
+
+
+def _metadata(notebook: dict[str, Any], group: str, name: str) -> str:
+    metadata = notebook.get("metadata")
+    inner = metadata.get(group) if isinstance(metadata, dict) else None
+    value = inner.get(name) if isinstance(inner, dict) else None
+    return value if isinstance(value, str) else ""

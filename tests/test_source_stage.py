@@ -1,0 +1,114 @@
+"""Directories are walked only as far as a finding could be in them: what that may never cost, and what it saves."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from judging import facts_of, findings_in
+from marks import marks_from_source
+from test_rules_contract import FIXTURE_FILES, FIXTURES
+
+from mpdoctor.facts.versions import Keras
+from mpdoctor.finding import Finding
+from mpdoctor.rules.registry import all_rules
+from mpdoctor.source.outlines import outlines_from_texts
+from mpdoctor.source_stage import SourceStage
+
+CODES = frozenset(rule.code for rule in all_rules())
+FIXTURES_WITH_FINDINGS = [path for path in FIXTURE_FILES if path.name.startswith("flagged")]
+
+
+def found_in(directory: Path, **more: bool) -> list[tuple[str, int, str]]:
+    files = {path.absolute(): path.relative_to(directory).as_posix() for path in sorted(directory.rglob("*.py"))}
+    stage = SourceStage(files, **more)
+    judged = stage.judge(lambda path: Keras(), CODES, list(files.values()))
+    return sorted((f.location.path, f.location.line, f.code) for f in judged if isinstance(f, Finding) and f.location)
+
+
+def written(directory: Path, texts: dict[str, str]) -> Path:
+    for name, text in texts.items():
+        path = directory / (name + ".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return directory
+
+
+@pytest.mark.parametrize("path", FIXTURES_WITH_FINDINGS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_file_with_a_finding_is_walked(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    kerases = marks_from_source(text).keras
+    codes = {one.code for keras in kerases for one in findings_in(facts_of(text, keras, path.name))}
+    if codes - {"MP001", "MP005"}:  # which need no walk
+        assert outlines_from_texts({path.absolute(): path.read_bytes()})[path.absolute()].may_speak
+
+
+def test_a_directory_on_all_cores_finds_what_its_files_hold_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every fixture for Keras 3, judged in one process and in three."""
+    names = {
+        path.parent.name + "/" + path.name
+        for path in FIXTURE_FILES
+        if "3" in marks_from_source(path.read_text(encoding="utf-8")).keras
+    }
+    files = {(FIXTURES / name).absolute(): name for name in sorted(names)}
+    found = []
+    for processes in (1, 3):
+        monkeypatch.setattr(os, "cpu_count", lambda count=processes: count)
+        monkeypatch.setattr("mpdoctor.source_stage.WORTH_A_PROCESS", 10_000)
+        judged = SourceStage(files).judge(lambda path: Keras(), CODES, sorted(names))
+        assert all(isinstance(one, Finding) for one in judged)
+        found.append([(one.code, one.location, one.message) for one in judged if isinstance(one, Finding)])
+    assert set(found[0]) ^ set(found[1]) == set()
+    assert found[0] == found[1]
+    assert len(found[0]) > 50
+
+
+POLICY = 'import keras\nkeras.mixed_precision.set_global_policy("mixed_float16")\n'
+LAYER = """
+import tensorflow as tf
+
+class Scale(tf.keras.layers.Layer):
+    def call(self, x):
+        return x + tf.ones([4])
+"""
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        pytest.param({"layer": LAYER}, [], id="no sign of mixed precision"),
+        pytest.param({"main": POLICY + "import layer\n", "layer": LAYER}, [("layer.py", 6, "MP202")], id="imported"),
+        pytest.param(
+            {"main": POLICY + "from pkg import models\n", "pkg/__init__": "", "pkg/models": "from . import layer\n"}
+            | {"pkg/layer": LAYER},
+            [("pkg/layer.py", 6, "MP202")],
+            id="imported through a package and a file that names no framework",
+        ),
+        pytest.param(
+            {"main": "import layer, setup\n", "setup": POLICY, "layer": LAYER},
+            [("layer.py", 6, "MP202")],
+            id="a policy set by an import",
+        ),
+        pytest.param(
+            {"layer": "import setup\n" + LAYER, "setup": "def unused():\n    return 1\n" + POLICY},
+            [("layer.py", 7, "MP202")],
+            id="it imports a file that sets the policy",
+        ),
+        pytest.param(
+            {
+                "main": "import keras, wrap\n\n\nopt = wrap.Wrapper(keras.optimizers.Adam(), dynamic=False)\n",
+                "wrap": "import keras\n\nWrapper = keras.optimizers.LossScaleOptimizer\n",
+            },
+            [("main.py", 4, "MP310")],
+            id="a name that a sibling passes on",
+        ),
+        pytest.param({"broken": "def f(:\n"}, [("broken.py", 1, "MP001")], id="not even Python"),
+    ],
+)
+def test_what_is_walked(tmp_path: Path, texts: dict[str, str], expected: list[tuple[str, int, str]]) -> None:
+    assert found_in(written(tmp_path, texts)) == expected
+
+
+def test_assume_mixed_walks_whatever_names_a_framework(tmp_path: Path) -> None:
+    assert found_in(written(tmp_path, {"layer": LAYER}), assume_mixed=True) == [("layer.py", 6, "MP202")]
