@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.failure import FailureFacts, Frame
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding
 from mpdoctor.rules.data.shape_errors import shape_error_from_message
@@ -22,7 +22,27 @@ MESSAGES = Path(__file__).parent / "messages"
 HERE = Location("train.py", 7)
 MIXED = "Input 'y' of 'AddV2' Op has type float32 that does not match type float16 of argument 'x'."
 HALF_AND_FLOAT = "cannot compute AddV2 as input #1(zero-based) was expected to be a half tensor but is a float tensor"
+WRAPPED = '"inner_optimizer" is already wrapped by a LossScaleOptimizer. An optimizer can only be wrapped by a single'
+LACKS = "'LossScaleOptimizer' object has no attribute "
+NO_REPLICA = "apply_gradients() must be called in a replica context."
 NO_KERNEL = "Value for attr 'T' of half is not in the list of allowed values: double, complex64"
+NO_KERNELS = [  # TensorFlow 2.10, 2.15 and 2.21
+    (
+        "Could not find device for node: {{node Svd}} = Svd[T=DT_HALF, compute_uv=true]\nAll kernels …",
+        ("`Svd` does not",),
+    ),
+    (
+        "No OpKernel was registered to support Op 'Cholesky' used by {{node Cholesky}} with these attrs: [T=DT_HALF]",
+        ("`Cholesky`",),
+    ),
+    ("RFFT requires tf.float32 or tf.float64 inputs, got: <tf.Tensor: shape=(4,), dtype=float16>", ("`RFFT`",)),
+    (
+        "The `real` and `imag` components have incorrect types: float16 float16. They must be consistent",
+        ("An operation does not take 16-bit numbers",),
+    ),
+    ("Unsupported dtype19 for '{{node range}} = Range[Tidx=DT_HALF](range/start, range/limit)'", ("`range`",)),
+]
+ASSIGNED = "Tensor conversion requested dtype float32 for Tensor with dtype float16: <tf.Tensor: shape=(4,)>"
 RESHAPE = "cannot reshape array of size 3200 into shape (28,28,1)"
 
 
@@ -184,8 +204,24 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
     (
         "no-kernel",
         raised("InvalidArgumentError", NO_KERNEL, "training", **LAYER),
-        ["MP901"],
+        ["MP901", "MP211"],
         ('`to_picture` dtype="float32"',),
+    ),
+    *(
+        (f"no-kernel-{number}", raised("NotFoundError", message), ["MP211", "MP002"], words)
+        for number, (message, words) in enumerate(NO_KERNELS)
+    ),
+    (
+        "assigned",
+        raised("ValueError", ASSIGNED, "training", frames=(Frame("a.py", 7, "call", "self.mean.assign(m)", True),)),
+        ["MP205", "MP901"],
+        ("`self.mean.assign(m)` assigns a 16-bit value", "tf.float32"),
+    ),
+    (
+        "converted-elsewhere",
+        raised("ValueError", ASSIGNED, "training", frames=(Frame("a.py", 7, "call", "return x + y", True),)),
+        ["MP901"],
+        (),
     ),
     (
         "shapes-in-the-script",
@@ -198,6 +234,20 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
         raised("ValueError", RESHAPE, "training", **LAYER),
         ["MP605", "MP901"],
         ("in layer `to_picture` (ToPicture): 3200 values",),
+    ),
+    ("missing", raised("AttributeError", LACKS + "'epsilon'"), ["MP301", "MP002"], ("no `epsilon`", "inner_optimizer")),
+    (
+        "keras2-loop",
+        raised("AttributeError", LACKS + "'get_scaled_loss'", "training"),
+        ["MP407", "MP901"],
+        ("is Keras 2's", "`optimizer.scale_loss(loss)`"),
+    ),
+    ("wrapped-twice", raised("ValueError", WRAPPED), ["MP307", "MP002"], ("two LossScaleOptimizers", "for each")),
+    (
+        "no-replica",
+        raised("ValueError", NO_REPLICA, "training"),
+        ["MP415", "MP901"],
+        ("where no replica is", "strategy.run(step"),
     ),
     ("shapes-in-last-words", failure("died", message=RESHAPE, signal=6), ["MP004"], ("SIGABRT",)),
     (

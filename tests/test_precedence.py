@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding
-from mpdoctor.rules.precedence import CONFIRMED_LIVE, EXPLAINS, LINE, MODEL, OF_THE_ERROR, RAISED, explains, settled
+from mpdoctor.rules.precedence import (
+    CONFIRMED_LIVE,
+    EXPLAINS,
+    EXPLAINS_LIVE,
+    LINE,
+    MODEL,
+    OF_THE_ERROR,
+    RAISED,
+    explains,
+    settled,
+)
 
 
 def seen(code: str, line: int | None = 5, stage: str = "source", **more: Any) -> Finding:
@@ -43,6 +53,17 @@ def test_left_explains_right_in_any_order(left: str, right: str, nearness: str) 
         (spoken,) = settled(given_order)
         assert spoken.code == left
         assert [(also.code, also.text, also.line) for also in spoken.also_seen] == [(right, "the evidence", 5)]
+
+
+@pytest.mark.parametrize(
+    ("left", "right"), [pair for lefts, rights in EXPLAINS_LIVE for pair in itertools.product(lefts, rights)]
+)
+def test_what_the_training_alone_shows_is_explained_and_what_the_source_shows_is_not(left: str, right: str) -> None:
+    speaker = seen(left, 5, stage="training")
+    assert codes(settled([speaker, seen(right, 9, stage="training")])) == [left]
+    assert codes(settled([speaker, seen(right, 9)])) == [left, right]
+    both = settled([speaker, seen(right, 9), seen(right, 11, stage="training")])
+    assert codes(both) == [left, right]  # what was seen live is a second sight of what stands in the source
 
 
 @pytest.mark.parametrize(("left", "right", "nearness"), PAIRS)
@@ -93,7 +114,7 @@ def test_two_ends_do_not_explain_each_other() -> None:
 def test_without_a_line_only_what_speaks_of_the_error_explains_it(raised: str) -> None:
     error = seen(raised, None)
     assert len(settled([error, seen("MP201", None)])) == 2
-    assert [len(settled([error, seen(code, None)])) for code in OF_THE_ERROR] == [1]
+    assert [len(settled([error, seen(code, None)])) for code in OF_THE_ERROR] == [1] * len(OF_THE_ERROR)
     assert len(settled([error, seen(OF_THE_ERROR[0], 7)])) == 2
 
 

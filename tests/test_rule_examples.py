@@ -12,8 +12,8 @@ from test_rules_contract import code_blocks
 
 from mpdoctor.rules.registry import Rule, all_rules
 
-OPTIONS = {"MP003": ("--timeout", "5")}
-LIVE = [rule for rule in all_rules() if "in_source" not in rule.looks]
+OPTIONS = {"MP003": ("--timeout", "25")}
+LIVE = [rule for rule in all_rules() if not {"in_source", "in_suppression"} & set(rule.looks)]
 pytestmark = pytest.mark.slow
 
 

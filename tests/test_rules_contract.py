@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 FIXTURES = ROOT / "fixtures" / "rules"
 RULE_FILES = sorted((ROOT / "mpdoctor" / "rules").glob("*/mp[0-9]*.py"))
 FIXTURE_FILES = sorted(FIXTURES.glob("mp*/*.py"))
-SOURCE_RULES = [rule for rule in all_rules() if "in_source" in rule.looks]
+SOURCE_RULES = [rule for rule in all_rules() if {"in_source", "in_suppression"} & set(rule.looks)]
 SECTIONS = ("Why it matters", "Flagged", "Fixed", "Versions", "Where users met it")
 FEWEST_FLAGGED, FEWEST_CLEAN = 3, 5
 
@@ -34,7 +34,11 @@ def code_blocks(rule: Rule, section: str) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", part[1], re.S | re.M) if part else []
 
 
-def keras_for(rule: Rule) -> str:
+def keras_for(rule: Rule, example: str) -> str:
+    """The Keras that an example says it is written for, else the newest that its rule speaks about."""
+    written_for = marks_from_source(example).settings.get(("keras", ""))
+    if written_for is not None:
+        return written_for.partition(",")[0]
     return "3" if "3" in rule.keras else "tf_keras"
 
 
@@ -63,7 +67,7 @@ def test_the_documentation_is_complete(rule: Rule) -> None:
 @pytest.mark.parametrize("rule", SOURCE_RULES, ids=lambda rule: rule.code)
 def test_the_examples_of_the_documentation_hold(rule: Rule) -> None:
     flagged, fixed = code_blocks(rule, "Flagged")[0], code_blocks(rule, "Fixed")[0]
-    keras = keras_for(rule)
+    keras = keras_for(rule, flagged)
     assert {one.code for one in findings_in(facts_of(flagged, keras))} == {rule.code}
     assert findings_in(facts_of(fixed, keras)) == []
 

@@ -113,6 +113,28 @@ def said(facts: ModelFacts) -> list[Finding]:
             data=(ArrayFacts("features", "", "numpy array", "float16", (8, 4)),),
         ),
         model(layer("body", "float16", variables=()), HEAD, **SCALED),
+        model(
+            BODY,
+            HEAD,
+            optimizer=wrapper(OptimizerFacts("Mine", "train", own_class=True, overridden=("apply", "apply_gradients"))),
+        ),
+        model(
+            BODY,
+            HEAD,
+            keras="tf_keras",
+            optimizer=wrapper(OptimizerFacts("Mine", "train", own_class=True, overridden=("apply_gradients",))),
+        ),
+        model(
+            layer("body", "float32", output_dtypes=("float16",)), policy="float32", global_policy="float32", **SCALED
+        ),
+        model(
+            layer("body", "float32"),
+            policy="float32",
+            global_policy="float32",
+            compiled=False,
+            call=CallFacts("none"),
+            **SCALED,
+        ),
     ],
 )
 def test_a_right_model_gives_no_finding(facts: ModelFacts) -> None:
@@ -148,6 +170,29 @@ def test_a_right_model_gives_no_finding(facts: ModelFacts) -> None:
                 **SCALED,
             ),
         ),
+        (
+            ["MP204"],
+            "scale (Scale) has a float16 weight under mixed_float16",
+            model(
+                layer("scale", class_name="Scale", variables=(("float16", 4, True),), own_class=True), HEAD, **SCALED
+            ),
+        ),
+        (
+            ["MP208"],
+            "head/dense (Dense) follows the global policy mixed_float16; head (Head), which holds it, is float32",
+            model(
+                BODY,
+                layer("head", "float32", class_name="Head", own_class=True, variables=(), output_dtypes=()),
+                layer("head/dense"),
+                policy_set=True,
+                **SCALED,
+            ),
+        ),
+        (
+            ["MP210"],
+            "Rescaling computes in float16",
+            model(layer("scale", class_name="Rescaling", variables=()), BODY, HEAD, policy_set=True, **SCALED),
+        ),
         (["MP302"], "Adam trains with 1e-07", model(BODY, HEAD, optimizer=wrapper(writes=(WRITTEN,)))),
         (
             ["MP304"],
@@ -160,6 +205,35 @@ def test_a_right_model_gives_no_finding(facts: ModelFacts) -> None:
             ["MP304"],
             "no optimizer of Keras 3.15.1",
             model(BODY, HEAD, optimizer=wrapper(OptimizerFacts("Duck", "train", is_keras_optimizer=False))),
+        ),
+        (
+            ["MP305"],
+            "Mine overrides `apply_gradients`, which a LossScaleOptimizer never calls",
+            model(
+                BODY,
+                HEAD,
+                optimizer=wrapper(OptimizerFacts("Mine", "train", own_class=True, overridden=("apply_gradients",))),
+            ),
+        ),
+        (
+            ["MP305"],
+            "Mine overrides `minimize`",
+            model(
+                BODY,
+                HEAD,
+                keras="tf_keras",
+                optimizer=wrapper(OptimizerFacts("Mine", "train", own_class=True, overridden=("minimize",))),
+            ),
+        ),
+        (
+            ["MP309"],
+            "every layer computes in bfloat16",
+            model(layer("body", "mixed_bfloat16"), policy="mixed_bfloat16", **SCALED),
+        ),
+        (
+            ["MP309"],
+            "every layer computes in float32",
+            model(layer("body", "float32"), HEAD, policy="float32", global_policy="float32", **SCALED),
         ),
         (["MP306"], "2^15 times too small", model(BODY, HEAD, optimizer=(*wrapper()[:1], *wrapper()))),
         (["MP310"], "`initial_scale` is 0", model(BODY, HEAD, optimizer=wrapper(initial_scale="0.0"))),

@@ -10,7 +10,15 @@ import pytest
 from samples import good_steps, layer, model, steps_from_finiteness, training
 
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.training import CulpritFacts, ScaleDependenceFacts, StepFacts, TensorFacts
+from mpdoctor.facts.model import OptimizerFacts
+from mpdoctor.facts.training import (
+    CulpritFacts,
+    GradientCulpritFacts,
+    OperationFacts,
+    ScaleDependenceFacts,
+    StepFacts,
+    TensorFacts,
+)
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding
 from mpdoctor.loss_scale import LossScale, keras2
@@ -30,12 +38,14 @@ def said(code: str, **facts: Any) -> list[Finding]:
     return found  # type: ignore[return-value]
 
 
-def dependence(*exponents: float, scaled: bool | None = False, unscaled: bool | None = None) -> ScaleDependenceFacts:
+def dependence(
+    *exponents: float, scaled: bool | None = False, unscaled: bool | None = None, **more: Any
+) -> ScaleDependenceFacts:
     pairs = tuple((f"v{number}", exponent) for number, exponent in enumerate(exponents))
-    return ScaleDependenceFacts(16.0, 1024.0, pairs, scaled, unscaled)
+    return ScaleDependenceFacts(16.0, 1024.0, pairs, scaled, unscaled, **more)
 
 
-def depends(*exponents: float, keras: Keras = KERAS3, **calls: bool | None) -> dict[str, Any]:
+def depends(*exponents: float, keras: Keras = KERAS3, **calls: Any) -> dict[str, Any]:
     changed = {"model": dataclasses.replace(model(kind="loop"), keras=keras)}
     return {**changed, "scale_dependence": dependence(*exponents, **calls)}
 
@@ -45,6 +55,11 @@ def skipped(steps: int, keras: Keras = KERAS3) -> dict[str, Any]:
     scale = LossScale() if keras is KERAS3 else keras2(2.0**15, 2000)
     more = {} if keras is KERAS3 else IN_KERAS2
     return {"steps": steps_from_finiteness([False] * steps, scale), "weights_changed": False, **more}
+
+
+def fallen(steps: int) -> dict[str, Any]:
+    """So many of 50 steps skipped, the others applied with what scale was left."""
+    return {"steps": steps_from_finiteness([False] * steps + [True] * (50 - steps), LossScale())}
 
 
 GROWN = {
@@ -61,14 +76,87 @@ def culprit(inputs_finite: bool = True, **overflow: Any) -> dict[str, Any]:
     return {"culprit": CulpritFacts(3, dataclasses.replace(tensor, **overflow), frames, inputs_finite)}
 
 
+def operation(name: str, largest: float = 332.5, in_float32: float | None = 110556.0, **more: Any) -> OperationFacts:
+    """In float16, and beyond it, by default."""
+    facts = OperationFacts(name, "layer", "float16", "inf", largest, 0.1, location=Location("train.py", 6))
+    return dataclasses.replace(facts, in_float32=in_float32, **more)
+
+
+def broken(name: str, **more: Any) -> dict[str, Any]:
+    """A layer whose output this operation broke."""
+    facts = culprit()["culprit"]
+    return {"culprit": dataclasses.replace(facts, operation=operation(name, **more))}
+
+
+def in_loss(name: str, loss: float = math.inf, **more: Any) -> dict[str, Any]:
+    steps = tuple(StepFacts(32768.0, False, "dense/kernel", loss) for _ in range(50))
+    return {"steps": steps, "loss_culprit": operation(name, where="loss", **more)}
+
+
+def on_the_way_back(
+    name: str = "Cast", where: str = "layer", without: bool | None = True, **more: Any
+) -> dict[str, Any]:
+    """Every third step skipped, because of a gradient."""
+    steps = tuple(StepFacts(4.0, n % 3 > 0, None if n % 3 else "dense/kernel", 2.3) for n in range(50))
+    found = GradientCulpritFacts(
+        48, "dense/bias", "" if where in ("loss", "loop") else "head", "Dense", where, 4.0, (FRAME,), without
+    )
+    broke = operation(name, where="gradient", **more)
+    return {"steps": steps, "gradient_culprit": dataclasses.replace(found, operation=broke)}
+
+
+def with_optimizer(epsilon: float | None, dtype: str = "float16", **more: Any) -> dict[str, Any]:
+    own = layer("dense", variables=((dtype, 100, True),))
+    chain = (OptimizerFacts("Adam", "keras", epsilon=epsilon, made_at=Location("train.py", 3)),)
+    return {"model": dataclasses.replace(model(own), optimizer=chain), **more}
+
+
+def from_scale(initial: float, lost: int, steps: int = 50) -> dict[str, Any]:
+    """The first steps skipped, from this initial scale on."""
+    scale = LossScale(initial)
+    return {"steps": steps_from_finiteness([n >= lost for n in range(steps)], scale), "initial_scale": initial}
+
+
+def _without_steps(facts: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in facts.items() if name != "steps"}
+
+
+NO_LOSS = tuple(StepFacts(32768.0, True, None, 2.3 if n < 3 else math.nan) for n in range(50))
+TWICE = {"scaled": True, "loss": 1.0}
+IN_FLOAT32 = {"in_float32": 2.0}  # what the kernel of this CPU alone lost
+
+
 def weights(dtype: str, trainable: bool = True) -> dict[str, Any]:
     """Nothing moved, in a model with one such variable."""
     own = layer("dense", variables=((dtype, 100, trainable),))
     return {"model": model(own), "weights_changed": False}
 
 
+def replicas(*nonfinite: int, applied: bool = True, keras: Keras = KERAS3) -> dict[str, Any]:
+    """Two replicas; in step 3 these had gradients that were not finite."""
+    steps = list(good_steps())
+    steps[2] = dataclasses.replace(
+        steps[2], applied=applied, first_nonfinite="dense/kernel", nonfinite_replicas=nonfinite, loss=math.inf
+    )
+    changed = {} if keras is KERAS3 else {"model": dataclasses.replace(model(), keras=KERAS2), "floor": 1.0}
+    return {"steps": tuple(steps), "replicas": 2, **changed}
+
+
 # (code, id, facts, what the message or the help holds; SILENT: the rule says nothing)
 TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
+    (
+        "MP315",
+        "the-second-replica-alone",
+        {**replicas(1), "weights_finite": False},
+        ("step 3", "on replica 1 were inf or NaN", "replica 0 were not", "hold inf or NaN now", "mixed_bfloat16"),
+    ),
+    ("MP315", "two-of-three", replicas(1, 2), ("on replica 1 and 2",)),
+    ("MP315", "the-first-replica", replicas(0, 1, applied=False), SILENT),
+    ("MP315", "skipped", replicas(1, applied=False), SILENT),
+    ("MP315", "a-fixed-scale", {**replicas(1), "dynamic": False}, SILENT),
+    ("MP315", "all-finite", {"replicas": 2}, SILENT),
+    ("MP907", "what-escaped-the-replica-check", replicas(1), SILENT),
+    ("MP907", "what-the-first-replica-had-too", replicas(0, 1, applied=False), ("The loss is inf at step 3",)),
     (
         "MP401",
         "keras3-divided-by-a-scale-it-never-saw",
@@ -123,6 +211,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         ("doubled every step until it was inf", "dynamic_growth_steps=2000 instead of 1"),
     ),
     ("MP903", "keras3-still-falling", skipped(12), SILENT),
+    ("MP903", "keras3-fell-and-goes-on", fallen(37), ("37 of 50", "to 2.4e-07", "every gradient below 0.25 is 0")),
     ("MP903", "keras3-healthy", {}, SILENT),
     ("MP903", "keras2", skipped(50, KERAS2), SILENT),
     (
@@ -164,6 +253,233 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     ("MP912", "one-variable-of-three", depends(-1, 0, 0.01), SILENT),
     ("MP912", "no-variable", depends(), SILENT),
     ("MP912", "not-compared", {}, SILENT),
+    ("MP401", "one-of-two-models", depends(-1, scaled=True, loss=0.0), ("never scaled", "32768 times")),
+    ("MP401", "scaled-by-hand", depends(-1, loss=1.0), SILENT),
+    (
+        "MP401",
+        "keras2-neither-in-bfloat16",
+        {
+            **depends(0, keras=KERAS2, unscaled=False),
+            "model": dataclasses.replace(model(layer("dense", policy="mixed_bfloat16")), keras=KERAS2),
+        },
+        SILENT,
+    ),
+    (
+        "MP403",
+        "keras3-by-hand",
+        depends(-1, **TWICE, on_the_way="divided"),
+        ("by the training code, and once more by the optimizer", "32768 times too small", "Delete the division"),
+    ),
+    (
+        "MP403",
+        "keras2-called-twice",
+        depends(-1, keras=KERAS2, unscaled=True, **TWICE, unscaled_calls=2),
+        ("2 times in one step", "get_unscaled_gradients"),
+    ),
+    (
+        "MP403",
+        "keras2-by-hand-as-well",
+        depends(-1, keras=KERAS2, unscaled=True, **TWICE, unscaled_calls=1, on_the_way="divided"),
+        ("once more by `get_unscaled_gradients`",),
+    ),
+    ("MP403", "keras2-by-hand-alone-is-right", depends(0, keras=KERAS2, **TWICE, on_the_way="divided"), SILENT),
+    ("MP403", "never-scaled", depends(-1, loss=0.0, on_the_way="divided"), SILENT),
+    ("MP403", "two-wrappers", depends(-1, **TWICE, wrappers=2), SILENT),
+    ("MP403", "clipped", depends(-1, **TWICE, on_the_way="changed"), SILENT),
+    (
+        "MP405",
+        "keras3",
+        depends(-0.9, -1, -1, **TWICE, on_the_way="changed"),
+        ("still carry the loss scale", "differ by 64 times", "global_clipnorm"),
+    ),
+    (
+        "MP405",
+        "keras2",
+        depends(-1, keras=KERAS2, **TWICE, unscaled_calls=1, on_the_way="changed"),
+        ("Clip after `get_unscaled_gradients`",),
+    ),
+    ("MP405", "clipped-after-unscaling", depends(0, keras=KERAS2, **TWICE, on_the_way="changed"), SILENT),
+    ("MP405", "divided", depends(-1, **TWICE, on_the_way="divided"), SILENT),
+    ("MP405", "averaged-over-micro-batches", depends(0.01, **TWICE, on_the_way="changed"), SILENT),
+    (
+        "MP408",
+        "was-inf",
+        depends(0, loss_dtype="float16", loss_too_large=3.1, scaled_at=Location("train.py", 26)),
+        ("float16", "it was 3.1, times 1024", "32768", "tf.cast(predictions, tf.float32)"),
+    ),
+    (
+        "MP408",
+        "not-yet",
+        depends(0, loss_dtype="float16", scaled_at=Location("train.py", 26)),
+        ("inf from 2.0 on",),
+    ),
+    ("MP408", "scaled-by-keras", depends(0, loss_dtype="float16"), SILENT),
+    ("MP408", "float32", depends(0, loss_dtype="float32", scaled_at=Location("train.py", 26)), SILENT),
+    ("MP306", "two-wrappers", depends(-1, **TWICE, wrappers=2), ("2 LossScaleOptimizers", "32768 times too small")),
+    ("MP306", "one", depends(-1, **TWICE), SILENT),
+    ("MP306", "two-that-do-no-harm", depends(0, **TWICE, wrappers=2), SILENT),
+    (
+        "MP503",
+        "a-sum-in-a-layer",
+        broken("Sum", largest=300.0, in_float32=1228800.0),
+        ("adding up numbers up to 300 gives 1,228,800", "65504"),
+    ),
+    ("MP503", "exp-in-the-loss", in_loss("Exp", largest=12.0, in_float32=162754.0), ("exp() of numbers up to 12",)),
+    ("MP503", "a-matrix-product", broken("MatMul"), SILENT),
+    ("MP503", "on-this-device-alone", broken("Mean", **IN_FLOAT32), SILENT),
+    ("MP503", "on-the-way-back", on_the_way_back("Sum"), SILENT),
+    (
+        "MP511",
+        "in-a-layer",
+        broken("Softmax", in_float32=None, masked=True, result="nan"),
+        ("layer `square`", "(line 6)", "every value is -inf", "step 4", "-1e4"),
+    ),
+    ("MP511", "infinite-logits", broken("Softmax", in_float32=None, result="nan"), SILENT),
+    ("MP511", "a-mask-times-zero", broken("Mul", in_float32=None, masked=True, result="nan"), SILENT),
+    (
+        "MP601",
+        "a-timestamp",
+        broken("Cast", largest=1.6e9, in_float32=1.6e9, from_data=True),
+        ("1.6e+09", "step 4", "`square` (Square) casts it to float16", "65504", 'dtype="float32"'),
+    ),
+    ("MP601", "what-a-layer-made", broken("Cast", largest=1e6, in_float32=1e6), SILENT),
+    ("MP601", "within-range", broken("Cast", largest=1e4, in_float32=1e4, from_data=True), SILENT),
+    (
+        "MP313",
+        "zero",
+        with_optimizer(1e-8, steps=NO_LOSS),
+        ("Adam keeps its state in float16", "1e-08 is 0 there", "step 4", "mixed_float16"),
+    ),
+    ("MP313", "too-small-to-divide-by", with_optimizer(1e-7, weights_finite=False), ("too small to divide by",)),
+    ("MP313", "nothing-broke", with_optimizer(1e-7), SILENT),
+    ("MP313", "large-enough", with_optimizer(1e-4, steps=NO_LOSS), SILENT),
+    ("MP313", "float32-weights", with_optimizer(1e-8, "float32", steps=NO_LOSS), SILENT),
+    ("MP313", "no-epsilon", with_optimizer(None, steps=NO_LOSS), SILENT),
+    ("MP313", "a-gradient-broke-first", with_optimizer(1e-8, **in_loss("Log")), SILENT),
+    (
+        "MP904",
+        "names-the-operation",
+        broken("Square"),
+        ("squaring numbers up to 332 gives 110,556", "(line 6)", "65504", 'Give `square` dtype="float32"'),
+    ),
+    (
+        "MP904",
+        "a-shared-layer",
+        {"culprit": dataclasses.replace(culprit(call=2)["culprit"], calls=3)},
+        ("in call 2 of 3 in the step",),
+    ),
+    (
+        "MP904",
+        "a-root-of-nothing",
+        broken("RealDiv", in_float32=math.inf, holds_zero=True),
+        ("a division by 0 is inf", "epsilon"),
+    ),
+    (
+        "MP904",
+        "beyond-float32-as-well",
+        broken("Exp", largest=286.0, in_float32=math.inf),
+        ("exp() of numbers up to 286 gives inf", "tf.clip_by_value"),
+    ),
+    (
+        "MP904",
+        "a-constant",
+        broken("Mul", in_float32=None, given="constant", masked=True, result="nan"),
+        ("-1e9, is -inf in float16", "tf.where()"),
+    ),
+    ("MP904", "its-input-was-too-large", broken("Cast", largest=1e6, in_float32=1e6, from_data=True), SILENT),
+    ("MP904", "weights-that-were-broken", broken("ReadVariableOp", in_float32=None), SILENT),
+    ("MP904", "an-operation-in-float32", broken("Log", dtype="float32"), SILENT),
+    ("MP904", "on-this-device-alone", broken("Mean", **IN_FLOAT32), SILENT),
+    (
+        "MP905",
+        "a-gradient-too-large-without-a-scale",
+        on_the_way_back(largest=6.7e8, in_float32=6.7e8),
+        (
+            "16 of 49 steps",
+            "the gradient of `dense/bias`, step 49 at the loss scale 4, and so it is without any loss scale",
+            "in layer `head` (Dense): numbers up to 6.7e+08 are cast to float16",
+            "before it reaches 812",
+            "class weights",
+        ),
+    ),
+    (
+        "MP905",
+        "a-gradient-too-large-with-it",
+        on_the_way_back("MatMul", without=False),
+        ("multiplying matrices", "global_clipnorm"),
+    ),
+    (
+        "MP905",
+        "a-root-at-zero",
+        on_the_way_back("SqrtGrad", holds_zero=True, in_float32=math.inf),
+        ("the gradient of sqrt() at 0 is infinite", "tf.sqrt(x + 1e-4)"),
+    ),
+    ("MP905", "in-the-loss", on_the_way_back(where="loss"), ("between the loss and the model's output",)),
+    ("MP905", "in-the-loop", on_the_way_back("RealDiv", where="loop"), ("what the training code does",)),
+    ("MP905", "nothing-known", {"steps": on_the_way_back()["steps"]}, ("16 of 49 steps", "`dense/kernel`")),
+    ("MP905", "healthy", {}, SILENT),
+    (
+        "MP907",
+        "log-of-nothing",
+        in_loss("Log", loss=-math.inf, holds_zero=True, in_float32=math.inf, result="-inf"),
+        ("The loss is -inf at step 1 and at 49 later ones", "log() of 0 is -inf (line 6)", "1e-4 and not 1e-8"),
+    ),
+    (
+        "MP907",
+        "a-square",
+        in_loss("SquaredDifference", largest=1000.0, in_float32=1e6),
+        ("squaring a difference of numbers up to 1,000 gives 1,000,000", "tf.cast(x, tf.float32)"),
+    ),
+    (
+        "MP907",
+        "bad-data",
+        in_loss("", loss=math.inf, given="data", in_float32=None),
+        ("the batch itself holds inf or NaN", "assert_all_finite"),
+    ),
+    (
+        "MP907",
+        "in-a-layer",
+        {**broken("Square"), "steps": in_loss("Log")["steps"]},
+        ("It begins in layer `square`", "see MP904"),
+    ),
+    (
+        "MP907",
+        "broken-weights",
+        {**broken("ReadVariableOp", in_float32=None), "steps": in_loss("Log")["steps"]},
+        ("an earlier step wrote it",),
+    ),
+    ("MP907", "on-this-device-alone", in_loss("Mean", **IN_FLOAT32), SILENT),
+    ("MP907", "finite", {}, SILENT),
+    (
+        "MP910",
+        "from-above",
+        from_scale(2.0**56, 41),
+        ("starts at 7.20576e+16", "first 41 steps were skipped", "come down to 32768", "That saves 41 steps"),
+    ),
+    ("MP910", "not-there-yet", from_scale(2.0**90, 50), ("all 50 steps were skipped", "Leave out `initial_scale`")),
+    (
+        "MP910",
+        "below-the-default",
+        from_scale(2.0**15, 11),
+        ("first 11 steps", "initial_scale=16)"),
+    ),
+    ("MP910", "as-many-as-usual", from_scale(2.0**15, 9), SILENT),
+    ("MP910", "on-its-way-to-nothing", skipped(50), SILENT),
+    ("MP910", "no-scale", {"dynamic": None, "initial_scale": None}, SILENT),
+    (
+        "MP911",
+        "a-fixed-scale",
+        {
+            "steps": (*good_steps(4), StepFacts(1e6, True, "dense/kernel", 2.3)),
+            "dynamic": False,
+            "initial_scale": 1e6,
+            "gradient_culprit": on_the_way_back()["gradient_culprit"],
+        },
+        ("1e+06 is too large", "step 5", "`dense/bias`", "layer `head`", "dynamic loss scale"),
+    ),
+    ("MP911", "a-dynamic-one", skipped(50), SILENT),
+    ("MP902", "names-the-gradient", {**skipped(50, KERAS2), **_without_steps(on_the_way_back())}, ("`dense/bias`",)),
+    ("MP903", "names-the-loss", {**skipped(50), **_without_steps(in_loss("Exp"))}, ("In the loss, exp() of",)),
 ]
 
 

@@ -12,22 +12,47 @@ LINE, MODEL = "line", "model"
 # (who explains, what is explained, how near the two must be: on one source line, or about one model of one target)
 EXPLAINS: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
     (("MP105", "MP111", "MP113", "MP208", "MP702"), ("MP209",), MODEL),
-    (("MP701", "MP312"), ("MP106",), MODEL),
+    (("MP701", "MP312", "MP116"), ("MP106",), MODEL),
     (("MP201",), ("MP504", "MP507"), MODEL),
+    (("MP101", "MP304", "MP310"), ("MP309",), LINE),
     (("MP407",), ("MP102", "MP301"), LINE),
     (("MP411", "MP303"), ("MP301",), LINE),
     (("MP310",), ("MP102",), LINE),
-    (("MP401", "MP402", "MP403", "MP404", "MP405", "MP406", "MP306"), ("MP912",), MODEL),
+    (("MP104",), ("MP107",), LINE),
+    (("MP401", "MP402", "MP403", "MP404", "MP405", "MP406", "MP408", "MP410", "MP306"), ("MP912",), MODEL),
     (("MP902", "MP903", "MP911"), ("MP905", "MP909"), MODEL),
-    (("MP904",), ("MP907",), MODEL),
+    (("MP904", "MP601", "MP511", "MP911", "MP313"), ("MP907",), MODEL),
 )
+# The same where the right one was seen in the training alone: the source shows a place of its own.
+EXPLAINS_LIVE = ((("MP904", "MP907"), ("MP503",)),)
 # Seen live, these stand on another line than in the source, as does what has no line at all: a model or a training
 # that shows the defect confirms what the source shows.
-CONFIRMED_LIVE = ("MP304", "MP401", "MP402", "MP602", "MP603")
+CONFIRMED_LIVE = (
+    "MP106",
+    "MP107",
+    "MP204",
+    "MP304",
+    "MP306",
+    "MP315",
+    "MP401",
+    "MP402",
+    "MP403",
+    "MP405",
+    "MP408",
+    "MP503",
+    "MP602",
+    "MP603",
+)
 # Whatever stands on the line that raised explains that it raised.
 RAISED = ("MP002", "MP901")
 # What speaks of the very error that was raised explains it without a line, too.
-OF_THE_ERROR = ("MP605",)
+OF_THE_ERROR = (
+    "MP301",
+    "MP307",
+    "MP407",
+    "MP415",
+    "MP605",
+)
 
 
 def settled(findings: Iterable[Finding]) -> list[Finding]:
@@ -65,6 +90,10 @@ def explains(speaker: Finding, finding: Finding) -> bool:
     if finding.code in RAISED and speaker.code not in RAISED:
         of_it = speaker.code in OF_THE_ERROR and speaker.location == finding.location is None
         return of_it or _same_line(speaker, finding)
+    if finding.stage == "training":
+        live = any(speaker.code in left and finding.code in right for left, right in EXPLAINS_LIVE)
+        if live and _same_model(speaker, finding):
+            return True
     for left, right, nearness in EXPLAINS:
         if speaker.code in left and finding.code in right:
             return _same_line(speaker, finding) if nearness == LINE else _same_model(speaker, finding)
@@ -107,9 +136,11 @@ def _confirmed(kept: Iterable[Finding], finding: Finding) -> Finding | None:
 
 
 def _with_sight(first: Finding, later: Finding) -> Finding:
-    """The first sight speaks; it takes over what only the later one knows."""
+    """The first sight speaks; it takes over what only the later one knows, and the worse severity."""
+    worse = later.severity and first.severity and later.severity.rank > first.severity.rank
     return dataclasses.replace(
         first,
+        severity=later.severity if worse else first.severity,
         model=first.model or later.model,
         layer=first.layer or later.layer,
         evidence={**later.evidence, **first.evidence},

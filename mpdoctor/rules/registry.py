@@ -1,8 +1,9 @@
 """Finds the rules by walking this package, and runs them over facts.
 
 A rule is a module `<family>/mp201_half_precision_output.py` with a docstring, a `SEVERITY`, the Keras it speaks
-about (`KERAS`), and up to four functions, one for each kind of facts: `in_source`, `in_model`, `in_training`,
-`in_failure`. Each takes facts and yields findings; none of them looks at anything else.
+about (`KERAS`), and up to five functions, one for each kind of facts: `in_source`, `in_model`, `in_training`,
+`in_failure`, and `in_suppression` for ignore comments once all others have spoken. Each takes facts and yields
+findings; none of them looks at anything else.
 """
 
 from __future__ import annotations
@@ -22,7 +23,13 @@ from mpdoctor import rules
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed, Finding, Severity
 
-STAGES = {"in_source": "source", "in_model": "model", "in_training": "training", "in_failure": "model"}
+STAGES = {
+    "in_source": "source",
+    "in_suppression": "source",
+    "in_model": "model",
+    "in_training": "training",
+    "in_failure": "model",
+}
 URL = "https://mpdoctor.readthedocs.io/rules/{name}/"
 
 

@@ -5,13 +5,25 @@ from __future__ import annotations
 from mpdoctor.facts.dtypes import dtype_named
 from mpdoctor.facts.values import Api, Call, Collection, Item, Known, Value, is_api, known, options
 
-ARRAYS = ("numpy.array", "numpy.asarray", "tensorflow.constant", "tensorflow.convert_to_tensor")
+ARRAYS = (
+    *("numpy.array", "numpy.asarray", "tensorflow.constant", "tensorflow.convert_to_tensor"),
+    *("pandas.Series", "pandas.Index"),
+)
+FILLED = {"numpy.zeros": 1, "numpy.ones": 1, "numpy.empty": 1, "numpy.full": 2}  # position of `dtype`
+DATES = ("pandas.to_datetime", "pandas.date_range", "pandas.to_timedelta", "pandas.DatetimeIndex")
 
 
 def non_numeric_content(value: Value) -> str | None:
     """What an array or table holds that is no number, None if it is certainly or perhaps numeric."""
     if _text_columns(value):
         return "strings"
+    if isinstance(value, Collection):
+        return "strings" if value.kind == "list" and value.items and _holds_text(value) else None
+    if isinstance(value, Call) and isinstance(value.callee, Api):
+        if value.callee.name in FILLED:
+            return "Python objects" if _is_object(value.argument(FILLED[value.callee.name], "dtype")) else None
+        if value.callee.name in DATES:
+            return "dates"
     if not isinstance(value, Call) or not isinstance(value.callee, Api) or not value.callee.is_(*ARRAYS):
         given = value.argument(0) if isinstance(value, Call) and value.method == "astype" else None
         return "Python objects" if _is_object(given) else ("strings" if _is_text_dtype(given) else None)

@@ -60,7 +60,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if _reads_text(facts):
         return
     for call, role, value in fed_values(facts):
-        what = None if call.context.guarded else next(filter(None, map(non_numeric_content, behind(value))), None)
+        if call.context.guarded:
+            continue
+        what = next(filter(None, map(non_numeric_content, behind(value, past_maps=False))), None)
         if what is not None:
             yield Finding(
                 f"The {role} given to `{call.method}` hold {what}: no layer can compute with them.",

@@ -47,8 +47,9 @@ from collections.abc import Iterator
 from mpdoctor.facts.dtypes import HALF, dtype_named
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Api, Call, Collection, Value, options
+from mpdoctor.facts.values import Api, Call, Collection, Parameter, Value, options
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.data.contents import FILLED
 from mpdoctor.rules.data.sources import behind, fed_values, mapped_functions
 
 SEVERITY = Severity.WARNING
@@ -105,14 +106,21 @@ def _cast_to_half(value: Value) -> str | None:
     if not isinstance(value, Call):
         return None
     if isinstance(value.callee, Api) and value.callee.is_(*CASTS):
-        dtype = dtype_named(value.argument(1, "dtype"))
+        dtype = _named(value.argument(1, "dtype"))
+    elif isinstance(value.callee, Api) and value.callee.name in FILLED:
+        dtype = _named(value.argument(FILLED[value.callee.name], "dtype"))
     elif value.method == "astype":
-        dtype = dtype_named(value.argument(0, "dtype"))
+        dtype = _named(value.argument(0, "dtype"))
     elif isinstance(value.callee, Api) and value.callee.is_("numpy.float16"):
         dtype = "float16"
     else:
         return None
     return dtype if dtype in HALF else None
+
+
+def _named(value: Value | None) -> str | None:
+    """What a dtype names; of a parameter that nobody gives its default."""
+    return dtype_named(value.default if isinstance(value, Parameter) else value)
 
 
 def _returned_by_maps(facts: SourceFacts, value: Value) -> Iterator[Value]:

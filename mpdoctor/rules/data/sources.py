@@ -70,14 +70,15 @@ def fed_values(facts: SourceFacts) -> Iterator[tuple[Call, str, Value]]:
                 yield call, role, one
 
 
-def behind(value: Value, depth: int = 0) -> Iterator[Value]:
-    """The value, and what it is a reshaped, batched or indexed view of."""
+def behind(value: Value, depth: int = 0, past_maps: bool = True) -> Iterator[Value]:
+    """The value, and what it is a reshaped, batched or indexed view of; with `past_maps` also what `Dataset.map` made
+    something else of, such as pictures of the names of their files."""
     yield value
-    if depth > 12:
+    if depth > 12 or (not past_maps and isinstance(value, Call) and value.method == "map"):
         return
     for part in _parts(value):
         for one in options(part):
-            yield from behind(one, depth + 1)
+            yield from behind(one, depth + 1, past_maps)
 
 
 def mapped_functions(value: Value) -> Iterator[FunctionFacts]:
@@ -101,8 +102,11 @@ def _parts(value: Value) -> tuple[Value, ...]:
         return value.items
     if not isinstance(value, Call):
         return ()
-    if isinstance(value.callee, Attribute) and (value.callee.name in SHAPING or value.callee.name in ("map", "filter")):
-        return (value.callee.of,)
+    if isinstance(value.callee, Attribute):
+        of, name = value.callee.of, value.callee.name
+        is_table = isinstance(of, Item) or is_call_of(of, "pandas.DataFrame", "pandas.Series")
+        if name in SHAPING or (name in ("map", "filter") and not is_table):  # a table's map puts other values there
+            return (of,)
     if isinstance(value.callee, Api):
         last = value.callee.name.rpartition(".")[2]
         is_dataset = last in DATASETS and ".data." in value.callee.name
@@ -113,8 +117,13 @@ def _parts(value: Value) -> tuple[Value, ...]:
 
 def _leaves(value: Value | None) -> Iterator[Value]:
     for one in options(value):
-        if isinstance(one, Collection) and one.kind in ("dict", "tuple", "list"):
+        if isinstance(one, Collection) and one.kind in ("dict", "tuple", "list") and not _is_text(one):
             for item in one.items:
                 yield from _leaves(item)
         else:
             yield one
+
+
+def _is_text(value: Collection) -> bool:
+    """A list of strings is one array of text."""
+    return bool(value.items) and all(isinstance(one, Known) and isinstance(one.value, str) for one in value.items)

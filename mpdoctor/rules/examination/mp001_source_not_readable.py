@@ -38,3 +38,5 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             "Mend the line, then check again: nothing else in this file was looked at.",
             facts.unreadable.location,
         )
+    for cell in facts.broken_cells:
+        yield Finding(cell.message, "Mend the cell, then check again: the other cells were read.", cell.location)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from mpdoctor.facts.dtypes import policies_named
+from mpdoctor.facts.location import Location
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import (
     Api,
@@ -12,30 +14,62 @@ from mpdoctor.facts.values import (
     Call,
     ClassFacts,
     Context,
-    Defined,
+    FunctionFacts,
     Instance,
     Parameter,
     Value,
+    class_of,
     known,
     walk,
 )
 from mpdoctor.rules.layers.outputs import SIXTEEN_BITS
 
+# Methods of a layer that do not run when it is called.
+NOT_CALLED = frozenset(
+    [
+        "__init__",
+        "__new__",
+        "build",
+        "setup",
+        "get_config",
+        "from_config",
+        "compute_output_shape",
+        "compute_output_spec",
+        "get_initial_state",
+        "reset_states",
+        "reset_state",
+        "add_weight",
+        "compile",
+        "fit",
+        "train_step",
+        "test_step",
+        "predict_step",
+        "evaluate",
+        "predict",
+        "summary",
+        "save",
+        "build_from_config",
+        "get_build_config",
+        "save_own_variables",
+        "load_own_variables",
+        "adapt",
+    ]
+)
+
 
 def policies_of_instances(facts: SourceFacts, owner: ClassFacts) -> frozenset[str]:
     """The policies that this program's layers of a class may have: by their `dtype`, else the global one where they are
-    made. Of a class that the program never makes itself: "mixed_float16", since it shows mixed precision."""
-    made = [
-        call
-        for call in facts.calls
-        if isinstance(call.callee, Defined)
-        and isinstance(call.callee.of, ClassFacts)
-        and any(one is owner for one in call.callee.of.lineage())
-    ]
-    found: set[str] = set()
-    for call in made:
-        found.update(_policies(facts, call, owner))
-    return frozenset(found) if made else frozenset(("mixed_float16",))
+    made. Of a class that the program never makes itself: the 16-bit ones that the program sets, else "mixed_float16",
+    since it shows mixed precision."""
+    made = facts.makings_of(owner)
+    if made:
+        return frozenset(policy for call in made for policy in policies_of_layer(facts, call, owner))
+    fixed = owner.base_argument("dtype")
+    if fixed is not None and known(fixed) is not None and not isinstance(fixed, Parameter):
+        return frozenset(policies_named(fixed))
+    given = [call.argument(0, "policy") or call.keyword("dtype_policy") for call in facts.policy_calls]
+    half = frozenset(name for one in given for name in policies_named(one) if name in SIXTEEN_BITS)
+    return half or frozenset(("mixed_float16",))
 
 
 def computes_in_half(facts: SourceFacts, value: Value, context: Context, only: str | None = None) -> bool:
@@ -62,6 +96,36 @@ def _owners(value: Value) -> Iterator[ClassFacts]:
             yield one.function.owner
 
 
+def runs_in_call(context: Context) -> bool:
+    """Whether code runs while a layer is called: in a method of it that is none of those that set it up, save it or
+    train it, or in a function that such a method calls."""
+    function, owner = context.function, context.owner
+    if function is None:
+        return False
+    if owner is None:
+        return bool(context.callers)
+    return owner.kind in ("layer", "model") and function.name not in NOT_CALLED
+
+
+def runs_in_some_call(facts: SourceFacts, context: Context) -> bool:
+    """Whether code runs in a `call()`, or one calls it: only there do weights read as 16-bit."""
+    stands_in = _where_calls_stand(facts)
+    around = [context.function, *(stands_in.get(place) for place in context.callers)]
+    return any(_is_in_call(one) for one in around)
+
+
+@lru_cache(maxsize=1)
+def _where_calls_stand(facts: SourceFacts) -> dict[Location, FunctionFacts | None]:
+    return {call.location: call.context.function for call in facts.calls}
+
+
+def _is_in_call(function: FunctionFacts | None) -> bool:
+    """Whether it is a `call()`, or stands in one."""
+    while function is not None and function.name != "call":
+        function = function.enclosing
+    return function is not None
+
+
 def asks_for_dtype(context: Context) -> bool:
     """Whether code stands behind an `if` about dtypes or policies, so that it may never run in 16 bits."""
     return any(_is_about_dtypes(part) for branch in context.branches for part in walk(branch.test))
@@ -75,10 +139,11 @@ def _is_about_dtypes(value: Value) -> bool:
     return False
 
 
-def _policies(facts: SourceFacts, call: Call, owner: ClassFacts) -> tuple[str, ...]:
+def policies_of_layer(facts: SourceFacts, call: Call, owner: ClassFacts) -> tuple[str, ...]:
+    """The policies that the layer which a call makes may have."""
     given = call.keyword("dtype")
     if given is None:
-        base = owner.base_arguments.get("dtype")
+        base = (class_of(call) or owner).base_argument("dtype")
         given = None if isinstance(base, Parameter) else base
     if given is not None and known(given) is not None:
         return policies_named(given)

@@ -51,3 +51,5 @@ PREPROCESSING = _names(
 )
 # They read strings.
 TEXT = _names("StringLookup TextVectorization Hashing HashedCrossing KerasLayer")
+# They handle no floating-point numbers, or are no layers that compute.
+NOT_FLOATING = TEXT | _names("Input InputLayer IntegerLookup Discretization CategoryEncoding")

@@ -34,8 +34,8 @@ class Noise(keras.layers.Layer):
 ```
 
 ## Versions
-All. In Keras 3 a weight on the left (`self.w + tf.ones(4)`) and `keras.ops` functions promote to float32
-instead of raising; that is another matter and not said here.
+All. In Keras 3 a weight on the left of an operator (`self.w + tf.ones(4)`) and `keras.ops` functions
+promote to float32 instead of raising; that is another matter and not said here.
 
 ## Where users met it
 tensorflow/tensorflow#33077, tensorflow/tensorflow#41614, tensorflow/tensorflow#38850,
@@ -46,93 +46,43 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.dtypes import AUTOCAST, is_array
-from mpdoctor.facts.names import public_name
+from mpdoctor.facts.dtypes import is_array
 from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import (
-    Api,
-    Attribute,
-    Call,
-    Collection,
-    Context,
-    Known,
-    Operation,
-    Value,
-    is_call_of,
-    options,
-)
+from mpdoctor.facts.values import Call, Operation, Value, is_call_of, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.layers.calls import asks_for_dtype, computes_in_half
+from mpdoctor.rules.layers.calls import asks_for_dtype
+from mpdoctor.rules.layers.meetings import Meeting, is_half, is_weight, meetings, origin
+from mpdoctor.rules.layers.variables import is_raw_variable_of_layer
 from mpdoctor.rules.wording import text_at
 
 SEVERITY = Severity.ERROR
-OPERATORS = frozenset(("+", "-", "*", "/", "//", "**", "@", "%"))
-MEETING = frozenset(
-    "tensorflow." + name
-    for name in [
-        "add",
-        "subtract",
-        "multiply",
-        "divide",
-        "truediv",
-        "matmul",
-        "maximum",
-        "minimum",
-        "pow",
-        "floordiv",
-        "tensordot",
-        "einsum",
-    ]
-)
-JOINING = {"tensorflow.concat": 0, "tensorflow.stack": 0, "tensorflow.add_n": 0}
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
-    for event, meeting in _meetings(facts):
-        if asks_for_dtype(event.context) or not _may_raise(facts, meeting):
-            continue
+    for event, meeting in meetings(facts):
         wide = [one for one in meeting if facts.dtype_of(one) == "float32" and not is_array(one)]
-        if wide and any(_is_half(facts, one, event.context) for one in meeting):
+        if not wide or any(is_raw_variable_of_layer(origin(one)) for one in wide):
+            continue  # MP203 says what to do about raw variables
+        if not may_raise(facts, (event, meeting)) or asks_for_dtype(event.context):
+            continue
+        if any(is_half(facts, one, event.context) for one in meeting):
             text = text_at(facts, wide[0].location)
             yield Finding(
-                f"{f'`{text}`' if text else 'A tensor made here'} is float32 and meets the layer's "
-                "16-bit input: under a "
-                "mixed policy this line raises.",
+                f"{f'`{text}`' if text else 'A tensor made here'} is float32 and meets the layer's 16-bit input: "
+                "under a mixed policy this line raises.",
                 _help(wide[0], text),
                 event.location,
             )
 
 
-def _meetings(facts: SourceFacts) -> Iterator[tuple[Operation | Call, tuple[Value, ...]]]:
-    for operation in facts.operations:
-        if operation.operator in OPERATORS and len(operation.operands) == 2:
-            yield operation, operation.operands
-    for call in facts.calls:
-        if not isinstance(call.callee, Api):
-            continue
-        name = public_name(call.callee.name)
-        if name in MEETING:
-            yield call, tuple(one for one in call.args if not isinstance(one, Known))
-        elif name in JOINING and call.args and isinstance(call.args[0], Collection):
-            yield call, call.args[0].items
-
-
-def _is_half(facts: SourceFacts, value: Value, context: Context) -> bool:
-    dtype = facts.dtype_of(value)
-    return dtype in ("float16", "bfloat16") or (dtype == AUTOCAST and computes_in_half(facts, value, context))
-
-
-def _may_raise(facts: SourceFacts, meeting: tuple[Value, ...]) -> bool:
+def may_raise(facts: SourceFacts, met: Meeting) -> bool:
     """In Keras 3 a weight that comes first is a Keras variable, which promotes instead of raising."""
-    if not facts.keras.is_keras3 or not meeting:
+    event, meeting = met
+    if not facts.keras.is_keras3 or not meeting or not isinstance(event, Operation):
         return True
-    return not any(_is_weight(one) for one in options(meeting[0]))
-
-
-def _is_weight(value: Value) -> bool:
-    return isinstance(value, Call) and isinstance(value.callee, Attribute) and value.callee.name == "add_weight"
+    return not any(is_weight(one) for one in options(meeting[0]))
 
 
 def _help(value: Value, text: str) -> str:

@@ -9,4 +9,6 @@ KERAS2_LOOP = {
     "minimize": "Write out the step: a GradientTape, `{of}.scale_loss(loss)` inside it, then `{of}.apply(gradients, "
     "variables)`.",
 }
+# What Python says of an attribute that a LossScaleOptimizer has not.
+WRAPPER_LACKS = r"'(?:LossScaleOptimizer|LossScaleOptimizerV[13])' object has no attribute '(\w+)'"
 APPLYING = ("apply_gradients", "apply")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import (
@@ -46,19 +46,27 @@ SMALLEST_SCALE = 128  # a power of two from here on that multiplies a loss is a 
 def applied_gradients(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
     """Every (apply call, tape.gradient call) where the one applies what the other gave. Guarded ones are left out."""
     for apply in facts.method_calls(*APPLYING):
-        given = apply.argument(0) or apply.keyword("grads_and_vars") or apply.keyword("grads")
-        if given is None or apply.context.guarded:
+        if apply.context.guarded:
             continue
-        for one in _until_gradients(given):
+        for one in until_gradients(given_to(apply)):
             if is_gradient_call(one) and isinstance(one, Call) and not one.context.guarded:
                 yield apply, one
+
+
+def given_to(apply: Call) -> Value | None:
+    """The gradients, or the pairs of gradients and variables, that an apply call is given."""
+    return apply.argument(0) or apply.keyword("grads_and_vars") or apply.keyword("grads")
 
 
 def is_gradient_call(value: Value) -> bool:
     """`tape.gradient(…)`, of a GradientTape or of what was made from one (Horovod's tape)."""
     if not isinstance(value, Call) or value.method != "gradient" or value.receiver is None:
         return False
-    return any(isinstance(one, Call) and is_api(one.callee, TAPE) for one in walk(value.receiver))
+    return any(is_tape(one) for one in walk(value.receiver))
+
+
+def is_tape(value: Value) -> bool:
+    return isinstance(value, Call) and is_api(value.callee, TAPE)
 
 
 def optimizer_scales(facts: SourceFacts, apply: Call) -> str | None:
@@ -98,22 +106,22 @@ def is_scaled_by(loss: Value | None, *methods: str) -> bool:
 
 def unscaled_on_the_way(apply: Call, gradient: Call) -> bool:
     """Whether something between the tape and the apply call may change the size of the gradients."""
-    given = apply.argument(0) or apply.keyword("grads_and_vars") or apply.keyword("grads")
-    return given is None or any(one is not gradient and _resizes(one) for one in _until_gradients(given))
+    given = given_to(apply)
+    return given is None or any(one is not gradient and _resizes(one) for one in until_gradients(given))
 
 
 def calls_on_the_way(apply: Call, method: str) -> bool:
     """Whether the gradients pass through a method of this name before they are applied."""
-    given = apply.argument(0) or apply.keyword("grads_and_vars") or apply.keyword("grads")
-    return given is not None and any(isinstance(one, Call) and one.method == method for one in _until_gradients(given))
+    return any(isinstance(one, Call) and one.method == method for one in until_gradients(given_to(apply)))
 
 
-def _until_gradients(value: Value) -> Iterator[Value]:
-    """The value and what it was made from, but nothing of what a `tape.gradient` was given."""
-    waiting, seen = [value], {id(value)}
+def until_gradients(value: Value | None, stop: Callable[[Value], bool] | None = None) -> Iterator[Value]:
+    """The value and what it was made from, but nothing of what a `tape.gradient` was given, nor of what `stop` says."""
+    waiting = [] if value is None else [value]
+    seen = {id(value)}
     for one in waiting:
         yield one
-        if is_gradient_call(one):
+        if is_gradient_call(one) or (stop is not None and stop(one)):
             continue
         for part in parts(one):
             if id(part) not in seen:

@@ -67,10 +67,10 @@ from mpdoctor.rules.loops.gradients import (
     target,
     unscaled_on_the_way,
 )
+from mpdoctor.rules.optimizers.wrappers import starting_scale
 from mpdoctor.rules.wording import receiver_text
 
 SEVERITY = Severity.ERROR
-NOT_ZERO = 0.5  # an exponent nearer to 0 than this is 0, measured on a batch
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -81,10 +81,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         unscales = calls_on_the_way(apply, "get_unscaled_gradients")
         if unscaled_on_the_way(apply, gradient):
             continue  # the gradients may have been multiplied by hand
-        yield Finding(_message(facts, how, unscales), _help(facts, apply), apply.location)
+        yield Finding(_message(facts, apply, how, unscales), _help(facts, apply), apply.location)
 
 
-def _message(facts: SourceFacts, how: str, unscales: bool) -> str:
+def _message(facts: SourceFacts, apply: Call, how: str, unscales: bool) -> str:
     if how == "factor":
         return (
             "The loss was never scaled, and this optimizer divides the gradients by its "
@@ -94,7 +94,7 @@ def _message(facts: SourceFacts, how: str, unscales: bool) -> str:
     if facts.keras.is_keras3 or unscales:
         return (
             "The loss was never scaled, and the gradients are divided by the loss scale all the same: every update is "
-            "32768 times too small at first."
+            f"{starting_scale(apply.receiver)} times too small at first."
         )
     return (
         "These gradients come from a loss that was never scaled: in float16 those below 6e-08 are flushed to zero, and "
@@ -114,10 +114,10 @@ def _help(facts: SourceFacts, apply: Call) -> str:
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
     seen = training.scale_dependence
-    if seen is None or seen.scaled_loss_called:
+    if seen is None or seen.is_scaled or seen.grows:
         return
-    shrinks = seen.median < -NOT_ZERO
-    if not shrinks and (training.model.keras.is_keras3 or abs(seen.median) > NOT_ZERO):
+    shrinks = seen.shrinks
+    if not shrinks and (training.model.keras.is_keras3 or not _computes_in_float16(training)):
         return
     yield Finding(
         f"The loss was never scaled, and the gradients are divided by the loss scale all the same: every update is "
@@ -134,3 +134,8 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         model=training.model.id,
         evidence={"exponent": round(seen.median, 3)},
     )
+
+
+def _computes_in_float16(training: TrainingFacts) -> bool:
+    """Where nothing does, no gradient is flushed to zero for want of a scale."""
+    return any(layer.compute_dtype == "float16" for layer in training.model.layers)

@@ -4,7 +4,8 @@
 The updates are 32768 times too large: with SGD(0.1) a weight moved by 14614 where it should have moved by
 0.446 (tf_keras 2.21, the same in TensorFlow 2.4 to 2.15). Adam hides it, because it divides by the
 gradients' own size; clipping, weight decay and logged norms are wrong all the same. In Keras 3 the same
-code is right: `apply` and `apply_gradients` unscale by themselves.
+code is right: `apply` and `apply_gradients` unscale by themselves. Keras 2's `minimize` scales and unscales by
+itself: a loss that was scaled before has the same effect (a weight moved by 5765 instead of 0.176).
 
 ## Flagged
 ```python
@@ -51,39 +52,60 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.facts.values import Call, Defined, FunctionFacts, Value, options
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.loops.gradients import (
     applied_gradients,
     calls_on_the_way,
     is_scaled_by,
-    optimizer_scales,
     target,
     unscaled_on_the_way,
 )
+from mpdoctor.rules.loops.scaling import applied_by_its_scaler
+from mpdoctor.rules.optimizers.wrappers import starting_scale, wrapped
 from mpdoctor.rules.wording import receiver_text
 
 SEVERITY = Severity.ERROR
-NOT_ZERO = 0.5  # an exponent nearer to 0 than this is 0, measured on a batch
 KERAS = ("2",)
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for apply, gradient in applied_gradients(facts):
-        if not is_scaled_by(target(gradient), "get_scaled_loss") or optimizer_scales(facts, apply) is None:
+        if not is_scaled_by(target(gradient), "get_scaled_loss") or not applied_by_its_scaler(facts, apply, gradient):
             continue
         if calls_on_the_way(apply, "get_unscaled_gradients") or unscaled_on_the_way(apply, gradient):
             continue
         of = receiver_text(facts, apply)
         yield Finding(
-            "These gradients are applied as they come from the scaled loss: every update is 32768 times too large.",
+            "These gradients are applied as they come from the scaled loss: every update is "
+            f"{starting_scale(apply.receiver)} times too large.",
             f"Unscale them first: `gradients = {of}.get_unscaled_gradients(gradients)`.",
             apply.location,
         )
+    for call in facts.method_calls("minimize"):
+        if call.context.guarded or call.receiver is None or not wrapped(facts, call.receiver, call):
+            continue
+        if any(is_scaled_by(loss, "get_scaled_loss") for loss in _losses(facts, call)):
+            yield Finding(
+                "`minimize` scales the loss itself; this one is scaled already, and unscaled once: every update is "
+                f"{starting_scale(call.receiver)} times too large.",
+                f"Give it the loss as it is: `{receiver_text(facts, call)}.minimize(loss, …)`.",
+                call.location,
+            )
+
+
+def _losses(facts: SourceFacts, minimize: Call) -> Iterator[Value]:
+    """The loss that minimize is given, or what the function returns that it is given."""
+    for one in options(minimize.argument(0, "loss")):
+        if isinstance(one, Defined) and isinstance(one.of, FunctionFacts):
+            yield from (event.value for event in facts.returns_of(one.of))
+        else:
+            yield one
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
     seen = training.scale_dependence
-    if seen is None or seen.median <= NOT_ZERO or not seen.scaled_loss_called or seen.unscaled_called:
+    if seen is None or not seen.grows or not seen.is_scaled or seen.unscaled_calls or seen.unscaled_called:
         return
     yield Finding(
         "The gradients of a scaled loss are applied without being unscaled: every update is "

@@ -37,17 +37,20 @@ keras-team/keras#19479, keras-team/keras#20894, tensorflow/tensorflow#64124.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.source import Read, SourceFacts
 from mpdoctor.facts.values import Api, Call, Value, class_of, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.loops.api import KERAS2_LOOP
+from mpdoctor.rules.loops.api import KERAS2_LOOP, WRAPPER_LACKS
 from mpdoctor.rules.optimizers.events import reads
 from mpdoctor.rules.optimizers.wrappers import wrapped
 from mpdoctor.rules.wording import text_at
 
 SEVERITY = Severity.ERROR
+FAILS_IN = ("model", "training")
 KERAS = ("3",)
 
 
@@ -61,6 +64,16 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             "raises.",
             KERAS2_LOOP[read.name].format(of=of),
             read.location,
+        )
+
+
+def in_failure(failure: FailureFacts) -> Iterator[Finding]:
+    found = re.search(WRAPPER_LACKS, failure.message) if failure.exception == "AttributeError" else None
+    if found is not None and found[1] in KERAS2_LOOP:
+        yield Finding(
+            f"`{found[1]}` is Keras 2's; the LossScaleOptimizer of Keras 3 has no such method.",
+            KERAS2_LOOP[found[1]].format(of="optimizer"),
+            failure.location,
         )
 
 

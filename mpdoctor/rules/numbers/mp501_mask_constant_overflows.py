@@ -46,43 +46,51 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.dtypes import AUTOCAST
 from mpdoctor.facts.names import public_name
 from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Api, Call, Context, Operation, Value, known, options
+from mpdoctor.facts.values import Api, Attribute, Call, Item, Operation, Parameter, Value, known, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.layers.calls import asks_for_dtype, computes_in_half
+from mpdoctor.rules.layers.calls import asks_for_dtype
+from mpdoctor.rules.numbers.constants import CASTS, LARGEST, numbers_from_value
+from mpdoctor.rules.numbers.guards import function_named
+from mpdoctor.rules.numbers.precision import Precision, precision_of
 from mpdoctor.rules.wording import text_at
 
 SEVERITY = Severity.ERROR
-LARGEST_HALF = 65504.0
-MULTIPLY = ("tensorflow.multiply", "keras.ops.multiply", "keras.ops.numpy.multiply")
-CAST = ("tensorflow.cast", "keras.ops.cast", "keras.backend.cast")
-MADE_CONSTANT = ("tensorflow.constant", "tensorflow.convert_to_tensor", "keras.ops.convert_to_tensor", *CAST)
-WIDE_LIMITS = (
-    "tensorflow.float32.min",
-    "tensorflow.float32.max",
-    "tensorflow.float64.min",
-    "tensorflow.float64.max",
+RESHAPING = (
+    "expand_dims",
+    "reshape",
+    "identity",
+    "squeeze",
+    "repeat",
+    "tile",
+    "broadcast_to",
+    "transpose",
+    "stop_gradient",
 )
-RESHAPING = ("expand_dims", "reshape", "identity", "squeeze")
-MASKS = ("sequence_mask", "logical_not", "logical_and", "logical_or", "band_part")
+MASKS = ("sequence_mask", "logical_not", "logical_and", "logical_or", "band_part", "tril", "triu", "tri")
+COMBINING = ("maximum", "minimum", "multiply")
+ONES = ("ones", "ones_like")
+NAMES = ("mask", "padding")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
+    precision = precision_of(facts)
     for event, factors in _products(facts):
         constant = next((one for one in factors if _overflows(one)), None)
-        mask = next((one for one in factors if one is not constant and _is_mask(facts, one)), None)
-        if constant is None or mask is None or asks_for_dtype(event.context):
+        if constant is None or asks_for_dtype(event.context):
             continue
-        if not _is_half(facts, mask, event.context):
+        other = next((one for one in factors if one is not constant), None)
+        if other is None or not _is_half(facts, precision, event, other):
             continue
-        text = text_at(facts, constant.location) or "This constant"
-        text = f"`{text}`" if text != "This constant" else text
+        if not _is_mask(facts, other) and not _is_named_mask(facts, event, other):
+            continue
+        text = text_at(facts, constant.location)
         yield Finding(
-            f"{text} is infinite in float16, and 0 times infinity is NaN: every row becomes NaN, masked or not.",
+            f"{f'`{text}`' if text else 'This constant'} is infinite in float16, and 0 times infinity is NaN: every "
+            "row becomes NaN, masked or not.",
             "Use `tf.where(mask, scores, -6e4)`, or a factor that float16 holds, such as -6e4.",
             event.location,
         )
@@ -92,43 +100,72 @@ def _products(facts: SourceFacts) -> Iterator[tuple[Operation | Call, tuple[Valu
     for operation in facts.operations:
         if operation.operator == "*" and len(operation.operands) == 2:
             yield operation, operation.operands
-    for call in facts.calls_of(*MULTIPLY):
-        yield call, call.args
+    for call in facts.calls:
+        if function_named(call) in ("multiply", "scalar_mul"):
+            yield call, call.args[:2]
 
 
 def _overflows(value: Value) -> bool:
-    number = known(value)
-    if isinstance(number, (int, float)) and not isinstance(number, bool):
-        return abs(number) > LARGEST_HALF
-    if isinstance(value, Operation) and value.operator == "-" and len(value.operands) == 1:
-        return _overflows(value.operands[0])
-    if isinstance(value, Api):
-        return value.name in WIDE_LIMITS
-    return (
-        isinstance(value, Call)
-        and isinstance(value.callee, Api)
-        and value.callee.is_(*MADE_CONSTANT)
-        and any(_overflows(one) for one in value.args[:1])
-    )
+    """Whether it is too large for float16 on every path."""
+    numbers = numbers_from_value(value)
+    return bool(numbers) and min(map(abs, numbers)) > LARGEST
 
 
-def _is_mask(facts: SourceFacts, value: Value) -> bool:
+def _is_mask(facts: SourceFacts, value: Value, depth: int = 0) -> bool:
     """Whether it certainly holds zeros and ones."""
-    return bool(options(value)) and all(_is_one_mask(facts, one) for one in options(value))
+    return depth < 12 and bool(options(value)) and all(_is_one_mask(facts, one, depth + 1) for one in options(value))
 
 
-def _is_one_mask(facts: SourceFacts, value: Value) -> bool:
-    """1 - something, what a condition was cast to, or another shape of such a mask."""
-    if isinstance(value, Operation):
-        return value.operator == "-" and len(value.operands) == 2 and known(value.operands[0]) in (1, 1.0)
+def _is_one_mask(facts: SourceFacts, value: Value, depth: int) -> bool:
+    """1 - something, something - 1, what a condition was cast to, or another shape of such a mask."""
+    if isinstance(value, Operation) and len(value.operands) == 2:
+        left, right = value.operands
+        if value.operator == "-":
+            return _is_one(left) or _is_one(right)
+        return value.operator == "*" and _is_mask(facts, left, depth) and _is_mask(facts, right, depth)
+    if isinstance(value, Item):
+        return _is_mask(facts, value.of, depth)
     if not isinstance(value, Call) or not isinstance(value.callee, Api):
         return False
     name = public_name(value.callee.name).rpartition(".")[2]
-    if value.callee.is_(*CAST) and value.args and facts.dtype_of(value.args[0]) == "bool":
+    if name in MASKS:
         return True
-    return name in MASKS or (name in RESHAPING and bool(value.args) and _is_mask(facts, value.args[0]))
+    first = value.argument(0, "x") or value.keyword("input") or value.keyword("tensor")
+    if first is None:
+        return False
+    if value.callee.is_(*CASTS):
+        return facts.dtype_of(first) == "bool" or _is_mask(facts, first, depth)
+    if name == "subtract" and len(value.args) > 1:
+        return _is_one(value.args[0]) or _is_one(value.args[1])
+    if name in COMBINING and len(value.args) > 1:
+        return _is_mask(facts, value.args[0], depth) and _is_mask(facts, value.args[1], depth)
+    return name in RESHAPING and _is_mask(facts, first, depth)
 
 
-def _is_half(facts: SourceFacts, value: Value, context: Context) -> bool:
-    dtype = facts.dtype_of(value)
-    return dtype == "float16" or (dtype == AUTOCAST and computes_in_half(facts, value, context, only="float16"))
+def _is_one(value: Value) -> bool:
+    if isinstance(value, Call) and function_named(value) in ONES:
+        return True
+    return known(value) in (1, 1.0) or numbers_from_value(value) == (1.0,)
+
+
+def _is_named_mask(facts: SourceFacts, event: Operation | Call, value: Value) -> bool:
+    """Whether the program calls it a mask: `mask * -1e9`, with mask a parameter or a part of the inputs."""
+    if isinstance(value, Call) and isinstance(value.callee, Api) and value.callee.is_(*CASTS):
+        return any(_is_named_mask(facts, event, one) for one in options(value.argument(0, "x")))
+    if isinstance(value, Parameter) or (isinstance(value, Attribute) and not isinstance(value.of, Api)):
+        return any(name in value.name.lower() for name in NAMES)
+    return isinstance(value, Item) and "mask" in text_at(facts, event.location).lower()
+
+
+def _is_half(facts: SourceFacts, precision: Precision, event: Operation | Call, mask: Value) -> bool:
+    dtype = precision.dtype(mask, event.context)
+    if dtype is not None or not facts.keras.is_keras3:
+        return dtype == "float16"
+    # Keras 3 casts every tensor that `call()` is given, and what is added to float16 scores is float16, or it raises.
+    return any(
+        precision.dtype(other, sum_.context) == "float16"
+        for sum_ in facts.operations
+        if sum_.operator in ("+", "-") and any(one is event for one in sum_.operands)
+        for other in sum_.operands
+        if other is not event
+    )

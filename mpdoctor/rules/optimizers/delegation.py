@@ -118,3 +118,14 @@ DEFAULTS: dict[str, dict[str, float | bool]] = {
     "RMSprop": {"rho": 0.9, "momentum": 0.0, "epsilon": 1e-07, "centered": False},
     "SGD": {"momentum": 0.0, "nesterov": False},
 }
+
+# What the constructors of Keras' own optimizers take, and their get_config gives back.
+HYPER_PARAMETERS = _names(
+    """
+    learning_rate beta_1 beta_2 epsilon amsgrad rho momentum nesterov centered weight_decay clipnorm clipvalue
+    global_clipnorm use_ema ema_momentum ema_overwrite_frequency jit_compile loss_scale_factor
+    gradient_accumulation_steps initial_accumulator_value learning_rate_power l1_regularization_strength
+    l2_regularization_strength l2_shrinkage_regularization_strength beta beta_2_decay epsilon_1 epsilon_2
+    clip_threshold relative_step
+    """
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from mpdoctor.facts.source import Read, SourceFacts, Write
-from mpdoctor.facts.values import Attribute, Instance, Value, class_of, options
+from mpdoctor.facts.values import Attribute, Call, Instance, Value, class_of, options
 
 
 def reads(facts: SourceFacts, names: Collection[str]) -> Iterator[Read]:
@@ -14,6 +14,17 @@ def reads(facts: SourceFacts, names: Collection[str]) -> Iterator[Read]:
 
 def writes(facts: SourceFacts, names: Collection[str]) -> Iterator[Write]:
     return (write for write in facts.writes if write.name in names)
+
+
+def receivers(facts: SourceFacts, call: Call) -> tuple[Value, ...]:
+    """Everything that a method may be called on at this place: a call of a method of one of several things is one event
+    for each of them."""
+    return tuple(
+        one
+        for other in facts.method_calls(call.method)
+        if other.location == call.location and other.context.callers == call.context.callers
+        for one in options(other.receiver)
+    )
 
 
 def same_object(one: Value, other: Value) -> bool:

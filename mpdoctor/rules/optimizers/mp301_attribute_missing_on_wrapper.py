@@ -34,19 +34,22 @@ tensorflow/tensorflow#32905.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.source import Read, SourceFacts
 from mpdoctor.facts.values import Value
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.loops.api import KERAS2_LOOP
+from mpdoctor.rules.loops.api import KERAS2_LOOP, WRAPPER_LACKS
 from mpdoctor.rules.optimizers.delegation import MISSING
 from mpdoctor.rules.optimizers.events import reads, same_object, writes
 from mpdoctor.rules.optimizers.wrappers import WRAPPER, lacks, wrapped
 from mpdoctor.rules.wording import name_of_optimizer, text_at
 
 SEVERITY = Severity.ERROR
+FAILS_IN = ("model", "training")
 SOMEWHERE_MISSING = frozenset().union(*MISSING.values())
 # What this Keras calls it instead, or where it went.
 INSTEAD_KERAS3 = {
@@ -91,6 +94,18 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             _help(of, read.name, facts.keras),
             read.location,
         )
+
+
+def in_failure(failure: FailureFacts) -> Iterator[Finding]:
+    found = re.search(WRAPPER_LACKS, failure.message) if failure.exception == "AttributeError" else None
+    keras3 = failure.keras is None or failure.keras.is_keras3
+    if found is None or (keras3 and found[1] in KERAS2_LOOP):
+        return
+    yield Finding(
+        f"The LossScaleOptimizer has no `{found[1]}`, and does not ask the optimizer inside for it.",
+        _help("optimizer", found[1], failure.keras or Keras()),
+        failure.location,
+    )
 
 
 def _was_written(facts: SourceFacts, read: Read) -> bool:

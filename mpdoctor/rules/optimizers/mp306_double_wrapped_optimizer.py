@@ -33,6 +33,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.optimizers.wrappers import inner_argument, wrapped, wrapper_calls
@@ -52,6 +53,21 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
     wrappers = [link for link in model.optimizer if link.is_wrapper]
     if len(wrappers) > 1:
         yield Finding(_message(model.keras), HELP, wrappers[0].made_at, evidence={"wrappers": len(wrappers)})
+
+
+def in_training(training: TrainingFacts) -> Iterator[Finding]:
+    seen = training.scale_dependence
+    if seen is None or seen.wrappers < 2 or not seen.shrinks:
+        return
+    wrappers = [link for link in training.model.optimizer if link.is_wrapper]
+    yield Finding(
+        f"{seen.wrappers} LossScaleOptimizers stand around each other, and each divides the gradients by its loss "
+        f"scale: every update is {training.initial_scale:g} times too small at first.",
+        HELP,
+        (wrappers[0].made_at if wrappers else None) or training.applied_at or training.model.call.location,
+        model=training.model.id,
+        evidence={"exponent": round(seen.median, 3), "wrappers": seen.wrappers},
+    )
 
 
 def _message(keras: Keras) -> str:

@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.source import SourceFacts, library_of
 from mpdoctor.facts.values import Api
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.optimizers.arguments import problem_in_keras2, problem_in_keras3, problem_with_numbers
@@ -44,8 +44,9 @@ SEVERITY = Severity.ERROR
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    look = problem_in_keras3 if facts.keras.is_keras3 else problem_in_keras2
     for call in facts.calls_of(WRAPPER):
+        is_keras2 = not facts.keras.is_keras3 or library_of(call.callee, facts.keras) == "tf_keras"
+        look = problem_in_keras2 if is_keras2 else problem_in_keras3
         if call.context.guarded or (isinstance(call.callee, Api) and ".experimental." in call.callee.name):
             continue  # the experimental class took other arguments, and MP102 speaks where it is gone
         problem = look(call)

@@ -21,6 +21,7 @@ from mpdoctor.facts.values import (
     Unknown,
     Value,
     class_of,
+    is_api,
     known,
     options,
 )
@@ -53,6 +54,40 @@ def wrapped(facts: SourceFacts, value: Value, event: Event, certain: bool = True
             return ()
         found.extend(inside)
     return tuple(found)
+
+
+def wrappings(facts: SourceFacts) -> Iterator[tuple[Call, tuple[Value, ...]]]:
+    """Every call that certainly puts a wrapper around an optimizer, with what may be inside: the wrapper made by hand,
+    and `compile()` of a model whose policy is mixed_float16."""
+    for call in wrapper_calls(facts):
+        if not call.context.guarded:
+            yield call, options(inner_argument(call))
+    for call in facts.method_calls("compile"):
+        if not call.context.guarded and compile_wraps(facts, call):
+            yield call, options(call.argument(0, "optimizer"))
+
+
+def compile_wraps(facts: SourceFacts, call: Call) -> bool:
+    """Whether a `compile()` certainly wraps the optimizer that it is given, which is no wrapper yet."""
+    models = options(call.receiver)
+    if not models or any(not is_model(one) or _has_own_compile(one) for one in models):
+        return False
+    inside = _wrapped_in_compile(facts, call, call.receiver, True)
+    given = options(call.argument(0, "optimizer"))
+    return bool(inside) and not any(wrapped(facts, one, call, certain=False) for one in given)
+
+
+def starting_scale(wrapper: Value | None) -> str:
+    """What a wrapper's loss scale starts from, as text: 32768 unless the program gives it another number."""
+    given = {known(one.keyword("initial_scale")) for one in options(wrapper) if isinstance(one, Call)}
+    number = given.pop() if len(given) == 1 else None
+    return f"{number:.15g}" if isinstance(number, (int, float)) else "32768"
+
+
+def exclude_each_other(one: Event, other: Event) -> bool:
+    """Whether two events stand in two arms of one `if`, so that only one of them happens."""
+    arms = {branch.statement: branch.taken for branch in one.context.branches}
+    return any(arms.get(branch.statement, branch.taken) is not branch.taken for branch in other.context.branches)
 
 
 def kinds_of_wrapper(inner: Value, keras: Keras) -> tuple[str, ...]:
@@ -120,26 +155,42 @@ def _wrapped_by_compile(facts: SourceFacts, value: Value, event: Event, certain:
         if not is_model(model) and not _is_model_of_callback(model):
             return ()
         calls = compiles_of(facts, model)
+        behind = [] if calls else _compiles_behind(facts, model)
+        calls = calls or behind
         if isinstance(model, Call):
             calls = [call for call in calls if call.order < event.order]
         for call in calls:
-            inside = _wrapped_in_compile(facts, call, certain)
+            inside = _wrapped_in_compile(facts, call, model if behind else call.receiver, certain)
             if certain and not inside:
                 return ()
             found.extend(inside)
     return tuple(found)
 
 
-def _wrapped_in_compile(facts: SourceFacts, call: Call, certain: bool) -> tuple[Value, ...]:
+def _compiles_behind(facts: SourceFacts, model: Value) -> list[Call]:
+    """The `super().compile(…)` of a class that has a `compile` of its own."""
+    own = class_of(model)
+    if own is None or own.find_method("compile") is None:
+        return []
+    return [
+        call
+        for call in facts.method_calls("compile")
+        if isinstance(call.receiver, Call)
+        and is_api(call.receiver.callee, "builtins.super")
+        and any(one is call.context.owner for one in own.lineage())
+    ]
+
+
+def _wrapped_in_compile(facts: SourceFacts, call: Call, model: Value | None, certain: bool) -> tuple[Value, ...]:
     given = call.argument(0, "optimizer")
     if given is None and call.open:
         return ()
     by_hand = [_wrapped_by_hand(one, facts.keras) for one in options(given)]
     if by_hand and all(by_hand):
         return tuple(inner for inside in by_hand for inner in inside)
-    if any(by_hand) or known(call.keyword("auto_scale_loss")) is False or call.receiver is None:
+    if any(by_hand) or known(call.keyword("auto_scale_loss")) is False or model is None:
         return ()
-    policies = policies_of_model(facts, call.receiver)
+    policies = policies_of_model(facts, model)
     if "mixed_float16" not in policies or (certain and len(policies) > 1):
         return ()
     return options(given) or (Known(call.location, "rmsprop"),)

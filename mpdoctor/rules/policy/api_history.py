@@ -93,7 +93,7 @@ REMOVED: tuple[tuple[str, tuple[int, ...], str], ...] = (
 
 # Private names: (place, name; first TensorFlow release that has it, first that has not; what serves instead).
 # () stands for "always had" and "still has"; measured in TensorFlow 2.4, 2.10, 2.15 and 2.21.
-REGISTRATION = "nothing: Keras registers its own LossScaleOptimizer when it is imported"
+REGISTRATION = "nothing has to replace it, Keras registers its own LossScaleOptimizer when it is imported"
 PRIVATE: tuple[tuple[str, tuple[int, ...], tuple[int, ...], str], ...] = (
     ("training.experimental.mixed_precision._register_wrapper_optimizer_cls", (), (2, 8), REGISTRATION),
     ("training.experimental.mixed_precision.register_loss_scale_wrapper", (2, 8), (), REGISTRATION),

@@ -32,6 +32,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 
+from mpdoctor.facts.location import Location
 from mpdoctor.facts.source import SourceFacts, Use
 from mpdoctor.facts.values import Api
 from mpdoctor.finding import Finding, Severity
@@ -51,8 +52,12 @@ ROOM, OLD_ROOM = "keras.mixed_precision.", "keras.mixed_precision.experimental."
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     imported: set[str] = set()
+    either = _looked_up_in_several(facts)
     for use in facts.uses:
-        real = None if use.context.guarded or is_private(use.api.spelled) else _real_name(use.api)
+        is_lookup = use.is_import or (use.dotted > 0 and use.location not in either)
+        real = (
+            _real_name(use.api) if is_lookup and not use.context.guarded and not is_private(use.api.spelled) else None
+        )
         if real is None:
             continue
         # The import is what fails; the uses of what it would have brought are not worth another line.
@@ -67,6 +72,12 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             real,
             use.location,
         )
+
+
+def _looked_up_in_several(facts: SourceFacts) -> set[Location]:
+    """Where one of several things is meant, by the path that the program took: it was prepared for more than one."""
+    names: dict[Location, str] = {}
+    return {use.location for use in facts.uses if names.setdefault(use.location, use.api.name) != use.api.name}
 
 
 def _as_written(facts: SourceFacts, use: Use) -> str:

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.source import SourceFacts, Use
 from mpdoctor.facts.values import Api
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
@@ -48,7 +48,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for use in facts.uses:
         if use.context.guarded or is_private(use.api.spelled):
             continue
-        gone = _gone(use.api, facts.keras)
+        gone = _gone(use, facts.keras)
         if gone is None or any(use.api.spelled == name or use.api.spelled.startswith(name + ".") for name in imported):
             continue
         if use.is_import:
@@ -67,17 +67,21 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             )
 
 
-def _gone(api: Api, keras: Keras) -> tuple[str, str] | None:
-    """Since when this name is gone for that Keras, and what to write; None if it is not (or nobody knows)."""
+def _gone(use: Use, keras: Keras) -> tuple[str, str] | None:
+    """Since when the name that is looked up is gone for that Keras, and what to write; None if it is not (or nobody
+    knows)."""
+    api = use.api
     for entry, since, instead in REMOVED:
         # The module itself, without anything below it, is gone as well.
         if not below(api.name, entry) and api.name != entry.rstrip("."):
             continue
+        if not use.looks_up(entry.rstrip(".").rpartition(".")[2]):
+            return None
         last = api.name[len(entry) :].partition(".")[0]
         if entry == "keras.mixed_precision.experimental." and last and last not in IN_EXPERIMENTAL:
             return None
         if since == KERAS3_ONLY:
-            if not keras.is_keras3:
+            if not keras.is_keras3 or api.root == "tf_keras":
                 return None
             to_write = f"Use `{instead.format(last=last or 'Adam')}`, or tf_keras with TF_USE_LEGACY_KERAS=1."
             return "in Keras 3", to_write

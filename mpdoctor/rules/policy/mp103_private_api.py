@@ -39,6 +39,7 @@ from mpdoctor.rules.policy.api_history import PRIVATE, below, is_private
 
 SEVERITY = Severity.ERROR
 ABOUT_MIXED_PRECISION = ("mixed_precision", "loss_scale", "dtype_polic", "autocast")
+OWNERS = ("keras", "tf_keras", "keras_core", "tensorflow", "tensorflow_core")
 PUBLIC = {
     "LossScaleOptimizer": "keras.mixed_precision.LossScaleOptimizer",
     "LossScaleOptimizerV3": "keras.mixed_precision.LossScaleOptimizer",
@@ -53,10 +54,16 @@ PUBLIC = {
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    if facts.package.partition(".")[0] in OWNERS:
+        return  # Keras and TensorFlow may use what is theirs
     imported: list[str] = []
     for use in facts.uses:
         spelled = use.api.spelled
-        if use.context.guarded or not is_private(spelled) or not any(part in spelled for part in ABOUT_MIXED_PRECISION):
+        if not is_private(spelled) or not any(part in spelled for part in ABOUT_MIXED_PRECISION):
+            continue
+        if use.context.guarded or not (use.is_import or use.dotted):
+            if use.is_import:
+                imported.append(spelled)  # what it brought is there wherever it is used
             continue
         if any(spelled == name or spelled.startswith(name + ".") for name in imported):
             continue
@@ -66,11 +73,12 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         gone, instead = _whether_gone(use.api, facts.keras)
         serves = instead or (f"`{PUBLIC[last]}`" if last in PUBLIC else "a name of `keras.mixed_precision`")
         serves = serves if serves.startswith(("nothing", "`", "a name")) else f"`{serves}`"
+        advice = "Leave it out: " if serves.startswith("nothing") else "Use instead: "
         yield Finding(
             f"`{last}` is private, and {_where(facts.keras)} does not have it: this line raises."
             if gone
             else f"`{spelled}` is private: another release may move it without notice.",
-            f"Needed instead: {serves}.",
+            f"{advice}{serves}.",
             use.location,
             severity=Severity.ERROR if gone else Severity.WARNING,
         )

@@ -37,7 +37,7 @@ from mpdoctor.facts.dtypes import policies_named
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.facts.names import kind_of_class, public_name
 from mpdoctor.facts.source import SET_FLOATX, SourceFacts
-from mpdoctor.facts.values import Api, Call, class_of
+from mpdoctor.facts.values import Api, Call, Parameter, Value, class_of, options
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.layers.kinds import WEIGHTLESS
 from mpdoctor.rules.wording import listed
@@ -55,7 +55,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             given = call.argument(0) or call.keyword("policy") or call.keyword("dtype_policy") or call.keyword("value")
             what = "floatx" if is_floatx else "the global policy"
         elif (name := _layer_with_weights(call)) is not None:
-            given, what = call.keyword("dtype"), f"the dtype of {name}"
+            given, what = call.keyword("dtype") or _own_dtype(call), f"the dtype of {name}"
         else:
             continue
         policy = next((one for one in policies_named(given) if one in PURE_HALF), None)
@@ -104,6 +104,19 @@ def _layer_with_weights(call: Call) -> str | None:
         return None
     name = public_name(call.callee.name).rpartition(".")[2]
     return None if name in WEIGHTLESS else name
+
+
+def _own_dtype(call: Call) -> Value | None:
+    """The dtype that a class of the user's, which makes weights of its own, gives itself in `super().__init__(…)`."""
+    own = class_of(call)
+    if own is None or not any(_is_made_by(held, "add_weight") for held in own.attributes.values()):
+        return None
+    given = own.base_arguments.get("dtype")
+    return None if isinstance(given, Parameter) else given
+
+
+def _is_made_by(value: Value, method: str) -> bool:
+    return any(isinstance(one, Call) and one.method == method for one in options(value))
 
 
 def _only_predicts(facts: SourceFacts) -> bool:

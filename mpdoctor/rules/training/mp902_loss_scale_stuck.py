@@ -61,7 +61,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity, Verdict
 from mpdoctor.rules.training.verdict import verdict_from_training
-from mpdoctor.rules.training.words import culprit_evidence, remedy_from_culprit
+from mpdoctor.rules.training.words import culprit_evidence, remedy_from_culprit, why_from_culprit
 
 SEVERITY = Severity.ERROR
 KERAS = ("2",)
@@ -74,7 +74,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     yield Finding(
         f"{skipped} of {len(training.steps)} steps were skipped: the loss scale fell from "
         f"{training.initial_scale:g} to its floor of {training.floor:g} and every gradient is still inf or NaN. "
-        "Nothing is trained.",
+        f"Nothing is trained.{why_from_culprit(training)}",
         remedy_from_culprit(training),
         training.model.call.location,
         model=training.model.id,

@@ -4,8 +4,10 @@
 
 Keras 3 halves the loss scale after every step with an inf or NaN gradient and knows no floor. An overflowing network
 takes it from 32768 to 2.9e-11 in 50 steps and to 0 in 170; the next finite step then divides by 0 and writes inf or NaN
-into the weights. Upwards there is no cap either: with a small `dynamic_growth_steps` the scale doubles to inf, and
-every step is skipped for ever. Keras says nothing in either case.
+into the weights. Where only some gradients are infinite at every scale (a root at 0), the fall may end at a scale at
+which the others are flushed to 0: training goes on with what is left of them. Upwards there is no cap either: with a
+small `dynamic_growth_steps` the scale doubles to inf, and every step is skipped for ever. Keras says nothing in either
+case.
 
 ## Flagged
 
@@ -63,10 +65,11 @@ from collections.abc import Iterator
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity, Verdict
 from mpdoctor.rules.training.verdict import verdict_from_training
-from mpdoctor.rules.training.words import culprit_evidence, remedy_from_culprit
+from mpdoctor.rules.training.words import culprit_evidence, remedy_from_culprit, why_from_culprit
 
 SEVERITY = Severity.ERROR
 KERAS = ("3",)
+SMALLEST = 2.0**-24  # positive number of float16
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
@@ -87,10 +90,15 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
 
 def _down(training: TrainingFacts, last: float) -> str:
     skipped = sum(not step.applied for step in training.steps)
-    return (
+    fell = (
         f"{skipped} of {len(training.steps)} steps were skipped and the loss scale fell from "
-        f"{training.initial_scale:g} to {last:.2g}, on its way to 0. Nothing is trained; at 0 the next finite step "
-        "would write NaN into the weights."
+        f"{training.initial_scale:g} to {last:.2g}"
+    )
+    if training.steps[-1].applied:
+        return f"{fell}. At that scale every gradient below {SMALLEST / last:.2g} is 0.{why_from_culprit(training)}"
+    return (
+        f"{fell}, on its way to 0. Nothing is trained; at 0 the next finite step would write NaN into the "
+        f"weights.{why_from_culprit(training)}"
     )
 
 

@@ -59,24 +59,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.training import TensorFacts, TrainingFacts
+from mpdoctor.facts.training import CulpritFacts, OperationFacts, TensorFacts, TrainingFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.training.words import FLOAT16_LIMIT, in_words
+from mpdoctor.rules.training.operations import (
+    SUMS,
+    broke,
+    is_of_input,
+    is_of_weights,
+    is_overflow,
+    number,
+    remedy_from_operation,
+)
+from mpdoctor.rules.training.words import FLOAT16_LIMIT, in_words, line_of
 
 SEVERITY = Severity.ERROR
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
     culprit = training.culprit
-    if culprit is None or not culprit.inputs_finite or culprit.overflow.dtype != "float16":
+    if culprit is None or not culprit.inputs_finite or training.broken_by_device or _is_told_otherwise(culprit):
         return
-    overflow = culprit.overflow
+    overflow, operation = culprit.overflow, culprit.operation
     before = culprit.frames[-1] if culprit.frames else None
+    which = f", in call {overflow.call} of {culprit.calls} in the step," if culprit.calls > 1 else ""
+    why = f"; {broke(operation)}{line_of(operation)}" if operation else ""
     yield Finding(
-        f"The output of layer `{overflow.layer}` ({overflow.layer_class}) is not finite: {_how_much(overflow)}, at "
-        f"step {culprit.step + 1}, from finite inputs{_leading_up(before)}. float16 ends at {FLOAT16_LIMIT}.",
-        f'Let this layer compute in float32: give `{overflow.layer}` dtype="float32". Or keep its values smaller: '
-        "normalise its input, use smaller initial weights or a smaller constant.",
+        f"The output of layer `{overflow.layer}` ({overflow.layer_class}){which} is not finite: {_how_much(overflow)}, "
+        f"at step {culprit.step + 1}, from finite inputs{_leading_up(before)}. float16 ends at {FLOAT16_LIMIT}{why}.",
+        _remedy(overflow, operation),
         overflow.location,
         model=training.model.id,
         layer=overflow.layer,
@@ -85,7 +95,25 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
             "step": culprit.step + 1,
             "share_not_finite": round(overflow.nonfinite, 4),
             "frames": [in_words(frame) for frame in culprit.frames],
+            **({"operation": operation.name} if operation else {}),
         },
+    )
+
+
+def _is_told_otherwise(culprit: CulpritFacts) -> bool:
+    """It is no float16, the input was too large from the start (MP601), or a weight was broken by an earlier step."""
+    operation = culprit.operation
+    if operation is None:
+        return culprit.overflow.dtype != "float16"
+    return operation.dtype != "float16" or is_of_input(operation) or is_of_weights(operation)
+
+
+def _remedy(overflow: TensorFacts, operation: OperationFacts | None) -> str:
+    if operation is not None and (operation.name in SUMS or not is_overflow(operation)):
+        return remedy_from_operation(operation, overflow.layer)
+    return (
+        f'Let this layer compute in float32: give `{overflow.layer}` dtype="float32". Or keep its values smaller: '
+        "normalise its input, use smaller initial weights or a smaller constant."
     )
 
 
@@ -95,4 +123,4 @@ def _how_much(overflow: TensorFacts) -> str:
 
 
 def _leading_up(before: TensorFacts | None) -> str:
-    return f" (the layer before it, `{before.layer}`, reaches {before.largest:.3g})" if before else ""
+    return f" (the layer before it, `{before.layer}`, reaches {number(before.largest)})" if before else ""

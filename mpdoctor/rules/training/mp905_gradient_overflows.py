@@ -54,7 +54,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity, Verdict
 from mpdoctor.rules.training.verdict import verdict_from_training
-from mpdoctor.rules.training.words import culprit_evidence
+from mpdoctor.rules.training.words import culprit_evidence, remedy_from_culprit, story_of_gradient
 
 SEVERITY = Severity.WARNING
 
@@ -64,13 +64,27 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         return
     first = next(i for i, step in enumerate(training.steps) if step.applied)
     skips = [i for i, step in enumerate(training.steps) if i > first and not step.applied]
+    found = training.gradient_culprit
     variable = training.steps[skips[-1]].first_nonfinite
     yield Finding(
         f"{len(skips)} of {len(training.steps) - first} steps were skipped after the loss scale had found its place"
-        + (f"; inf or NaN came first in the gradient of `{variable}`." if variable else "."),
-        "Look at the batches of these steps for values far beyond the others, clip or standardise them, or compute "
-        'that layer in float32 (dtype="float32").',
+        + (f": {story_of_gradient(found)}" if found else _variable(variable)),
+        _remedy(training),
         training.model.call.location,
         model=training.model.id,
+        layer=found.layer if found and found.layer else None,
         evidence={**culprit_evidence(training), "skipped_steps": [i + 1 for i in skips]},
+    )
+
+
+def _variable(path: str | None) -> str:
+    return f"; inf or NaN came first in the gradient of `{path}`." if path else "."
+
+
+def _remedy(training: TrainingFacts) -> str:
+    if training.broken_operation is not None:
+        return remedy_from_culprit(training)
+    return (
+        "Look at the batches of these steps for values far beyond the others, clip or standardise them, or compute "
+        'that layer in float32 (dtype="float32").'
     )

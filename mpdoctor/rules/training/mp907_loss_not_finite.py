@@ -59,28 +59,51 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.facts.training import OperationFacts, TrainingFacts
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.training.operations import broke
+from mpdoctor.rules.training.words import line_of, remedy_from_culprit
 
 SEVERITY = Severity.ERROR
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
     bad = [i for i, s in enumerate(training.steps) if s.loss is not None and not math.isfinite(s.loss)]
-    if not bad:
+    if not bad or training.broken_by_device or training.escaped_steps:  # MP315 speaks of the last
         return
     yield Finding(
         f"The loss is {training.steps[bad[0]].loss} at step {bad[0] + 1}"
         + (f" and at {len(bad) - 1} later ones" if len(bad) > 1 else "")
-        + (", although no layer's output overflows." if _layers_are_finite(training) else "."),
-        "Compute the loss in float32: `tf.cast(predictions, tf.float32)` before anything is squared, summed or "
-        "divided; and look for NaN in the data.",
+        + _why(training),
+        _remedy(training),
         training.model.call.location,
         model=training.model.id,
-        evidence={"steps": [i + 1 for i in bad]},
+        evidence={"steps": [i + 1 for i in bad], **_operation(training.broken_operation)},
     )
 
 
-def _layers_are_finite(training: TrainingFacts) -> bool:
-    """Whether the step was repeated, and no layer's output was inf or NaN."""
-    return training.culprit is None and not any(code == "MP904" for code, _ in training.not_looked)
+def _why(training: TrainingFacts) -> str:
+    operation, culprit = training.broken_operation, training.culprit
+    if culprit is not None and operation is not None:
+        return f". It begins in layer `{culprit.overflow.layer}`: {broke(operation)}{line_of(operation)}."
+    if training.loss_culprit is not None and training.loss_culprit.given == "data":
+        return ": the batch itself holds inf or NaN."
+    if training.loss_culprit is not None:
+        return (
+            f", although no layer's output overflows: {broke(training.loss_culprit)}{line_of(training.loss_culprit)}."
+        )
+    looked = culprit is None and not any(code == "MP904" for code, _ in training.not_looked)
+    return ", although no layer's output overflows." if looked else "."
+
+
+def _remedy(training: TrainingFacts) -> str:
+    if training.broken_operation is not None:
+        return remedy_from_culprit(training)
+    return (
+        "Compute the loss in float32: `tf.cast(predictions, tf.float32)` before anything is squared, summed or "
+        "divided; and look for NaN in the data."
+    )
+
+
+def _operation(operation: OperationFacts | None) -> dict[str, str]:
+    return {"operation": operation.name} if operation is not None and operation.name else {}

@@ -52,23 +52,32 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.training.words import culprit_evidence
 
 SEVERITY = Severity.ERROR
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
-    if training.dynamic is not False:
+    if training.dynamic is not False or training.broken_by_device:
         return
     first = next((i for i, step in enumerate(training.steps) if step.first_nonfinite), None)
     if first is None or not math.isfinite(training.steps[first].loss or 0.0):
         return
+    found = training.gradient_culprit
+    variable = found.variable if found and found.variable else training.steps[first].first_nonfinite
     what = "loss_scale_factor" if training.uses_loss_scale_factor else "fixed loss scale"
     yield Finding(
         f"The {what} of {training.initial_scale:g} is too large: at step {first + 1} the gradient of "
-        f"`{training.steps[first].first_nonfinite}` is inf or NaN, and it was applied to the weights.",
+        f"`{variable}` is inf or NaN, and it was applied to the weights."
+        f"{_where(training)}",
         "Use a dynamic loss scale, `LossScaleOptimizer(optimizer)`, which skips such a step and lowers itself; or a "
         "smaller fixed one.",
         training.model.call.location,
         model=training.model.id,
-        evidence={"step": first + 1, "weights_finite": training.weights_finite},
+        evidence={**culprit_evidence(training), "step": first + 1, "weights_finite": training.weights_finite},
     )
+
+
+def _where(training: TrainingFacts) -> str:
+    found = training.gradient_culprit
+    return f" It overflows in layer `{found.layer}`." if found is not None and found.layer else ""

@@ -58,29 +58,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.facts.training import SOME, ScaleDependenceFacts, TrainingFacts
 from mpdoctor.finding import Finding, Severity
 
 SEVERITY = Severity.ERROR
-BEYOND = 0.5
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
     seen = training.scale_dependence
-    if seen is None or abs(seen.median) <= BEYOND:
+    if seen is None or abs(seen.median) <= SOME:
         return
     times = f"{training.initial_scale:g} times" if training.initial_scale else "by the scale"
-    if seen.median < 0:
+    if seen.shrinks:
         what = f"Updates shrink as the loss scale grows: at the initial scale they are {times} too small."
-        help = "Scale the loss that the tape differentiates, once, and let the wrapper divide the gradients, once."
     else:
         what = f"Updates grow with the loss scale: at the initial scale they are {times} too large."
-        help = "Divide the gradients by the scale before they are applied: get_unscaled_gradients(gradients)."
     yield Finding(
         f"{what} The same batch at the scales {seen.low:g} and {seen.high:g} gave gradients that differ by "
         f"{(seen.high / seen.low) ** abs(seen.median):.3g} times; they should be equal.",
-        help,
+        _remedy(seen, training.model.keras.is_keras3),
         training.applied_at or training.model.call.location,
         model=training.model.id,
         evidence={"exponent": round(seen.median, 3), "scales": [seen.low, seen.high]},
     )
+
+
+def _remedy(seen: ScaleDependenceFacts, is_keras3: bool) -> str:
+    if seen.shrinks:
+        return "Scale the loss that the tape differentiates, once, and let the wrapper divide the gradients, once."
+    if seen.loss is not None and seen.loss > 1 + SOME:
+        return "The loss is scaled twice: scale it once."
+    if is_keras3:  # its wrapper always divides: these gradients went around it
+        return "Apply the gradients with the LossScaleOptimizer that scaled the loss: it divides them by its scale."
+    return "Divide the gradients by the scale before they are applied: get_unscaled_gradients(gradients)."

@@ -1,0 +1,75 @@
+"""An input beyond 65504 is inf at the first layer.
+
+## Why it matters
+
+Under mixed_float16 a layer casts its input to float16 before anything else. A timestamp, a price or a 16-bit image
+beyond 65504 is inf from there on, and so is everything that comes of it: the loss is NaN, and every step with such a
+batch is skipped. A Rescaling or Normalization layer in the model comes too late, because it casts first (measured in
+Keras 3 and tf_keras: Rescaling(1/65535) of 65535 is inf; one value of 1,000,000 in a batch of 16 skips that batch in
+every epoch).
+
+## Flagged
+
+```python
+import numpy as np
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+x = np.random.uniform(6e4, 2e5, (640, 3)).astype("float32")  # prices
+model = tf.keras.Sequential([tf.keras.layers.Dense(8, "relu"), tf.keras.layers.Dense(1, dtype="float32")])
+model.compile("adam", "mse")
+model.fit(x, x[:, :1] / 1e5, epochs=3)
+```
+
+## Fixed
+
+```python
+import numpy as np
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+x = np.random.uniform(6e4, 2e5, (640, 3)).astype("float32")  # prices
+rescaling = tf.keras.layers.Rescaling(1e-5, dtype="float32")
+model = tf.keras.Sequential([rescaling, tf.keras.layers.Dense(8, "relu"), tf.keras.layers.Dense(1, dtype="float32")])
+model.compile("adam", "mse")
+model.fit(x, x[:, :1] / 1e5, epochs=3)
+```
+
+## Versions
+
+All.
+
+## Where users met it
+
+keras-team/keras#22586 (I01); integers are cast alike (I05).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.training.operations import is_of_input, number
+from mpdoctor.rules.training.words import FLOAT16_LIMIT
+
+SEVERITY = Severity.ERROR
+
+
+def in_training(training: TrainingFacts) -> Iterator[Finding]:
+    culprit = training.culprit
+    operation = culprit.operation if culprit else None
+    if culprit is None or operation is None or not is_of_input(operation):
+        return
+    layer = culprit.overflow.layer
+    yield Finding(
+        f"The input reaches {number(operation.largest)} in step {culprit.step + 1}, and `{layer}` "
+        f"({culprit.overflow.layer_class}) casts it to float16, which ends at {FLOAT16_LIMIT}: it is inf from there "
+        "on.",
+        "Scale the data before the model gets it, or in a first layer that computes in float32: "
+        '`Rescaling(…, dtype="float32")`, `Normalization(dtype="float32")`.',
+        training.model.call.location,
+        model=training.model.id,
+        layer=layer,
+        evidence={"step": culprit.step + 1, "largest": operation.largest},
+    )

@@ -1,0 +1,90 @@
+"""An ignore comment suppresses nothing: what it names is not found there, or is no rule.
+
+## Why it matters
+The comment says that somebody looked at a finding and accepts it. The finding is gone, was never on this line, or
+the code is mistyped; left in place, the comment would one day hide a new defect, or hides none today.
+
+Only rules that were asked are counted: with `--static` the comment for a rule that looks at the training alone is
+left in peace, and so is that for a rule which `--select` or `--ignore` leaves out.
+
+## Flagged
+```python
+import keras
+
+optimizer = keras.optimizers.Adam(1e-3)  # mpdoctor: ignore[MP306] the wrapper is wanted twice
+```
+
+## Fixed
+```python
+import keras
+
+optimizer = keras.optimizers.Adam(1e-3)
+```
+
+## Versions
+All: it is about the comments of this tool, whatever the Keras.
+
+## Where users met it
+Every linter with such comments has met it; no report about this one yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.suppression import SuppressionFacts
+from mpdoctor.finding import Finding, Severity
+
+SEVERITY = Severity.WARNING
+
+
+def in_suppression(facts: SuppressionFacts) -> Iterator[Finding]:
+    comment = facts.suppression
+    ignore = "ignore-file" if comment.whole_file else "ignore"
+    if not comment.selectors:
+        yield Finding(
+            f"This `{ignore}` comment names no rule, so it suppresses nothing.",
+            f"Name the rule in brackets, and say why: `# mpdoctor: {ignore}[MP302] reason`. Or remove the comment.",
+            comment.location,
+        )
+    useless = [*facts.unknown, *facts.unused]
+    if not useless:
+        return
+    told = [f"there is no rule {_listed(facts.unknown)}"] if facts.unknown else []
+    if facts.unused:
+        told.append(f"{_listed(facts.unused)} {_is(facts.unused)} not found {_where(facts)}")
+    yield Finding(
+        f"This `{ignore}` comment suppresses nothing: {', and '.join(told)}."
+        if len(useless) == len(comment.selectors)
+        else f"Part of this `{ignore}` comment suppresses nothing: {', and '.join(told)}.",
+        _help(facts, useless),
+        comment.location,
+        evidence={"unused": list(facts.unused), "unknown": list(facts.unknown)},
+    )
+
+
+def _help(facts: SuppressionFacts, useless: list[str]) -> str:
+    comment = facts.suppression
+    if not comment.whole_file and comment.lines == (0, 0):
+        return "Put it at the end of the line that it is about; `ignore-file[…]` is for the whole file. Or remove it."
+    kept = [selector for selector in comment.selectors if selector not in useless]
+    if not kept:
+        return "Remove the comment."
+    return f"Keep what is of use: `# mpdoctor: {'ignore-file' if comment.whole_file else 'ignore'}[{', '.join(kept)}]`."
+
+
+def _where(facts: SuppressionFacts) -> str:
+    comment = facts.suppression
+    if comment.whole_file:
+        return "in this file"
+    if comment.lines == (0, 0):
+        return "here, on a line without a statement"
+    return "on this line" if comment.lines[0] == comment.lines[1] else "in this statement"
+
+
+def _listed(selectors: tuple[str, ...]) -> str:
+    return selectors[0] if len(selectors) == 1 else ", ".join(selectors[:-1]) + " and " + selectors[-1]
+
+
+def _is(selectors: tuple[str, ...]) -> str:
+    return "is" if len(selectors) == 1 else "are"

@@ -1,0 +1,71 @@
+"""Operations without 16-bit kernels, as data. Tried on a CPU in TensorFlow 2.10, 2.15 and 2.21, with Keras 3.15."""
+
+from __future__ import annotations
+
+import re
+
+
+def _names(place: str, text: str) -> frozenset[str]:
+    return frozenset(f"{place}.{name}" for name in text.split())
+
+
+BOTH = ("float16", "bfloat16")
+
+# They take float32 or complex numbers by their definition, on every device.
+WITHOUT_HALF: dict[str, frozenset[str]] = dict.fromkeys(
+    _names(
+        "tensorflow.signal",
+        # (fft and ifft take complex numbers, which Keras does not cast.)
+        "rfft rfft2d rfft3d dct idct stft mfccs_from_log_mel_spectrograms",
+    )
+    | _names("tensorflow", "complex histogram_fixed_width betainc zeta polygamma")
+    | _names("tensorflow.nn", "fractional_max_pool fractional_avg_pool")
+    | _names("tensorflow.image", "combined_non_max_suppression")
+    | _names("tensorflow", "eig")
+    | _names("keras.ops", "fft fft2 ifft2 rfft irfft stft eig"),
+    frozenset(BOTH),
+)
+# No kernel for float16 on a CPU, and bfloat16 is refused everywhere. (svd and eigh have none on a GPU either.)
+WITHOUT_HALF.update(
+    dict.fromkeys(
+        _names(
+            "tensorflow",
+            "svd eigh eigvalsh det slogdet cholesky pinv logdet expm sqrtm matrix_rank lu solve lstsq triangular_solve "
+            "igamma igammac ndtri erfinv",
+        )
+        | _names("keras.ops", "svd eigh det slogdet cholesky solve solve_triangular lstsq lu_factor"),
+        frozenset(BOTH),
+    )
+)
+WITHOUT_HALF.update(
+    dict.fromkeys(_names("tensorflow", "qr inv") | _names("keras.ops", "qr inv"), frozenset(("bfloat16",)))
+)
+
+# A GPU has these for float16; a CPU has not.
+ON_GPU_ONLY = _names(
+    "tensorflow.image",
+    "adjust_contrast adjust_saturation adjust_hue random_contrast random_saturation random_hue "
+    "stateless_random_contrast stateless_random_saturation stateless_random_hue",
+)
+# Counting in 16 bits: in a graph none of TensorFlow 2.10 to 2.21 has it for float16; for bfloat16 since 2.21.
+RANGES = ("tensorflow.range", "keras.ops.arange")
+
+# What TensorFlow says where an operation has no 16-bit kernel; the group is the operation.
+_WORDS = (
+    r"Could not find device for node: \{\{node ([A-Za-z]\w*).*DT_(?:HALF|BFLOAT16)",
+    r"No OpKernel was registered to support Op '(\w+)'.*DT_(?:HALF|BFLOAT16)",
+    r"(I?RFFT) requires tf\.float32 or tf\.float64 inputs.*(?:float16)",
+    r"The `real` and `imag` components have incorrect types: b?float16",
+    r"Value for attr '\w+' of b?(?:half|float16) is not in the list of allowed values.*Op<name=(\w+)",
+    r"Value for attr '\w+' of (?:half|bfloat16) is not in the list of allowed values",
+    r"Unsupported dtype(?:19|14) for '\{\{node (\w+)",
+)
+
+
+def operation_without_kernel(message: str) -> str | None:
+    """The operation that an error is about, "An operation" where it is not named; None for other errors."""
+    for words in _WORDS:
+        found = re.search(words, message, re.DOTALL)
+        if found is not None:
+            return f"`{found[1]}`" if found.groups() and found[1] else "An operation"
+    return None

@@ -1,0 +1,111 @@
+"""A layer makes its weight with `tf.Variable`, where `add_weight` belongs, and the weight meets the layer's input.
+
+## Why it matters
+Keras casts the weights that it made itself, and no others: `inputs * tf.Variable(…)` works under float32 and
+raises under mixed precision in Keras 3.15, tf_keras 2.21, TensorFlow 2.15 and 2.10 (`cannot compute Mul as
+input #1(zero-based) was expected to be a half tensor but is a float tensor`). A cast mends the error, but
+Keras 3 does not train such a variable at all: it is missing from `trainable_variables`, and after an epoch
+it had moved by exactly 0, where tf_keras moved it by 0.2.
+
+## Flagged
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Scale(keras.layers.Layer):
+    def build(self, input_shape):
+        self.gamma = tf.Variable(tf.ones((input_shape[-1],)))
+
+    def call(self, inputs):
+        return inputs * self.gamma
+```
+
+## Fixed
+```python
+import keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Scale(keras.layers.Layer):
+    def build(self, input_shape):
+        self.gamma = self.add_weight(name="gamma", shape=(input_shape[-1],), initializer="ones")
+
+    def call(self, inputs):
+        return inputs * self.gamma
+```
+
+## Versions
+All. Cast to the input's dtype it is right in Keras 2 and still untrained in Keras 3. Counters and other
+state that never meets the input are fine.
+
+## Where users met it
+keras-team/keras#16907: ConvNeXt in keras.applications, TensorFlow 2.10 to 2.12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Call, Value, options
+from mpdoctor.finding import AlsoSeen, Finding, Severity
+from mpdoctor.rules.layers.calls import asks_for_dtype
+from mpdoctor.rules.layers.meetings import Meeting, is_half, meetings, origin
+from mpdoctor.rules.layers.variables import ASSIGNING, FLOATS, may_be_trained, raw_variables
+
+SEVERITY = Severity.ERROR
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    raw = list(raw_variables(facts)) if facts.shows_mixed_precision else []
+    if not raw:
+        return
+    met = [one for one in meetings(facts) if not asks_for_dtype(one[0].context)]
+    assigned = {id(one) for call in facts.method_calls(*ASSIGNING) for one in options(call.receiver)}
+    for variable in raw:
+        if facts.dtype_of(variable) not in FLOATS:
+            continue
+        raising = next((one for one in met if _meets(facts, one, variable, past_casts=False)), None)
+        if raising is not None:
+            yield _finding(facts, variable, raising)
+        elif facts.keras.is_keras3 and may_be_trained(variable) and id(variable) not in assigned:
+            cast = next((one for one in met if _meets(facts, one, variable, past_casts=True)), None)
+            if cast is not None:
+                yield _finding(facts, variable, None)
+
+
+def _meets(facts: SourceFacts, met: Meeting, variable: Call, past_casts: bool) -> bool:
+    event, meeting = met
+    mine = [one for one in meeting if _is_of(one, variable, past_casts)]
+    return bool(mine) and any(is_half(facts, one, event.context) for one in meeting if one not in mine)
+
+
+def _is_of(value: Value, variable: Call, past_casts: bool) -> bool:
+    behind = origin(value, past_casts)
+    return any(one is variable for one in options(behind))
+
+
+def _finding(facts: SourceFacts, variable: Call, raising: Meeting | None) -> Finding:
+    untrained = "Keras 3 does not train it: it is not among the layer's `trainable_variables`"
+    if raising is None:
+        message = f"This weight is a tf.Variable of the layer's own. {untrained}, and stays as it is initialised."
+    else:
+        message = (
+            "This weight is a tf.Variable of the layer's own, which stays float32: where it meets the 16-bit input "
+        )
+        message += f"(line {raising[0].location.line}) TensorFlow raises."
+        if facts.keras.is_keras3 and may_be_trained(variable):
+            message += f" Cast, it still does not learn: {untrained}."
+    place = raising[0].location if raising is not None else None
+    return Finding(
+        message,
+        'Make it with `self.add_weight(name=…, shape=…, initializer="ones")`: Keras casts and trains that.',
+        variable.location,
+        also_seen=(AlsoSeen("MP203", "source", "It meets the layer's input here.", place.path, place.line),)
+        if place is not None
+        else (),
+    )

@@ -1,0 +1,112 @@
+"""A layer asks `add_weight` for a 16-bit weight, which mixed precision keeps in float32 and casts by itself.
+
+## Why it matters
+There is no float32 copy of such a weight: an update smaller than its last bit is lost. With
+`dtype=self.compute_dtype`, SGD at 1e-4 and weights of 1, 20 epochs changed the weight by exactly 0 in Keras
+3.15, tf_keras 2.21, TensorFlow 2.15 and 2.10. A weight made without a dtype is float32, and reads as float16
+inside `call()`.
+
+## Flagged
+```python
+import keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Scale(keras.layers.Layer):
+    def build(self, input_shape):
+        self.gamma = self.add_weight(
+            name="gamma", shape=(input_shape[-1],), initializer="ones", dtype=self.compute_dtype
+        )
+
+    def call(self, inputs):
+        return inputs * self.gamma
+```
+
+## Fixed
+```python
+import keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Scale(keras.layers.Layer):
+    def build(self, input_shape):
+        self.gamma = self.add_weight(name="gamma", shape=(input_shape[-1],), initializer="ones")
+
+    def call(self, inputs):
+        return inputs * self.gamma
+```
+
+## Versions
+All. Weights with `trainable=False` (caches, masks) may be 16-bit.
+
+## Where users met it
+tensorflow/addons#2405, keras-team/keras#16907 (as a work-around that was advised).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.dtypes import AUTOCAST, dtype_named
+from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Call
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.layers.calls import asks_for_dtype, policies_of_instances
+from mpdoctor.rules.layers.variables import HALF, added_weights, may_be_trained, raw_variables
+
+SEVERITY = Severity.WARNING
+MIXED = {"mixed_float16": "float16", "mixed_bfloat16": "bfloat16"}
+LOST = "there is no float32 copy, so updates smaller than its last bit are lost."
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    for weight in added_weights(facts):
+        dtype = _half_dtype(facts, weight)
+        if dtype is not None:
+            yield Finding(
+                f"This weight is {dtype} itself, not only where it is used: {LOST}",
+                "Leave `dtype` out: Keras keeps a float32 weight, and casts it in `call()`.",
+                weight.location,
+            )
+    if facts.keras.is_keras3:
+        return  # There a raw variable is not trained at all, whatever its dtype (MP203).
+    for variable in raw_variables(facts):
+        dtype = _half_dtype(facts, variable)
+        if dtype is not None:
+            yield Finding(
+                f"This variable is {dtype} itself: {LOST}",
+                "Make it with `self.add_weight(…)` and no dtype: Keras keeps it in float32, and casts it in `call()`.",
+                variable.location,
+            )
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    if not model.is_trained:
+        return
+    for layer in model.layers:
+        dtype = next((dtype for dtype, _, trainable in layer.variables if trainable and dtype in HALF), None)
+        if dtype is not None and layer.policy in MIXED and not layer.is_model:
+            yield Finding(
+                f"{layer.path} ({layer.class_name}) has a {dtype} weight under {layer.policy}: {LOST}",
+                "In its `build()`, leave `dtype` out of `add_weight(…)`: Keras keeps a float32 weight, and casts it.",
+                layer.class_location or layer.made_at,
+                layer=layer.path,
+                evidence={"variables": [list(one) for one in layer.variables]},
+            )
+
+
+def _half_dtype(facts: SourceFacts, weight: Call) -> str | None:
+    """The 16-bit dtype that a trained weight is given, None if it has none."""
+    owner = weight.context.owner
+    given = weight.keyword("dtype") or (weight.argument(2) if weight.method != "Variable" else None)
+    if given is None or owner is None or not may_be_trained(weight) or asks_for_dtype(weight.context):
+        return None
+    named = dtype_named(given, facts.keras)
+    if named in HALF:
+        return named
+    if named != AUTOCAST or not facts.shows_mixed_precision:
+        return None
+    return next((MIXED[one] for one in sorted(policies_of_instances(facts, owner)) if one in MIXED), None)

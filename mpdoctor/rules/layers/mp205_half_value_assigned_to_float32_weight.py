@@ -1,0 +1,108 @@
+"""`call()` assigns a 16-bit value to a weight that is float32.
+
+## Why it matters
+Inside `call()` the weights and inputs of a layer read as float16, so an average of them is float16 too, but
+the weight itself is float32. In Keras 2 up to TensorFlow 2.15 `self.mean.assign(0.9 * self.mean + 0.1 *
+batch)` raises: `Tensor conversion requested dtype float32 for Tensor with dtype float16` (seen in 2.15 and
+2.10). tf_keras 2.21 and Keras 3 cast for such a weight. A tf.Variable of the layer's own raises in all.
+
+## Flagged
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Average(keras.layers.Layer):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.mean = tf.Variable(tf.zeros((4,)), trainable=False)
+
+    def call(self, inputs):
+        self.mean.assign(tf.reduce_mean(inputs, axis=0))
+        return inputs
+```
+
+## Fixed
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Average(keras.layers.Layer):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.mean = tf.Variable(tf.zeros((4,)), trainable=False)
+
+    def call(self, inputs):
+        self.mean.assign(tf.cast(tf.reduce_mean(inputs, axis=0), self.mean.dtype))
+        return inputs
+```
+
+## Versions
+Weights from `add_weight`: Keras 2 up to TensorFlow 2.15. A `tf.Variable`: All.
+
+## Where users met it
+tensorflow/addons#2398, tensorflow/addons#2405, tensorflow/addons#2411, tensorflow/addons#2500,
+tensorflow/tensorflow#46001, tensorflow/model-optimization#409.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Call, Value, options
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.layers.calls import asks_for_dtype, runs_in_call
+from mpdoctor.rules.layers.meetings import is_half, is_weight
+from mpdoctor.rules.layers.variables import ASSIGNING, is_raw_variable_of_layer
+from mpdoctor.rules.wording import text_at
+
+SEVERITY = Severity.ERROR
+FAILS_IN = ("model", "training")
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    if not facts.shows_mixed_precision:
+        return
+    for call in facts.method_calls(*ASSIGNING):
+        target, value = call.receiver, call.argument(0, "value") or call.argument(0, "delta")
+        if target is None or value is None or asks_for_dtype(call.context) or not runs_in_call(call.context):
+            continue
+        if not all(_stays_float32(facts, one) for one in options(target)) or not options(target):
+            continue
+        if is_half(facts, value, call.context):
+            text = text_at(facts, value.location)
+            yield Finding(
+                f"{f'`{text}`' if text else 'What is assigned'} is 16-bit in `call()`, and the variable is "
+                "float32: this line raises under a mixed policy.",
+                "Cast it to the variable's own dtype: `tf.cast(…, tf.float32)`.",
+                call.location,
+            )
+
+
+def in_failure(failure: FailureFacts) -> Iterator[Finding]:
+    line = next((frame.text for frame in reversed(failure.frames) if frame.own), "")
+    refused = "requested dtype float32 for Tensor with dtype float16" in failure.message
+    if failure.kind == "raised" and refused and ".assign" in line:
+        yield Finding(
+            f"`{line.strip()}` assigns a 16-bit value to a float32 variable: this line raised.",
+            "Cast it to the variable's own dtype: `tf.cast(…, tf.float32)`.",
+            failure.location,
+            layer=failure.layer,
+            evidence={"exception": failure.exception, "error": failure.message},
+        )
+
+
+def _stays_float32(facts: SourceFacts, target: Value) -> bool:
+    """Whether it is a float32 variable that does not cast what it is assigned."""
+    if not isinstance(target, Call):
+        return False
+    if is_weight(target):
+        return facts.keras.package == "tf.keras" and facts.dtype_of(target) == "autocast"
+    return is_raw_variable_of_layer(target) and facts.dtype_of(target) == "float32"

@@ -1,0 +1,129 @@
+"""`self.dtype` stands in `call()` where `self.compute_dtype` or the input's dtype is meant.
+
+## Why it matters
+A layer's `dtype` is that of its weights: float32 under a mixed policy, where the inputs are 16-bit. So
+`inputs + tf.cast(mask, self.dtype)` raises (`expected to be a half tensor but is a float tensor`) in Keras
+3.15, tf_keras 2.21, TensorFlow 2.15 and 2.10, and what does not raise is computed in float32.
+
+## Flagged
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Gate(keras.layers.Layer):
+    def call(self, inputs):
+        return inputs * tf.cast(inputs > 0, self.dtype)
+```
+
+## Fixed
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Gate(keras.layers.Layer):
+    def call(self, inputs):
+        return inputs * tf.cast(inputs > 0, inputs.dtype)
+```
+
+## Versions
+All. `self.variable_dtype` is the same thing by another name. A value for a weight (`assign`) or for
+`add_loss` is rightly float32.
+
+## Where users met it
+tensorflow/tensorflow#58937.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.dtypes import AUTOCAST, HALF, VARIABLE
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Api, Attribute, Call, Item, Operation, Value, class_of, is_call_of, options
+from mpdoctor.finding import AlsoSeen, Finding, Severity
+from mpdoctor.rules.layers.calls import asks_for_dtype, policies_of_instances, runs_in_call
+from mpdoctor.rules.layers.casts import is_cast, is_cast_to, is_kept
+from mpdoctor.rules.layers.meetings import Meeting, is_half, meetings
+from mpdoctor.rules.layers.mp202_float32_tensor_meets_half_input import may_raise
+from mpdoctor.rules.layers.outputs import SIXTEEN_BITS
+
+SEVERITY = Severity.WARNING
+MOST_STEPS = 40
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    if not facts.shows_mixed_precision:
+        return
+    for call in facts.calls:
+        name = _variable_dtype(facts, call)
+        if name is None or asks_for_dtype(call.context) or facts.dtype_of(call) != VARIABLE:
+            continue
+        met = next((one for one in meetings(facts) if _meets(facts, one, call)), None)
+        if met is None:
+            # Masks, targets and the like may well be wanted in float32: only what was 16-bit is told of.
+            if not (is_cast(call) and call.args and is_half(facts, call.args[0], call.context)):
+                continue
+            if is_kept(facts, call) or is_cast_to(facts, call, (AUTOCAST, *HALF)):
+                continue
+        told = f"`{name}` is the dtype of the layer's weights, float32 under a mixed policy"
+        place = met[0].location if met is not None else None
+        yield Finding(
+            f"{told}; the layer computes in 16 bits, and where the two meet this raises."
+            if met is not None
+            else f"{told}: this is computed in float32, while the rest of the layer is 16-bit.",
+            "Write `self.compute_dtype`, or the dtype of what it meets: `inputs.dtype`.",
+            call.location,
+            severity=Severity.ERROR if met is not None else None,
+            also_seen=(AlsoSeen("MP206", "source", "It meets a 16-bit tensor here.", place.path, place.line),)
+            if place is not None and place.line != call.location.line
+            else (),
+        )
+
+
+def _variable_dtype(facts: SourceFacts, call: Call) -> str | None:
+    """`self.dtype` or `self.variable_dtype`, where a call of TensorFlow's in a layer that computes in 16 bits is given
+    it."""
+    if not isinstance(call.callee, Api) or not runs_in_call(call.context):
+        return None
+    for given in (*call.args, *(value for _, value in call.keywords)):
+        for one in options(given):
+            if is_call_of(one, "tensorflow.as_dtype") and isinstance(one, Call) and one.args:
+                one = one.args[0]
+            if isinstance(one, Attribute) and one.name in ("dtype", "variable_dtype"):
+                owner = class_of(one.of)
+                if owner is not None and any(policy in SIXTEEN_BITS for policy in policies_of_instances(facts, owner)):
+                    return f"self.{one.name}"
+    return None
+
+
+def _meets(facts: SourceFacts, met: Meeting, call: Call) -> bool:
+    event, meeting = met
+    mine = [one for one in meeting if _is_made_from(one, call) and facts.dtype_of(one) == VARIABLE]
+    return (
+        bool(mine)
+        and may_raise(facts, met)
+        and any(is_half(facts, one, event.context) for one in meeting if one not in mine)
+    )
+
+
+def _is_made_from(value: Value, call: Call) -> bool:
+    """Whether a value is what a call gave, another shape of it, or arithmetic on it (`1.0 - mask`)."""
+    waiting = list(options(value))
+    for one in waiting:
+        if one is call:
+            return True
+        if isinstance(one, Operation):
+            waiting.extend(part for operand in one.operands for part in options(operand))
+        elif isinstance(one, Item):
+            waiting.extend(options(one.of))
+        elif isinstance(one, Call) and isinstance(one.callee, Api):
+            waiting.extend(part for given in one.args[:1] for part in options(given))
+        if len(waiting) > MOST_STEPS:
+            return False
+    return False

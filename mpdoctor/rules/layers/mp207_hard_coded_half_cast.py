@@ -1,0 +1,125 @@
+"""A layer or a loss casts to float16 by name, so that it works under one policy only.
+
+## Why it matters
+Under `mixed_float16` the cast does what `inputs.dtype` would do. With mixed precision switched off, or under
+`mixed_bfloat16`, the same line raises where its result meets anything else (`expected to be a float tensor
+but is a half tensor`; Keras 3.15, tf_keras 2.21), and a loss is computed in three digits for nothing.
+
+## Flagged
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Positions(keras.layers.Layer):
+    def call(self, inputs):
+        return inputs + tf.cast(tf.range(4), tf.float16)
+```
+
+## Fixed
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Positions(keras.layers.Layer):
+    def call(self, inputs):
+        return inputs + tf.cast(tf.range(4), inputs.dtype)
+```
+
+## Versions
+All. A cast behind an `if` about dtypes, in a layer that fixes its own dtype, or whose result is cast back is
+on purpose.
+
+## Where users met it
+leondgarse/keras_cv_attention_models#122, keras-team/keras-core#815.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.dtypes import AUTOCAST, HALF, policies_named
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import (
+    Attribute,
+    Call,
+    Context,
+    Defined,
+    FunctionFacts,
+    Parameter,
+    options,
+    walk,
+)
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.layers.calls import policies_of_instances, runs_in_call
+from mpdoctor.rules.layers.casts import casts, is_cast_to
+from mpdoctor.rules.layers.outputs import SIXTEEN_BITS
+from mpdoctor.rules.wording import text_at
+
+SEVERITY = Severity.WARNING
+ORDINARY = ("training", "mask", "sample_weight")
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    if not facts.shows_mixed_precision:
+        return
+    losses = _loss_functions(facts)
+    for call, dtype in casts(facts):
+        given = call.argument(1, "dtype")
+        if dtype not in HALF or given is None or _is_of_a_tensor(given) or _is_conditional(call.context):
+            continue
+        is_loss = call.context.function is not None and id(call.context.function) in losses
+        is_loss = is_loss or (call.context.owner is not None and call.context.owner.kind == "loss")
+        if not is_loss and not _is_in_a_layer_of_any_dtype(facts, call):
+            continue
+        if is_cast_to(facts, call, (AUTOCAST, "float32", "float64", "int32", "int64")):
+            continue
+        text = text_at(facts, given.location) or dtype
+        yield Finding(
+            f"This cast names {dtype}: it fits one policy only, and raises as soon as the model runs in float32 or "
+            f"in {'bfloat16' if dtype == 'float16' else 'float16'}.",
+            f"Cast to the dtype of what it meets: `y_pred.dtype` instead of `{text}`, or to float32, which is best for "
+            "a loss."
+            if is_loss
+            else f"Cast to the dtype of what it meets: `inputs.dtype` or `self.compute_dtype` instead of `{text}`.",
+            call.location,
+        )
+
+
+def _is_in_a_layer_of_any_dtype(facts: SourceFacts, call: Call) -> bool:
+    """Whether it runs in the call of a layer of the user's own whose dtype the global policy decides."""
+    owner = call.context.owner
+    if owner is None or not runs_in_call(call.context):
+        return False
+    fixed = policies_named(owner.base_argument("dtype"))
+    return not fixed and any(policy in SIXTEEN_BITS for policy in policies_of_instances(facts, owner))
+
+
+def _is_of_a_tensor(given: object) -> bool:
+    """`other.dtype`, even where that is float16 for certain."""
+    return isinstance(given, Attribute)
+
+
+def _is_conditional(context: Context) -> bool:
+    """Whether it stands behind an `if` about anything but training and masks."""
+    return any(
+        not any(isinstance(part, Parameter) and part.name in ORDINARY for part in walk(branch.test))
+        for branch in context.branches
+    )
+
+
+def _loss_functions(facts: SourceFacts) -> set[int]:
+    """Ids of the functions that are handed to compile() as losses."""
+    given = [call.argument(1, "loss") for call in facts.method_calls("compile")]
+    return {
+        id(one.of)
+        for value in given
+        for part in options(value)
+        for one in walk(part)
+        if isinstance(one, Defined) and isinstance(one.of, FunctionFacts)
+    }

@@ -1,0 +1,159 @@
+"""A layer has a dtype of its own, and the layers inside it follow the global policy.
+
+## Why it matters
+A dtype is not handed down: `Head(dtype="float32")` under `mixed_float16` gives float16 if the Dense layer
+inside was made without a dtype, in Keras 3.15, tf_keras 2.21, TensorFlow 2.15 and 2.10. So the float32 head
+that was asked for is half-precision after all, or the other way round.
+
+## Flagged
+```python
+import keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Head(keras.layers.Layer):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.dense = keras.layers.Dense(1)
+
+    def call(self, inputs):
+        return self.dense(inputs)
+
+
+head = Head(dtype="float32")
+```
+
+## Fixed
+```python
+import keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Head(keras.layers.Layer):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.dense = keras.layers.Dense(1, dtype=self.dtype_policy)
+
+    def call(self, inputs):
+        return self.dense(inputs)
+
+
+head = Head(dtype="float32")
+```
+
+## Versions
+All. In Keras 2 the same is true of TimeDistributed, Bidirectional and RNN; in Keras 3 their output is right.
+
+## Where users met it
+larq/larq#631, tensorflow/community#293, keras-team/keras-core#805.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.dtypes import policies_named
+from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.names import kind_of_class, public_name
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Api, Call, ClassFacts, class_of, options
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.layers.kinds import NOT_FLOATING
+from mpdoctor.rules.layers.outputs import SIXTEEN_BITS
+
+SEVERITY = Severity.WARNING
+SETTING_UP = ("__init__", "build")
+DTYPES = {"float32": "float32", **SIXTEEN_BITS}
+WRAPPERS = ("keras.layers.TimeDistributed", "keras.layers.Bidirectional", "keras.layers.RNN")
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    if not facts.shows_mixed_precision:
+        return
+    for own in facts.classes:
+        if own.kind in ("layer", "model"):
+            yield from _inside(facts, own)
+    if facts.keras.is_keras3:
+        return
+    for wrapper in facts.calls_of(*WRAPPERS):
+        inner = wrapper.argument(0, "layer")
+        given = policies_named(wrapper.keyword("dtype"))
+        for one in options(inner):
+            if len(given) == 1 and isinstance(one, Call) and (found := _other_policy(facts, one, given[0])):
+                yield _finding(one, wrapper.method, given[0], found)
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    if not model.is_trained or not model.policy_set:
+        return
+    for parent in model.layers:
+        if not parent.own_class or parent.policy == model.global_policy:
+            continue
+        for layer in model.layers:
+            is_below = layer.path.startswith(parent.path + "/") and layer.floating and bool(layer.variables)
+            if is_below and layer.policy == model.global_policy and layer.compute_dtype != parent.compute_dtype:
+                yield Finding(
+                    f"{layer.path} ({layer.class_name}) follows the global policy {layer.policy}; "
+                    f"{parent.path} ({parent.class_name}), which holds it, is {parent.policy}.",
+                    f"Hand the dtype down in {parent.class_name}: `dtype=self.dtype_policy`.",
+                    layer.made_at,
+                    layer=layer.path,
+                    evidence={"policies": {parent.path: parent.policy, layer.path: layer.policy}},
+                )
+
+
+def _inside(facts: SourceFacts, own: ClassFacts) -> Iterator[Finding]:
+    """The layers that a layer of the user's own makes for itself, where that is given another dtype."""
+    inner = [call for call in facts.calls if call.context.owner is own and _is_layer_without_dtype(call)]
+    inner = [call for call in inner if call.context.function is not None and call.context.function.name in SETTING_UP]
+    fixed = policies_named(own.base_argument("dtype"))
+    makings = facts.makings_of(own) if inner else []
+    told: set[int] = set()
+    for call in inner:
+        given = set(fixed)
+        for made in makings if not fixed else ():
+            is_for_it = not call.context.callers or made.location in call.context.callers
+            if is_for_it and made.keyword("dtype") is not None:
+                given.update(policies_named(made.keyword("dtype")))
+        for policy in sorted(given):
+            found = _other_policy(facts, call, policy)
+            if found is not None and id(call) not in told:
+                told.add(id(call))
+                yield _finding(call, own.name, policy, found)
+
+
+def _finding(inner: Call, outer: str, given: str, found: str) -> Finding:
+    return Finding(
+        f"{outer} is given {given}, but this {inner.method} inside it follows the global policy, {found}.",
+        f'Hand the dtype down: `{inner.method}(…, dtype="{given}")`.'
+        if outer == "RNN" or inner.context.owner is None
+        else f"Hand the dtype down: `{inner.method}(…, dtype=self.dtype_policy)`.",
+        inner.location,
+    )
+
+
+def _is_layer_without_dtype(call: Call) -> bool:
+    if call.open or call.keyword("dtype") is not None:
+        return False
+    own = class_of(call)
+    if own is not None:
+        return own.kind == "layer" and own.base_argument("dtype") is None
+    if not isinstance(call.callee, Api) or kind_of_class(call.callee.name) != "layer":
+        return False
+    name = public_name(call.callee.name)
+    return name != "keras.Input" and name.rpartition(".")[2] not in NOT_FLOATING
+
+
+def _other_policy(facts: SourceFacts, inner: Call, given: str) -> str | None:
+    """The global policy that a layer inside follows, where it computes in something else than what is given."""
+    if not _is_layer_without_dtype(inner) or given not in DTYPES:
+        return None
+    policies = facts.policies_at(inner)
+    for policy in policies:
+        name = "float32" if policy is None else policy
+        if isinstance(name, str) and name in DTYPES and DTYPES[name] != DTYPES[given]:
+            is_certain = len(policies) == 1 and not facts.assume_mixed
+            return name if name in SIXTEEN_BITS or is_certain else None
+    return None

@@ -1,0 +1,152 @@
+"""Preprocessing or augmentation computes in 16 bits, because its layer was made under the mixed policy.
+
+## Why it matters
+A preprocessing layer under `mixed_float16` casts its input first: pixels of 16 bits and other values beyond
+65504 are infinite before they are scaled (`Rescaling(1/65535)` makes inf of the pixel 65535), a
+`Normalization` with a variance beyond 65504 gives 0 for every value and one with a mean of 1e5 gives NaN
+(Keras 3.15, tf_keras 2.21, TensorFlow 2.15). Bytes fare better: `Rescaling(1/255)` is off by at most 2.6e-4.
+In float32 the layer costs next to nothing.
+
+## Flagged
+```python
+import keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+model = keras.Sequential(
+    [
+        keras.Input((32, 32, 3)),
+        keras.layers.Rescaling(1.0 / 255),
+        keras.layers.Conv2D(8, 3),
+        keras.layers.GlobalAveragePooling2D(dtype="float32"),
+    ]
+)
+```
+
+## Fixed
+```python
+import keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+model = keras.Sequential(
+    [
+        keras.Input((32, 32, 3)),
+        keras.layers.Rescaling(1.0 / 255, dtype="float32"),
+        keras.layers.Conv2D(8, 3),
+        keras.layers.GlobalAveragePooling2D(dtype="float32"),
+    ]
+)
+```
+
+## Versions
+All. Advice, but a warning where a constant of the layer leaves the range of float16.
+
+## Where users met it
+keras-team/keras-cv#734, keras-team/keras-cv#967, keras-team/keras#17508.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.dtypes import HALF
+from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.names import public_name
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Api, Call, Collection, Item, Operation, Value, is_call_of, known, options
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.layers.kinds import NOT_FLOATING, PREPROCESSING
+from mpdoctor.rules.layers.policies import half_dtype_of_layer
+
+SEVERITY = Severity.INFO
+LAYERS = PREPROCESSING - NOT_FLOATING
+NAMES = tuple("keras.layers." + name for name in sorted(LAYERS))
+LARGEST_HALF, SMALLEST_NORMAL = 65504.0, 6.1e-5
+HELP = 'Give it `dtype="float32"`; the next layer casts its output.'
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    if not facts.shows_mixed_precision:
+        return
+    for call in facts.calls_of(*NAMES):
+        dtype = _half_dtype(facts, call)
+        if dtype is None or not isinstance(call.callee, Api) or _is_amid_layers(facts, call):
+            continue
+        name = public_name(call.callee.name).rpartition(".")[2]
+        outside = _outside(name, call) if dtype == "float16" else None
+        if outside is not None:
+            message = f"{name} computes in float16, and {outside}"
+            yield Finding(message, HELP, call.location, severity=Severity.WARNING)
+        else:
+            yield Finding(_message(name, dtype), HELP, call.location)
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    for layer in model.layers:
+        is_chosen = layer.policy != model.global_policy
+        if layer.class_name in LAYERS and layer.compute_dtype in HALF and not (layer.own_class or is_chosen):
+            yield Finding(
+                _message(layer.class_name, layer.compute_dtype),
+                HELP,
+                layer.made_at,
+                layer=layer.path,
+                evidence={"policy": layer.policy},
+            )
+
+
+def _message(name: str, dtype: str) -> str:
+    digits = "three digits, and beyond 65504 there is only inf" if dtype == "float16" else "two digits"
+    return f"{name} computes in {dtype}: the data it prepares are rounded to {digits}."
+
+
+def _half_dtype(facts: SourceFacts, call: Call) -> str | None:
+    """The 16-bit dtype that the layer has from the global policy. Whoever names a dtype has chosen it."""
+    is_chosen = call.keyword("dtype") is not None and known(call.keyword("dtype")) is not None
+    return None if is_chosen else half_dtype_of_layer(facts, call)
+
+
+def _is_amid_layers(facts: SourceFacts, layer: Call) -> bool:
+    """Whether it is given what other layers made of the data, and prepares none."""
+    given = [call.args[0] for call in facts.calls if call.args and any(one is layer for one in options(call.callee))]
+    waiting, seen = [one for value in given for one in options(value)], set()
+    for value in waiting:
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, Call) and isinstance(value.callee, (Call, Item)) and not is_call_of(value.callee, *NAMES):
+            return True
+        waiting.extend(one for inner in _made_from(value) for one in options(inner))
+    return False
+
+
+def _made_from(value: Value) -> tuple[Value, ...]:
+    if isinstance(value, Item):
+        return (value.of,)
+    if isinstance(value, Collection):
+        return value.items
+    if isinstance(value, Operation):
+        return value.operands
+    return value.args if isinstance(value, Call) else ()
+
+
+def _outside(name: str, call: Call) -> str | None:
+    """What float16 makes of the layer's constants, where one leaves its range."""
+    if name == "Rescaling":
+        scale, offset = call.argument(0, "scale"), call.argument(1, "offset")
+        if any(0 < abs(one) < SMALLEST_NORMAL for one in _numbers(scale)):
+            return (
+                "its scale is so small that the values it is meant for, beyond 65504, are inf before they are scaled."
+            )
+        if any(abs(one) > LARGEST_HALF for one in (*_numbers(scale), *_numbers(offset))):
+            return "its scale or offset is beyond 65504, which is inf there."
+    if name == "Normalization":
+        if any(abs(one) > LARGEST_HALF for one in _numbers(call.keyword("mean"))):
+            return "its mean is beyond 65504, which is inf there: every value becomes NaN."
+        if any(abs(one) > LARGEST_HALF for one in _numbers(call.keyword("variance"))):
+            return "its variance is beyond 65504, which is inf there: every value becomes 0."
+    return None
+
+
+def _numbers(value: Value | None) -> list[float]:
+    items = value.items if isinstance(value, Collection) else (value,)
+    found = [known(one) for one in items]
+    return [float(one) for one in found if isinstance(one, (int, float)) and not isinstance(one, bool)]

@@ -1,0 +1,134 @@
+"""An operation inside `call()` has no 16-bit kernel and is given the layer's 16-bit input.
+
+## Why it matters
+Under float32 it works; under mixed precision it raises: `RFFT requires tf.float32 or tf.float64 inputs`,
+`The real and imag components have incorrect types: float16 float16`, `Could not find device for node: Svd`,
+and in a graph `Unsupported dtype19 for Range` where positions are counted in float16. Tried in TensorFlow
+2.10, 2.15 and 2.21, with Keras 3.15 and tf_keras. Some image operations have a float16 kernel on a GPU and
+none on a CPU: for those it is a warning.
+
+## Flagged
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Spectrum(keras.layers.Layer):
+    def call(self, inputs):
+        return tf.abs(tf.signal.rfft(inputs))
+```
+
+## Fixed
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Spectrum(keras.layers.Layer):
+    def call(self, inputs):
+        return tf.abs(tf.signal.rfft(tf.cast(inputs, tf.float32)))
+```
+
+## Versions
+All. QR and the inverse of a matrix lack bfloat16 only.
+
+## Where users met it
+keras-team/keras-cv#967, keras-team/keras#16927, tensorflow/tensorflow#31536, tensorflow/tensorflow#50282.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.dtypes import AUTOCAST, dtype_named
+from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.names import public_name
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Api, Call, Collection
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.layers.calls import asks_for_dtype, computes_in_half, runs_in_call
+from mpdoctor.rules.layers.kernels import ON_GPU_ONLY, RANGES, WITHOUT_HALF, operation_without_kernel
+from mpdoctor.rules.layers.meetings import half_dtypes
+from mpdoctor.rules.wording import text_at
+
+SEVERITY = Severity.ERROR
+FAILS_IN = ("model", "training")
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    if not facts.shows_mixed_precision:
+        return
+    for call in facts.calls:
+        if not isinstance(call.callee, Api) or not call.callee.name.startswith(("tensorflow.", "keras.ops.")):
+            continue
+        name = _name(call.callee)
+        lacking = WITHOUT_HALF.get(name, frozenset(("float16",)) if name in ON_GPU_ONLY else None)
+        if name in RANGES:
+            yield from _range(facts, call)
+        elif lacking is not None and runs_in_call(call.context) and not asks_for_dtype(call.context):
+            dtype = next((one for one in _input_dtypes(facts, call) if one in lacking), None)
+            if dtype is not None:
+                yield _finding(facts, call, name, dtype)
+
+
+def in_failure(failure: FailureFacts) -> Iterator[Finding]:
+    operation = operation_without_kernel(failure.message) if failure.kind == "raised" else None
+    if operation is not None:
+        where = f" (in layer `{failure.layer}`)" if failure.layer else ""
+        yield Finding(
+            f"{operation} does not take 16-bit numbers on this device{where}: this line raised.",
+            "Cast what it is given to float32, and the result back"
+            + (f'; or give `{failure.layer}` `dtype="float32"`.' if failure.layer else "."),
+            failure.location,
+            layer=failure.layer,
+            evidence={"exception": failure.exception, "error": failure.message},
+        )
+
+
+def _finding(facts: SourceFacts, call: Call, name: str, dtype: str) -> Finding:
+    if name in ON_GPU_ONLY:
+        return Finding(
+            f"`{call.method}` has no {dtype} kernel on a CPU, and the layer's input is {dtype}: there it raises.",
+            f"Cast first: `{call.method}(tf.cast(…, tf.float32), …)`, and back to the input's dtype.",
+            call.location,
+            severity=Severity.WARNING,
+        )
+    text = text_at(facts, call.args[0].location) if call.args else ""
+    return Finding(
+        f"`{call.method}` does not take {dtype}, and the layer's input is {dtype} under the mixed policy: this line "
+        "raises.",
+        f"Cast first: `{call.method}(tf.cast({text or '…'}, tf.float32))`.",
+        call.location,
+    )
+
+
+def _range(facts: SourceFacts, call: Call) -> Iterator[Finding]:
+    named = dtype_named(call.argument(3, "dtype"), facts.keras)
+    given = call.argument(3, "dtype")
+    is_half = named == "float16"
+    if named == AUTOCAST and given is not None:
+        is_half = computes_in_half(facts, given, call.context, only="float16")
+    if is_half and runs_in_call(call.context) and not asks_for_dtype(call.context):
+        yield Finding(
+            f"`{call.method}` cannot count in float16 inside a graph, where Keras trains: it raises "
+            "`Unsupported dtype` for its operation Range.",
+            f"Count in whole numbers and cast: `tf.cast({call.method}(…), …)`.",
+            call.location,
+        )
+
+
+def _input_dtypes(facts: SourceFacts, call: Call) -> tuple[str, ...]:
+    given = call.args[0] if call.args else next((value for _, value in call.keywords), None)
+    items = given.items if isinstance(given, Collection) else (given,)
+    return tuple(dtype for one in items if one is not None for dtype in half_dtypes(facts, one, call.context))
+
+
+def _name(callee: Api) -> str:
+    name = public_name(callee.name)
+    for place in ("keras.ops.linalg.", "keras.ops.math.", "keras.ops.numpy."):
+        name = name.replace(place, "keras.ops.")
+    return name

@@ -1,0 +1,128 @@
+"""A recurrent layer that computes in 16 bits is given a float32 state.
+
+## Why it matters
+Keras casts the sequence and, in Keras 2, nothing else: with `initial_state=[tf.zeros(…), tf.zeros(…)]` an LSTM
+under `mixed_float16` raises (`cannot compute MatMul as input #1 … expected to be a float tensor`), and so does
+a functional model whose states are Inputs, or a cell whose `get_initial_state` gives float32 (tf_keras 2.21,
+TensorFlow 2.15 and 2.10). Keras 3 casts the states. There `stateful=True` failed until 3.7 (seen in 3.3.3:
+`Tensor conversion requested dtype float32 for Tensor with dtype float16`).
+
+## Flagged
+```python
+# keras: tf_keras
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+lstm = tf.keras.layers.LSTM(8)
+outputs = lstm(tf.zeros((1, 4, 3)), initial_state=[tf.zeros((1, 8)), tf.zeros((1, 8))])
+```
+
+## Fixed
+```python
+# keras: tf_keras
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+lstm = tf.keras.layers.LSTM(8)
+state = tf.zeros((1, 8), dtype=lstm.compute_dtype)
+outputs = lstm(tf.zeros((1, 4, 3)), initial_state=[state, state])
+```
+
+## Versions
+States: Keras 2. `stateful=True`: TensorFlow up to 2.6 and Keras 3.0 to 3.7; fine in TensorFlow 2.10, 2.15,
+tf_keras 2.21 and Keras 3.15.
+
+## Where users met it
+keras-team/keras-io#1861, tensorflow/addons#1968, tensorflow/tensorflow#35466, keras-team/keras#14047,
+keras-team/keras#20605.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.dtypes import is_array
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Call, Collection, Value, is_call_of, known, options
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.layers.calls import asks_for_dtype, policies_of_instances
+from mpdoctor.rules.layers.outputs import SIXTEEN_BITS
+from mpdoctor.rules.layers.policies import half_dtype_of_layer
+from mpdoctor.rules.wording import text_at
+
+SEVERITY = Severity.ERROR
+RECURRENT = (
+    "keras.layers.LSTM",
+    "keras.layers.GRU",
+    "keras.layers.SimpleRNN",
+    "keras.layers.RNN",
+    "keras.layers.Bidirectional",
+    "keras.layers.ConvLSTM1D",
+    "keras.layers.ConvLSTM2D",
+    "keras.layers.ConvLSTM3D",
+)
+STATEFUL_BROKEN_UNTIL = {"keras": (3, 8), "tf.keras": (2, 7)}
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    if not facts.shows_mixed_precision:
+        return
+    yield from _stateful(facts)
+    if facts.keras.is_keras3:
+        return
+    for call in facts.calls:
+        layer = call.callee
+        if isinstance(layer, Call) and is_call_of(layer, *RECURRENT) and half_dtype_of_layer(facts, layer):
+            state = next((one for one in _states(call) if _is_float32(facts, one)), None)
+            if state is not None and not asks_for_dtype(call.context):
+                yield _finding(facts, state, layer.method, call.location)
+    for returned in facts.returns:
+        function, owner = returned.context.function, returned.context.owner
+        if function is None or owner is None or function.name != "get_initial_state" or owner.kind != "layer":
+            continue
+        is_half = any(one in SIXTEEN_BITS for one in policies_of_instances(facts, owner))
+        state = next((one for one in _spread(returned.value) if _is_float32(facts, one)), None)
+        if is_half and state is not None and owner.find_method("call") and not asks_for_dtype(returned.context):
+            yield _finding(facts, state, owner.name, returned.location)
+
+
+def _stateful(facts: SourceFacts) -> Iterator[Finding]:
+    release, until = facts.keras.release, STATEFUL_BROKEN_UNTIL.get(facts.keras.package)
+    if not release or until is None or release >= until:
+        return
+    for call in facts.calls_of(*RECURRENT):
+        if known(call.keyword("stateful")) is True and half_dtype_of_layer(facts, call):
+            yield Finding(
+                f"{call.method} keeps its state in float32 and computes it in 16 bits: with `stateful=True` its first "
+                f"call raises in {facts.keras}.",
+                'Give it `dtype="float32"`, or use Keras 3.8 or later, TensorFlow 2.7 to 2.15 or tf_keras.',
+                call.location,
+            )
+
+
+def _finding(facts: SourceFacts, state: Value, layer: str, location: Location) -> Finding:
+    text = text_at(facts, state.location)
+    return Finding(
+        f"{f'`{text}`' if text else 'This state'} is float32, and {layer} computes in 16 bits: Keras 2 does not cast "
+        "states, so its first call raises.",
+        "Make the state in the layer's dtype: `dtype=layer.compute_dtype`, or cast it to the dtype of the inputs.",
+        location,
+    )
+
+
+def _states(call: Call) -> Iterator[Value]:
+    yield from _spread(call.argument(1, "initial_state"))
+
+
+def _spread(value: Value | None) -> Iterator[Value]:
+    for one in options(value):
+        if isinstance(one, Collection):
+            for item in one.items:
+                yield from options(item)
+        else:
+            yield one
+
+
+def _is_float32(facts: SourceFacts, state: Value) -> bool:
+    return facts.dtype_of(state) == "float32" and not is_array(state)

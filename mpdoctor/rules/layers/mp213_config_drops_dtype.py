@@ -1,0 +1,150 @@
+"""A layer's configuration does not carry its dtype, so that a copy or a loaded layer has another one, or none.
+
+## Why it matters
+Saving, loading and cloning make a layer anew from `get_config()`. One that leaves out what
+`super().get_config()` gives comes back with the global policy: a float16 layer was float32 after loading, in
+silence (Keras 3.15, tf_keras 2.21, TensorFlow 2.15 and 2.10). One whose `__init__` takes no `**kwargs` cannot
+be given its dtype back: `TypeError: __init__() got an unexpected keyword argument 'dtype'`, or `'name'`.
+
+## Flagged
+```python
+import keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Block(keras.layers.Layer):
+    def __init__(self, units, **kwargs):
+        super().__init__(**kwargs)
+        self.units = units
+
+    def call(self, inputs):
+        return inputs
+
+    def get_config(self):
+        return {"units": self.units}
+```
+
+## Fixed
+```python
+import keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Block(keras.layers.Layer):
+    def __init__(self, units, **kwargs):
+        super().__init__(**kwargs)
+        self.units = units
+
+    def call(self, inputs):
+        return inputs
+
+    def get_config(self):
+        return {**super().get_config(), "units": self.units}
+```
+
+## Versions
+All. Advice where nothing is saved; a warning where the same program saves, loads or clones a model.
+
+## Where users met it
+keras-team/keras#19752, HamadYA/GhostFaceNets#52.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Attribute, ClassFacts, Collection, FunctionFacts, Known, class_of, known, options
+from mpdoctor.finding import Finding, Severity
+
+SEVERITY = Severity.INFO
+LOADING = ("keras.models.load_model", "keras.models.clone_model", "keras.models.model_from_json")
+FILES = (".keras", ".h5", ".hdf5")
+BASE_CONFIG = "`return {**super().get_config(), …}`"
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    if not facts.shows_mixed_precision:
+        return
+    is_remade = _is_remade(facts)
+    for own in facts.classes:
+        found = _defect(facts, own, is_remade) if own.kind == "layer" else None
+        if found is not None:
+            message, help, location = found
+            is_warning = is_remade and bool(facts.makings_of(own))
+            yield Finding(message, help, location, severity=Severity.WARNING if is_warning else None)
+
+
+def _defect(facts: SourceFacts, own: ClassFacts, is_remade: bool) -> tuple[str, str, Location] | None:
+    config, initializer = own.methods.get("get_config"), own.methods.get("__init__")
+    if config is not None and _drops_base(facts, config):
+        return (
+            f"{own.name}.get_config leaves out the layer's dtype: loaded or cloned, it takes the global policy of that "
+            "moment.",
+            f"Start from the base configuration: {BASE_CONFIG}.",
+            config.location,
+        )
+    if initializer is None or _takes_dtype(initializer):
+        return None
+    if config is not None and _calls_base(facts, config):
+        return (
+            f"{own.name}.get_config hands out a dtype and a name that `{own.name}.__init__` does not take: loading or "
+            "cloning it raises TypeError.",
+            "Take `**kwargs` and hand them on: `def __init__(self, …, **kwargs): super().__init__(**kwargs)`.",
+            initializer.location,
+        )
+    if is_remade and facts.makings_of(own) and own.find_method("get_config") is None:
+        return (
+            f"`{own.name}.__init__` takes no dtype: loaded or cloned, the layer raises, or takes the global policy of "
+            "that moment.",
+            "Take `**kwargs` and hand them on: `def __init__(self, …, **kwargs): super().__init__(**kwargs)`.",
+            initializer.location,
+        )
+    return None
+
+
+def _drops_base(facts: SourceFacts, config: FunctionFacts) -> bool:
+    """Whether all that it returns is a dict written out, without a dtype in it."""
+    returned = [one for event in facts.returns_of(config) for one in options(event.value)]
+    return (
+        bool(returned)
+        and not any(call.context.function is config for call in facts.method_calls("get_config"))
+        and all(
+            isinstance(one, Collection)
+            and one.kind == "dict"
+            and not one.open
+            and all(isinstance(key, Known) for key in one.keys)
+            and one.entry("dtype") is None
+            for one in returned
+        )
+    )
+
+
+def _calls_base(facts: SourceFacts, config: FunctionFacts) -> bool:
+    """Whether it calls Keras' own get_config; that of a class of the user's is told of there."""
+    return any(
+        call.context.function is config and isinstance(call.callee, Attribute)
+        for call in facts.method_calls("get_config")
+    )
+
+
+def _takes_dtype(initializer: FunctionFacts) -> bool:
+    return "dtype" in initializer.parameters or any(name.startswith("**") for name in initializer.parameters)
+
+
+def _is_remade(facts: SourceFacts) -> bool:
+    """Whether the program saves, loads or clones models, layers and all."""
+    if any(True for _ in facts.calls_of(*LOADING)):
+        return True
+    for call in facts.method_calls("save", "from_config"):
+        receiver = call.receiver
+        own = class_of(receiver) if receiver is not None else None
+        path = known(call.argument(0, "filepath"))
+        if own is not None and own.kind in ("layer", "model"):
+            return True
+        if call.method == "save" and isinstance(path, str) and path.endswith(FILES):
+            return True
+    return False

@@ -1,0 +1,169 @@
+"""A TensorArray, or the result of a Python function, is declared float32 and gets the layer's 16-bit values.
+
+## Why it matters
+TensorFlow takes the declaration at its word: `TensorArray dtype is float32 but Op is trying to write dtype
+float16`, and in a graph `0-th value returned by … is half, but expects float`, in Keras 3.15, tf_keras 2.21,
+TensorFlow 2.15 and 2.10.
+
+## Flagged
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Loop(keras.layers.Layer):
+    def call(self, inputs):
+        steps = tf.TensorArray(tf.float32, size=4)
+        for i in tf.range(4):
+            steps = steps.write(i, inputs * 0.5)
+        return steps.stack()
+```
+
+## Fixed
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Loop(keras.layers.Layer):
+    def call(self, inputs):
+        steps = tf.TensorArray(inputs.dtype, size=4)
+        for i in tf.range(4):
+            steps = steps.write(i, inputs * 0.5)
+        return steps.stack()
+```
+
+## Versions
+All.
+
+## Where users met it
+tensorflow/tensorflow#34006.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.dtypes import dtype_named
+from mpdoctor.facts.names import public_name
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.tensors import KEEPING
+from mpdoctor.facts.values import (
+    Api,
+    Attribute,
+    Call,
+    Collection,
+    Defined,
+    FunctionFacts,
+    Item,
+    Known,
+    Operation,
+    Parameter,
+    Value,
+    is_api,
+    options,
+)
+from mpdoctor.finding import AlsoSeen, Finding, Severity
+from mpdoctor.rules.layers.calls import asks_for_dtype, runs_in_call
+from mpdoctor.rules.layers.meetings import half_dtypes
+
+SEVERITY = Severity.ERROR
+CALLING = {
+    "tensorflow.numpy_function": "Tout",
+    "tensorflow.py_function": "Tout",
+    "tensorflow.map_fn": "fn_output_signature",
+}
+HELP = "Declare the dtype of what goes in: `inputs.dtype`, or cast that to float32 first."
+LONGEST = 40
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    if not facts.shows_mixed_precision:
+        return
+    yield from _arrays(facts)
+    for call in facts.calls_of(*CALLING):
+        if runs_in_call(call.context) and not asks_for_dtype(call.context):
+            yield from _function(facts, call)
+
+
+def _arrays(facts: SourceFacts) -> Iterator[Finding]:
+    for write in facts.method_calls("write"):
+        value = write.argument(1, "value")
+        if value is None or asks_for_dtype(write.context):
+            continue
+        dtype = next(iter(half_dtypes(facts, value, write.context)), None)
+        array = _array_behind(write.receiver)
+        if dtype is None or array is None or dtype_named(array.argument(0, "dtype"), facts.keras) != "float32":
+            continue
+        place = write.location
+        yield Finding(
+            f"This TensorArray is float32, and {dtype} values of the layer are written into it"
+            + (f" (line {place.line})" if place.line != array.location.line else "")
+            + ": that raises.",
+            HELP,
+            array.location,
+            also_seen=(AlsoSeen("MP214", "source", "A 16-bit value is written here.", place.path, place.line),),
+        )
+
+
+def _array_behind(array: Value | None) -> Call | None:
+    """The TensorArray that is written, also after other writes (each gives a new one)."""
+    waiting = list(options(array))
+    for one in waiting[:LONGEST]:
+        if isinstance(one, Call) and is_api(one.callee, "tensorflow.TensorArray"):
+            return one
+        if isinstance(one, Call) and isinstance(one.callee, Attribute) and one.callee.name == "write":
+            return _array_behind(one.callee.of)
+    return None
+
+
+def _function(facts: SourceFacts, call: Call) -> Iterator[Finding]:
+    assert isinstance(call.callee, Api)
+    name = public_name(call.callee.name)
+    declared = call.keyword(CALLING[name]) or (call.argument(2) if name != "tensorflow.map_fn" else None)
+    if name == "tensorflow.map_fn":
+        declared = declared or call.keyword("dtype")
+    outputs = declared.items if isinstance(declared, Collection) else (declared,)
+    if len(outputs) != 1 or dtype_named(outputs[0], facts.keras) != "float32":
+        return
+    given = call.argument(1, "elems" if name == "tensorflow.map_fn" else "inp")
+    items = given.items if isinstance(given, Collection) else (given,)
+    dtypes = [next(iter(half_dtypes(facts, one, call.context)), None) for one in items if one is not None]
+    function = call.argument(0, "fn" if name == "tensorflow.map_fn" else "func")
+    if dtypes and dtypes[0] is not None and all(dtypes) and _keeps_dtype(facts, function):
+        yield Finding(
+            f"`{call.method}` is told to expect float32, and what it calls gives {dtypes[0]}, as it is given: in a "
+            "graph that raises.",
+            HELP,
+            call.location,
+        )
+
+
+def _keeps_dtype(facts: SourceFacts, function: Value | None) -> bool:
+    """Whether a function certainly returns the dtype that it is given."""
+    if isinstance(function, Api):
+        return function.name.startswith("numpy.") and function.name.rpartition(".")[2] in KEEPING
+    if not isinstance(function, Defined) or not isinstance(function.of, FunctionFacts):
+        return False
+    returned = [one for event in facts.returns_of(function.of) for one in options(event.value)]
+    return bool(returned) and all(_is_passed_on(one, function.of, 0) for one in returned)
+
+
+def _is_passed_on(value: Value, function: FunctionFacts, depth: int) -> bool:
+    if depth > LONGEST:
+        return False
+    if isinstance(value, Parameter):
+        return value.function is function
+    if isinstance(value, Item):
+        return _is_passed_on(value.of, function, depth + 1)
+    if isinstance(value, Operation):
+        rest = [one for one in value.operands if not isinstance(one, Known)]
+        return bool(rest) and all(_is_passed_on(one, function, depth + 1) for one in rest)
+    if isinstance(value, Call) and isinstance(value.callee, Api) and value.args:
+        is_keeping = public_name(value.callee.name).rpartition(".")[2] in KEEPING and value.keyword("dtype") is None
+        return is_keeping and _is_passed_on(value.args[0], function, depth + 1)
+    return False

@@ -1,0 +1,121 @@
+"""A built-in layer that is right in float32 goes wrong in float16 with ordinary inputs.
+
+## Why it matters
+Some of Keras' own layers square or sum in the compute dtype. Measured in Keras 3.15, tf_keras 2.21, TensorFlow
+2.15 and 2.10: `UnitNormalization` and `Dot(normalize=True)` give 0 for rows of 300, inf for rows of 1e-4 and
+NaN for rows of zeros; `squareplus` gives inf from 256 on; `GlobalAveragePooling1D` over a mask gives 0.5
+for the mean of 4096 ones. In float32 all of them are right.
+
+## Flagged
+```python
+import keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+inputs = keras.Input((16,))
+directions = keras.layers.UnitNormalization()(keras.layers.Dense(8)(inputs))
+```
+
+## Fixed
+```python
+import keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+inputs = keras.Input((16,))
+directions = keras.layers.UnitNormalization(dtype="float32")(keras.layers.Dense(8)(inputs))
+```
+
+## Versions
+All; squareplus exists in Keras 3 only. Under mixed_float16: bfloat16 has the range of float32. LayerNormalization,
+BatchNormalization and attention are fine.
+
+## Where users met it
+keras-team/keras#22586, keras-team/keras#22666, and what was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.names import public_name
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Api, Call, Collection, is_api, known, options
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.layers.calls import asks_for_dtype, runs_in_call
+from mpdoctor.rules.layers.meetings import half_dtypes
+from mpdoctor.rules.layers.policies import half_dtype_of_layer
+from mpdoctor.rules.layers.rows import rows
+from mpdoctor.rules.layers.unsafe import COUNTABLE, MASK_PASSING, MASKED_MEAN, NORMALISES, SQUAREPLUS
+
+SEVERITY = Severity.WARNING
+SQUARING = "keras.activations.squareplus"
+SQUARING_OPS = (SQUARING, "keras.ops.squareplus", "keras.ops.nn.squareplus")
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    if not facts.shows_mixed_precision:
+        return
+    for call in facts.calls_of("keras.layers.UnitNormalization", "keras.layers.Dot", "keras.layers.dot"):
+        normalises = call.method == "UnitNormalization" or known(call.argument(_place(call), "normalize")) is True
+        if normalises and half_dtype_of_layer(facts, call) == "float16":
+            yield _finding(
+                call, f"{call.method}(normalize=True)" if call.method != "UnitNormalization" else call.method
+            )
+    if facts.keras.is_keras3:
+        yield from _squareplus(facts)
+    for layer, before in rows(facts, "keras.layers.GlobalAveragePooling1D"):
+        steps = _masked_steps(before)
+        if steps is not None and steps > COUNTABLE and half_dtype_of_layer(facts, layer) == "float16":
+            yield _finding(layer, f"GlobalAveragePooling1D, which is given a mask over {steps} steps,", MASKED_MEAN)
+
+
+def _finding(call: Call, what: str, why: str = NORMALISES) -> Finding:
+    return Finding(
+        f"{what} computes in float16 and {why}.",
+        'Give it `dtype="float32"`.',
+        call.location,
+    )
+
+
+def _place(call: Call) -> int:
+    """Of `normalize` among the positional arguments: Dot(axes, normalize), dot(inputs, axes, normalize)."""
+    return 1 if call.method == "Dot" else 2
+
+
+def _squareplus(facts: SourceFacts) -> Iterator[Finding]:
+    for call in facts.calls:
+        if not isinstance(call.callee, Api):
+            continue
+        if call.callee.is_(*SQUARING_OPS):
+            half = "float16" in half_dtypes(facts, call.args[0], call.context) if call.args else False
+            if half and runs_in_call(call.context) and not asks_for_dtype(call.context):
+                yield Finding(
+                    f"squareplus {SQUAREPLUS}; the layer's input is float16.",
+                    'Cast first: `squareplus(ops.cast(x, "float32"))`.',
+                    call.location,
+                )
+            continue
+        if not public_name(call.callee.name).startswith("keras.layers."):
+            continue
+        given = call.keyword("activation") or (call.argument(0) if call.method == "Activation" else None)
+        is_it = known(given) == "squareplus" or is_api(given, SQUARING)
+        if is_it and half_dtype_of_layer(facts, call) == "float16":
+            yield _finding(call, "The activation squareplus", SQUAREPLUS)
+
+
+def _masked_steps(before: list[Call]) -> int | None:
+    """The number of steps that a mask counts on its way to the last of these layers; None where there is no mask, or
+    nobody knows the number."""
+    shape = before[0].argument(0, "shape") if is_api(before[0].callee, "keras.Input") else None
+    first = shape.items[0] if isinstance(shape, Collection) and shape.items else None
+    steps = known(first)
+    is_masked = False
+    for layer in before[1:]:
+        name = public_name(layer.callee.name) if isinstance(layer.callee, Api) else ""
+        if not name.startswith("keras.layers.") or name.rpartition(".")[2] not in MASK_PASSING:
+            return None
+        is_masked = (
+            is_masked
+            or name.endswith(".Masking")
+            or any(known(one) is True for one in options(layer.keyword("mask_zero")))
+        )
+    return steps if is_masked and isinstance(steps, int) else None

@@ -1,0 +1,157 @@
+"""Float ids pass a layer that casts them to 16 bits before they reach an Embedding, and become other ids.
+
+## Why it matters
+Between 2048 and 4096 float16 holds every second whole number only, above that every fourth; bfloat16 begins
+at 256. Id 5999 reaches the Embedding as 6000: the wrong row, or an index out of range (measured in Keras 3.15,
+tf_keras 2.21, TensorFlow 2.15 and 2.10). A float Input straight into the Embedding is not rounded, and
+integers are never cast.
+
+## Flagged
+```python
+import keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+ids = keras.Input((2,))
+vectors = keras.layers.Embedding(6000, 8)(keras.layers.Reshape((2, 1))(ids))
+```
+
+## Fixed
+```python
+import keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+ids = keras.Input((2,), dtype="int32")
+vectors = keras.layers.Embedding(6000, 8)(keras.layers.Reshape((2, 1))(ids))
+```
+
+## Versions
+All.
+
+## Where users met it
+keras-team/keras#15012 (the same rounding, of labels).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.dtypes import dtype_named
+from mpdoctor.facts.names import public_name
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import (
+    Api,
+    Call,
+    Collection,
+    Item,
+    Value,
+    class_of,
+    is_call_of,
+    known,
+    options,
+)
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.layers.casts import is_cast
+from mpdoctor.rules.layers.policies import half_dtype_of_layer
+from mpdoctor.rules.layers.rows import layers_of_sequential
+
+SEVERITY = Severity.ERROR
+EXACT = {"float16": 2048, "bfloat16": 256}
+FLOATS = ("float32", "float64")
+# Built-in layers that cast their input and pass the numbers on.
+PASSING = frozenset(
+    [
+        "Reshape",
+        "Flatten",
+        "Concatenate",
+        "RepeatVector",
+        "Permute",
+        "Dropout",
+        "SpatialDropout1D",
+        "Masking",
+        "Identity",
+        "Lambda",
+        "ZeroPadding1D",
+        "Cropping1D",
+    ]
+)
+LONGEST = 30
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    if not facts.shows_mixed_precision:
+        return
+    for call in facts.calls:
+        if isinstance(call.callee, Call) and is_call_of(call.callee, "keras.layers.Embedding") and call.args:
+            yield from _finding(facts, call.callee, _rounding(facts, call.args[0]))
+    for model in facts.calls_of("keras.Sequential"):
+        made = layers_of_sequential(facts, model)
+        for number, layer in enumerate(made):
+            if is_call_of(layer, "keras.layers.Embedding") and isinstance(layer, Call):
+                yield from _finding(facts, layer, _rounding_in_a_row(facts, made[:number]))
+
+
+def _finding(facts: SourceFacts, embedding: Call, rounding: Call | None) -> Iterator[Finding]:
+    rows = known(embedding.argument(0, "input_dim"))
+    if rounding is None or not isinstance(rows, int):
+        return
+    dtype = half_dtype_of_layer(facts, rounding)
+    if dtype is not None and rows > EXACT[dtype]:
+        yield Finding(
+            f"{rounding.method} casts the float ids to {dtype}, exact up to {EXACT[dtype]}. Of "
+            f"the {rows} ids of the Embedding behind it, those above become others.",
+            'Make them integers from the start: `keras.Input(…, dtype="int32")`. Keras casts no integers.',
+            rounding.location,
+        )
+
+
+def _rounding(facts: SourceFacts, ids: Value) -> Call | None:
+    """The first layer that a float Input passes on its way, None where that is not certain."""
+    passed: Call | None = None
+    for _ in range(LONGEST):
+        choices = options(ids)
+        if len(choices) != 1:
+            return None
+        one = choices[0]
+        if is_call_of(one, "keras.Input") and isinstance(one, Call):
+            given = one.keyword("dtype")
+            return passed if given is None or dtype_named(given) in FLOATS else None
+        if isinstance(one, Item):
+            ids = one.of
+        elif is_cast(one) and isinstance(one, Call):
+            if passed is not None or not one.args:
+                return None  # what the layer is given was cast before
+            ids = one.args[0]
+        elif isinstance(one, Call) and isinstance(one.callee, Call) and one.args and _passes(facts, one.callee):
+            passed, ids = one.callee, one.args[0]
+        else:
+            return None
+        if isinstance(ids, Collection):
+            if not ids.items:
+                return None
+            ids = ids.items[0]
+    return None
+
+
+def _rounding_in_a_row(facts: SourceFacts, before: list[Value]) -> Call | None:
+    first = before[0] if before else None
+    if not is_call_of(first, "keras.Input", "keras.layers.InputLayer") or not isinstance(first, Call):
+        return None
+    given = first.keyword("dtype")
+    if given is not None and dtype_named(given) not in FLOATS:
+        return None
+    between = before[1:]
+    if not between or not all(isinstance(one, Call) and _passes(facts, one) for one in between):
+        return None
+    return between[0] if isinstance(between[0], Call) else None
+
+
+def _passes(facts: SourceFacts, layer: Call) -> bool:
+    """Whether a layer casts what it is given and hands the numbers on. A layer of the user's own casts before anything
+    else: whatever it makes of the ids, they are rounded."""
+    if half_dtype_of_layer(facts, layer) is None:
+        return False
+    own = class_of(layer)
+    if own is None:
+        name = public_name(layer.callee.name) if isinstance(layer.callee, Api) else ""
+        return name.startswith("keras.layers.") and name.rpartition(".")[2] in PASSING
+    return own.kind == "layer"

@@ -1,0 +1,121 @@
+"""The second input of a layer meets its first one, which alone Keras 2 casts to 16 bits.
+
+## Why it matters
+Keras 2 casts the first argument of `call()` and leaves the others as they are: a float32 tensor as second
+argument meets a float16 one, and that raises (`expected to be a half tensor but is a float tensor`; tf_keras
+2.21, TensorFlow 2.15 and 2.10). Keras 3 casts every tensor, and so does Keras 2 inside a list or dict that is
+the first argument.
+
+## Flagged
+```python
+# keras: tf_keras
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Gate(tf.keras.layers.Layer):
+    def call(self, inputs, gate):
+        return inputs * gate
+
+
+a, b = tf.keras.Input((4,)), tf.keras.Input((4,))
+outputs = Gate()(a, b)
+```
+
+## Fixed
+```python
+# keras: tf_keras
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Gate(tf.keras.layers.Layer):
+    def call(self, inputs, gate):
+        return inputs * tf.cast(gate, inputs.dtype)
+
+
+a, b = tf.keras.Input((4,)), tf.keras.Input((4,))
+outputs = Gate()(a, b)
+```
+
+## Versions
+Keras 2 (tf.keras up to TensorFlow 2.15, tf_keras).
+
+## Where users met it
+tensorflow/tensorflow#41614, huggingface/transformers#3320.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.dtypes import is_array
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Call, ClassFacts, Defined, Parameter, Value, class_of, options
+from mpdoctor.finding import AlsoSeen, Finding, Severity
+from mpdoctor.rules.layers.calls import asks_for_dtype
+from mpdoctor.rules.layers.meetings import is_half, meetings, origin
+from mpdoctor.rules.layers.policies import half_dtype_of_layer
+
+SEVERITY = Severity.ERROR
+KERAS = ("2",)
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    if not facts.shows_mixed_precision:
+        return
+    given = [(call, own) for call in facts.calls for own in _called_layer(facts, call)]
+    if not given:
+        return
+    for event, meeting in meetings(facts):
+        if asks_for_dtype(event.context):
+            continue
+        for value in meeting:
+            second = _second_input(value)
+            if second is None or not any(is_half(facts, one, event.context) for one in meeting if one is not value):
+                continue
+            site = next((call for call, own in given if _is_float32(facts, _given(call, own, second))), None)
+            if site is not None:
+                yield Finding(
+                    f"`{second.name}` is the second input of the layer and stays float32, as it is in line "
+                    f"{site.location.line}: Keras 2 casts the first input only, so this line raises.",
+                    f"Cast it: `tf.cast({second.name}, …)` to the dtype of the first input, or give the layer one list "
+                    "of both.",
+                    event.location,
+                    also_seen=(
+                        AlsoSeen(
+                            "MP217", "source", "The layer is called here.", site.location.path, site.location.line
+                        ),
+                    ),
+                )
+                break
+
+
+def _called_layer(facts: SourceFacts, call: Call) -> Iterator[ClassFacts]:
+    """The class of the user's own whose layer is called with more than one argument, if it computes in 16 bits."""
+    for layer in options(call.callee):
+        own = class_of(layer)
+        if not isinstance(layer, Call) or not isinstance(layer.callee, Defined) or own is None or own.kind != "layer":
+            continue
+        if len(call.args) + len(call.keywords) > 1 and half_dtype_of_layer(facts, layer) is not None:
+            yield own
+
+
+def _second_input(value: Value) -> Parameter | None:
+    one = origin(value)
+    if not isinstance(one, Parameter) or one.function is None or one.function.name != "call":
+        return None
+    return one if one.index > 1 and one.function.owner is not None else None
+
+
+def _given(call: Call, own: ClassFacts, parameter: Parameter) -> Value | None:
+    function = own.find_method("call")
+    if function is not parameter.function:
+        return None
+    return call.argument(parameter.index - 1, parameter.name)
+
+
+def _is_float32(facts: SourceFacts, value: Value | None) -> bool:
+    return value is not None and facts.dtype_of(value) == "float32" and not is_array(value)

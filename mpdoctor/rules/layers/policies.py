@@ -1,0 +1,28 @@
+"""The 16-bit dtype that a layer computes in, as the call that makes it tells."""
+
+from __future__ import annotations
+
+from mpdoctor.facts.dtypes import policies_named
+from mpdoctor.facts.source import UNSURE, SourceFacts
+from mpdoctor.facts.values import Call, class_of, known
+from mpdoctor.rules.layers.calls import policies_of_layer
+from mpdoctor.rules.layers.outputs import SIXTEEN_BITS
+
+
+def half_dtype_of_layer(facts: SourceFacts, layer: Call) -> str | None:
+    """By its own `dtype`, else by the global policy where it is made; None if that is never 16-bit, or nobody knows."""
+    own, given = class_of(layer), layer.keyword("dtype")
+    if layer.open or known(layer.keyword("autocast")) is False:
+        return None
+    names: tuple[object, ...]
+    if own is not None:
+        if known(own.base_argument("autocast")) is False:
+            return None
+        names = policies_of_layer(facts, layer, own)
+    elif given is not None and known(given) is not None:
+        names = policies_named(given)
+    else:
+        names = facts.policies_at(layer)
+        if facts.assume_mixed and all(one in (None, UNSURE) for one in names):
+            return "float16"
+    return next((SIXTEEN_BITS[one] for one in names if isinstance(one, str) and one in SIXTEEN_BITS), None)

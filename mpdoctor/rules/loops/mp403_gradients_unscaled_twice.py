@@ -1,0 +1,171 @@
+"""Gradients are divided by the loss scale twice before they reach the weights.
+
+## Why it matters
+In Keras 3 `apply` and `apply_gradients` of a LossScaleOptimizer divide by the loss scale themselves. A loop
+that divides by it first makes every update 32768 times too small: with SGD(0.1) a weight moved by 5.4e-06
+where it should have moved by 0.176. In Keras 2 the same comes from calling `get_unscaled_gradients` twice,
+or beside a division by hand. Nothing raises, and Adam hides it until its epsilon bites.
+
+## Flagged
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype="float32")])
+optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1))
+
+
+def step(x, y):
+    with tf.GradientTape() as tape:
+        loss = optimizer.scale_loss(tf.reduce_mean((model(x) - y) ** 2))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    gradients = [g / optimizer.dynamic_scale for g in gradients]
+    optimizer.apply(gradients, model.trainable_variables)
+```
+
+## Fixed
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype="float32")])
+optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1))
+
+
+def step(x, y):
+    with tf.GradientTape() as tape:
+        loss = optimizer.scale_loss(tf.reduce_mean((model(x) - y) ** 2))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply(gradients, model.trainable_variables)
+```
+
+## Versions
+All. Keras 2 (TensorFlow 2.4 to 2.15, tf_keras) unscales in `get_unscaled_gradients` and not in
+`apply_gradients`; Keras 3 has no such method and unscales in `apply` and `apply_gradients`.
+
+## Where users met it
+keras-team/keras#19479 asks whether to unscale by hand in Keras 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.facts.values import Call, Operation, Value, walk
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.loops.gradients import applied_gradients, given_to, target, until_gradients
+from mpdoctor.rules.loops.scaling import (
+    UNSCALING,
+    applied_by_its_scaler,
+    divided_by_scale,
+    holds_gradient,
+    initial_scales,
+    multiplied_by_scale,
+    scales,
+    scaling_calls,
+    unscales,
+    with_mapped,
+)
+from mpdoctor.rules.optimizers.wrappers import starting_scale
+
+SEVERITY = Severity.ERROR
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    yield from _beside_the_wrapper(facts) if facts.keras.is_keras3 else _twice_in_the_program(facts)
+
+
+def _beside_the_wrapper(facts: SourceFacts) -> Iterator[Finding]:
+    """Keras 3: a division by hand between the tape and the apply call that divides as well."""
+    numbers = initial_scales(facts)
+    for apply, gradient in applied_gradients(facts):
+        if not _scaled_once(facts, target(gradient)) or not applied_by_its_scaler(facts, apply, gradient):
+            continue
+        ways = [one for one in until_gradients(given_to(apply)) if holds_gradient(one, gradient)]
+        if any(multiplied_by_scale(part, numbers) for one in ways for part in with_mapped(facts, one)):
+            continue
+        for one in ways:
+            division = next((part for part in with_mapped(facts, one) if divided_by_scale(part, numbers)), None)
+            if division is not None and not _is_guarded(division):
+                yield Finding(
+                    "These gradients are divided by the loss scale here, and once more by "
+                    f"`{apply.method}`: every update is {starting_scale(apply.receiver)} times too small at first.",
+                    f"Delete this division: in Keras 3 `{apply.method}` unscales by itself.",
+                    division.location,
+                )
+
+
+def _twice_in_the_program(facts: SourceFacts) -> Iterator[Finding]:
+    """Keras 2: `get_unscaled_gradients` of what was divided before, or a division of what it gave."""
+    numbers = initial_scales(facts)
+    unscalings: list[Call | Operation] = [*facts.method_calls(UNSCALING)]
+    for one in unscalings + [operation for operation in facts.operations if divided_by_scale(operation, numbers)]:
+        is_call = isinstance(one, Call)
+        if one.context.guarded:
+            continue
+        inside = (one.argument(0),) if isinstance(one, Call) else one.operands
+        first = next((part for value in inside for part in _unscaled_in(facts, value, numbers, not is_call)), None)
+        if first is None or _is_guarded(first):
+            continue
+        wrapper = next((call.receiver for call in (one, first) if isinstance(call, Call)), None)
+        yield Finding(
+            "These gradients were divided by the loss scale once already: every update is "
+            f"{starting_scale(wrapper)} times too small at first.",
+            f"Unscale once: keep one `{UNSCALING}`, and delete the other."
+            if is_call and unscales(first)
+            else f"Delete the division: `{UNSCALING}` divides by the loss scale.",
+            _place_of_division(one, first),
+        )
+
+
+def _unscaled_in(
+    facts: SourceFacts, value: Value | None, numbers: tuple[float, ...], only_calls: bool
+) -> Iterator[Value]:
+    for one in until_gradients(value):
+        for part in with_mapped(facts, one):
+            if unscales(part) or (not only_calls and divided_by_scale(part, numbers)):
+                yield part
+
+
+def _scaled_once(facts: SourceFacts, loss: Value | None) -> bool:
+    calls = [call for call in scaling_calls(loss) if scales(facts, call)]
+    by_hand = sum(multiplied_by_scale(one) for one in walk(loss))
+    again = sum(call.method in ("scale_loss", "get_scaled_loss") for call in walk(loss) if isinstance(call, Call))
+    return (bool(calls) and again == 1 and not by_hand) or (by_hand == 1 and not again)
+
+
+def _place_of_division(second: Call | Operation, first: Value) -> Location:
+    return first.location if isinstance(second, Call) and not unscales(first) else second.location
+
+
+def _is_guarded(value: Value) -> bool:
+    return isinstance(value, (Call, Operation)) and value.context.guarded
+
+
+def in_training(training: TrainingFacts) -> Iterator[Finding]:
+    seen = training.scale_dependence
+    if seen is None or not seen.shrinks or not seen.is_scaled or seen.wrappers > 1:
+        return
+    by_hand = seen.on_the_way == "divided"
+    if not by_hand and seen.unscaled_calls < 2:
+        return
+    is_keras3 = training.model.keras.is_keras3
+    if by_hand:
+        how = "by the training code, and once more by " + ("the optimizer" if is_keras3 else f"`{UNSCALING}`")
+    else:
+        how = f"{seen.unscaled_calls} times in one step, each time by `{UNSCALING}`"
+    yield Finding(
+        f"The gradients are divided by the loss scale {how}: every update is {training.initial_scale:g} times too "
+        "small at first.",
+        "Delete the division: in Keras 3 `apply` and `apply_gradients` unscale by themselves."
+        if is_keras3
+        else f"Unscale once: keep one `{UNSCALING}`, and delete the rest.",
+        training.applied_at,
+        model=training.model.id,
+        evidence={"exponent": round(seen.median, 3)},
+    )

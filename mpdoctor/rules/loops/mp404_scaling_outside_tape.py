@@ -1,0 +1,96 @@
+"""The loss is scaled after the GradientTape has closed, so the tape knows nothing of the scaled loss.
+
+## Why it matters
+`tape.gradient(scaled_loss, …)` gives None for every variable, because the multiplication was not recorded;
+applying them raises `ValueError: No gradients provided for any variable` (the same in Keras 3.15, tf_keras
+2.21 and TensorFlow 2.10). Scaling belongs inside the `with`; entering the same tape again for it is right
+too.
+
+## Flagged
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype="float32")])
+optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1))
+
+
+def step(x, y):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((model(x) - y) ** 2)
+    scaled_loss = optimizer.scale_loss(loss)
+    gradients = tape.gradient(scaled_loss, model.trainable_variables)
+    optimizer.apply(gradients, model.trainable_variables)
+```
+
+## Fixed
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype="float32")])
+optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1))
+
+
+def step(x, y):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((model(x) - y) ** 2)
+        scaled_loss = optimizer.scale_loss(loss)
+    gradients = tape.gradient(scaled_loss, model.trainable_variables)
+    optimizer.apply(gradients, model.trainable_variables)
+```
+
+## Versions
+All: `get_scaled_loss` in Keras 2, `scale_loss` in Keras 3.
+
+## Where users met it
+Measured in four versions; tensorflow/models and danijar/dreamerv2 enter the tape again, which is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Call, Context, Operation, Value, options, walk
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.loops.gradients import is_gradient_call, is_tape, target
+from mpdoctor.rules.loops.scaling import SCALING, multiplied_by_scale
+from mpdoctor.rules.wording import text_at
+
+SEVERITY = Severity.ERROR
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    for gradient in facts.method_calls("gradient"):
+        if gradient.context.guarded or not is_gradient_call(gradient):
+            continue
+        tapes = [one for one in walk(gradient.receiver) if is_tape(one)]
+        if _records(tapes, gradient.context):
+            continue
+        for scaled in _scaled(target(gradient)):
+            if scaled.context.guarded or _records(tapes, scaled.context):
+                continue
+            what = text_at(facts, scaled.location) or "the loss"
+            yield Finding(
+                f"`{what}` stands behind the `with` of the tape, which never sees it: `gradient` gives None "
+                "for every variable, and applying that raises ValueError.",
+                "Move it into the `with tf.GradientTape()` block, after the loss; or enter the tape again for it: "
+                "`with tape:`.",
+                scaled.location,
+            )
+
+
+def _scaled(loss: Value | None) -> Iterator[Call | Operation]:
+    """The scaling that was done last, so that what it gave is differentiated."""
+    for one in options(loss):
+        is_call = isinstance(one, Call) and one.method in SCALING and one.receiver is not None
+        if isinstance(one, (Call, Operation)) and (is_call or multiplied_by_scale(one)):
+            yield one
+
+
+def _records(tapes: list[Value], context: Context) -> bool:
+    """Whether one of these tapes is open there; a `with` of something unknown may be one of them."""
+    return any(one is tape for value in context.withs for one in walk(value) for tape in tapes)

@@ -1,0 +1,154 @@
+"""Gradients are clipped while they still carry the loss scale.
+
+## Why it matters
+Scaled gradients are 32768 times too large, so a limit meant for real ones cuts nearly all of them down, and
+unscaling divides what is left: with SGD(0.1) and clip_by_global_norm(…, 1.0) a weight moved by 1.6e-06
+where it should have moved by 0.053 (Keras 3.15, tf_keras 2.21, TensorFlow 2.10 alike). In Keras 2 unscale
+first, then clip. In Keras 3 nothing stands between unscaling and applying: give the limit to the optimizer
+inside, which clips after unscaling.
+
+## Flagged
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype="float32")])
+optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1))
+
+
+def step(x, y):
+    with tf.GradientTape() as tape:
+        loss = optimizer.scale_loss(tf.reduce_mean((model(x) - y) ** 2))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    gradients, _ = tf.clip_by_global_norm(gradients, 1.0)
+    optimizer.apply(gradients, model.trainable_variables)
+```
+
+## Fixed
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype="float32")])
+optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1, global_clipnorm=1.0))
+
+
+def step(x, y):
+    with tf.GradientTape() as tape:
+        loss = optimizer.scale_loss(tf.reduce_mean((model(x) - y) ** 2))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply(gradients, model.trainable_variables)
+```
+
+## Versions
+All. In Keras 2: `get_unscaled_gradients` first, then the clipping.
+
+## Where users met it
+tensorflow/tensorflow#36001; tensorflow/models orders it right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.facts.values import Attribute, Call, Value, walk
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.loops.clipping import argument_for, limits
+from mpdoctor.rules.loops.gradients import applied_gradients, given_to, is_gradient_call, target, until_gradients
+from mpdoctor.rules.loops.scaling import (
+    UNSCALING,
+    applied_by_its_scaler,
+    holds_gradient,
+    scales,
+    scaling_calls,
+    unscales,
+    with_mapped,
+)
+from mpdoctor.rules.optimizers.wrappers import starting_scale
+from mpdoctor.rules.wording import text_at
+
+SEVERITY = Severity.ERROR
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    if facts.keras.is_keras3:
+        for apply, gradient in applied_gradients(facts):
+            if applied_by_its_scaler(facts, apply, gradient):
+                for clip in _clips_scaled(facts, given_to(apply), gradient):
+                    limit = _limit(facts, clip)
+                    yield Finding(
+                        f"`{clip.method}` gets gradients that still carry the loss scale of "
+                        f"{starting_scale(apply.receiver)}, and cuts nearly all of them down; `{apply.method}` then "
+                        "divides what is left by the scale.",
+                        f"Give the limit to the optimizer inside, which clips after unscaling: `{argument_for(clip)}="
+                        f"{limit}`; and delete this line.",
+                        clip.location,
+                    )
+        return
+    for unscaling in facts.method_calls(UNSCALING):
+        for one in until_gradients(unscaling.argument(0)):
+            if isinstance(one, Call) and is_gradient_call(one) and not unscaling.context.guarded:
+                for clip in _clips_scaled(facts, unscaling.argument(0), one):
+                    yield Finding(
+                        f"`{clip.method}` gets gradients that still carry the loss scale of "
+                        f"{starting_scale(unscaling.receiver)}, and cuts nearly all of them down, before they are "
+                        "unscaled.",
+                        f"Clip after `{UNSCALING}`: move this line behind it.",
+                        clip.location,
+                    )
+
+
+def _clips_scaled(facts: SourceFacts, value: Value | None, gradient: Call) -> Iterator[Call]:
+    """The calls that clip these gradients before anything unscales them, at a limit that knows nothing of the scale."""
+    if not any(scales(facts, call) for call in scaling_calls(target(gradient))):
+        return
+    for one in until_gradients(value, unscales):
+        if not holds_gradient(one, gradient, through_unscaling=False) or _may_be_unscaled(one):
+            continue
+        for part in with_mapped(facts, one):
+            at = limits(part)
+            if (
+                at
+                and isinstance(part, Call)
+                and not part.context.guarded
+                and not any(_knows_scale(each) for each in at)
+            ):
+                yield part
+
+
+def _may_be_unscaled(value: Value) -> bool:
+    """Whether the gradients are unscaled on another path to the same call."""
+    return any(unscales(one) for one in until_gradients(value))
+
+
+def _knows_scale(limit: Value) -> bool:
+    return any(isinstance(one, Attribute) and "scale" in one.name for one in walk(limit))
+
+
+def _limit(facts: SourceFacts, clip: Call) -> str:
+    at = limits(clip)
+    return (text_at(facts, at[-1].location) if at else "") or "…"
+
+
+def in_training(training: TrainingFacts) -> Iterator[Finding]:
+    seen = training.scale_dependence
+    if seen is None or not seen.shrinks or not seen.is_scaled or seen.wrappers > 1 or seen.unscaled_calls > 1:
+        return
+    if seen.on_the_way != "changed":
+        return
+    yield Finding(
+        "The gradients are cut down while they still carry the loss scale, and divided by it afterwards: the same "
+        f"batch at the scales {seen.low:g} and {seen.high:g} gave updates that differ by "
+        f"{(seen.high / seen.low) ** abs(seen.median):.3g} times; they should be equal.",
+        "Give the limit to the optimizer inside, which clips after unscaling: "
+        "`LossScaleOptimizer(Adam(global_clipnorm=1.0))`."
+        if training.model.keras.is_keras3
+        else f"Clip after `{UNSCALING}`, not before.",
+        training.applied_at,
+        model=training.model.id,
+        evidence={"exponent": round(seen.median, 3), "scales": [seen.low, seen.high]},
+    )

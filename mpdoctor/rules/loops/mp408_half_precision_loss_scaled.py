@@ -1,0 +1,100 @@
+"""A float16 loss is multiplied by the loss scale, which leaves float16's range at once.
+
+## Why it matters
+float16 ends at 65504, so times the usual scale of 32768 a loss is inf from 2.0 on (Keras 2 at every step;
+Keras 3 until the optimizer is built, and in float32 from then on). The gradients start from the scale itself
+in float16: at 65536 all of them are inf, so the scale never grows past 32768, and a larger `initial_scale`
+skips steps until it is down there. What is logged is inf, and the loss had three digits to begin with. Cast
+the predictions or the loss to float32 before anything is summed.
+
+## Flagged
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1))
+
+
+def loss_of(x):
+    return optimizer.scale_loss(tf.reduce_mean(tf.square(model(x))))
+```
+
+## Fixed
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype="float32")])
+optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1))
+
+
+def loss_of(x):
+    return optimizer.scale_loss(tf.reduce_mean(tf.square(model(x))))
+```
+
+## Versions
+All. bfloat16 has float32's range and is not meant.
+
+## Where users met it
+tensorflow/tensorflow#33484, keras-team/keras#16552; danijar/dreamerv2 asserts that the loss is float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.facts.values import Call, options
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.layers.calls import asks_for_dtype
+from mpdoctor.rules.loops.scaling import SCALING, scales
+from mpdoctor.rules.numbers.precision import precision_of
+from mpdoctor.rules.wording import text_at
+
+SEVERITY = Severity.ERROR
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    calls = [call for call in facts.method_calls(*SCALING) if facts.shows_mixed_precision and scales(facts, call)]
+    for call in calls:
+        if not asks_for_dtype(call.context) and _is_float16(facts, call):
+            yield _finding(facts, call)
+
+
+def _is_float16(facts: SourceFacts, call: Call) -> bool:
+    choices = options(call.argument(0, "loss"))
+    precision = precision_of(facts) if choices else None
+    return precision is not None and all(precision.half(one, call.context) == "float16" for one in choices)
+
+
+def _finding(facts: SourceFacts, call: Call) -> Finding:
+    given = call.argument(0, "loss")
+    text = text_at(facts, given.location) if given is not None else ""
+    text = text if text.isidentifier() else "loss"
+    return Finding(
+        "This loss is float16: times the loss scale of 32768 it is inf from 2.0 on, and the scale can never grow "
+        "past 32768 because its gradients start from the scale in float16.",
+        f"Compute it in float32: cast the predictions, `tf.cast(predictions, tf.float32)`, or at least "
+        f"`{call.method}(tf.cast({text}, tf.float32))`.",
+        call.location,
+    )
+
+
+def in_training(training: TrainingFacts) -> Iterator[Finding]:
+    seen = training.scale_dependence
+    if seen is None or seen.loss_dtype != "float16" or seen.scaled_at is None:
+        return
+    large = seen.loss_too_large
+    now = f" (it was {large:.3g}, times {seen.high:g})" if large is not None else " from 2.0 on"
+    yield Finding(
+        f"This loss is float16: times the loss scale of {training.initial_scale:g} it is inf{now}, and the scale can "
+        "never grow past 32768 because its gradients start from the scale in float16.",
+        "Compute it in float32: cast the predictions, `tf.cast(predictions, tf.float32)`, before the loss is taken.",
+        seen.scaled_at,
+        model=training.model.id,
+        evidence={"loss_dtype": seen.loss_dtype},
+    )

@@ -1,0 +1,161 @@
+"""The scaled loss is returned, logged or printed as if it were the loss.
+
+## Why it matters
+A loss of 0.25 is shown as 8192, and changes by factors of two with the loss scale: curves jump, callbacks
+that watch `loss` (EarlyStopping, ReduceLROnPlateau, ModelCheckpoint) decide by the scale, and two runs
+cannot be compared. Training itself is right. Keep the unscaled loss for the report.
+
+## Flagged
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1))
+
+
+def step(model, x, y):
+    with tf.GradientTape() as tape:
+        loss = optimizer.scale_loss(tf.reduce_mean((model(x) - y) ** 2))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply(gradients, model.trainable_variables)
+    return {"loss": loss}
+```
+
+## Fixed
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1))
+
+
+def step(model, x, y):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((model(x) - y) ** 2)
+        scaled_loss = optimizer.scale_loss(loss)
+    gradients = tape.gradient(scaled_loss, model.trainable_variables)
+    optimizer.apply(gradients, model.trainable_variables)
+    return {"loss": loss}
+```
+
+## Versions
+All.
+
+## Where users met it
+keras-team/keras-core#571, keras-team/keras-core#851, fastai/fastai#3048.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.names import kind_of_class
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Api, Call, Collection, Context, Known, Operation, Value, class_of, options
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.loops.gradients import is_gradient_call, target, until_gradients
+from mpdoctor.rules.loops.scaling import PASSING_ON, SCALING, scales
+
+SEVERITY = Severity.WARNING
+LOGGING = ("builtins.print", "tensorflow.print", "tensorflow.summary.scalar", "wandb.log", "mlflow.log_metric")
+LOGGING_PLACES = ("logging.", "absl.logging.")
+AVERAGING = ("reduce_mean", "mean", "reduce_sum", "sum")
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    scaled = [call for call in facts.method_calls(*SCALING) if scales(facts, call)]
+    if not scaled:
+        return
+    gradients = [call for call in facts.method_calls("gradient") if is_gradient_call(call)]
+    for event in facts.returns:
+        for value in _told_in(event.value):
+            # Together with the gradients, it is for a caller that knows that both are scaled.
+            if _is_own_step(_scaled_loss(value, scaled), event.context, gradients) and not any(
+                map(is_gradient_call, until_gradients(event.value))
+            ):
+                yield _finding("is returned", event.location)
+    for log in facts.calls:
+        if not _logs(log) or _says_scaled(log):
+            continue
+        told = [one for value in (*log.args, *(each for _, each in log.keywords)) for one in _told_in(value)]
+        if any(_is_own_step(_scaled_loss(one, scaled), log.context, gradients) for one in told):
+            yield _finding("is logged", log.location)
+
+
+def _is_own_step(scaled: Call | None, context: Context, gradients: list[Call]) -> bool:
+    """Whether it is reported where it is differentiated, and no helper that hands it on to the tape."""
+    return scaled is not None and any(
+        gradient.context.function is context.function and scaled in options(target(gradient)) for gradient in gradients
+    )
+
+
+def _told_in(value: Value) -> Iterator[Value]:
+    """A value itself; of a dict or tuple what it holds, save under a key that says that it is scaled."""
+    for one in options(value):
+        if isinstance(one, Collection):
+            keys = one.keys or (Known(),) * len(one.items)
+            for key, item in zip(keys, one.items, strict=True):
+                if not (isinstance(key, Known) and isinstance(key.value, str) and "scale" in key.value.lower()):
+                    yield from options(item)
+        elif isinstance(one, Operation) and one.operator == "f-string":
+            yield from one.operands
+        else:
+            yield one
+
+
+def _scaled_loss(value: Value, scaled: list[Call]) -> Call | None:
+    """The call that scaled this loss, seen through casts, `float(…)`, `.numpy()` and means."""
+    for _ in range(6):
+        if not isinstance(value, Call):
+            return None
+        if any(value is call for call in scaled):
+            return value
+        if value.method not in (*PASSING_ON, *AVERAGING):
+            return None
+        inside = value.receiver if not isinstance(value.callee, Api) else (value.args or (None,))[0]
+        if inside is None:
+            return None
+        value = inside
+    return None
+
+
+def _logs(call: Call) -> bool:
+    if isinstance(call.callee, Api):
+        return call.callee.is_(*LOGGING) or call.callee.name.startswith(LOGGING_PLACES)
+    if call.method in ("update_state", "add_scalar"):  # of metrics, and of a SummaryWriter
+        return True
+    return any(_is_metric(one) for one in options(call.callee))
+
+
+def _is_metric(value: Value) -> bool:
+    own = class_of(value)
+    if own is not None:
+        return own.kind == "metric"
+    return isinstance(value, Call) and isinstance(value.callee, Api) and kind_of_class(value.callee.name) == "metric"
+
+
+def _says_scaled(call: Call) -> bool:
+    """Whether the report itself calls it a scaled loss."""
+    texts = [one.value for value in (*call.args, *(v for _, v in call.keywords)) for one in _near(value)]
+    for metric in (*options(call.callee), *options(call.receiver)):
+        made_with = [value for _, value in metric.keywords] if isinstance(metric, Call) else []
+        texts.extend(one.value for one in made_with if isinstance(one, Known))
+        texts.append(getattr(metric, "name", ""))
+    return any("scale" in text.lower() for text in texts if isinstance(text, str))
+
+
+def _near(value: Value) -> Iterator[Known]:
+    for one in (value, *(getattr(value, "operands", ())), *(getattr(value, "keys", ()))):
+        if isinstance(one, Known):
+            yield one
+
+
+def _finding(how: str, location: Location) -> Finding:
+    return Finding(
+        f"The scaled loss {how} as the loss: a loss of 0.25 shows as 8192, and jumps whenever the scale changes.",
+        "Keep the loss from before it is scaled, `scaled_loss = optimizer.…(loss)`, and report `loss`.",
+        location,
+    )

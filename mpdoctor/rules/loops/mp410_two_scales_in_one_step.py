@@ -1,0 +1,110 @@
+"""The loss is scaled by one LossScaleOptimizer, and its gradients are unscaled or applied by another.
+
+## Why it matters
+Each wrapper has a scale of its own, and they part at the first overflow of either. Scaled by 32768 and
+unscaled by another wrapper's 1024, every update was 32 times too large (5.63 where it should have been
+0.176; the same in Keras 3.15, tf_keras 2.21 and TensorFlow 2.10). The wrapper that scales also never learns
+that its gradients overflowed. This is a slip of two similar names, as in a GAN's two steps.
+
+## Flagged
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+d_optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())
+g_optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())
+
+
+def step(generator, loss_of, noise):
+    with tf.GradientTape() as tape:
+        loss = d_optimizer.scale_loss(loss_of(generator(noise)))
+    gradients = tape.gradient(loss, generator.trainable_variables)
+    g_optimizer.apply(gradients, generator.trainable_variables)
+```
+
+## Fixed
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+d_optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())
+g_optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())
+
+
+def step(generator, loss_of, noise):
+    with tf.GradientTape() as tape:
+        loss = g_optimizer.scale_loss(loss_of(generator(noise)))
+    gradients = tape.gradient(loss, generator.trainable_variables)
+    g_optimizer.apply(gradients, generator.trainable_variables)
+```
+
+## Versions
+All.
+
+## Where users met it
+tensorflow/tensorflow#48862; keras-team/keras-io's examples with two optimizers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Attribute, Call, Instance, Parameter, Value, options
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.loops.gradients import applied_gradients, given_to, target, until_gradients
+from mpdoctor.rules.loops.scaling import holds_gradient, scales, scaling_calls, unscales
+from mpdoctor.rules.optimizers.events import receivers
+from mpdoctor.rules.optimizers.wrappers import wrapped
+from mpdoctor.rules.wording import receiver_text
+
+SEVERITY = Severity.ERROR
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    for apply, gradient in applied_gradients(facts):
+        scaling = list(scaling_calls(target(gradient)))
+        if not scaling or not all(scales(facts, call) for call in scaling):
+            continue
+        unscaling = [
+            one
+            for one in until_gradients(given_to(apply))
+            if isinstance(one, Call) and unscales(one) and holds_gradient(one, gradient)
+        ]
+        for call in (*unscaling, apply):
+            if call.context.guarded or not _is_another(facts, call, scaling):
+                continue
+            mine, theirs = receiver_text(facts, call), receiver_text(facts, scaling[0])
+            if mine != theirs:
+                yield Finding(
+                    f"The loss was scaled by `{theirs}`, and `{mine}.{call.method}` works with the scale of `{mine}`: "
+                    "the gradients come out wrong by the ratio of the two scales.",
+                    f"Use one optimizer for the whole step: `{mine}.{scaling[0].method}(loss)`.",
+                    call.location,
+                )
+                break
+
+
+def _is_another(facts: SourceFacts, call: Call, scaling: list[Call]) -> bool:
+    """Whether a call is made on another wrapper than the one that scaled the loss, for certain."""
+    mine = receivers(facts, call)
+    theirs = [one for each in scaling for one in options(each.receiver)]
+    if not mine or not theirs or any(_may_be_one(a, b) for a in mine for b in theirs):
+        return False
+    return all(wrapped(facts, one, call, certain=False) or isinstance(one, (Parameter, Attribute)) for one in mine)
+
+
+def _may_be_one(one: Value, other: Value) -> bool:
+    """Two wrappers that the program makes are two; so are two parameters, and two attributes of one object."""
+    if one is other:
+        return True
+    if isinstance(one, Call) and isinstance(other, Call):
+        return one.location == other.location or not (one.method[:1].isupper() and other.method[:1].isupper())
+    if isinstance(one, Parameter) and isinstance(other, Parameter):
+        return one.name == other.name or one.function is not other.function
+    if isinstance(one, Attribute) and isinstance(other, Attribute):
+        same_holder = one.of is other.of or (isinstance(one.of, Instance) and isinstance(other.of, Instance))
+        return one.name == other.name or not same_holder or "optimizer" not in one.name + other.name
+    return True

@@ -1,0 +1,121 @@
+"""The loss scale is read in a way that raises: called, read before it exists, or asked to scale several losses at once.
+
+## Why it matters
+`optimizer.loss_scale()` was right for the experimental class up to TensorFlow 2.3; since then `loss_scale` is
+a number (`TypeError: 'EagerTensor' object is not callable`), and in Keras 3 it is `dynamic_scale`, which
+exists only once the optimizer is built. `get_scaled_loss` takes one tensor: a list or tuple of losses raises
+`AttributeError: 'list' object has no attribute 'dtype'` (Keras 3's `scale_loss` takes a list, and no dict).
+
+## Flagged
+```python
+import keras
+
+optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())
+print(optimizer.dynamic_scale)
+```
+
+## Fixed
+```python
+import keras
+
+optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())
+print(optimizer.initial_scale)
+```
+
+## Versions
+All, each with its own names: Keras 2 has `loss_scale`, a number; Keras 3 has `dynamic_scale`, a variable.
+
+## Where users met it
+aws-samples/deep-learning-models#44, keisen/tf-keras-vis#39.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import Read, SourceFacts
+from mpdoctor.facts.values import Call, Collection, Value, options, walk
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.loops.scaling import SCALING, scales
+from mpdoctor.rules.optimizers.events import reads
+from mpdoctor.rules.optimizers.wrappers import WRAPPER, wrapped
+from mpdoctor.rules.wording import text_at
+
+SEVERITY = Severity.ERROR
+NUMBERS = ("loss_scale", "dynamic_scale", "initial_scale", "dynamic_growth_steps", "dynamic_counter", "step_counter")
+ONCE_BUILT = ("dynamic_scale", "step_counter")
+LEAVES_UNBUILT = ("scale_loss", "print", "isinstance", "type", "id", "repr", "str")
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    yield from _called(facts)
+    if facts.keras.is_keras3:
+        yield from _not_built(facts)
+    yield from _several_losses(facts)
+
+
+def _called(facts: SourceFacts) -> Iterator[Finding]:
+    for read in reads(facts, NUMBERS):
+        if read.context.guarded or not read.is_called or not wrapped(facts, read.of, read):
+            continue
+        of = _of(facts, read)
+        right = "dynamic_scale" if facts.keras.is_keras3 and read.name == "loss_scale" else read.name
+        what = "does not exist in Keras 3" if right != read.name else "is a number and no method"
+        yield Finding(
+            f"`{of}.{read.name}()` raises: `{read.name}` {what}.",
+            f"Write `{of}.{right}`, without the parentheses.",
+            read.location,
+        )
+
+
+def _not_built(facts: SourceFacts) -> Iterator[Finding]:
+    for read in reads(facts, ONCE_BUILT):
+        makers = options(read.of)
+        if read.context.guarded or read.is_called or read.context.run or len(makers) != 1:
+            continue
+        made = makers[0]
+        if not any(made is call for call in facts.calls_of(WRAPPER)) or not isinstance(made, Call):
+            continue
+        if made.context.branches != read.context.branches or read.context.loops or _is_used(facts, made, read):
+            continue
+        of = _of(facts, read)
+        yield Finding(
+            f"`{of}.{read.name}` raises AttributeError here: it exists once the optimizer is built, and nothing has "
+            "built it yet.",
+            f"Call `{of}.build(model.trainable_variables)` first; what the scale starts from is `{of}.initial_scale`."
+            if read.name == "dynamic_scale"
+            else f"Call `{of}.build(model.trainable_variables)` first.",
+            read.location,
+        )
+
+
+def _is_used(facts: SourceFacts, made: Call, read: Read) -> bool:
+    """Whether anything between may have built the optimizer, or may have handed it to somebody who does."""
+    for call in facts.calls:
+        if made.order < call.order < read.order and call.method not in LEAVES_UNBUILT:
+            touched: tuple[Value | None, ...] = (call.receiver, *call.args, *(value for _, value in call.keywords))
+            if any(one is made for value in touched for one in walk(value)):
+                return True
+    return any(
+        made.order < write.order < read.order and any(one is made for one in walk(write.value))
+        for write in facts.writes
+    )
+
+
+def _several_losses(facts: SourceFacts) -> Iterator[Finding]:
+    refused = ("dict",) if facts.keras.is_keras3 else ("list", "tuple", "dict", "set")
+    for call in facts.method_calls(*SCALING):
+        losses = options(call.argument(0, "loss"))
+        if not losses or not all(isinstance(one, Collection) and one.kind in refused for one in losses):
+            continue
+        if scales(facts, call):
+            kind = losses[0].kind if isinstance(losses[0], Collection) else ""
+            yield Finding(
+                f"`{call.method}` takes one loss, and gets a {kind} of them: this line raises.",
+                f"Scale each: `[optimizer.{call.method}(loss) for loss in losses]`; or their sum.",
+                call.location,
+            )
+
+
+def _of(facts: SourceFacts, read: Read) -> str:
+    return text_at(facts, read.location).rpartition("." + read.name)[0] or "optimizer"

@@ -1,0 +1,86 @@
+"""enable_check_numerics() is on while the loss scale is dynamic, so the first overflow ends the training.
+
+## Why it matters
+A dynamic loss scale finds its value by overflowing: the first steps are skipped because some gradient is inf,
+and one step in 2000 later on. `tf.debugging.enable_check_numerics()` raises InvalidArgumentError at the first
+of them, although nothing is wrong: a small network that trains from a scale of 2048 on stopped in its first
+step (Keras 3.15, tf_keras 2.21). `tf.debugging.check_numerics` on gradients does the same.
+
+## Flagged
+```python
+import keras
+import tensorflow as tf
+
+tf.debugging.enable_check_numerics()
+keras.mixed_precision.set_global_policy("mixed_float16")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype="float32")])
+model.compile("adam", "mse")
+```
+
+## Fixed
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("float32")
+tf.debugging.enable_check_numerics()
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype="float32")])
+model.compile("adam", "mse")
+```
+
+## Versions
+All.
+
+## Where users met it
+Measured; danijar/dreamerv2 checks gradients only where nothing is mixed, which is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Call, known
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.loops.gradients import is_gradient_call, target, until_gradients
+from mpdoctor.rules.loops.scaling import scales, scaling_calls
+from mpdoctor.rules.optimizers.wrappers import exclude_each_other, wrappings
+
+SEVERITY = Severity.WARNING
+ENABLE = "tensorflow.debugging.enable_check_numerics"
+DISABLE = "tensorflow.debugging.disable_check_numerics"
+CHECKS = ("tensorflow.debugging.check_numerics", "tensorflow.debugging.assert_all_finite", "tensorflow.check_numerics")
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    for call in facts.calls_of(ENABLE):
+        if call.context.guarded or any(off.order > call.order for off in facts.calls_of(DISABLE)):
+            continue
+        if any(_is_dynamic(wrapping) and not exclude_each_other(call, wrapping) for wrapping, _ in wrappings(facts)):
+            yield Finding(
+                "This stops the training at the first gradient that overflows, and with a dynamic loss scale the first "
+                "steps overflow by design.",
+                'Look for NaN under the policy "float32", or leave this line out: overflowing steps are skipped.',
+                call.location,
+            )
+    for call in facts.calls_of(*CHECKS):
+        if not call.context.guarded and _checks_scaled_gradients(facts, call):
+            yield Finding(
+                f"`{call.method}` stops the training at the first gradient that overflows, and with a dynamic loss "
+                "scale the first steps overflow by design.",
+                "Leave it to the LossScaleOptimizer, which skips such a step; or check the loss.",
+                call.location,
+            )
+
+
+def _is_dynamic(wrapping: Call) -> bool:
+    return known(wrapping.argument(1, "dynamic")) is not False
+
+
+def _checks_scaled_gradients(facts: SourceFacts, call: Call) -> bool:
+    return any(
+        isinstance(one, Call)
+        and is_gradient_call(one)
+        and any(scales(facts, scaling) for scaling in scaling_calls(target(one)))
+        for one in until_gradients(call.argument(0))
+    )

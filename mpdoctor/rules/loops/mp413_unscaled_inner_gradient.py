@@ -1,0 +1,95 @@
+"""A gradient penalty takes an inner gradient through float16 layers, and its loss is not scaled.
+
+## Why it matters
+The inner `tape.gradient` runs backward through float16 like the outer one, but before any loss scale: where
+outputs hardly depend on inputs its values are flushed to zero (a gradient of norm 2.4e-07 came out as 0, and
+right when its target was scaled and the result divided again), and where they depend strongly they are inf.
+The penalty, `(norm - 1)²` or a sum of squares, is then computed from zeros or NaN.
+
+## Flagged
+```python
+# keras: 3
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+critic = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(1, dtype="float32")])
+optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())
+
+
+def step(x):
+    with tf.GradientTape() as tape:
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            score = critic(x)
+        slope = inner.gradient(score, x)
+        loss = optimizer.scale_loss(tf.reduce_mean((tf.norm(slope, axis=-1) - 1.0) ** 2))
+    optimizer.apply(tape.gradient(loss, critic.trainable_variables), critic.trainable_variables)
+```
+
+## Fixed
+```python
+# keras: 3
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+critic = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(1, dtype="float32")])
+optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())
+
+
+def step(x):
+    with tf.GradientTape() as tape:
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            score = optimizer.scale_loss(critic(x))
+        slope = inner.gradient(score, x) / optimizer.dynamic_scale
+        loss = optimizer.scale_loss(tf.reduce_mean((tf.norm(slope, axis=-1) - 1.0) ** 2))
+    optimizer.apply(tape.gradient(loss, critic.trainable_variables), critic.trainable_variables)
+```
+
+## Versions
+All.
+
+## Where users met it
+tensorflow/tensorflow#48662, tensorflow/neural-structured-learning#96.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Call, Value, walk
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.loops.gradients import is_gradient_call, is_tape, may_be_scaled, target
+
+SEVERITY = Severity.WARNING
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    gradients = [call for call in facts.method_calls("gradient") if is_gradient_call(call)]
+    for inner in gradients:
+        if inner.context.guarded or not _is_recorded(inner) or may_be_scaled(target(inner)):
+            continue
+        if facts.policies_at(inner) != ("mixed_float16",):
+            continue
+        if any(outer is not inner and _is_made_from(target(outer), inner) for outer in gradients):
+            yield Finding(
+                "This inner gradient runs through float16 layers without a loss scale: values below 6e-08 are zero in "
+                "the penalty that is made from it.",
+                "Scale its target inside the inner tape, and divide the gradient by the scale again; or give the "
+                'layers that it runs through `dtype="float32"`.',
+                inner.location,
+            )
+
+
+def _is_recorded(gradient: Call) -> bool:
+    """Whether another tape is open where this gradient is taken."""
+    own = [one for one in walk(gradient.receiver) if is_tape(one)]
+    open_tapes = [one for value in gradient.context.withs for one in walk(value) if is_tape(one)]
+    return any(all(one is not mine for mine in own) for one in open_tapes)
+
+
+def _is_made_from(loss: Value | None, inner: Call) -> bool:
+    return any(one is inner for one in walk(loss))

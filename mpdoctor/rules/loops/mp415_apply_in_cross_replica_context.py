@@ -1,0 +1,110 @@
+"""Gradients are applied inside `strategy.scope()` but outside `strategy.run`, where no replica is.
+
+## Why it matters
+`ValueError: apply() must be called in a replica context` (`apply_gradients()` in Keras 2): a
+LossScaleOptimizer asks its replica whether the gradients are finite, and a scope is no replica. It raises with
+one device, too, and a bare optimizer fails there as well (`'NoneType' object has no attribute 'merge_call'`).
+The scope is for making models and optimizers; a step belongs into a function given to `strategy.run`.
+
+## Flagged
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_bfloat16")
+strategy = tf.distribute.MirroredStrategy()
+with strategy.scope():
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype="float32")])
+    optimizer = keras.optimizers.SGD(0.1)
+    for gradients in []:
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+```
+
+## Fixed
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_bfloat16")
+strategy = tf.distribute.MirroredStrategy()
+with strategy.scope():
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype="float32")])
+    optimizer = keras.optimizers.SGD(0.1)
+
+
+def update(gradients):
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+
+
+for gradients in []:
+    strategy.run(update, args=(gradients,))
+```
+
+## Versions
+All.
+
+## Where users met it
+tensorflow/tensorflow#36955, tensorflow/tensorflow#43974, tensorflow/tensorflow#35226.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Api, Call, Context, Value, options
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.loops.api import APPLYING
+from mpdoctor.rules.wording import receiver_text
+
+SEVERITY = Severity.ERROR
+FAILS_IN = ("model", "training")
+STRATEGIES = ("MirroredStrategy", "MultiWorkerMirroredStrategy", "CentralStorageStrategy", "TPUStrategy")
+RUNNING = ("run", "experimental_run_v2", "call_for_each_replica", "merge_call", "update")
+HELP = "Put the step into a function and call `strategy.run(step, args=(…))`; keep the scope for making the model."
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    if not facts.shows_mixed_precision:
+        return
+    for apply in facts.method_calls(*APPLYING):
+        if apply.context.guarded or not any(_is_scope(value) for value in apply.context.withs):
+            continue
+        if not _runs_on_a_replica(facts, apply.context):
+            of = receiver_text(facts, apply)
+            yield Finding(
+                f"`{of}.{apply.method}` stands in `strategy.scope()`, outside `strategy.run`: it raises, because it "
+                "must be called on a replica.",
+                HELP,
+                apply.location,
+            )
+
+
+def in_failure(failure: FailureFacts) -> Iterator[Finding]:
+    if "must be called in a replica context" in failure.message:
+        yield Finding(
+            "Gradients are applied outside `strategy.run`, where no replica is.",
+            HELP,
+            failure.location,
+        )
+
+
+def _is_scope(value: Value) -> bool:
+    return isinstance(value, Call) and value.method == "scope" and any(map(_is_strategy, options(value.receiver)))
+
+
+def _is_strategy(value: Value) -> bool:
+    return (
+        isinstance(value, Call)
+        and isinstance(value.callee, Api)
+        and value.callee.name.startswith("tensorflow.distribute.")
+        and value.method in STRATEGIES
+    )
+
+
+def _runs_on_a_replica(facts: SourceFacts, context: Context) -> bool:
+    """Whether a caller is `strategy.run(step)`; or a library calls the function, in a context of its own choice."""
+    if context.owner is not None and context.owner.kind in ("model", "layer"):
+        return True
+    return any(call.location in context.callers for call in facts.method_calls(*RUNNING))

@@ -1,0 +1,111 @@
+"""Where a 16-bit prediction meets a tensor of another dtype outside `call()`: TensorFlow does not mix them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from mpdoctor.facts.dtypes import HALF, dtype_named, is_array
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import (
+    Call,
+    Context,
+    FunctionFacts,
+    Known,
+    Operation,
+    Parameter,
+    Value,
+    is_api,
+    options,
+    parts,
+)
+from mpdoctor.rules.layers.calls import asks_for_dtype
+from mpdoctor.rules.layers.meetings import is_weight, meetings
+from mpdoctor.rules.numbers.losses import DATA, STEPS
+from mpdoctor.rules.numbers.precision import Precision, precision_of
+
+CASTING = ("cast", "astype", "convert_image_dtype", "convert_to_tensor", "constant", "asarray", "array", "TensorSpec")
+WIDE = ("float32", "float64", DATA)
+
+
+class Clash(NamedTuple):
+    """A line that raises: the 16-bit tensor and its dtype, the other one and its dtype."""
+
+    event: Operation | Call
+    half: Value
+    half_dtype: str
+    wide: Value
+    wide_dtype: str
+    in_metric: bool
+
+
+def clashes(facts: SourceFacts) -> Iterator[Clash]:
+    precision = precision_of(facts)
+    functions_behind = FunctionsBehind()
+    may_be_narrow = any(_casts_by_name(call) for call in facts.calls)
+    for event, meeting in meetings(facts):
+        tensors = [(one, precision.dtype(one, event.context)) for one in meeting if not isinstance(one, Known)]
+        half = next(((one, dtype) for one, dtype in tensors if dtype in HALF), None)
+        wide = next(((one, dtype) for one, dtype in tensors if dtype in WIDE and not is_array(one)), None)
+        if half is None or wide is None or not half[1] or not wide[1] or asks_for_dtype(event.context):
+            continue
+        if facts.dtype_of(half[0]) in HALF or (wide[1] == DATA and may_be_narrow):
+            continue  # cast by name: MP207
+        if facts.keras.is_keras3 and any(is_weight(one) for one in options(meeting[0])):
+            continue  # a variable of Keras 3 that comes first promotes
+        if _is_in_training(event.context, functions_behind(*meeting), precision):
+            behind = [*functions_behind(half[0], wide[0]), event.context.function]
+            in_metric = any(one is not None and _is_metric(one, precision) for one in behind)
+            yield Clash(event, half[0], half[1], wide[0], wide[1], in_metric)
+
+
+def _casts_by_name(call: Call) -> bool:
+    """Whether the program casts something to 16 bits by name: its data, perhaps."""
+    given = [*call.args[:2], *(value for name, value in call.keywords if name == "dtype")]
+    return call.method in CASTING and any(dtype_named(one) in HALF for one in given)
+
+
+def _is_metric(function: FunctionFacts, precision: Precision) -> bool:
+    role = precision.roles.get(id(function))
+    if role is not None:
+        return role.is_metric
+    return function.owner is not None and function.owner.kind == "metric"
+
+
+class FunctionsBehind:
+    """The functions whose parameters a value was made from. Remembered, because each line of a long computation is made
+    of all lines before it."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, frozenset[FunctionFacts]] = {}
+
+    def __call__(self, *values: Value) -> frozenset[FunctionFacts]:
+        for value in values:
+            self._find(value)
+        return frozenset().union(*(self._known[id(value)] for value in values))
+
+    def _find(self, value: Value) -> None:
+        """Parts before what is made of them; without recursion, which a long computation would exhaust."""
+        waiting = [(value, False)]
+        while waiting:
+            one, parts_are_known = waiting.pop()
+            if parts_are_known:
+                own = {one.function} if isinstance(one, Parameter) and one.function is not None else set()
+                self._known[id(one)] = frozenset(own).union(*(self._known[id(part)] for part in parts(one)))
+            elif id(one) not in self._known:
+                self._known[id(one)] = frozenset()  # should it be a part of itself
+                waiting.append((one, True))
+                waiting.extend((part, False) for part in parts(one))
+
+
+def _is_in_training(context: Context, behind: Iterable[FunctionFacts], precision: Precision) -> bool:
+    """In a loss or metric, in a train_step or under a GradientTape, and not in the `call()` of a layer, of which
+    MP202 speaks."""
+    owner = context.owner
+    if (owner is not None and owner.kind == "metric") or any(id(function) in precision.roles for function in behind):
+        return True
+    if precision.runs_in_call(context):
+        return False
+    if any(isinstance(one, Call) and is_api(one.callee, "tensorflow.GradientTape") for one in context.withs):
+        return True
+    return context.function is not None and context.function.name in STEPS

@@ -1,0 +1,95 @@
+"""A sum over a whole picture, batch or weight, a square or an exponential leaves the range of float16.
+
+## Why it matters
+float16 ends at 65504. A sum of ones over 256×256 pixels is infinite already: the dice loss of a 512×512
+mask is NaN (Keras 3.15, tf_keras 2.21, TensorFlow 2.15). A sum of squares, a norm over everything, a Gram
+matrix get there sooner, and `exp` of 11.1. A mean over the same values stays small, the sum in float32 is
+right, and bfloat16 reaches as far as float32.
+
+## Flagged
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Energy(keras.layers.Layer):
+    def call(self, pictures):
+        return tf.reduce_sum(pictures, axis=[1, 2])
+```
+
+## Fixed
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Energy(keras.layers.Layer):
+    def call(self, pictures):
+        return tf.reduce_sum(tf.cast(pictures, tf.float32), axis=[1, 2])
+```
+
+## Versions
+All, under mixed_float16. Losses that Keras 3 is given in compile() see float32, and are fine.
+
+## Where users met it
+tensorflow/tensorflow#45568, tensorflow/tensorflow#47156, qubvel-org/segmentation_models.pytorch#463,
+ultralytics/ultralytics#24554, tarun-bisht/fast-style-transfer#3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.layers.calls import asks_for_dtype
+from mpdoctor.rules.numbers.precision import precision_of
+from mpdoctor.rules.numbers.reductions import EXPONENTIAL, GRAM, NORM, SQUARE, SUM, reductions
+from mpdoctor.rules.numbers.weights import is_made_of_weights
+from mpdoctor.rules.training.operations import SUMS, broke, is_overflow
+
+SEVERITY = Severity.WARNING
+MESSAGES = {
+    SUM: "This adds up 16-bit values over whole pictures or batches: float16 ends at 65504, which 256×256 ones exceed.",
+    NORM: "The squares of 16-bit values are added up over everything here: float16 ends at 65504, and the result is "
+    "infinite from 65505 values of size 1 on.",
+    SQUARE: "A factor of 256 or more is squared in float16, which ends at 65504: 1.0 gives infinity already.",
+    EXPONENTIAL: "`exp` is infinite in float16 from 11.1 on, and nothing keeps these values below it.",
+    GRAM: "Each element of this Gram matrix adds up products over all positions: float16 ends at 65504.",
+}
+HELP = {
+    SUM: "Cast first: `tf.reduce_sum(tf.cast(x, tf.float32), …)`, or take the mean.",
+    NORM: "Cast first: `tf.cast(x, tf.float32)`, or take the mean of the squares.",
+    SQUARE: "Cast first: `tf.square(tf.cast(x, tf.float32))`.",
+    EXPONENTIAL: "Use `tf.nn.softmax`, `tf.nn.softplus` or `tf.reduce_logsumexp`, or cast to float32 first.",
+    GRAM: "Divide by the number of positions before the product, or cast to float32 first.",
+}
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    if not facts.shows_mixed_precision:
+        return
+    precision = precision_of(facts)
+    for event, kind, value in reductions(facts):
+        if asks_for_dtype(event.context) or is_made_of_weights(value):
+            continue  # what is made of weights alone is MP510
+        if precision.dtype(value, event.context) == "float16":
+            yield Finding(MESSAGES[kind], HELP[kind], event.location)
+
+
+def in_training(training: TrainingFacts) -> Iterator[Finding]:
+    operation = training.broken_operation
+    if operation is None or operation.name not in SUMS or operation.where == "gradient" or not is_overflow(operation):
+        return
+    yield Finding(
+        f"Here, {broke(operation)}: float16 ends at 65504.",
+        "Cast first, `tf.cast(x, tf.float32)`, or take the mean.",
+        operation.location or training.model.call.location,
+        model=training.model.id,
+        evidence={"operation": operation.name, "in_float32": operation.in_float32},
+    )

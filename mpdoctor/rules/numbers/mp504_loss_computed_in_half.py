@@ -1,0 +1,115 @@
+"""The loss of a training is computed in 16 bits.
+
+## Why it matters
+A float16 loss has three digits and ends at 65504: a target of 1000 gives a mean squared error of inf where
+float32 gives 1e6, and a loss of 2.0 is infinite as soon as it is scaled by 2^15. In a loop of your own
+nothing casts the predictions of a model whose last layer is 16-bit. Keras 2 casts the labels down to them,
+in compile() too, and its loss objects compute in what they are given; Keras 3 casts up to float32 for the
+losses in compile() and for loss objects, but not for loss functions such as
+`keras.losses.mean_squared_error` (Keras 3.15, tf_keras 2.21).
+
+## Flagged
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_bfloat16")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+optimizer = keras.optimizers.Adam()
+
+
+def step(x, y):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(keras.losses.mean_squared_error(y, model(x)))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+```
+
+## Fixed
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_bfloat16")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+optimizer = keras.optimizers.Adam()
+
+
+def step(x, y):
+    with tf.GradientTape() as tape:
+        predictions = tf.cast(model(x), tf.float32)
+        loss = tf.reduce_mean(keras.losses.mean_squared_error(y, predictions))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+```
+
+## Versions
+All. In Keras 3 the losses given to compile() are computed in float32.
+
+## Where users met it
+tensorflow/tensorflow#45568, tensorflow/tensorflow#39982, keras-team/keras#16552, vanvalenlab/deepcell-tf#490.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.source import Return, SourceFacts
+from mpdoctor.facts.values import Call, Defined, FunctionFacts, Value, class_of, options
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.layers.calls import asks_for_dtype
+from mpdoctor.rules.loops.gradients import applied_gradients, target
+from mpdoctor.rules.numbers.losses import compiled
+from mpdoctor.rules.numbers.precision import precision_of
+
+SEVERITY = Severity.WARNING
+SCALING = ("scale_loss", "get_scaled_loss")
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    if not facts.shows_mixed_precision:
+        return
+    precision = precision_of(facts)
+    for _, call in applied_gradients(facts):
+        if asks_for_dtype(call.context):
+            continue
+        for loss in options(_unscaled(target(call))):
+            dtype = precision.half(loss, call.context)
+            if dtype is not None:
+                yield _finding(dtype, loss.location)
+    if facts.keras.is_keras3:
+        return
+    for call, loss in compiled(facts, 1, "loss"):
+        if asks_for_dtype(call.context):
+            continue
+        for returned in _returned(facts, loss):
+            dtype = precision.half(returned.value, returned.context)
+            if dtype is not None:
+                yield _finding(dtype, returned.location)
+
+
+def _finding(dtype: str, location: Location) -> Finding:
+    limit = " and ends at 65504" if dtype == "float16" else ""
+    return Finding(
+        f"This loss is computed in {dtype}, because the predictions are: it has {'three' if limit else 'two'} digits"
+        f"{limit}.",
+        'Cast the predictions first: `tf.cast(predictions, tf.float32)`, or give the last layer `dtype="float32"`.',
+        location,
+    )
+
+
+def _unscaled(loss: Value | None) -> Value | None:
+    """The loss behind `optimizer.scale_loss(loss)`."""
+    choices = options(loss)
+    one = choices[0] if len(choices) == 1 else None
+    return one.argument(0, "loss") if isinstance(one, Call) and one.method in SCALING else loss
+
+
+def _returned(facts: SourceFacts, loss: Value) -> Iterator[Return]:
+    """What a loss of the user's own returns that compile() is given."""
+    own = class_of(loss)
+    function = loss.of if isinstance(loss, Defined) and isinstance(loss.of, FunctionFacts) else None
+    if own is not None:
+        function = own.find_method("call")
+    return facts.returns_of(function) if function is not None else iter(())

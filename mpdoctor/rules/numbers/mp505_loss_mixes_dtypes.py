@@ -1,0 +1,96 @@
+"""In a loss, a float32 constant or label meets a 16-bit prediction.
+
+## Why it matters
+TensorFlow does not mix dtypes: `y - model(x)` in a train_step, or `tf.constant(2.0) * tf.square(y - p)` in
+a loss for Keras 2, works under float32 and raises under mixed precision: `Input 'y' of 'Sub' Op has type
+float16 that does not match type float32 of argument 'x'`. Keras 2 hands 16-bit labels and predictions to a
+loss in compile() if the last layer is 16-bit; Keras 3 hands it float32. In a loop of your own the labels
+come as the data set has them, in both. Python numbers and numpy arrays take the dtype of what they meet.
+
+## Flagged
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_bfloat16")
+
+
+class Regression(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.head = keras.layers.Dense(1)
+
+    def call(self, x):
+        return self.head(x)
+
+    def train_step(self, data):
+        x, y = data
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(y - self(x, training=True)))
+        gradients = tape.gradient(loss, self.trainable_variables)
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
+        return {"loss": loss}
+```
+
+## Fixed
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_bfloat16")
+
+
+class Regression(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.head = keras.layers.Dense(1)
+
+    def call(self, x):
+        return self.head(x)
+
+    def train_step(self, data):
+        x, y = data
+        with tf.GradientTape() as tape:
+            prediction = tf.cast(self(x, training=True), tf.float32)
+            loss = tf.reduce_mean(tf.square(y - prediction))
+        gradients = tape.gradient(loss, self.trainable_variables)
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
+        return {"loss": loss}
+```
+
+## Versions
+All; in Keras 3 only in loops and train_steps of your own.
+
+## Where users met it
+tensorflow/tensorflow#39982, qubvel/segmentation_models#509, intel/ipex-llm#7020.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.numbers.clashes import clashes
+from mpdoctor.rules.numbers.losses import DATA
+from mpdoctor.rules.wording import text_at
+
+SEVERITY = Severity.ERROR
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    if not facts.shows_mixed_precision:
+        return
+    for clash in clashes(facts):
+        if clash.in_metric:
+            continue  # MP508
+        text = text_at(facts, clash.wide.location)
+        what = f"`{text}`" if text else "The other side"
+        if clash.wide_dtype == DATA:
+            what = "What comes from the data set"
+        yield Finding(
+            f"{what} is {'not' if clash.wide_dtype == DATA else clash.wide_dtype + ' and not'} {clash.half_dtype}, as "
+            "the prediction is that it meets here: this line raises.",
+            "Cast the prediction first: `tf.cast(prediction, tf.float32)`; a loss is best computed in float32.",
+            clash.event.location,
+        )

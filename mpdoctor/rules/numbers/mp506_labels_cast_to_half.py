@@ -1,0 +1,73 @@
+"""Class ids are cast to 16 bits and then used as an index.
+
+## Why it matters
+float16 holds whole numbers up to 2048 only, bfloat16 up to 256: 4999 becomes 5000, which is another class
+or no class at all, and nothing says so. The loss trains the wrong rows, or is NaN. `tf.cast(y, p.dtype)` is
+right for targets that are compared with p; ids belong into an integer dtype. Keras 2 hands float labels to
+a loss in the model's own 16 bits.
+
+## Flagged
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Picked(keras.layers.Layer):
+    def call(self, scores, labels):
+        ids = tf.cast(labels, scores.dtype)
+        return scores * tf.one_hot(tf.cast(ids, tf.int32), 5000, dtype=scores.dtype)
+```
+
+## Fixed
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Picked(keras.layers.Layer):
+    def call(self, scores, labels):
+        return scores * tf.one_hot(tf.cast(labels, tf.int32), 5000, dtype=scores.dtype)
+```
+
+## Versions
+All. TensorFlow up to 2.6 did it itself in SparseCategoricalCrossentropy.
+
+## Where users met it
+keras-team/keras#15012, tensorflow/tensorflow#50964, huggingface/transformers#12898.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.layers.calls import asks_for_dtype
+from mpdoctor.rules.numbers.indices import casts_behind, classes_behind, indexings
+from mpdoctor.rules.numbers.precision import precision_of
+
+SEVERITY = Severity.ERROR
+EXACT = {"float16": 2048, "bfloat16": 256}
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    if not facts.shows_mixed_precision:
+        return
+    precision = precision_of(facts)
+    for call, ids, sized in indexings(facts):
+        if asks_for_dtype(call.context):
+            continue
+        cast = next((one for one in casts_behind(ids) if precision.half(one, call.context)), None)
+        dtype = precision.half(cast, call.context)
+        classes = classes_behind(facts, sized) if dtype is not None else 0
+        if cast is not None and dtype is not None and classes > EXACT[dtype]:
+            yield Finding(
+                f"Class ids are cast to {dtype} here and used as an index of {classes} classes: {dtype} holds whole "
+                f"numbers up to {EXACT[dtype]} only, the ids above are rounded to other ones.",
+                "Keep ids in an integer dtype: `tf.cast(labels, tf.int32)`.",
+                cast.location,
+            )

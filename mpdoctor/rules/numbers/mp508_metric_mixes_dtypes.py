@@ -1,0 +1,104 @@
+"""A metric of the user's own mixes float32 with the model's 16-bit output.
+
+## Why it matters
+Keras 3 casts for the loss, but hands a metric the labels as they are and the predictions in 16 bits:
+`tf.abs(y_true - y_pred)` raises `Input 'y' of 'Sub' Op has type float16 that does not match type float32 of
+argument 'x'`, in metric functions and in `update_state` alike (Keras 3.15). Keras 2 casts for metric
+functions, but not for subclasses of Metric: adding a 16-bit value to a float32 state,
+`self.total.assign_add(tf.reduce_sum(…))`, raises there (tf_keras 2.21, 2.15).
+
+## Flagged
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+def largest_error(y_true, y_pred):
+    return tf.reduce_max(tf.abs(y_true - y_pred))
+
+
+class Regression(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.head = keras.layers.Dense(1)
+
+    def call(self, inputs):
+        return self.head(inputs)
+
+
+model = Regression()
+model.compile(optimizer="adam", loss="mse", metrics=[largest_error])
+```
+
+## Fixed
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+def largest_error(y_true, y_pred):
+    return tf.reduce_max(tf.abs(y_true - tf.cast(y_pred, tf.float32)))
+
+
+class Regression(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.head = keras.layers.Dense(1)
+
+    def call(self, inputs):
+        return self.head(inputs)
+
+
+model = Regression()
+model.compile(optimizer="adam", loss="mse", metrics=[largest_error])
+```
+
+## Versions
+Keras 3: functions and classes; Keras 2: classes.
+
+## Where users met it
+tensorflow/models#11215, tensorflow/tensorflow#45568, keras-team/keras#20014.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.layers.meetings import is_weight
+from mpdoctor.rules.layers.variables import ASSIGNING
+from mpdoctor.rules.numbers.clashes import clashes
+from mpdoctor.rules.numbers.precision import precision_of
+
+SEVERITY = Severity.ERROR
+HELP = "Cast the predictions first: `y_pred = tf.cast(y_pred, tf.float32)`."
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    if not facts.shows_mixed_precision:
+        return
+    for clash in clashes(facts):
+        if clash.in_metric:
+            labels = "the labels, which are float32" if facts.keras.is_keras3 else "a float32 tensor"
+            yield Finding(
+                f"This metric is given {clash.half_dtype} predictions, and here they meet {labels}: this line raises.",
+                HELP,
+                clash.event.location,
+            )
+    if facts.keras.is_keras3:
+        return  # it casts what is assigned
+    precision = precision_of(facts)
+    for call in facts.method_calls(*ASSIGNING):
+        owner = call.context.owner
+        if owner is None or owner.kind != "metric" or call.receiver is None or not is_weight(call.receiver):
+            continue
+        name = precision.half(call.argument(0, "value"), call.context)
+        if name is not None:
+            yield Finding(
+                f"A {name} value is assigned to a float32 state of this metric: this line raises.", HELP, call.location
+            )

@@ -1,0 +1,119 @@
+"""Keras 3 is given an added loss in 16 bits: by an activity_regularizer, or by add_loss in a layer.
+
+## Why it matters
+Keras 3 adds these losses to its own, which is float32, and does not cast them: fit raises `Cannot convert a
+list containing a tensor of dtype <dtype: 'float16'> to <dtype: 'float32'>`, whatever the loss and the last
+layer (Keras 3.15, and by its source since 3.8; mixed_bfloat16 too). Up to 3.7 Keras 3 casts them, as Keras 2
+does. Weight regularizers are float32, and fine.
+
+## Flagged
+```python
+import keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+model = keras.Sequential(
+    [
+        keras.Input((4,)),
+        keras.layers.Dense(8, activity_regularizer="l2"),
+        keras.layers.Dense(1, dtype="float32"),
+    ]
+)
+model.compile(optimizer="adam", loss="mse")
+```
+
+## Fixed
+```python
+import keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+model = keras.Sequential(
+    [
+        keras.Input((4,)),
+        keras.layers.Dense(8, activity_regularizer="l2", dtype="float32"),
+        keras.layers.Dense(1, dtype="float32"),
+    ]
+)
+model.compile(optimizer="adam", loss="mse")
+```
+
+## Versions
+Keras 3.8 and later.
+
+## Where users met it
+tensorflow/tensorflow#43978 is related; for Keras 3 no report was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.names import kind_of_class, public_name
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Api, Attribute, Call, Defined, Value, class_of, is_api, known, options
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.layers.calls import asks_for_dtype
+from mpdoctor.rules.numbers.constants import numbers_from_value
+from mpdoctor.rules.numbers.precision import Precision, precision_of
+
+SEVERITY = Severity.ERROR
+KERAS = ("3",)
+SINCE = (3, 8)
+HALF = ("float16", "bfloat16")
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    if not facts.shows_mixed_precision or () < facts.keras.release < SINCE:
+        return
+    precision = precision_of(facts)
+    for layer in facts.calls:
+        dtype = _of_regularized(precision, layer)
+        if dtype in HALF and not asks_for_dtype(layer.context):
+            yield Finding(
+                f"The activity regularizer adds a {dtype} loss, which Keras 3 cannot add to its own in float32: fit "
+                "raises.",
+                'Give this layer `dtype="float32"`, or regularize the weights instead (`kernel_regularizer`).',
+                layer.location,
+            )
+    for call in facts.method_calls("add_loss"):
+        if not all(_is_layer(one) for one in options(call.receiver)) or asks_for_dtype(call.context):
+            continue
+        added = precision.half(call.argument(0, "loss"), call.context)
+        if added is not None:
+            yield Finding(
+                f"`add_loss` is given a {added} tensor, which Keras 3 cannot add to its own loss in float32: fit "
+                "raises.",
+                "Cast it: `self.add_loss(tf.cast(loss, tf.float32))`; better, compute it in float32 from the start.",
+                call.location,
+            )
+
+
+def _of_regularized(precision: Precision, layer: Call) -> str | None:
+    """The dtype of a layer's output that certainly has an activity regularizer."""
+    given = layer.keyword("activity_regularizer")
+    if isinstance(layer.callee, Api) and kind_of_class(layer.callee.name) == "layer":
+        if public_name(layer.callee.name) == "keras.layers.ActivityRegularization":
+            given = layer.argument(0, "l1") or layer.argument(1, "l2")
+            return precision.of_layer(layer) if any(numbers_from_value(given)) else None
+        return precision.of_layer(layer) if _is_regularizer(given) else None
+    own = class_of(layer)
+    if own is None or own.kind not in ("layer", "model"):
+        return None
+    return precision.of_model(layer) if _is_regularizer(own.base_arguments.get("activity_regularizer")) else None
+
+
+def _is_regularizer(value: Value | None) -> bool:
+    """A name such as "l2", or what a library's or the user's own class or function makes; not what may be None."""
+    return bool(options(value)) and all(
+        isinstance(known(one), str) or isinstance(one, Defined) or _makes_regularizer(one) for one in options(value)
+    )
+
+
+def _makes_regularizer(value: Value) -> bool:
+    if not isinstance(value, Call) or isinstance(value.callee, Attribute):
+        return False
+    return not is_api(value.callee, "keras.regularizers.get", "keras.regularizers.deserialize")
+
+
+def _is_layer(value: Value) -> bool:
+    own = class_of(value)
+    return own is not None and own.kind in ("layer", "model")

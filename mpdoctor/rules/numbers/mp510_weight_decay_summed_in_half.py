@@ -1,0 +1,106 @@
+"""Inside `call()`, weights are squared and added up in 16 bits.
+
+## Why it matters
+In `call()` Keras hands a layer its float32 weights in float16. A weight of 300×300 ones has a sum of
+squares of 90000, which is infinite there, and so are the loss and every gradient; below that, small weights
+squared are 0 (Keras 3.15, tf_keras 2.21). Outside of `call()` the same expression reads float32, and so do
+the regularizers that a layer is given.
+
+## Flagged
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Scale(keras.layers.Layer):
+    def build(self, shape):
+        self.w = self.add_weight(name="w", shape=(shape[-1], 512))
+
+    def call(self, inputs):
+        self.add_loss(1e-4 * tf.cast(tf.nn.l2_loss(self.w), tf.float32))
+        return tf.matmul(inputs, self.w)
+```
+
+## Fixed
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Scale(keras.layers.Layer):
+    def build(self, shape):
+        decay = keras.regularizers.L2(5e-5)
+        self.w = self.add_weight(name="w", shape=(shape[-1], 512), regularizer=decay)
+
+    def call(self, inputs):
+        return tf.matmul(inputs, self.w)
+```
+
+## Versions
+All, under mixed_float16.
+
+## Where users met it
+keisen/tf-keras-vis#60, and the cast in google/automl's training library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Api, Call, Operation, Value, known, options, walk
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.layers.calls import asks_for_dtype
+from mpdoctor.rules.numbers.guards import function_named, guarded_values
+from mpdoctor.rules.numbers.precision import precision_of
+from mpdoctor.rules.numbers.weights import is_made_of_weights
+
+SEVERITY = Severity.WARNING
+SUMS = ("reduce_sum", "sum")
+NORMS = ("l2_loss", "norm", "reduce_euclidean_norm")
+SQUARES = ("square", "pow", "power", "multiply")
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    if not facts.shows_mixed_precision:
+        return
+    precision = precision_of(facts)
+    kept_small = {id(one) for value in guarded_values(facts) for one in walk(value)}
+    for call in facts.calls:
+        weights = _decayed(call)
+        if id(call) in kept_small:
+            continue  # a length that the weights are divided by
+        if weights is None or not is_made_of_weights(weights) or asks_for_dtype(call.context):
+            continue
+        if precision.runs_in_call(call.context) and precision.dtype(weights, call.context) == "float16":
+            yield Finding(
+                "In `call()` these weights are float16, and so is the sum of their squares: it ends at 65504, and "
+                "small weights count as 0.",
+                "Give the layer a `kernel_regularizer` (or `add_weight(…, regularizer=…)`), which reads float32, or "
+                "cast the weights to float32 before they are squared.",
+                call.location,
+            )
+
+
+def _decayed(call: Call) -> Value | None:
+    """What a call squares and adds up: of l2_loss, a norm, a sum of squares, a regularizer."""
+    name = function_named(call)
+    if name in NORMS:
+        return call.argument(0, "t") or call.keyword("tensor") or call.keyword("x")
+    if name in SUMS and any(_is_square(one) for one in options(call.argument(0, "input_tensor"))):
+        return call.argument(0, "input_tensor")
+    made = call.callee
+    if isinstance(made, Call) and isinstance(made.callee, Api) and made.callee.name.startswith("keras.regularizers."):
+        return call.argument(0, "x")
+    return None
+
+
+def _is_square(value: Value) -> bool:
+    if isinstance(value, Operation):
+        is_power = value.operator == "**" and known(value.operands[1]) == 2
+        return is_power or (value.operator == "*" and value.operands[0] is value.operands[-1])
+    return function_named(value) in SQUARES

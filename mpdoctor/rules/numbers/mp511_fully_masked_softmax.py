@@ -1,0 +1,91 @@
+"""A softmax gets a row in which everything is masked, and makes NaN of it.
+
+## Why it matters
+
+softmax divides by the sum of the row. Where a mask has put -inf into every place, that is 0 / 0: one empty sequence
+in a batch makes the whole loss NaN, and its step is skipped. -1e9 is -inf in float16, so that a mask which is safe in
+float32 is not under mixed_float16. (Measured: softmax of a row of -inf is NaN in Keras 3 and tf_keras; Keras' own
+MultiHeadAttention and Softmax layers mask with a finite number and are safe.)
+
+## Flagged
+
+```python
+import numpy as np
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Weigh(tf.keras.layers.Layer):
+    def call(self, x):
+        scores = tf.where(x > 0, x, tf.cast(-np.inf, x.dtype))  # a row without a number above 0 has nothing left
+        return tf.nn.softmax(scores)
+
+
+x = np.random.uniform(0.1, 1, (640, 8)).astype("float32")
+x[::64] = 0
+model = tf.keras.Sequential([Weigh(), tf.keras.layers.Dense(1, dtype="float32")])
+model.compile("adam", "mse")
+model.fit(x, x[:, :1], epochs=3)
+```
+
+## Fixed
+
+```python
+import numpy as np
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Weigh(tf.keras.layers.Layer):
+    def call(self, x):
+        scores = tf.where(x > 0, x, tf.cast(-1e4, x.dtype))
+        return tf.nn.softmax(scores)
+
+
+x = np.random.uniform(0.1, 1, (640, 8)).astype("float32")
+x[::64] = 0
+model = tf.keras.Sequential([Weigh(), tf.keras.layers.Dense(1, dtype="float32")])
+model.compile("adam", "mse")
+model.fit(x, x[:, :1], epochs=3)
+```
+
+## Versions
+
+All.
+
+## Where users met it
+
+huggingface/transformers#31989 (C04).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.training.operations import is_emptied_softmax
+from mpdoctor.rules.training.words import line_of
+
+SEVERITY = Severity.WARNING
+
+
+def in_training(training: TrainingFacts) -> Iterator[Finding]:
+    operation, culprit = training.broken_operation, training.culprit
+    if operation is None or not is_emptied_softmax(operation):
+        return
+    layer = culprit.overflow if culprit else None
+    place = f"In layer `{layer.layer}` ({layer.layer_class})" if layer else "Outside of all layers"
+    step = f", in step {culprit.step + 1}" if culprit else ""
+    yield Finding(
+        f"{place} a softmax{line_of(operation)} gets a row in which every value is -inf{step}: 0 / 0, which is NaN. "
+        "A mask has left nothing of that row; -1e9 is -inf in float16, too.",
+        "Mask with a number that float16 holds: `tf.where(mask, scores, tf.cast(-1e4, scores.dtype))`; or leave rows "
+        "of padding alone out.",
+        (culprit.overflow.location if culprit else None) or operation.location or training.model.call.location,
+        model=training.model.id,
+        layer=culprit.overflow.layer if culprit else None,
+        evidence={"operation": operation.name},
+    )

@@ -1,0 +1,108 @@
+"""Positions or timesteps beyond what 16 bits count exactly are made in 16 bits.
+
+## Why it matters
+float16 holds whole numbers up to 2048 only, and bfloat16 up to 256: of the positions 0 to 4095 only 3073
+are left in float16, and of 0 to 999 only 507 in bfloat16 (TensorFlow 2.21). Neighbours get the same
+encoding. Compute sines, cosines and differences in float32, and cast the result, which lies between -1
+and 1.
+
+## Flagged
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Positions(keras.layers.Layer):
+    def call(self, inputs):
+        positions = tf.cast(tf.range(4096), inputs.dtype)
+        return inputs + tf.sin(positions / 10000.0)[:, tf.newaxis]
+```
+
+## Fixed
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Positions(keras.layers.Layer):
+    def call(self, inputs):
+        positions = tf.cast(tf.range(4096), tf.float32)
+        return inputs + tf.cast(tf.sin(positions / 10000.0)[:, tf.newaxis], inputs.dtype)
+```
+
+## Versions
+All.
+
+## Where users met it
+keras-team/keras-cv#2102, divamgupta/stable-diffusion-tensorflow#43.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.names import public_name
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Api, Call, Item, Operation, Value, options
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.layers.calls import asks_for_dtype
+from mpdoctor.rules.numbers.constants import CASTS, numbers_from_value
+from mpdoctor.rules.numbers.guards import function_named
+from mpdoctor.rules.numbers.precision import precision_of
+
+SEVERITY = Severity.WARNING
+EXACT = {"float16": 2048, "bfloat16": 256}
+RANGES = ("range", "arange")
+PASSING = ("reshape", "expand_dims", "squeeze", "tile", "repeat", "broadcast_to", "identity", "transpose")
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    if not facts.shows_mixed_precision:
+        return
+    precision = precision_of(facts)
+    for call in facts.calls:
+        if function_named(call) in RANGES and not call.context.guarded:
+            counted: Value | None = call
+        else:
+            is_cast = isinstance(call.callee, Api) and call.callee.is_(*CASTS)
+            counted = call.argument(0, "x") if is_cast else None
+        last = max((_last(one) for one in options(counted)), default=0)
+        dtype = precision.half(call, call.context) if last else None
+        if counted is call and dtype == "float16":
+            continue  # it has no kernel for that: MP211
+        if dtype is not None and last > EXACT[dtype] and not asks_for_dtype(call.context):
+            yield Finding(
+                f"{dtype} holds whole numbers up to {EXACT[dtype]} only, and these go up to {last:g}: neighbours "
+                "become the same number.",
+                "Compute with them in float32, and cast what comes out (a sine, an embedding, a share) to 16 bits.",
+                call.location,
+            )
+
+
+def _last(value: Value, depth: int = 0) -> float:
+    """The largest number of a range of whole ones, 0 where it is none or nobody knows."""
+    if depth > 12:
+        return 0
+    if isinstance(value, Item):
+        return max((_last(one, depth + 1) for one in options(value.of)), default=0)
+    if isinstance(value, Operation) and value.operator in ("+", "-"):
+        return max((_last(one, depth + 1) for operand in value.operands for one in options(operand)), default=0)
+    if not isinstance(value, Call):
+        return 0
+    name = function_named(value)
+    if name in PASSING or (isinstance(value.callee, Api) and public_name(value.callee.name) in CASTS):
+        return max((_last(one, depth + 1) for one in options(value.argument(0))), default=0)
+    if name not in RANGES:
+        return 0
+    named = value.keyword("limit") or value.keyword("stop")
+    position = 1 if len(value.args) > 1 and not named else 0
+    step = numbers_from_value(value.argument(2, "delta") or value.keyword("step"))
+    if step and abs(max(step)) < 1:
+        return 0
+    first = numbers_from_value(value.args[0]) if position else (0.0,)
+    ends = numbers_from_value(named or value.argument(position))
+    return max(min(ends) - 1, *(abs(one) for one in first)) if ends and first else 0

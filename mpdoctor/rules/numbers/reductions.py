@@ -1,0 +1,156 @@
+"""Sums, norms, squares and exponentials that leave float16's range for ordinary values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Call, Collection, Item, Known, Operation, Value, known, options
+from mpdoctor.rules.numbers.constants import numbers_from_value
+from mpdoctor.rules.numbers.guards import function_named
+from mpdoctor.rules.numbers.losses import WITH_LOGITS, is_loss_function, is_loss_object
+
+SUM, NORM, SQUARE, EXPONENTIAL, GRAM = "sum", "norm", "square", "exponential", "gram"
+SUMS = ("reduce_sum", "sum")
+NORMS = ("norm", "reduce_euclidean_norm")
+REDUCING = (*SUMS, *NORMS, "reduce_mean", "mean", "reduce_max", "max", "reduce_min", "min", "reduce_logsumexp", "std")
+# What these give, or what is subtracted with them in it, cannot make `exp` overflow.
+BOUNDED = (
+    *("tanh", "sigmoid", "softmax", "log_softmax", "log_sigmoid", "logsigmoid", "clip", "clip_by_value", "minimum"),
+    *("sin", "cos", "l2_normalize", "reduce_max", "max", "reduce_min", "min", "reduce_logsumexp", "logsumexp"),
+)
+SQUARED = 256  # from this factor on, the square of a value of size 1 is infinite
+Reduction = tuple["Operation | Call", str, Value]
+
+
+def reductions(facts: SourceFacts) -> Iterator[Reduction]:
+    """(event, kind, what is reduced)."""
+    for call in facts.calls:
+        name, value = function_named(call), _first(call)
+        if value is None:
+            continue
+        if name in SUMS and any(function_named(one) == "exp" for one in options(value)):
+            yield from _unbounded(call, value)
+        elif name in SUMS and _is_wide(call) and not _is_reduced(value):
+            yield call, NORM if _is_square(value) else SUM, value
+        elif (name in NORMS and _is_wide(call)) or name == "l2_loss":
+            yield call, NORM, value
+        elif name == "square" and _has_large_factor(value):
+            yield call, SQUARE, value
+        elif name in ("log", "log1p"):
+            yield from _softplus(call, name, value)
+        elif name == "einsum" and _is_gram(call):
+            yield call, GRAM, call.args[1]
+        elif name == "matmul" and _is_product_with_itself(call):
+            yield call, GRAM, value
+    for operation in facts.operations:
+        if (
+            operation.operator == "**"
+            and known(operation.operands[1]) == 2
+            and _has_large_factor(operation.operands[0])
+        ):
+            yield operation, SQUARE, operation.operands[0]
+
+
+def _first(call: Call) -> Value | None:
+    return call.argument(0, "x") or call.keyword("input_tensor") or call.keyword("tensor") or call.keyword("a")
+
+
+def _is_wide(call: Call) -> bool:
+    """Over everything, or over at least two axes: the pixels of a picture."""
+    axis = call.argument(2 if function_named(call) == "norm" else 1, "axis")
+    if axis is None or known(axis) is None:
+        return not call.open
+    return isinstance(axis, Collection) and len(axis.items) >= 2
+
+
+def _is_reduced(value: Value) -> bool:
+    """What was reduced before, and the losses of single examples, are few."""
+    return any(_one_is_reduced(one) for one in options(value))
+
+
+def _one_is_reduced(value: Value) -> bool:
+    if isinstance(value, Operation):
+        return any(_is_reduced(one) for one in value.operands if not isinstance(one, Known))
+    if not isinstance(value, Call):
+        return False
+    name = function_named(value)
+    if is_loss_function(value.callee) or is_loss_object(value.callee) or value.method in WITH_LOGITS:
+        return True
+    if name in REDUCING:
+        return True
+    return name in ("square", "sqrt", "abs", "multiply", "divide", "log", "cast") and _is_reduced(value.args[0])
+
+
+def _is_square(value: Value) -> bool:
+    if isinstance(value, Operation):
+        if value.operator == "**":
+            return bool(known(value.operands[1]) == 2)
+        return value.operator == "*" and len(value.operands) == 2 and value.operands[0] is value.operands[1]
+    return function_named(value) in ("square", "squared_difference")
+
+
+def _has_large_factor(value: Value) -> bool:
+    """`x * 300.0`, whatever x is."""
+    if not isinstance(value, Operation) or value.operator != "*":
+        return False
+    numbers = [max(map(abs, numbers_from_value(one)), default=0) for one in value.operands]
+    return max(numbers) >= SQUARED and 0 in numbers
+
+
+def _unbounded(event: Call, value: Value) -> Iterator[Reduction]:
+    """A softmax by hand: the sum of exponentials of values that nothing bounds."""
+    for one in options(value):
+        inner = _first(one) if isinstance(one, Call) and function_named(one) == "exp" else None
+        if inner is not None and not _is_bounded(inner):
+            yield event, EXPONENTIAL, inner
+
+
+def _softplus(call: Call, name: str, value: Value) -> Iterator[Reduction]:
+    """log(1 + exp(x)) and log1p(exp(x))."""
+    if name == "log1p":
+        yield from _unbounded(call, value)
+    for one in options(value):
+        if isinstance(one, Operation) and one.operator == "+" and any(known(o) in (1, 1.0) for o in one.operands):
+            for operand in one.operands:
+                yield from _unbounded(call, operand)
+
+
+def _is_bounded(value: Value, depth: int = 0) -> bool:
+    """Whether something holds a value down: a maximum subtracted from it, a sign, a bound."""
+    for one in options(value):
+        if isinstance(one, Operation) and one.operator == "-" and len(one.operands) == 1:
+            return True
+        if isinstance(one, Operation) and one.operator == "-":
+            return True  # of something: the maximum, or a distance
+        if isinstance(one, Operation) and one.operator in ("*", "/"):
+            if any(number < 0 for operand in one.operands for number in numbers_from_value(operand)):
+                return True
+            if depth < 6 and any(_is_bounded(operand, depth + 1) for operand in one.operands):
+                return True
+        if function_named(one) in BOUNDED:
+            return True
+        if depth < 6 and isinstance(one, Item) and _is_bounded(one.of, depth + 1):
+            return True
+    return False
+
+
+def _is_gram(call: Call) -> bool:
+    """einsum("bijc,bijd->bcd", x, x)."""
+    equation = known(call.argument(0))
+    if not isinstance(equation, str) or len(call.args) != 3 or call.args[1] is not call.args[2]:
+        return False
+    given, arrow, result = equation.replace(" ", "").partition("->")
+    left, comma, right = given.partition(",")
+    return bool(arrow and comma) and len((set(left) & set(right)) - set(result)) >= 2
+
+
+def _is_product_with_itself(call: Call) -> bool:
+    """matmul(x, x, transpose_a=True) of what was reshaped: a row for each position."""
+    if len(call.args) < 2:
+        return False
+    left, right = call.args[:2]
+    is_transposed = known(call.keyword("transpose_a")) is True
+    if function_named(left) == "transpose" and isinstance(left, Call):
+        left, is_transposed = left.args[0], True
+    return is_transposed and left is right and function_named(right) == "reshape"

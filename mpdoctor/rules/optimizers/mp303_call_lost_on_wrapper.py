@@ -1,0 +1,59 @@
+"""`exclude_from_weight_decay` is called on a LossScaleOptimizer, and never reaches the optimizer inside.
+
+## Why it matters
+The wrapper has this method from its base class and keeps the list for itself, so the call succeeds and the
+weights that it names are decayed all the same: with AdamW(1.0, weight_decay=0.1) a bias of 1 became 0.9
+through the wrapper, and stayed 1 where the optimizer inside was told. The wrapper of Keras 2's classic
+optimizers has no such method and raises AttributeError.
+
+## Flagged
+```python
+import keras
+
+optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.AdamW(weight_decay=0.01))
+optimizer.exclude_from_weight_decay(var_names=["bias", "gamma"])
+```
+
+## Fixed
+```python
+import keras
+
+optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.AdamW(weight_decay=0.01))
+optimizer.inner_optimizer.exclude_from_weight_decay(var_names=["bias", "gamma"])
+```
+
+## Versions
+All that have weight decay: Keras 3, tf_keras, TensorFlow 2.11 and later.
+
+## Where users met it
+Found by measuring; no report on GitHub, because nothing fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.optimizers.events import reads
+from mpdoctor.rules.optimizers.wrappers import lacks, wrapped
+from mpdoctor.rules.wording import name_of_optimizer, text_at
+
+SEVERITY = Severity.ERROR
+LOST = "exclude_from_weight_decay"
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    for read in reads(facts, (LOST,)):
+        inside = () if read.context.guarded or not read.is_called else wrapped(facts, read.of, read)
+        if not inside:
+            continue
+        of = text_at(facts, read.location).rpartition("." + LOST)[0] or "optimizer"
+        name = name_of_optimizer(inside[0])
+        yield Finding(
+            f"`{of}.{LOST}` raises AttributeError: the LossScaleOptimizer has no such method."
+            if lacks(LOST, inside, facts.keras)
+            else f"`{of}.{LOST}` tells the LossScaleOptimizer, which keeps it for itself; {name} decays all weights.",
+            f"Call it on the optimizer inside: `{of}.inner_optimizer.{LOST}(…)`.",
+            read.location,
+        )

@@ -1,0 +1,115 @@
+"""A custom optimizer overrides a method that the LossScaleOptimizer around it never calls.
+
+## Why it matters
+In Keras 3 the wrapper calls `apply` of the optimizer inside and never its `apply_gradients`; in Keras 2 it
+calls `apply_gradients` and never `minimize`. What the override does (clipping, freezing, accumulation) is
+left out without a word as soon as the optimizer is wrapped, which compile() does by itself under
+mixed_float16; in Keras 3 fit() does not call it under float32 either.
+
+## Flagged
+```python
+# keras: 3
+import keras
+
+
+class Centered(keras.optimizers.SGD):
+    def apply_gradients(self, grads_and_vars, **kwargs):
+        pairs = [(g - keras.ops.mean(g), v) for g, v in grads_and_vars]
+        return super().apply_gradients(pairs, **kwargs)
+
+
+optimizer = keras.mixed_precision.LossScaleOptimizer(Centered(0.1))
+```
+
+## Fixed
+```python
+# keras: 3
+import keras
+
+
+class Centered(keras.optimizers.SGD):
+    def apply(self, grads, trainable_variables=None):
+        return super().apply([g - keras.ops.mean(g) for g in grads], trainable_variables)
+
+
+optimizer = keras.mixed_precision.LossScaleOptimizer(Centered(0.1))
+```
+
+## Versions
+All: `apply_gradients` in Keras 3, `minimize` in Keras 2.
+
+## Where users met it
+Measured: which methods of an optimizer a wrapper calls, in Keras 3.15, tf_keras 2.21 and TensorFlow 2.10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import ClassFacts, FunctionFacts, Value, class_of
+from mpdoctor.facts.versions import Keras
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.optimizers.wrappers import wrappings
+
+SEVERITY = Severity.ERROR
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    bypassed, called = _names(facts.keras)
+    for wrapping, inside in wrappings(facts):
+        owners = [_overriding(facts, one, bypassed, called) for one in inside]
+        if owners and all(owners):
+            own = owners[0]
+            assert own is not None
+            yield Finding(
+                _message(own.name, bypassed, called),
+                _help(own.name, bypassed, called),
+                wrapping.location,
+                evidence={"class_line": own.location.line},
+            )
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    bypassed, called = _names(model.keras)
+    inner = model.optimizer[-1] if model.optimizer else None
+    if model.wrapper is None or inner is None or not inner.own_class:
+        return
+    if bypassed in inner.overridden and called not in inner.overridden:
+        yield Finding(
+            _message(inner.class_name, bypassed, called),
+            _help(inner.class_name, bypassed, called),
+            model.wrapper.made_at or inner.made_at or inner.class_location,
+        )
+
+
+def _names(keras: Keras) -> tuple[str, str]:
+    """The method that the wrapper never calls, and the one that it calls instead."""
+    return ("apply_gradients", "apply") if keras.is_keras3 else ("minimize", "apply_gradients")
+
+
+def _overriding(facts: SourceFacts, inner: Value, bypassed: str, called: str) -> ClassFacts | None:
+    own = class_of(inner)
+    method = own.find_method(bypassed) if own is not None and own.kind == "optimizer" else None
+    if own is None or method is None or own.find_method(called) is not None or _only_passes_on(facts, method):
+        return None
+    return own
+
+
+def _only_passes_on(facts: SourceFacts, method: FunctionFacts) -> bool:
+    """Whether the override does nothing of its own: its only call is that of its base class."""
+    calls = [call for call in facts.calls if call.context.function is method]
+    others = [call for call in calls if call.method not in (method.name, "super")]
+    return not others and not any(one.context.function is method for one in facts.operations)
+
+
+def _message(name: str, bypassed: str, called: str) -> str:
+    return (
+        f"{name} overrides `{bypassed}`, which a LossScaleOptimizer never calls (it calls `{called}`): what the "
+        "override does is left out."
+    )
+
+
+def _help(name: str, bypassed: str, called: str) -> str:
+    return f"In `{name}` override `{called}` instead of `{bypassed}`."

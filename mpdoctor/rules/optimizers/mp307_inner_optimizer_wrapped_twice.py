@@ -1,0 +1,95 @@
+"""One optimizer is put into two LossScaleOptimizers, which Keras 2 refuses.
+
+## Why it matters
+`ValueError: "inner_optimizer" is already wrapped by a LossScaleOptimizer`. Under mixed_float16 every
+compile() wraps the optimizer that it is given, so compiling two models with one optimizer, one model twice,
+or a new model in each turn of a loop raises at the second time, where it works in float32. Give each model
+an optimizer of its own, or compile again with `model.optimizer`.
+
+## Flagged
+```python
+# keras: tf_keras
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+optimizer = tf.keras.optimizers.Adam(1e-4)
+first = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1, dtype="float32")])
+first.compile(optimizer, "mse")
+second = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1, dtype="float32")])
+second.compile(optimizer, "mse")
+```
+
+## Fixed
+```python
+# keras: tf_keras
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+first = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1, dtype="float32")])
+first.compile(tf.keras.optimizers.Adam(1e-4), "mse")
+second = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1, dtype="float32")])
+second.compile(tf.keras.optimizers.Adam(1e-4), "mse")
+```
+
+## Versions
+Keras 2: TensorFlow 2.4 to 2.15 and tf_keras. Keras 3 allows it, and the wrappers share the optimizer's state.
+
+## Where users met it
+tensorflow/tensorflow#48862; keisen/tf-keras-vis warns of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Call
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.optimizers.arguments import problem_in_keras2
+from mpdoctor.rules.optimizers.wrappers import exclude_each_other, wrappings
+from mpdoctor.rules.wording import name_of_optimizer
+
+SEVERITY = Severity.ERROR
+KERAS = ("2",)
+FAILS_IN = ("model", "training")
+HELP = "Make one optimizer for each; or compile again with `model.optimizer`, which is left as it is."
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    used: list[tuple[Call, Call]] = []
+    for wrapping, inside in sorted(wrappings(facts), key=lambda pair: pair[0].order):
+        inner = inside[0] if len(inside) == 1 else None
+        if not isinstance(inner, Call) or not inner.method[:1].isupper():
+            continue
+        if wrapping.method != "compile" and problem_in_keras2(wrapping):
+            continue  # MP310: this line raises before it wraps
+        before = [call for call, other in used if other is inner and _both_happen(call, wrapping)]
+        used.append((wrapping, inner))
+        in_a_loop = wrapping.context.loops > inner.context.loops and wrapping.context.run == inner.context.run
+        if not before and not in_a_loop:
+            continue
+        when = f"on line {before[0].location.line} already" if before else "in the loop's first turn already"
+        yield Finding(
+            f"This {name_of_optimizer(inner)} was put into a LossScaleOptimizer {when}, and Keras 2 refuses to wrap it "
+            "twice: this line raises ValueError.",
+            HELP,
+            wrapping.location,
+        )
+
+
+def in_failure(failure: FailureFacts) -> Iterator[Finding]:
+    if '"inner_optimizer" is already wrapped by a LossScaleOptimizer' in failure.message:
+        yield Finding(
+            "One optimizer is put into two LossScaleOptimizers (under mixed_float16 every compile() makes one), which "
+            "Keras 2 refuses.",
+            HELP,
+            failure.location,
+        )
+
+
+def _both_happen(one: Call, other: Call) -> bool:
+    """Whether the program comes to both calls; two names for one class (by try and except) make one call."""
+    if (one.location, one.context.callers) == (other.location, other.context.callers):
+        return False
+    return one.context.run == other.context.run and not exclude_each_other(one, other)

@@ -1,0 +1,94 @@
+"""A LossScaleOptimizer stands inside another optimizer, such as Lookahead or Horovod's; it belongs outermost.
+
+## Why it matters
+Only the outermost optimizer is asked to scale the loss. Around a LossScaleOptimizer stands then one that
+cannot: in Keras 3 its `scale_loss` gives the loss back, while the wrapper inside still divides, so a weight
+moved by 5.4e-06 where it should have moved by 0.176; fit() wraps once more and divides twice. In Keras 2 it
+has no `get_scaled_loss` at all, and averages and slow weights count steps that were skipped.
+
+## Flagged
+```python
+import horovod.tensorflow.keras as hvd
+import keras
+
+optimizer = hvd.DistributedOptimizer(keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam()))
+```
+
+## Fixed
+```python
+import horovod.tensorflow.keras as hvd
+import keras
+
+optimizer = keras.mixed_precision.LossScaleOptimizer(hvd.DistributedOptimizer(keras.optimizers.Adam()))
+```
+
+## Versions
+All.
+
+## Where users met it
+tensorflow/addons#2238, tensorflow/tensorflow#50454, horovod/horovod#2989, horovod/horovod#3807,
+NVIDIA/DeepLearningExamples#256.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Api, Call, Value, class_of
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.optimizers.wrappers import WRAPPER, wrapped
+
+SEVERITY = Severity.ERROR
+# Packages whose optimizers wrap another one.
+PACKAGES = (
+    "tensorflow_addons.optimizers.",
+    "horovod.",
+    "byteps.",
+    "gradient_accumulator.",
+    "official.modeling.optimization.",
+    "official.nlp.optimization.",
+    "official.vision.",
+    "tensorflow_models.optimization.",
+)
+OF_KERAS2 = ("get_scaled_loss", "__getattr__", "__getattribute__")
+OF_KERAS3 = ("scale_loss", *OF_KERAS2)
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    for call in facts.calls if facts.shows_mixed_precision else ():
+        if call.context.guarded or not _is_optimizer_around_another(facts, call):
+            continue
+        given = [*call.args[:1], *(value for name, value in call.keywords if "opt" in name)]
+        if class_of(call) is not None:
+            given = [*call.args, *(value for _, value in call.keywords)]
+        if any(_is_wrapper(facts, value, call) for value in given):
+            yield Finding(_message(call.method), _help(call.method), call.location)
+
+
+def _is_optimizer_around_another(facts: SourceFacts, call: Call) -> bool:
+    own = class_of(call)
+    if own is not None:
+        scales_itself = any(own.find_method(name) for name in (OF_KERAS3 if facts.keras.is_keras3 else OF_KERAS2))
+        is_wrapper = any(base.is_(WRAPPER) for base in own.library_bases())
+        return own.kind == "optimizer" and not scales_itself and not is_wrapper
+    if not isinstance(call.callee, Api):
+        return False
+    last = call.callee.name.rpartition(".")[2]
+    return call.callee.name.startswith(PACKAGES) and last[:1].isupper() and "Tape" not in last and "Loss" not in last
+
+
+def _is_wrapper(facts: SourceFacts, value: Value, call: Call) -> bool:
+    """Whether it is one on every path that leads here; on one path is enough where all paths lead here."""
+    return bool(wrapped(facts, value, call, certain=bool(call.context.branches)))
+
+
+def _message(name: str) -> str:
+    return (
+        f"{name} is put around a LossScaleOptimizer: it does not scale the loss, and the LossScaleOptimizer inside it "
+        "is never asked to."
+    )
+
+
+def _help(name: str) -> str:
+    return f"Turn them around: `LossScaleOptimizer({name}(…))`, so that the LossScaleOptimizer is outermost."

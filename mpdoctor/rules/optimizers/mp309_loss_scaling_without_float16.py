@@ -1,0 +1,136 @@
+"""A LossScaleOptimizer is used, and no layer of the model computes in float16.
+
+## Why it matters
+Loss scaling keeps small float16 gradients from becoming zero. Under float32 or mixed_bfloat16 there is
+nothing to keep: what is left is a check of every gradient and a skipped step where one overflows. Either the
+policy was meant to be mixed_float16 and was never set, so that everything runs in float32 at float32's speed,
+or the wrapper can go. (compile() makes none under mixed_bfloat16.)
+
+## Flagged
+```python
+import keras
+
+keras.mixed_precision.set_global_policy("mixed_bfloat16")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype="float32")])
+model.compile(keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam()), "mse")
+```
+
+## Fixed
+```python
+import keras
+
+keras.mixed_precision.set_global_policy("mixed_bfloat16")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype="float32")])
+model.compile(keras.optimizers.Adam(), "mse")
+```
+
+## Versions
+All.
+
+## Where users met it
+tensorflow/models#9262, tensorflow/tensorflow#43273, tensorflow/tensorflow#34406.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.dtypes import policies_named
+from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.names import kind_of_class
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Api, Call, class_of, known, options
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.models import is_model
+from mpdoctor.rules.optimizers.wrappers import policies_of_model, wrapper_calls
+
+SEVERITY = Severity.WARNING
+WITHOUT_FLOAT16 = ("float32", "float64", "bfloat16", "mixed_bfloat16")
+TRAINING = ("fit", "train_on_batch", "fit_generator")
+# Where one of these is called, layers may compute in float16 for reasons that this file does not show.
+MAY_BRING_FLOAT16 = (
+    "load_model",
+    "model_from_json",
+    "model_from_config",
+    "from_config",
+    "load",
+    "KerasLayer",
+    "from_pretrained",
+    "set_experimental_options",
+    "enable_mixed_precision_graph_rewrite",
+    "deserialize",
+    "from_preset",
+)
+HELP = "Set the policy `mixed_float16` before the layers are made; or leave the LossScaleOptimizer out."
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    if facts.is_imported or facts.mixed_elsewhere or facts.assume_mixed or facts.incomplete:
+        return
+    calls = [call for call in wrapper_calls(facts) if not call.context.guarded and call.context.reached]
+    policy = _policy_without_float16(facts) if calls else None
+    if policy is None or any(call.method in MAY_BRING_FLOAT16 or _gives_dtype(call) for call in facts.calls):
+        return
+    for call in calls:
+        if call.context.branches or not (policy or _is_trained(facts, call)):
+            continue
+        what = f"under the policy {policy}" if policy else "as no policy is ever set"
+        yield Finding(
+            f"This LossScaleOptimizer has nothing to do: {what}, no layer computes in float16.", HELP, call.location
+        )
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    wrapper = model.wrapper
+    if wrapper is None or not model.is_trained or not model.layers:
+        return
+    seen = {
+        dtype
+        for layer in model.layers
+        for dtype in (layer.compute_dtype, layer.variable_dtype, *layer.output_dtypes, *(v[0] for v in layer.variables))
+    }
+    if "float16" not in seen and model.policy != "mixed_float16":
+        computes = " and ".join(
+            sorted({layer.compute_dtype for layer in model.layers if layer.floating}) or ["float32"]
+        )
+        yield Finding(
+            f"This LossScaleOptimizer has nothing to do: every layer computes in {computes}, none in float16.",
+            HELP,
+            wrapper.made_at,
+        )
+
+
+def _policy_without_float16(facts: SourceFacts) -> str | None:
+    """The policy that the program sets, "" if it sets none; None if it may be one that computes in float16."""
+    named: list[str] = []
+    for call in facts.policy_calls:
+        found = policies_named(call.argument(0, "policy") or call.keyword("dtype_policy") or call.keyword("dtype"))
+        if not found or not set(found) <= set(WITHOUT_FLOAT16):
+            return None
+        named.extend(found)
+    return named[-1] if named else ""
+
+
+def _gives_dtype(call: Call) -> bool:
+    """Whether a layer or a model is given a dtype that may be float16."""
+    own = class_of(call)
+    kind = own.kind if own is not None else kind_of_class(call.callee.name) if isinstance(call.callee, Api) else None
+    given = call.keyword("dtype")
+    if kind not in ("layer", "model") or given is None or known(given) is None:
+        return False
+    return not set(policies_named(given) or ("?",)) <= set(WITHOUT_FLOAT16)
+
+
+def _is_trained(facts: SourceFacts, wrapper: Call) -> bool:
+    """Whether a model that was made without any policy is compiled with this wrapper and trained."""
+    for call in facts.method_calls("compile"):
+        if not all(one is wrapper for one in options(call.argument(0, "optimizer"))) or not call.args + call.keywords:
+            continue
+        models = options(call.receiver)
+        without_policy = bool(models) and all(
+            is_model(one) and policies_of_model(facts, one) == frozenset((None,)) for one in models
+        )
+        fits = (one for fit in facts.method_calls(*TRAINING) for one in options(fit.receiver))
+        if without_policy and any(one is model for one in fits for model in models):
+            return True
+    return False

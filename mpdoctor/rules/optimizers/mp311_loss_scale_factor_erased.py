@@ -1,0 +1,67 @@
+"""An optimizer with a `loss_scale_factor` of its own is put into a LossScaleOptimizer, which sets it to None.
+
+## Why it matters
+The fixed scale that was asked for is gone without a word: SGD(0.1, loss_scale_factor=1024) has None once it
+is wrapped, and the wrapper starts its own dynamic scale at 32768 instead. compile() wraps such an optimizer
+too under mixed_float16. Choose one of the two: a fixed factor on a bare optimizer, or the wrapper with its
+`initial_scale`.
+
+## Flagged
+```python
+# keras: 3
+import keras
+
+optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1, loss_scale_factor=1024.0))
+```
+
+## Fixed
+```python
+# keras: 3
+import keras
+
+optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1), initial_scale=1024.0)
+```
+
+## Versions
+Keras 3; the first releases scaled by both. Optimizers of Keras 2 have no `loss_scale_factor`.
+
+## Where users met it
+keras-team/keras#21233, keras-team/keras-core#571.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Call, Value, known
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.optimizers.wrappers import wrappings
+from mpdoctor.rules.wording import name_of_optimizer, text_at
+
+SEVERITY = Severity.WARNING
+KERAS = ("3",)
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    for wrapping, inside in wrappings(facts):
+        factors = [_factor(one) for one in inside]
+        if not factors or not all(factors):
+            continue
+        value = (text_at(facts, factors[0].location) if factors[0] else "") or "its value"
+        by_compile = wrapping.method == "compile"
+        yield Finding(
+            f"{name_of_optimizer(inside[0])} loses its `loss_scale_factor` of {value}: "
+            + ("compile() puts it into a LossScaleOptimizer, which" if by_compile else "the LossScaleOptimizer")
+            + " sets it to None and uses a dynamic scale of its own.",
+            "Compile with `auto_scale_loss=False` to keep the factor; or drop the factor."
+            if by_compile
+            else f"Drop `loss_scale_factor`, and give the wrapper `initial_scale={value}`; or drop the wrapper.",
+            wrapping.location,
+        )
+
+
+def _factor(inner: Value) -> Value | None:
+    """The `loss_scale_factor` that an optimizer is given, None if it has none for certain."""
+    given = inner.keyword("loss_scale_factor") if isinstance(inner, Call) else None
+    return None if given is None or known(given) is None else given

@@ -1,0 +1,127 @@
+"""compile() put a LossScaleOptimizer around the optimizer, and the training loop goes on with the bare one.
+
+## Why it matters
+Under mixed_float16 `model.optimizer` is a new object; the variable that was given to compile() still holds
+the bare optimizer, which neither scales the loss nor checks the gradients: in float16 those below 6e-08 are
+flushed to zero, and an inf is written into the weights. Where the loss is scaled by `model.optimizer` and
+applied by the bare one, every update is 32768 times too large: a weight moved by 5765 where it should have
+moved by 0.176 (the same in Keras 3.15, tf_keras 2.21 and TensorFlow 2.10).
+
+## Flagged
+```python
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype="float32")])
+optimizer = keras.optimizers.SGD(0.1)
+model.compile(optimizer, "mse")
+
+for x, y in []:
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((model(x) - y) ** 2)
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+```
+
+## Fixed
+```python
+# keras: 3
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype="float32")])
+model.compile(keras.optimizers.SGD(0.1), "mse")
+
+for x, y in []:
+    with tf.GradientTape() as tape:
+        loss = model.optimizer.scale_loss(tf.reduce_mean((model(x) - y) ** 2))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    model.optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+```
+
+## Versions
+All. `get_scaled_loss` of the bare optimizer raises AttributeError in Keras 2.
+
+## Where users met it
+keras-team/keras-io#524.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import Event, SourceFacts
+from mpdoctor.facts.values import Call, Value, options
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.loops.api import APPLYING
+from mpdoctor.rules.loops.gradients import applied_gradients, target
+from mpdoctor.rules.loops.scaling import SCALING, UNSCALING, scaling_calls
+from mpdoctor.rules.optimizers.events import reads, receivers
+from mpdoctor.rules.optimizers.wrappers import exclude_each_other, wrappings
+from mpdoctor.rules.wording import name_of_optimizer, receiver_text
+
+SEVERITY = Severity.ERROR
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    for wrapping, inside in wrappings(facts):
+        if len(inside) != 1 or not isinstance(inside[0], Call):
+            continue
+        inner, by_compile = inside[0], wrapping.method == "compile"
+        wrapper = receiver_text(facts, wrapping) + ".optimizer" if by_compile else "the LossScaleOptimizer"
+        for apply in facts.method_calls(*APPLYING, "minimize"):
+            if apply.receiver is not inner or not _comes_later(apply, wrapping):
+                continue
+            if any(one is not inner for one in receivers(facts, apply)):
+                continue
+            scaled = _is_scaled_by_wrapper(facts, apply, wrapping)
+            if by_compile or scaled:
+                yield Finding(
+                    _message(facts, apply, inner, wrapper, scaled),
+                    f"Use `{wrapper}` for the whole step." if by_compile else "Apply with the LossScaleOptimizer.",
+                    apply.location,
+                )
+        for read in reads(facts, (*SCALING, UNSCALING)) if by_compile and not facts.keras.is_keras3 else ():
+            if _uses(read.of, inner) and _comes_later(read, wrapping):
+                yield Finding(
+                    f"{name_of_optimizer(inner)} has no `{read.name}`: this line raises AttributeError. compile() put "
+                    f"a LossScaleOptimizer around it, which is `{wrapper}`.",
+                    f"Write `{wrapper}.{read.name}`.",
+                    read.location,
+                )
+
+
+def _uses(value: Value | None, inner: Call) -> bool:
+    return bool(options(value)) and all(one is inner for one in options(value))
+
+
+def _comes_later(event: Event, wrapping: Call) -> bool:
+    """Whether an event is certain to meet the wrapped optimizer. A function is called some time after it is defined."""
+    if event.context.guarded or exclude_each_other(event, wrapping):
+        return False
+    return event.context.run != wrapping.context.run or event.order > wrapping.order
+
+
+def _is_scaled_by_wrapper(facts: SourceFacts, apply: Call, wrapping: Call) -> bool:
+    """Whether the gradients that it applies come from a loss that the wrapper scaled."""
+    for one, gradient in applied_gradients(facts):
+        for scaling in scaling_calls(target(gradient)) if one is apply else ():
+            of = options(scaling.receiver)
+            models = options(wrapping.receiver)
+            if any(each is wrapping or getattr(each, "of", None) in models for each in of):
+                return True
+    return False
+
+
+def _message(facts: SourceFacts, apply: Call, inner: Call, wrapper: str, scaled: bool) -> str:
+    of = receiver_text(facts, apply)
+    start = f"`{of}` is the bare {name_of_optimizer(inner)}; "
+    if wrapper.endswith(".optimizer"):
+        start += f"compile() put a LossScaleOptimizer around it, which is `{wrapper}`: "
+    else:
+        start += "the loss was scaled by the LossScaleOptimizer around it: "
+    if scaled and facts.keras.is_keras3:
+        return start + "nothing unscales these gradients, and every update is 32768 times too large."
+    return start + "no loss scale protects these gradients, and in float16 those below 6e-08 are flushed to zero."

@@ -1,0 +1,112 @@
+"""The optimizer keeps its state in float16, where its epsilon is 0 or too small to divide by.
+
+## Why it matters
+
+Adam divides by the root of the squared gradients plus an epsilon. With a "float16" policy (not "mixed_float16") the
+weights are float16, and so is all that the optimizer keeps of them: the square of a gradient below 2.4e-4 is 0 there,
+and so is an epsilon below 3e-8. Then it divides 0 by 0, and the weight is NaN (measured: Adam(epsilon=1e-8) and
+gradients of about 0.01, in Keras 3 and tf_keras; the loss is NaN after the first steps). 1e-7, the default, survives
+as 1.2e-7, and 1 / 1.2e-7 is beyond 65504: a weight with a tiny gradient makes a leap.
+
+## Flagged
+
+```python
+import numpy as np
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("float16")  # not mixed: weights and optimizer state are float16, too
+x = np.random.normal(size=(640, 8)).astype("float32")
+model = tf.keras.Sequential([tf.keras.Input((8,)), tf.keras.layers.Dense(16, "relu"), tf.keras.layers.Dense(1)])
+model.compile(tf.keras.optimizers.Adam(1e-3, epsilon=1e-8), "mse")
+model.fit(x, 0.01 * x[:, :1], epochs=3)
+```
+
+## Fixed
+
+```python
+import numpy as np
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+x = np.random.normal(size=(640, 8)).astype("float32")
+model = tf.keras.Sequential(
+    [tf.keras.Input((8,)), tf.keras.layers.Dense(16, "relu"), tf.keras.layers.Dense(1, dtype="float32")]
+)
+model.compile(tf.keras.optimizers.Adam(1e-3, epsilon=1e-8), "mse")
+model.fit(x, 0.01 * x[:, :1], epochs=3)
+```
+
+## Versions
+
+All.
+
+## Where users met it
+
+keras-team/keras#9582, #11860 (A05, C05).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.finding import Finding, Severity
+
+SEVERITY = Severity.ERROR
+VANISHES = 2.0**-25  # half of float16's smallest number: from here down it is 0
+NO_DIVISOR = 1 / 65504  # below, its reciprocal is inf in float16
+HELP = (
+    'Keep weights and optimizer state in float32: the policy "mixed_float16" instead of "float16". '
+    "If they must be float16: epsilon=1e-4."
+)
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    epsilon = _epsilon(model)
+    if epsilon is None or not 0 <= epsilon < VANISHES:
+        return
+    yield Finding(
+        f"{_name(model)} keeps its state in float16, as the weights are, and its epsilon of {epsilon:g} is 0 there: "
+        "where the square of a gradient is 0, too, it divides 0 by 0.",
+        HELP,
+        _place(model),
+        evidence={"epsilon": epsilon},
+    )
+
+
+def in_training(training: TrainingFacts) -> Iterator[Finding]:
+    epsilon = _epsilon(training.model)
+    broken = next((n for n, s in enumerate(training.steps) if s.loss is not None and not math.isfinite(s.loss)), None)
+    if epsilon is None or epsilon >= NO_DIVISOR or (broken is None and training.weights_finite is not False):
+        return
+    if broken == 0 or any(step.first_nonfinite for step in training.steps[:broken]):
+        return  # the loss, or a gradient, broke before any weight was moved
+    first = "" if broken is None else f" at step {broken + 1}"
+    what = "is 0 there" if epsilon < VANISHES else "is too small to divide by there"
+    yield Finding(
+        f"{_name(training.model)} keeps its state in float16, as the weights are, and its epsilon of {epsilon:g} "
+        f"{what}: the weights are inf or NaN{first}, though no gradient was before.",
+        HELP,
+        _place(training.model) or training.model.call.location,
+        model=training.model.id,
+        evidence={"epsilon": epsilon},
+    )
+
+
+def _epsilon(model: ModelFacts) -> float | None:
+    """Of the innermost optimizer, where it trains float16 weights."""
+    half = any(dtype == "float16" and trainable for layer in model.layers for dtype, _, trainable in layer.variables)
+    if not half or not model.optimizer:
+        return None
+    return model.optimizer[-1].epsilon
+
+
+def _name(model: ModelFacts) -> str:
+    return model.optimizer[-1].class_name
+
+
+def _place(model: ModelFacts) -> Location | None:
+    return model.optimizer[-1].made_at or model.call.location

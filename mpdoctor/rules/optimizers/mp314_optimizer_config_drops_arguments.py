@@ -1,0 +1,158 @@
+"""A custom optimizer's `get_config` leaves out arguments of its `__init__`.
+
+## Why it matters
+Saving, loading, cloning and the LossScaleOptimizer's own `from_config` make the optimizer anew from
+`get_config`. What is not in there comes back as its default: an optimizer made with alpha=3 and trained
+under mixed_float16 had alpha=1 after model.save and load_model (Keras 3.15 and tf_keras 2.21). Nothing
+raises.
+
+## Flagged
+```python
+import keras
+
+
+class Mine(keras.optimizers.SGD):
+    def __init__(self, alpha=1.0, **kwargs):
+        super().__init__(**kwargs)
+        self.alpha = alpha
+
+
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype="float32")])
+model.compile(keras.mixed_precision.LossScaleOptimizer(Mine(alpha=3.0)), "mse")
+model.save("model.keras")
+```
+
+## Fixed
+```python
+import keras
+
+
+class Mine(keras.optimizers.SGD):
+    def __init__(self, alpha=1.0, **kwargs):
+        super().__init__(**kwargs)
+        self.alpha = alpha
+
+    def get_config(self):
+        return {**super().get_config(), "alpha": self.alpha}
+
+
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype="float32")])
+model.compile(keras.mixed_precision.LossScaleOptimizer(Mine(alpha=3.0)), "mse")
+model.save("model.keras")
+```
+
+## Versions
+All.
+
+## Where users met it
+OverLordGoldDragon/keras-adamw#46, NVIDIA-Merlin/HugeCTR#462.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import (
+    Api,
+    Attribute,
+    ClassFacts,
+    Collection,
+    Defined,
+    Known,
+    Value,
+    class_of,
+    options,
+    walk,
+)
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.optimizers.delegation import HYPER_PARAMETERS
+from mpdoctor.rules.wording import listed
+
+SEVERITY = Severity.WARNING
+# What the classes of Keras save by themselves; `lr` and `decay` are old names.
+SAVED_BY_KERAS = HYPER_PARAMETERS | {"name", "lr", "decay"}
+# Who writes no `get_config` may never want one: that counts once the program saves, loads or copies something.
+SAVES = (
+    *("save", "save_model", "load_model", "clone_model", "model_from_json", "to_json", "get_config", "from_config"),
+    *("serialize", "deserialize", "ModelCheckpoint", "BackupAndRestore"),
+)
+# What gets at all attributes at once, so that nobody knows which keys come of it.
+AT_ONCE = ("vars", "getattr", "setattr", "signature", "__dict__")
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    if not facts.shows_mixed_precision:
+        return
+    made = {id(class_of(call)) for call in facts.calls if class_of(call) is not None}
+    for own in facts.classes:
+        if own.kind != "optimizer" or not any(id(one) in made for one in _with_subclasses(facts, own)):
+            continue
+        dropped = _dropped(facts, own)
+        if dropped:
+            names = listed([f"`{name}`" for name in dropped])
+            yield Finding(
+                f"{own.name} does not save {names} in its `get_config`: after saving and loading, or cloning, "
+                f"{'it has its' if len(dropped) == 1 else 'they have their'} default again.",
+                f"In `{own.name}.get_config` return "
+                f"`{{**super().get_config(), {', '.join(_entry(own, name) for name in dropped[:3])}}}`.",
+                own.location,
+            )
+
+
+def _dropped(facts: SourceFacts, own: ClassFacts) -> list[str]:
+    """Parameters of `__init__` that are kept on the instance, and that no `get_config` of the user's names; [] where
+    that is not certain."""
+    initializer, config = own.methods.get("__init__"), own.find_method("get_config")
+    bases = [option for one in own.lineage() for base in one.bases for option in options(base)]
+    if initializer is None or any(not isinstance(base, (Api, Defined)) for base in bases):
+        return []
+    if any(isinstance(base, Api) and not base.name.startswith("keras.optimizers.") for base in bases):
+        return []
+    if own.find_method("from_config") or (config is None and not any(call.method in SAVES for call in facts.calls)):
+        return []
+    named = set() if config is None else _named_in(facts, own)
+    if named is None:
+        return []
+    stored = {name.lstrip("_") for name in own.attributes}
+    return [
+        name
+        for name in initializer.parameters[1:]
+        if not name.startswith("*") and name in stored and name not in named | SAVED_BY_KERAS
+    ]
+
+
+def _entry(own: ClassFacts, name: str) -> str:
+    return f'"{name}": self.{name if name in own.attributes else "_" + name}'
+
+
+def _named_in(facts: SourceFacts, own: ClassFacts) -> set[str] | None:
+    """Every text in the `get_config` methods of a class and its bases; None where keys may come from elsewhere."""
+    methods = [one.methods["get_config"] for one in own.lineage() if "get_config" in one.methods]
+    values: list[Value | None] = []
+    found: set[str] = set()
+    for call in facts.calls:
+        if call.context.function in methods:
+            values.extend((call, *call.args))
+            found.update(name for name, _ in call.keywords)
+    for write in facts.writes:
+        if write.context.function in methods:
+            values.extend((write.value, write.index))
+    values.extend(event.value for method in methods for event in facts.returns_of(method))
+    inside = [one for value in values for one in walk(value)]
+    if any(_may_hold_any_key(one) for one in inside) or any(
+        write.context.function in methods and write.index is not None and not isinstance(write.index, Known)
+        for write in facts.writes
+    ):
+        return None
+    return found | {one.value for one in inside if isinstance(one, Known) and isinstance(one.value, str)}
+
+
+def _may_hold_any_key(value: Value) -> bool:
+    if isinstance(value, Collection) and value.kind == "dict":
+        return any(not isinstance(key, Known) for key in value.keys)
+    return isinstance(value, (Api, Attribute)) and value.name.rpartition(".")[2] in AT_ONCE
+
+
+def _with_subclasses(facts: SourceFacts, own: ClassFacts) -> Iterator[ClassFacts]:
+    return (one for one in facts.classes if any(base is own for base in one.lineage()))

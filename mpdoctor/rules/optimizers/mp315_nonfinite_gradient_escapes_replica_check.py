@@ -1,0 +1,118 @@
+"""Keras 3 checks the gradients of the first replica only, so an overflow on another one is written into the weights.
+
+## Why it matters
+Under mixed_float16 gradients overflow now and then, by design: the step is skipped and the scale halved. With
+several replicas Keras 3 asks only the first one whether its gradients are finite. A NaN on replica 0 left the
+weights alone; the same NaN on replica 1 was added in, and every weight was NaN after one step (Keras 3.15, two
+devices). tf_keras adds the gradients up before it checks them, and skipped both.
+
+## Flagged
+```python
+# keras: 3
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+strategy = tf.distribute.MirroredStrategy()
+with strategy.scope():
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype="float32")])
+    model.compile("adam", "mse")
+```
+
+## Fixed
+```python
+# keras: 3
+import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_bfloat16")
+strategy = tf.distribute.MirroredStrategy()
+with strategy.scope():
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype="float32")])
+    model.compile("adam", "mse")
+```
+
+## Versions
+Keras 3, with MirroredStrategy or MultiWorkerMirroredStrategy over more than one device.
+
+## Where users met it
+Found by measuring; no report on GitHub.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.dtypes import policies_named
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.facts.values import Call, Collection, options, walk
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.optimizers.wrappers import exclude_each_other, wrappings
+
+SEVERITY = Severity.WARNING
+KERAS = ("3",)
+HELP = (
+    'Use the policy "mixed_bfloat16", which needs no loss scale; or train with tf_keras '
+    "(`TF_USE_LEGACY_KERAS=1`), which adds gradients up before it checks them."
+)
+STRATEGIES = (
+    "tensorflow.distribute.MirroredStrategy",
+    "tensorflow.distribute.MultiWorkerMirroredStrategy",
+    "tensorflow.distribute.experimental.MultiWorkerMirroredStrategy",
+)
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    strategies = [call for call in facts.calls_of(*STRATEGIES) if _may_have_replicas(call)]
+    wrapping = [call for call, _ in wrappings(facts)] if strategies and _sets_mixed_float16(facts) else []
+    for strategy in strategies:
+        if any(_belongs(facts, strategy, call) and not exclude_each_other(strategy, call) for call in wrapping):
+            yield Finding(
+                "With several replicas under mixed_float16 Keras 3 checks the first one's gradients only: an overflow "
+                "on another replica is written into the weights as NaN.",
+                HELP,
+                strategy.location,
+            )
+
+
+def in_training(training: TrainingFacts) -> Iterator[Finding]:
+    escaped = training.escaped_steps
+    if not escaped:
+        return
+    replicas = " and ".join(str(replica) for replica in training.steps[escaped[0]].nonfinite_replicas)
+    weights = " The weights hold inf or NaN now." if training.weights_finite is False else ""
+    yield Finding(
+        f"At step {escaped[0] + 1} the gradients on replica {replicas} were inf or NaN and those on replica 0 were "
+        f"not. Keras 3 looks at replica 0 only, so the step was not skipped but applied to the weights.{weights}",
+        HELP,
+        training.model.call.location,
+        model=training.model.id,
+        severity=Severity.ERROR,
+        evidence={
+            "steps": [n + 1 for n in escaped],
+            "replicas": sorted({replica for n in escaped for replica in training.steps[n].nonfinite_replicas}),
+            "gradient": training.steps[escaped[0]].first_nonfinite,
+        },
+    )
+
+
+def _may_have_replicas(strategy: Call) -> bool:
+    """False where the program itself gives it one device."""
+    devices = strategy.argument(0, "devices")
+    one_device = all(isinstance(one, Collection) and not one.open and len(one.items) == 1 for one in options(devices))
+    return not strategy.context.guarded and (devices is None or not one_device)
+
+
+def _sets_mixed_float16(facts: SourceFacts) -> bool:
+    return any(
+        "mixed_float16" in policies_named(call.argument(0, "policy") or call.keyword("dtype_policy"))
+        for call in facts.policy_calls
+    )
+
+
+def _belongs(facts: SourceFacts, strategy: Call, wrapping: Call) -> bool:
+    """Whether the optimizer is wrapped in the strategy's scope, or steps are run by the strategy."""
+    if any(one is strategy for value in wrapping.context.withs for one in walk(value)):
+        return True
+    return any(one is strategy for run in facts.method_calls("run") for one in options(run.receiver))

@@ -1,0 +1,100 @@
+"""A dtype policy is named that this Keras does not have.
+
+## Why it matters
+The line raises: `Cannot convert 'mixed_fp16' to a mixed precision DTypePolicy` in Keras 3, `Cannot convert
+value mixed_fp16 to a mixed precision Policy` in Keras 2. The two mixed policies are `mixed_float16` and
+`mixed_bfloat16`; besides them every dtype's full name is one (`float32`). `half`, `float` and `double` are
+names in Keras 2 and unknown in Keras 3. A dtype object (`tf.float16`) is refused by `set_global_policy` and
+`Policy` in every Keras.
+
+## Flagged
+```python
+import keras
+
+keras.mixed_precision.set_global_policy("mixed_fp16")
+```
+
+## Fixed
+```python
+import keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+```
+
+## Versions
+All. Tried in Keras 3.3, 3.8 and 3.15, tf_keras 2.21 and TensorFlow 2.15.
+
+## Where users met it
+Short names come over from PyTorch and from settings files (`fp16`, `bf16`, `half`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from mpdoctor.facts.dtypes import dtype_named
+from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.names import kind_of_class
+from mpdoctor.facts.source import SET_FLOATX, SourceFacts
+from mpdoctor.facts.values import Api, Attribute, Call, Value, known, options
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.policy.policy_names import is_policy_name, meant_by
+
+SEVERITY = Severity.ERROR
+POLICY = "keras.mixed_precision.Policy"
+REFUSED = r"Cannot convert (?:value )?'?(.+?)'? to a mixed precision (?:Policy|DTypePolicy)\."
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    for call in facts.calls:
+        if not isinstance(call.callee, Api) or call.context.guarded:
+            continue
+        dtype = call.keyword("dtype")
+        is_layer = dtype is not None and _makes_a_layer(call.callee)
+        for one in options(dtype if is_layer else _policy_given(facts, call)):
+            name = known(one)
+            if isinstance(name, str) and not is_policy_name(name, facts.keras) and (name or not is_layer):
+                yield Finding(_message(name, facts), f'Write `"{meant_by(name)}"`.', call.location)
+            elif not is_layer and isinstance(one, (Api, Attribute)) and _is_dtype(one):
+                named = dtype_named(one)
+                better = f"mixed_{named}" if named in ("float16", "bfloat16") else named
+                yield Finding(
+                    f"A policy is named by a string, and `{named}` is a dtype object here: this line raises.",
+                    f'Write `"{better}"`.',
+                    call.location,
+                )
+
+
+def _makes_a_layer(api: Api) -> bool:
+    return api.name.startswith("keras.") and kind_of_class(api.name) in ("layer", "model")
+
+
+def _policy_given(facts: SourceFacts, call: Call) -> Value | None:
+    """What a call is given to name a policy."""
+    assert isinstance(call.callee, Api)
+    if call in facts.policy_calls and not call.callee.is_(SET_FLOATX):
+        return call.argument(0, "policy") or call.keyword("dtype_policy")
+    return call.argument(0, "name") if call.callee.is_(POLICY) else None
+
+
+def _is_dtype(value: Value) -> bool:
+    """`tf.float16`, `np.float16`; not their names, nor what only Python knows."""
+    is_name = isinstance(value, Api) and value.name.endswith((".name", ".floatx"))
+    return isinstance(value, Api) and not is_name and dtype_named(value) is not None
+
+
+def _message(name: str, facts: SourceFacts) -> str:
+    more = " (Keras 2 took it)" if facts.keras.is_keras3 and name in ("half", "float", "double") else ""
+    return f'"{name}" is no dtype policy of {facts.keras}{more}: this line raises.'
+
+
+def in_failure(failure: FailureFacts) -> Iterator[Finding]:
+    refused = re.search(REFUSED, failure.message) if failure.exception == "ValueError" else None
+    if refused is not None:
+        yield Finding(
+            f'"{refused[1]}" is no dtype policy{f" of {failure.keras}" if failure.keras else ""}, '
+            "and the program stops there.",
+            f'Write `"{meant_by(refused[1])}"`.',
+            failure.location,
+        )

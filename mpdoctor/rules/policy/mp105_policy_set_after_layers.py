@@ -1,0 +1,148 @@
+"""The global policy is set after layers of the trained model were built, so those stay float32.
+
+## Why it matters
+A layer takes the global policy when it is made and keeps it. In Keras 3.15, tf_keras 2.21 and TensorFlow
+2.15 a model that was built before `set_global_policy("mixed_float16")` computes in float32 to the end, with
+a plain Adam: no error, no speed-up, no memory saved. Only what is built after the line follows the policy.
+
+## Flagged
+```python
+import keras
+
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(1, dtype="float32")])
+keras.mixed_precision.set_global_policy("mixed_float16")
+model.compile(optimizer="adam", loss="mse")
+```
+
+## Fixed
+```python
+import keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(1, dtype="float32")])
+model.compile(optimizer="adam", loss="mse")
+```
+
+## Versions
+All. Preprocessing, normalization and layers without weights may come before the policy, and so may a model
+that is not trained (a teacher).
+
+## Where users met it
+tensorflow/community#293, huggingface/transformers#2004.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.source import SourceFacts, library_of
+from mpdoctor.facts.values import Call, class_of
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.policy.building import (
+    LIGHT,
+    NESTS,
+    exclude_each_other,
+    half_policy_calls,
+    has_own_dtype,
+    holds_weights,
+    layer_name,
+    layers_of,
+    policies_of_layer,
+    policies_set,
+    trainings,
+)
+from mpdoctor.rules.wording import listed
+
+SEVERITY = Severity.WARNING
+HALF = ("float16", "bfloat16")
+HELP = "Set the policy before the first layer is made: move {it} to the top of the program, right behind the imports."
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    for policy in half_policy_calls(facts):
+        if any(name == "float32" for name in policies_set(policy)) and policy.context.loops:
+            continue  # a comparison of policies
+        early = _built_early(facts, policy)
+        if early:
+            yield Finding(
+                f"The policy is set after layers of the model were built: {listed(early)} "
+                f"{'stays' if len(early) == 1 else 'stay'} float32 for good.",
+                HELP.format(it="this line"),
+                policy.location,
+            )
+
+
+def _built_early(facts: SourceFacts, policy: Call) -> list[str]:
+    """The classes of the layers with weights that were built before this policy, of the models trained after it."""
+    found: list[str] = []
+    for model in _trained_after(facts, policy):
+        weighty = [one for one in layers_of(facts, model) if holds_weights(one) and not _is_nest(one)]
+        weighty = weighty or ([model] if _builds_unseen(model) else [])
+        deciding = [one for one in weighty if not has_own_dtype(one)]
+        early = [one for one in deciding if _is_early(facts, one, policy)]
+        if not early:
+            continue
+        if len(early) < len(deciding):
+            # A part only: on purpose where float32 was asked for, or where it is handed over ready-made (a teacher).
+            if class_of(model) or any("float32" in policies_of_layer(facts, one) for one in early):
+                continue
+        elif any(one.order > policy.order for one in _trained_after(facts, policy) if one is not model):
+            return []  # the policy is for another model, which is built and trained behind it
+        found += [str(layer_name(one)) for one in early]
+    return list(dict.fromkeys(found))
+
+
+def _trained_after(facts: SourceFacts, policy: Call) -> list[Call]:
+    found = {
+        id(model): model
+        for training, model in trainings(facts)
+        if training.order > policy.order
+        and training.context.run == policy.context.run == model.context.run
+        and not exclude_each_other(training.context, policy.context)
+        and not exclude_each_other(model.context, policy.context)
+    }
+    return list(found.values())
+
+
+def _is_early(facts: SourceFacts, layer: Call, policy: Call) -> bool:
+    if layer.order > policy.order or has_own_dtype(layer) or layer.context.run != policy.context.run:
+        return False
+    if exclude_each_other(layer.context, policy.context) or "load" in layer.method:
+        return False
+    libraries = {library_of(one.callee, facts.keras) for one in (layer, policy)} - {None}
+    if len(libraries) > 1:
+        return False  # the policy of another Keras reaches it neither early nor late (MP111)
+    return not any(isinstance(one, str) and one != "float32" for one in policies_of_layer(facts, layer))
+
+
+def _is_nest(layer: Call) -> bool:
+    """Whether it is a model whose layers are seen one by one."""
+    own = class_of(layer)
+    return layer_name(layer) in NESTS or (own is not None and own.kind == "model")
+
+
+def _builds_unseen(model: Call) -> bool:
+    """Whether it is a whole network whose layers nobody sees: keras.applications, or a class of the user's own that
+    makes them elsewhere."""
+    return layer_name(model) not in {None, *NESTS}
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    late = model.policy_set and model.global_policy.removeprefix("mixed_") in HALF
+    if not (model.is_trained and late) or model.policy != "float32" or model.computes_in_half:
+        return
+    early = [
+        layer
+        for layer in model.layers
+        if layer.floating and not layer.is_model and layer.policy == "float32" and layer.class_name not in LIGHT
+        if any(trainable for _, _, trainable in layer.variables)
+    ]
+    if early and len(early) == len([one for one in model.layers if any(t for *_, t in one.variables)]):
+        yield Finding(
+            f"The global policy is {model.global_policy}, and the model was built before it was set: "
+            f"{listed([layer.path for layer in early])} stay float32, and nothing is trained in 16 bits.",
+            HELP.format(it=f'`set_global_policy("{model.global_policy}")`'),
+            layer=early[0].path,
+            evidence={"global_policy": model.global_policy, "policies": {one.path: one.policy for one in early}},
+        )

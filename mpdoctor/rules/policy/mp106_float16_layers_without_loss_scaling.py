@@ -1,0 +1,148 @@
+"""Layers compute in float16, the model is trained, and nothing scales the loss.
+
+## Why it matters
+Gradients below 6e-08 are 0 in float16; loss scaling is what keeps them. compile() adds it by itself only if
+the *model's own* policy is mixed_float16: in Keras 3.15, tf_keras 2.21 and TensorFlow 2.15 a plain Adam came
+out where the policy was put back to float32 before `Model(…)`, and where only the layers were given
+`dtype="mixed_float16"`. In a custom loop nobody adds it but you. Nothing raises; training is worse.
+
+## Flagged
+```python
+import keras
+
+inputs = keras.Input((4,))
+x = keras.layers.Dense(8, dtype="mixed_float16")(inputs)
+model = keras.Model(inputs, keras.layers.Dense(1)(x))
+model.compile(optimizer="adam", loss="mse")
+```
+
+## Fixed
+```python
+import keras
+
+inputs = keras.Input((4,))
+x = keras.layers.Dense(8, dtype="mixed_float16")(inputs)
+model = keras.Model(inputs, keras.layers.Dense(1)(x))
+model.compile(optimizer=keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam()), loss="mse")
+```
+
+## Versions
+All. In Keras 3 an optimizer with a `loss_scale_factor` scales by itself, and `compile(auto_scale_loss=False)`
+leaves the wrapper out even under mixed_float16. bfloat16 needs no scaling.
+
+## Where users met it
+keras-team/keras-cv#734, keras-team/keras-hub#326, keras-team/keras-core#571 ("scaling the loss up by 1k
+brought it in line").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.source import UNSURE, SourceFacts
+from mpdoctor.facts.values import Call, Defined, FunctionFacts, known, options, walk
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.loops.gradients import applied_gradients, may_be_scaled, target, unscaled_on_the_way
+from mpdoctor.rules.models import is_model
+from mpdoctor.rules.optimizers.bare import is_bare
+from mpdoctor.rules.optimizers.wrappers import compiles_of, policies_of_model
+from mpdoctor.rules.policy.building import layer_name, layers_of, trainings
+from mpdoctor.rules.policy.float16 import applied_in_float16, is_float16
+from mpdoctor.rules.wording import listed, receiver_text
+
+SEVERITY = Severity.WARNING
+LOST = "gradients below 6e-08 become 0"
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    if not facts.shows_mixed_precision:
+        return
+    for call, model in trainings(facts):
+        if call.method != "compile" or call.context.guarded or not (call.args or call.keywords):
+            continue
+        if call not in compiles_of(facts, model) or not is_bare(call.argument(0, "optimizer"), call.open):
+            continue
+        half = list(dict.fromkeys(str(layer_name(one)) for one in layers_of(facts, model) if is_float16(facts, one)))
+        reason = _why_not_wrapped(facts, call, model)
+        if half and reason:
+            yield Finding(
+                f"{listed(half)} {'computes' if len(half) == 1 else 'compute'} in float16, and compile() makes no "
+                f"LossScaleOptimizer: {reason}. Unscaled, {LOST}.",
+                "Drop `auto_scale_loss=False`, or scale the loss yourself."
+                if known(call.keyword("auto_scale_loss")) is False
+                else "Wrap the optimizer yourself: `compile(optimizer=LossScaleOptimizer(…), …)`; or set the global "
+                "policy to mixed_float16 and leave it until the model is made.",
+                call.location,
+            )
+    for apply, gradient in applied_gradients(facts):
+        loss = target(gradient)
+        if not is_bare(apply.receiver, False) or apply.receiver is None or may_be_scaled(loss):
+            continue
+        half = list(dict.fromkeys(str(layer_name(one)) for one in applied_in_float16(facts, loss, apply)))
+        if half and not unscaled_on_the_way(apply, gradient):
+            yield _in_a_loop(facts, apply, half)
+    for call in facts.method_calls("minimize") if not facts.keras.is_keras3 else ():
+        if call.receiver is None or not is_bare(call.receiver, False) or call.context.guarded or _scales(facts, call):
+            continue
+        models = [one for one in walk(call.argument(1, "var_list")) if isinstance(one, Call) and is_model(one)]
+        layers = [layer for model in models for layer in layers_of(facts, model) if is_float16(facts, layer)]
+        if layers:
+            yield _in_a_loop(facts, call, list(dict.fromkeys(str(layer_name(one)) for one in layers)))
+
+
+def _in_a_loop(facts: SourceFacts, apply: Call, half: list[str]) -> Finding:
+    name = receiver_text(facts, apply)
+    if apply.method == "minimize":
+        then = f"`{name}.minimize(…)` scales and unscales by itself."
+    elif facts.keras.is_keras3:
+        then = f"`{name}.scale_loss(loss)` inside the tape."
+    else:
+        then = f"`{name}.get_scaled_loss(loss)` inside the tape, `{name}.get_unscaled_gradients(…)` after it."
+    return Finding(
+        f"`{name}` trains what computes in float16 ({listed(half)}), and nothing scales the loss: {LOST}.",
+        f"`{name} = LossScaleOptimizer({name})` where it is made; then {then}",
+        apply.location,
+    )
+
+
+def _scales(facts: SourceFacts, minimize: Call) -> bool:
+    """Whether the loss that is minimized, or the function that gives it, may be scaled by hand."""
+    loss = minimize.argument(0, "loss")
+    functions = [one.of for one in options(loss) if isinstance(one, Defined) and isinstance(one.of, FunctionFacts)]
+    return may_be_scaled(loss) or any(may_be_scaled(r.value) for f in functions for r in facts.returns_of(f))
+
+
+def _why_not_wrapped(facts: SourceFacts, compile_call: Call, model: Call) -> str:
+    """Why compile() leaves the optimizer bare, "" where it may not."""
+    policies = policies_of_model(facts, model)
+    if UNSURE in policies or not policies or compile_call.open:
+        return ""
+    if facts.keras.is_keras3 and known(compile_call.keyword("auto_scale_loss")) is False:
+        return "`auto_scale_loss=False`"
+    if "mixed_float16" in policies:
+        return ""
+    return f"the model's own policy is {', '.join(sorted(str(one or 'float32') for one in policies))}"
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    if not model.is_trained or model.call.kind == "loop" or not model.optimizer or model.wrapper is not None:
+        return  # a loop may scale by hand
+    if any(link.loss_scale_factor not in (None, "None") for link in model.optimizer):
+        return
+    half = [
+        layer
+        for layer in model.layers
+        if layer.policy == "mixed_float16" and layer.floating and any(trains for *_, trains in layer.variables)
+    ]
+    if half:
+        yield Finding(
+            f"{listed([layer.path for layer in half])} {'computes' if len(half) == 1 else 'compute'} in float16, and "
+            f"the optimizer is a bare {model.optimizer[0].class_name}: the model's own policy is {model.policy}, so "
+            f"compile() did not wrap it. Unscaled, {LOST}.",
+            "Wrap the optimizer yourself: `compile(optimizer=LossScaleOptimizer(…), …)`; or set the global policy to "
+            "mixed_float16 and leave it until the model is made.",
+            model.call.location,
+            layer=half[0].path,
+            evidence={"model_policy": model.policy, "optimizer": model.optimizer[0].class_name},
+        )

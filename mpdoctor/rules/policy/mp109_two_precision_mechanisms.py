@@ -1,0 +1,65 @@
+"""A Keras policy (or wrapper) and TensorFlow's graph rewrite are switched on together.
+
+## Why it matters
+Both cast to float16, each without knowing of the other: the rewrite casts once more what the policy has cast
+already, and users met `TensorArray dtype is float but Op is trying to write dtype half`. In Keras 2
+`enable_mixed_precision_graph_rewrite` and the policy refuse each other with a ValueError, whichever comes
+second; Keras 3 is unknown to it, and nobody refuses `{"auto_mixed_precision": True}` (TensorFlow 2.15 and 2.21).
+
+## Flagged
+```python
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+tf.config.optimizer.set_experimental_options({"auto_mixed_precision": True})
+```
+
+## Fixed
+```python
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+```
+
+## Versions
+All. A LossScaleOptimizer beside `auto_mixed_precision` alone is right: that option scales no loss.
+
+## Where users met it
+tensorflow/tensorflow#34006, NVIDIA/DeepLearningExamples#279, Rayhane-mamah/Tacotron-2#439.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import SourceFacts, Write
+from mpdoctor.facts.values import Call
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.optimizers.wrappers import WRAPPER
+from mpdoctor.rules.policy.building import half_policy_calls, happen_together, policies_set
+from mpdoctor.rules.policy.rewrites import rewrites
+
+SEVERITY = Severity.WARNING
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    on_purpose = [call for call in half_policy_calls(facts) if not {"float32", None} & set(policies_set(call))]
+    wrappers = list(facts.calls_of(WRAPPER))
+    for rewrite, name in rewrites(facts):
+        if rewrite.context.guarded:
+            continue
+        other = _together_with(on_purpose, rewrite)
+        if other is None and name.startswith("enable_"):  # it wraps by itself; the other ways need a wrapper
+            other = _together_with(wrappers, rewrite)
+        if other is not None:
+            what = "Keras policy" if other in on_purpose else "LossScaleOptimizer"
+            yield Finding(
+                f"`{name}` rewrites the graph to float16, and a {what} is in force as well (line "
+                f"{other.location.line}): two mechanisms that know nothing of each other.",
+                f"Keep the {what} and drop `{name}`.",
+                rewrite.location,
+            )
+
+
+def _together_with(others: list[Call], rewrite: Call | Write) -> Call | None:
+    return next((one for one in others if happen_together(one.context, rewrite.context)), None)

@@ -1,0 +1,86 @@
+"""The policy is set inside a `try` whose `except` lets the program go on without it.
+
+## Why it matters
+If setting the policy fails, the program trains in float32 and tells nobody, or prints one line that scrolls
+away. That is what happened to everybody who set it through `mixed_precision.experimental` when TensorFlow
+2.9 removed it: no error, half the speed, twice the memory. Setting a policy that exists never fails, so the
+`try` guards nothing else.
+
+## Flagged
+```python
+import tensorflow as tf
+
+try:
+    tf.keras.mixed_precision.set_global_policy("mixed_float16")
+except Exception as error:
+    print("Mixed precision not enabled:", error)
+```
+
+## Fixed
+```python
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+```
+
+## Versions
+All. An `except` that sets the policy in another way, raises again, or keeps in a variable that it failed, is
+an answer and not reported.
+
+## Where users met it
+keras-team/autokeras#1675, tensorflow/docs-l10n#600, and the code around
+`AttributeError: module 'tensorflow.keras.mixed_precision' has no attribute 'experimental'`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Call, is_call_of, options
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.policy.building import TRAINING, half_policy_calls, layer_name
+
+SEVERITY = Severity.WARNING
+SUPPRESS = "contextlib.suppress"
+ABOUT_IMPORTS = ("builtins.ImportError", "builtins.ModuleNotFoundError")
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    for call in half_policy_calls(facts):
+        hidden_by = "except" if call.context.swallowed is not None else _suppressing(call)
+        if hidden_by and not _is_whole_program(facts, call):
+            place = call.context.swallowed
+            where = f" (line {place.line})" if place is not None and place.path == call.location.path else ""
+            yield Finding(
+                f"If setting the policy fails, `{hidden_by}`{where} hides it, and the whole training runs in float32.",
+                "Take it out of the `try`; if it has to be there, raise again."
+                if hidden_by == "except"
+                else f"Take it out of `{hidden_by}`.",
+                call.location,
+            )
+
+
+def _suppressing(call: Call) -> str:
+    for manager in call.context.withs:
+        for one in options(manager):
+            if isinstance(one, Call) and is_call_of(one, SUPPRESS):
+                names = [getattr(error, "name", "") for error in one.args]
+                if not all(name in ABOUT_IMPORTS for name in names):
+                    return "suppress(…)"
+    return ""
+
+
+def _is_whole_program(facts: SourceFacts, policy: Call) -> bool:
+    """Whether the model is built or trained in the same `try`: then nothing goes on behind its back."""
+    place = policy.context.swallowed
+    return any(
+        _is_hidden_by(call, place) and (call.method in TRAINING or layer_name(call) is not None)
+        for call in facts.calls
+        if call is not policy
+    )
+
+
+def _is_hidden_by(call: Call, place: Location | None) -> bool:
+    return place is not None and call.context.swallowed == place

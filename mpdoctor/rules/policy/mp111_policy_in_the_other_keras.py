@@ -1,0 +1,87 @@
+"""The policy is set in one Keras, and the model is built in another.
+
+## Why it matters
+`keras` and `tf_keras` are two libraries with a global policy each. After
+`keras.mixed_precision.set_global_policy("mixed_float16")` a `tf_keras` layer computes in float32 (Keras 3.15
+beside tf_keras 2.21), and the other way round. `tf.keras` is `keras` unless TF_USE_LEGACY_KERAS=1 makes it
+`tf_keras`. No error is raised; the whole training is float32. The TensorFlow models of `transformers` are
+built in `tf_keras`.
+
+## Flagged
+```python
+import keras
+import tf_keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+model = tf_keras.Sequential([tf_keras.layers.InputLayer((4,)), tf_keras.layers.Dense(1)])
+model.compile("adam", "mse")
+```
+
+## Fixed
+```python
+import tf_keras
+
+tf_keras.mixed_precision.set_global_policy("mixed_float16")
+model = tf_keras.Sequential([tf_keras.layers.InputLayer((4,)), tf_keras.layers.Dense(1, dtype="float32")])
+model.compile("adam", "mse")
+```
+
+## Versions
+All where two can be installed: Keras 3 or TensorFlow's own Keras beside tf_keras.
+
+## Where users met it
+huggingface/transformers needs tf_keras beside Keras 3; projects that import both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import SourceFacts, library_of
+from mpdoctor.facts.values import Api, Call
+from mpdoctor.facts.versions import Keras
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.policy.building import LIGHT, NESTS, half_policy_calls, has_own_dtype, layer_name
+
+SEVERITY = Severity.ERROR
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    settings = [(call, library_of(call.callee, facts.keras)) for call in half_policy_calls(facts)]
+    set_in = {library for _, library in settings}
+    if len(set_in) != 1 or None in set_in:
+        return  # nowhere, or in both
+    built = [(call, library) for call in facts.calls for library in [_built_in(call, facts.keras)] if library]
+    built_in = {library for _, library in built}
+    if len(built_in) != 1 or built_in == set_in:
+        return
+    there, here = built_in.pop(), set_in.pop()
+    first = built[0][0]
+    for call, _ in settings:
+        if not call.context.guarded:
+            yield Finding(
+                f"The policy is set in {here}, and the model is built in {there} ({_where(first, call)}), which has a "
+                "policy of its own: it stays float32.",
+                f"Set it where the model is built: `{there}.mixed_precision.set_global_policy(…)`; or import "
+                "one Keras only.",
+                call.location,
+            )
+
+
+def _built_in(call: Call, keras: Keras) -> str | None:
+    """The library in which a call makes a layer with weights, None if it makes none or nobody knows."""
+    name = layer_name(call)
+    if name is not None and name not in LIGHT | NESTS:
+        if has_own_dtype(call):
+            return None
+        return library_of(call.callee, keras)
+    callee = call.callee
+    if isinstance(callee, Api) and callee.name.startswith("transformers.TF") and keras.is_keras3:
+        return "tf_keras" if callee.name.endswith(".from_pretrained") else None
+    return None
+
+
+def _where(built: Call, policy: Call) -> str:
+    name = built.method if built.method != "from_pretrained" else "transformers"
+    path = "" if built.location.path == policy.location.path else f"{built.location.path}, "
+    return f"{name}, {path}line {built.location.line}"

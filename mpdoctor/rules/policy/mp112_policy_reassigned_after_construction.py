@@ -1,0 +1,91 @@
+"""`dtype_policy` of a model that exists is assigned, which does not change how its layers compute.
+
+## Why it matters
+Keras 2 raises: `Can't set the attribute "dtype_policy"`. Keras 3 takes the assignment and changes the
+model's own policy alone: in Keras 3.15 the layers of a Sequential went on in float32, while compile() put a
+LossScaleOptimizer around Adam because the model now says mixed_float16. It looks switched on and is not.
+
+## Flagged
+```python
+import keras
+
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype="float32")])
+model.dtype_policy = "mixed_float16"
+```
+
+## Fixed
+```python
+import keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype="float32")])
+```
+
+## Versions
+All. An error in Keras 2, where a single layer's policy cannot be assigned either; a warning in Keras 3,
+where a single layer takes its new policy.
+
+## Where users met it
+keras-team/keras#19752.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import SourceFacts, Write
+from mpdoctor.facts.values import Attribute, ClassFacts, Instance, Item, Value, class_of, options
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.models import is_model
+from mpdoctor.rules.optimizers.events import writes
+from mpdoctor.rules.policy.building import layer_name
+
+SEVERITY = Severity.WARNING
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    for write in writes(facts, ("dtype_policy",)):
+        if write.context.guarded or _is_own_property(write):
+            continue
+        kinds = {_kind(one) for one in options(write.of)}
+        if kinds == {"model"} and facts.keras.is_keras3:
+            yield Finding(
+                "This changes the model's own policy and none of its layers: they go on computing as they were built.",
+                "Set the global policy before the model is built, or give the layers their `dtype` as they are made.",
+                write.location,
+            )
+        elif kinds and kinds <= {"model", "layer"} and not facts.keras.is_keras3:
+            yield Finding(
+                "`dtype_policy` cannot be assigned in Keras 2: this line raises AttributeError.",
+                "Set the global policy before the layers are built, or give them their `dtype` as they are made.",
+                write.location,
+                severity=Severity.ERROR,
+            )
+
+
+def _kind(value: Value) -> str | None:
+    """ "model" or "layer" for what certainly is one."""
+    if is_model(value):
+        return "model"
+    of: Value = value
+    while isinstance(of, Item):
+        of = of.of
+    if of is not value and isinstance(of, Attribute) and of.name == "layers":
+        return "layer" if all(is_model(one) for one in options(of.of)) else None
+    own = class_of(value)
+    if isinstance(value, Instance) and own is not None:
+        return own.kind if own.kind in ("layer", "model") else None
+    return "layer" if layer_name(value) is not None else None
+
+
+def _is_own_property(write: Write) -> bool:
+    """Whether the user's own class says what assigning it does, or is only being built (`self.dtype_policy = …`)."""
+    for one in options(write.of):
+        own: ClassFacts | None = class_of(one)
+        if own is None:
+            continue
+        function = write.context.function
+        in_constructor = isinstance(one, Instance) or (function is not None and function.owner is own)
+        if own.find_method("dtype_policy") is not None or own.find_method("__setattr__") is not None or in_constructor:
+            return True
+    return False

@@ -1,0 +1,108 @@
+"""A model is cloned, or made from a configuration, under another policy than the original's.
+
+## Why it matters
+The configuration of every layer holds its own policy, so `clone_model`, `from_config` and `model_from_json`
+bring the old one back. In Keras 3.15, tf_keras 2.21 and TensorFlow 2.15 the clone of a float32 model under
+mixed_float16 has float32 layers, and its own policy is mixed_float16: compile() even adds a
+LossScaleOptimizer to it. The other way round the layers stay float16, and nothing scales the loss.
+
+## Flagged
+```python
+import keras
+
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(1, dtype="float32")])
+keras.mixed_precision.set_global_policy("mixed_float16")
+faster = keras.models.clone_model(model)
+```
+
+## Fixed
+```python
+import keras
+
+
+def build():
+    return keras.Sequential([keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(1, dtype="float32")])
+
+
+model = build()
+keras.mixed_precision.set_global_policy("mixed_float16")
+faster = build()
+faster.set_weights(model.get_weights())
+```
+
+## Versions
+All. A `clone_function` that gives the layers another dtype is what converts a model, and is not reported.
+
+## Where users met it
+larq/larq#631, tensorflow/tensorflow#46380, keras-team/keras#19752.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.dtypes import HALF_POLICIES
+from mpdoctor.facts.source import UNSURE, SourceFacts
+from mpdoctor.facts.values import Call, Value, options
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.policy.building import policies_inside
+
+SEVERITY = Severity.WARNING
+CLONING = "keras.models.clone_model"
+FROM_TEXT = ("keras.models.model_from_json", "keras.models.model_from_config", "keras.models.model_from_yaml")
+CONFIGS = ("get_config", "to_json", "to_yaml")
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    for call, model in _clones(facts):
+        now, before = facts.policies_at(call), policies_inside(facts, model)
+        if call.context.guarded or UNSURE in now or UNSURE in before or not before or len(now) != 1:
+            continue
+        were_half, are_half = (any(one in HALF_POLICIES for one in some) for some in (before, now))
+        if were_half is are_half:
+            continue
+        kept = next((one for one in before if one in HALF_POLICIES), "float32") if were_half else "float32"
+        yield Finding(
+            f"The global policy is {now[0] or 'float32'} here, and the layers of this clone keep the policy of the "
+            f"original: {kept}.",
+            "Build the model again under the new policy and copy the weights: `new.set_weights(old.get_weights())`; or "
+            "give `clone_model` a `clone_function` that sets the dtype.",
+            call.location,
+        )
+
+
+def _clones(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
+    """(the call that makes it, the original) for every copy of a model's configuration that nobody has changed."""
+    for call in facts.calls_of(CLONING):
+        if call.argument(2, "clone_function") is None and not call.open:
+            yield from ((call, one) for one in _models(call.argument(0, "model")))
+    for call in facts.calls_of(*FROM_TEXT):
+        yield from ((call, one) for one in _described(facts, call.argument(0)))
+    for call in facts.calls:
+        if call.method == "from_config" and len(call.args) == 1 and not call.keywords:
+            yield from ((call, one) for one in _described(facts, call.args[0]))
+
+
+def _described(facts: SourceFacts, config: Value | None) -> Iterator[Call]:
+    """The model whose `get_config()` or `to_json()` this is, as it came."""
+    for one in options(config):
+        if isinstance(one, Call) and one.method in CONFIGS and not any(_is_changed(one, facts)):
+            yield from _models(one.receiver)
+
+
+def _is_changed(config: Call, facts: SourceFacts) -> Iterator[bool]:
+    for write in facts.writes:
+        yield any(_is_from(of, config) for of in options(write.of))
+    for call in facts.method_calls("pop", "update", "setdefault", "replace"):
+        yield any(_is_from(of, config) for of in options(call.receiver))
+
+
+def _is_from(value: Value, config: Call) -> bool:
+    while value is not config and hasattr(value, "of"):
+        value = value.of
+    return value is config
+
+
+def _models(value: Value | None) -> list[Call]:
+    found = [one for one in options(value) if isinstance(one, Call)]
+    return found if len(found) == len(options(value)) == 1 else []

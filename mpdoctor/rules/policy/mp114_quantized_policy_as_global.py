@@ -1,0 +1,79 @@
+"""A quantized dtype policy is set as the global policy, and every model that follows it fails at its first call.
+
+## Why it matters
+Every layer picks the global policy up, models and layers without weights too, and those cannot compute in int8
+or float8: `Layer Sequential does not have a `_float8_call` method implemented` (NotImplementedError, Keras 3.3,
+3.8 and 3.15, with training and predict alike). Quantize the layers that can: `model.quantize("int8")`, or a
+`dtype` for single layers.
+
+## Flagged
+```python
+import keras
+
+keras.config.set_dtype_policy(keras.dtype_policies.QuantizedDTypePolicy("int8", "mixed_bfloat16"))
+```
+
+## Fixed
+```python
+import keras
+
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8)])
+model.quantize("int8")
+```
+
+## Versions
+Keras 3.3 and later; Keras 2 knows no quantized policies. A `DTypePolicyMap` may be set globally.
+
+## Where users met it
+keras-team/keras#23479.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import SET_FLOATX, SourceFacts
+from mpdoctor.facts.values import Api, Call, Value, known, options
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.models import is_model
+from mpdoctor.rules.policy.building import exclude_each_other
+from mpdoctor.rules.policy.policy_names import is_quantized_policy_name
+
+SEVERITY = Severity.ERROR
+KERAS = ("3",)
+CLASSES = ("QuantizedDTypePolicy", "QuantizedFloat8DTypePolicy", "GPTQDTypePolicy", "AWQDTypePolicy", "Int4DTypePolicy")
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    for call in facts.policy_calls:
+        if call.context.guarded or (isinstance(call.callee, Api) and call.callee.is_(SET_FLOATX)):
+            continue
+        given = call.argument(0, "policy") or call.keyword("dtype_policy")
+        if given is not None and all(_is_quantized(one) for one in options(given)) and not _is_put_back(facts, call):
+            yield Finding(
+                "A quantized policy is set for every layer, and models have no quantized form: the first call of one "
+                "raises NotImplementedError.",
+                'Remove it; build the model, then `model.quantize("int8")`, or give single layers this policy as their '
+                "`dtype`.",
+                call.location,
+            )
+
+
+def _is_quantized(value: Value) -> bool:
+    name = known(value)
+    if isinstance(name, str):
+        return is_quantized_policy_name(name)
+    if not isinstance(value, Call) or not isinstance(value.callee, Api) or not value.callee.name.startswith("keras."):
+        return False
+    if value.method == "get" and value.args:
+        return all(_is_quantized(one) for one in options(value.args[0]))
+    return value.method in CLASSES
+
+
+def _is_put_back(facts: SourceFacts, policy: Call) -> bool:
+    """Whether another policy is set before any model is made: then only single layers took this one."""
+    later = [one for one in facts.policy_calls if one.order > policy.order]
+    later = [one for one in later if not exclude_each_other(one.context, policy.context)]
+    if not later:
+        return False
+    return not any(policy.order < call.order < later[0].order and is_model(call) for call in facts.calls)

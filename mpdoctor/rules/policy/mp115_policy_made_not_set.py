@@ -1,0 +1,116 @@
+"""A mixed-precision policy is made, and nothing uses it: mixed precision is off.
+
+## Why it matters
+`Policy("mixed_float16")` is only an object. It changes nothing until `set_global_policy` is given it, or a
+layer as its `dtype`. The program trains in float32, at float32 speed, and looks as if it did not.
+
+## Flagged
+```python
+import keras
+
+policy = keras.mixed_precision.Policy("mixed_float16")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(1)])
+model.compile("adam", "mse")
+```
+
+## Fixed
+```python
+import keras
+
+policy = keras.mixed_precision.Policy("mixed_float16")
+keras.mixed_precision.set_global_policy(policy)
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(1, dtype="float32")])
+model.compile("adam", "mse")
+```
+
+## Versions
+All.
+
+## Where users met it
+Scripts that leave out the second of the two lines that every tutorial shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.dtypes import HALF_POLICIES, policies_named
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Api, Attribute, Call, Value, options, parts
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.models import is_model
+from mpdoctor.rules.policy.building import TRAINING, layer_name, policies_set
+
+SEVERITY = Severity.WARNING
+POLICY = "keras.mixed_precision.Policy"
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    made = [
+        call
+        for call in facts.calls_of(POLICY)
+        if not call.context.guarded and any(one in HALF_POLICIES for one in policies_named(call.argument(0, "name")))
+    ]
+    if not made or facts.is_imported or not _builds_models(facts) or _is_mixed_anyway(facts):
+        return
+    used = _used(facts)
+    for policy in made:
+        if id(policy) not in used and _is_bound_to_a_name(facts, policy):
+            name = policies_named(policy.argument(0, "name"))[0]
+            yield Finding(
+                f'This policy is made and never used: "{name}" is not in force, and everything is computed in float32.',
+                "Set it: `keras.mixed_precision.set_global_policy(…)`, before the first layer is made.",
+                policy.location,
+            )
+
+
+def _is_mixed_anyway(facts: SourceFacts) -> bool:
+    """Whether another policy (or its name) is set, so that this one is left over and no harm."""
+    given = [policies_set(call) for call in facts.policy_calls]
+    given += [policies_named(call.keyword("dtype")) for call in facts.calls if layer_name(call)]
+    return any(one in HALF_POLICIES for names in given for one in names) or () in given[: len(facts.policy_calls)]
+
+
+def _builds_models(facts: SourceFacts) -> bool:
+    return any(is_model(call) or layer_name(call) for call in facts.calls) or any(facts.method_calls(*TRAINING))
+
+
+def _used(facts: SourceFacts) -> set[int]:
+    """The ids of the values that the program does anything with, but print or log."""
+    waiting: list[Value | None] = []
+    for call in facts.calls:
+        if not _only_shows(call):
+            waiting += [call.receiver, *call.args, *(value for _, value in call.keywords)]
+        waiting += [branch.test for branch in call.context.branches]
+    for operation in facts.operations:
+        waiting += [] if operation.operator == "f-string" else operation.operands
+    for write in facts.writes:
+        waiting += [write.value, write.index]
+    waiting += [one.value for one in facts.returns]
+    waiting += [one.value for one in facts.withs]
+    waiting += [value for own in facts.classes for value in own.attributes.values()]
+    seen: set[int] = set()
+    for value in waiting:
+        for one in options(value):
+            if id(one) not in seen:
+                seen.add(id(one))
+                waiting += parts(one)
+    return seen
+
+
+def _only_shows(call: Call) -> bool:
+    """`print(…)`, `logging.info(…)`: of a policy's text or its attributes."""
+    name = call.callee.name if isinstance(call.callee, (Api, Attribute)) else ""
+    return name == "builtins.print" or name.startswith("logging.") or name in ("info", "debug")
+
+
+def _is_bound_to_a_name(facts: SourceFacts, policy: Call) -> bool:
+    """Whether it stands in `name = Policy(…)`, or alone. What a list, a class or a constant of a module holds may be
+    used from elsewhere."""
+    place = policy.location
+    if place.path != facts.path or policy.dropped:
+        return policy.dropped
+    before = facts.text.splitlines()[place.line - 1][: place.column - 1].strip()
+    name = before[:-1].partition(":")[0].strip()
+    is_constant = policy.context.function is None and name.isupper()
+    return before.endswith("=") and name.isidentifier() and not is_constant

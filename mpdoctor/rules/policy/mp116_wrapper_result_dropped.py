@@ -1,0 +1,84 @@
+"""A LossScaleOptimizer is made as a statement of its own, and nobody keeps it.
+
+## Why it matters
+`LossScaleOptimizer(optimizer)` and `enable_mixed_precision_graph_rewrite(optimizer)` return a new optimizer and
+leave the one that they are given as it is. Where the result is dropped, training goes on with the bare one:
+no loss scaling, and in the case of the graph rewrite float16 all the same.
+
+## Flagged
+```python
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+optimizer = tf.keras.optimizers.Adam()
+tf.keras.mixed_precision.LossScaleOptimizer(optimizer)
+model = tf.keras.Sequential([tf.keras.layers.Dense(8), tf.keras.layers.Dense(1, dtype="float32")])
+model.compile(optimizer, "mse")
+```
+
+## Fixed
+```python
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+optimizer = tf.keras.optimizers.Adam()
+optimizer = tf.keras.mixed_precision.LossScaleOptimizer(optimizer)
+model = tf.keras.Sequential([tf.keras.layers.Dense(8), tf.keras.layers.Dense(1, dtype="float32")])
+model.compile(optimizer, "mse")
+```
+
+## Versions
+All.
+
+## Where users met it
+Scripts of TensorFlow 1 that called `tf.train.experimental.enable_mixed_precision_graph_rewrite(opt)` for its
+side effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Call, is_api
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.optimizers.events import same_object
+from mpdoctor.rules.optimizers.wrappers import WRAPPER, inner_argument
+from mpdoctor.rules.policy.rewrites import REWRITES
+from mpdoctor.rules.wording import text_at
+
+SEVERITY = Severity.ERROR
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    for call in facts.calls_of(WRAPPER, *REWRITES):
+        if not call.dropped or call.context.guarded or not (call.args or call.keywords) or _is_a_test(call):
+            continue
+        if is_api(call.callee, WRAPPER) and not _goes_on_bare(facts, call):
+            continue
+        given = text_at(facts, call.args[0].location) if call.args else ""
+        given = given if given.isidentifier() else "optimizer"
+        yield Finding(
+            f"`{call.method}` returns a new optimizer, and this line drops it: training goes on with the bare one, "
+            "without loss scaling.",
+            f"Keep the result: `{given} = {text_at(facts, call.location) or call.method + '(…)'}`.",
+            call.location,
+        )
+
+
+def _goes_on_bare(facts: SourceFacts, wrapping: Call) -> bool:
+    """Whether the optimizer that was given to the wrapper is used by itself: compiled, or asked to train."""
+    inner = inner_argument(wrapping)
+    users = (call for call in facts.calls if not is_api(call.callee, WRAPPER))
+    return inner is not None and any(
+        same_object(value, inner)
+        for call in users
+        for value in (call.receiver, *call.args, *(one for _, one in call.keywords))
+        if value is not None
+    )
+
+
+def _is_a_test(call: Call) -> bool:
+    """Whether it only tries whether the call works."""
+    function = call.context.function
+    return function is not None and function.name.startswith("test")

@@ -1,0 +1,67 @@
+"""Which strings name a dtype policy, by Keras, and what people write instead of them.
+
+Tried with `set_global_policy`, `Policy(…)` and `Dense(…, dtype=…)` in Keras 3.3, 3.8 and 3.15, tf_keras 2.21 and
+TensorFlow 2.15.
+"""
+
+from __future__ import annotations
+
+import difflib
+
+from mpdoctor.facts.versions import Keras
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+MIXED = ("mixed_float16", "mixed_bfloat16")
+# A dtype's name is a policy too: everything in that dtype.
+DTYPES = _names(
+    "float16 bfloat16 float32 float64 "
+    "int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool string complex64 complex128"
+)
+KERAS2_DTYPES = _names("half float double qint8 quint8 qint16 quint16 qint32 resource variant _infer")
+KERAS3_DTYPES = _names("float8_e4m3fn float8_e5m2 int4")
+QUANTIZED = ("int8_from_", "int4_from_", "float8_from_", "gptq", "awq")  # Keras 3 alone
+
+_MEANT = {
+    "half": "mixed_float16",
+    "amp": "mixed_float16",
+    "mixed": "mixed_float16",
+    "mixed_precision": "mixed_float16",
+    "single": "float32",
+    "float": "float32",
+    "full": "float32",
+    "mixed_float32": "float32",
+    "mixed_fp32": "float32",
+    "double": "float64",
+}
+
+
+def is_policy_name(name: str, keras: Keras) -> bool:
+    """Whether that Keras (any version of it) takes this name for a policy."""
+    if name in MIXED or name in DTYPES:
+        return True
+    if keras.is_keras3:
+        return name in KERAS3_DTYPES or name.startswith(QUANTIZED)
+    return name in KERAS2_DTYPES
+
+
+def is_quantized_policy_name(name: str) -> bool:
+    return name.startswith(QUANTIZED)
+
+
+def meant_by(name: str) -> str:
+    """The policy that somebody who wrote this probably means."""
+    plain = name.strip().lower().replace("-", "_")
+    if plain in _MEANT:
+        return _MEANT[plain]
+    if "bf" in plain or "brain" in plain:
+        return "mixed_bfloat16"
+    if "32" in plain:
+        return "float32"
+    if "64" in plain:
+        return "float64"
+    near = difflib.get_close_matches(plain, (*MIXED, "float32"), 1, 0.6)
+    return near[0] if near else "mixed_float16"

@@ -1,0 +1,99 @@
+"""A mixed_float16 model is loaded while the global policy is another one, and trained on without loss scaling.
+
+## Why it matters
+The file keeps the policy of every layer and not that of the model: after `load_model` under float32 the layers
+compute in float16, and the optimizer is a plain Adam (Keras 3.15, tf_keras 2.21, TensorFlow 2.15). Gradients
+below 6e-08 become 0, and nothing says so. Set the policy before loading, in the program that goes on
+training just as in the one that began.
+
+## Flagged
+```python
+import keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(1, dtype="float32")])
+model.compile("adam", "mse")
+model.fit([[1.0, 2.0, 3.0, 4.0]], [[1.0]])
+model.save("model.keras")
+
+keras.mixed_precision.set_global_policy("float32")
+model = keras.models.load_model("model.keras")
+model.fit([[1.0, 2.0, 3.0, 4.0]], [[1.0]])
+```
+
+## Fixed
+```python
+import keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(1, dtype="float32")])
+model.compile("adam", "mse")
+model.fit([[1.0, 2.0, 3.0, 4.0]], [[1.0]])
+model.save("model.keras")
+
+model = keras.models.load_model("model.keras")
+model.fit([[1.0, 2.0, 3.0, 4.0]], [[1.0]])
+```
+
+## Versions
+All. An explicit LossScaleOptimizer is saved with the model and survives, and so does every wrapper in a .h5
+file and a SavedModel of Keras 2; compile() behind load_model loses those too.
+
+## Where users met it
+Neighbours: keras-team/keras#19752, tensorflow/tensorflow#62564.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.dtypes import HALF_POLICIES
+from mpdoctor.facts.source import UNSURE, SourceFacts
+from mpdoctor.facts.values import Call, known, options
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.optimizers.bare import is_bare
+from mpdoctor.rules.optimizers.wrappers import compiles_of
+from mpdoctor.rules.saving.files import ending_of, loads, policies_in_file, training_of, writer_of
+
+SEVERITY = Severity.ERROR
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    for load in loads(facts):
+        policies = facts.policies_at(load)
+        if load.context.guarded or any(one is UNSURE or one in HALF_POLICIES for one in policies):
+            continue
+        saved = policies_in_file(facts, load)
+        if "mixed_float16" not in saved or UNSURE in saved or not _is_unscaled(facts, load):
+            continue
+        now = listed_policies(policies)
+        yield Finding(
+            f"This model was saved with float16 layers, and the global policy is {now} here: its layers stay float16, "
+            "and it is trained on without loss scaling.",
+            'Set the policy before loading: `set_global_policy("mixed_float16")`; or compile the loaded model with '
+            "`LossScaleOptimizer(…)`.",
+            load.location,
+        )
+
+
+def listed_policies(policies: tuple[object, ...]) -> str:
+    return " or ".join(sorted({str(one or "float32") for one in policies}))
+
+
+def _is_unscaled(facts: SourceFacts, load: Call) -> bool:
+    """Whether the loaded model is trained, certainly by an optimizer that scales nothing."""
+    calls = [call for call in training_of(facts, load) if any(one is load for one in options(call.receiver))]
+    compiled = [call for call in calls if call.method == "compile"]
+    if len(compiled) == len(calls):
+        return False  # compiled to be evaluated, perhaps
+    if compiled:
+        return all(is_bare(call.argument(0, "optimizer"), call.open) for call in compiled)
+    if known(load.keyword("compile")) is False:
+        return False
+    if not facts.keras.is_keras3:
+        is_old = facts.keras.package == "tf.keras" and facts.keras.tensorflow_release < (2, 13)
+        if is_old or not ending_of(load.argument(0, "filepath")).endswith(".keras"):
+            return False
+    writer = writer_of(facts, load)
+    by_hand = [call.argument(0, "optimizer") for call in compiles_of(facts, writer)] if writer else []
+    return bool(by_hand) and all(is_bare(one, False) for one in by_hand)

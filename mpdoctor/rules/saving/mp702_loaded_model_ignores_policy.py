@@ -1,0 +1,70 @@
+"""A float32 model is loaded under a mixed policy and trained: it stays float32.
+
+## Why it matters
+A saved model carries the policy of each of its layers, and the global policy changes none of them. In Keras
+3.15, tf_keras 2.21 and TensorFlow 2.15 the loaded layers compute in float32 under mixed_float16, while the
+optimizer becomes a LossScaleOptimizer: the cost of mixed precision without its speed.
+
+## Flagged
+```python
+import keras
+
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(1)])
+model.save("pretrained.keras")
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+model = keras.models.load_model("pretrained.keras")
+model.compile("adam", "mse")
+```
+
+## Fixed
+```python
+import keras
+
+
+def build():
+    return keras.Sequential([keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(1, dtype="float32")])
+
+
+model = build()
+model.save_weights("pretrained.weights.h5")
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+model = build()
+model.load_weights("pretrained.weights.h5")
+model.compile("adam", "mse")
+```
+
+## Versions
+All.
+
+## Where users met it
+zzh8829/yolov3-tf2#243, tensorflow/hub#466.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.dtypes import HALF_POLICIES
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.saving.files import loads, policies_in_file, training_of
+
+SEVERITY = Severity.WARNING
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    for load in loads(facts):
+        policies = facts.policies_at(load)
+        if load.context.guarded or not policies or any(one not in HALF_POLICIES for one in policies):
+            continue
+        saved = policies_in_file(facts, load)
+        if saved and saved <= {None, "float32"} and training_of(facts, load):
+            yield Finding(
+                f"The policy is {policies[0]} here, but the model in this file was saved with float32 layers: they "
+                "stay float32, whatever the policy.",
+                "Build the model again under the policy and give it the weights: `new.set_weights(old.get_weights())`, "
+                "or `load_weights`.",
+                load.location,
+            )

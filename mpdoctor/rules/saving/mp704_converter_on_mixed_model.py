@@ -1,0 +1,87 @@
+"""A mixed-precision model is handed to the TFLite converter, which has no 16-bit kernels for its layers.
+
+## Why it matters
+`convert()` raises `ConverterError: Could not translate MLIR to FlatBuffer` for a model of two Dense layers, with
+mixed_float16 as with mixed_bfloat16 (Keras 3.15 with TensorFlow 2.21; other versions crash). The weights are
+float32 all along, so nothing is lost by building the same model under float32 and copying them over. Setting
+the policy back is not enough: the layers that exist keep theirs.
+
+## Flagged
+```python
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+model = tf.keras.Sequential([tf.keras.layers.Input((4,)), tf.keras.layers.Dense(1, dtype="mixed_float16")])
+converter = tf.lite.TFLiteConverter.from_keras_model(model)
+```
+
+## Fixed
+```python
+import tensorflow as tf
+
+
+def build():
+    return tf.keras.Sequential([tf.keras.layers.Input((4,)), tf.keras.layers.Dense(1)])
+
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+model = build()
+tf.keras.mixed_precision.set_global_policy("float32")
+for_phones = build()
+for_phones.set_weights(model.get_weights())
+converter = tf.lite.TFLiteConverter.from_keras_model(for_phones)
+```
+
+## Versions
+All. With `tf.lite.OpsSet.SELECT_TF_OPS` the conversion goes through, and the file needs TensorFlow's own
+kernels where it runs; nothing is said then.
+
+## Where users met it
+tensorflow/tensorflow#46380, tensorflow/model-optimization#367, tensorflow/model-optimization#409.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.dtypes import HALF_POLICIES
+from mpdoctor.facts.source import UNSURE, PolicyName, SourceFacts
+from mpdoctor.facts.values import Call, is_call_of, options
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.policy.building import policies_inside
+from mpdoctor.rules.saving.files import policies_in_file
+
+SEVERITY = Severity.WARNING
+CONVERTERS = ("tensorflow.lite.TFLiteConverter", "tensorflow.compat.v1.lite.TFLiteConverter")
+FROM_MODEL = tuple(f"{one}.from_keras_model" for one in CONVERTERS)
+FROM_FILE = tuple(f"{one}.{name}" for one in CONVERTERS for name in ("from_saved_model", "from_keras_model_file"))
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    if any(use.api.name.endswith(".SELECT_TF_OPS") for use in facts.uses):
+        return
+    for call in facts.calls_of(*FROM_MODEL, *FROM_FILE):
+        if call.context.guarded:
+            continue
+        policies = _policies(facts, call)
+        half = next((one for one in policies if one in HALF_POLICIES), None)
+        if half is not None and UNSURE not in policies:
+            yield Finding(
+                f"This model was built under {half}, and TFLite has no 16-bit kernels for it: `convert()` raises "
+                "ConverterError.",
+                "Build it again under float32 and copy the weights: `new.set_weights(model.get_weights())`; convert "
+                "that one.",
+                call.location,
+            )
+
+
+def _policies(facts: SourceFacts, call: Call) -> frozenset[PolicyName]:
+    """The policies of what is converted; none where that is not known for certain."""
+    if call.method != "from_keras_model":
+        return policies_in_file(facts, call)
+    models = [one for one in options(call.argument(0, "model")) if isinstance(one, Call)]
+    if len(models) != 1 or len(options(call.argument(0, "model"))) != 1:
+        return frozenset()
+    if is_call_of(models[0], "keras.models.load_model"):
+        return policies_in_file(facts, models[0])
+    return policies_inside(facts, models[0])

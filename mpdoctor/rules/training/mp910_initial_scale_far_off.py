@@ -1,0 +1,98 @@
+"""The loss scale starts far above where it settles, and the steps on the way down are lost.
+
+## Why it matters
+
+A dynamic loss scale is halved after each step with an inf gradient, and such a step is skipped. From 2^56 it takes
+forty steps until the first one counts. Keras' own start of 32768 loses 2 to 15 steps with most models. What is told
+here costs nothing but those steps, unless a script is short, or warm-up and schedules count them.
+
+## Flagged
+
+```python
+import numpy as np
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+x = np.random.rand(640, 4).astype("float32")
+model = tf.keras.Sequential([tf.keras.layers.Dense(8, "relu"), tf.keras.layers.Dense(1, dtype="float32")])
+optimizer = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.01), initial_scale=2.0**50)
+model.compile(optimizer, "mse")
+model.fit(x, x[:, :1], epochs=5)
+```
+
+## Fixed
+
+```python
+import numpy as np
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+x = np.random.rand(640, 4).astype("float32")
+model = tf.keras.Sequential([tf.keras.layers.Dense(8, "relu"), tf.keras.layers.Dense(1, dtype="float32")])
+optimizer = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.01))
+model.compile(optimizer, "mse")
+model.fit(x, x[:, :1], epochs=5)
+```
+
+## Versions
+
+All.
+
+## Where users met it
+
+tensorflow/addons#2351 (D16).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.finding import Finding, Severity, Verdict
+from mpdoctor.rules.training.verdict import verdict_from_training
+
+SEVERITY = Severity.INFO
+DEFAULT = 2.0**15
+MANY = 10  # steps lost; fewer are the rule
+
+
+def in_training(training: TrainingFacts) -> Iterator[Finding]:
+    initial = training.initial_scale
+    if not training.dynamic or initial is None or not math.isfinite(initial) or training.broken_by_device:
+        return
+    if verdict_from_training(training)[0] not in (Verdict.HEALTHY, Verdict.SETTLING, Verdict.INCONCLUSIVE):
+        return  # something else is wrong, and the scale goes by it
+    applied = next((number for number, step in enumerate(training.steps) if step.applied), None)
+    lost = len(training.steps) if applied is None else applied
+    last = training.steps[-1].loss_scale if training.steps else None
+    settled = None if applied is None else training.steps[applied].loss_scale
+    if lost < MANY or last is None or (settled is None and last <= DEFAULT) or (settled is not None and settled < 1):
+        return
+    yield Finding(
+        f"The loss scale starts at {initial:g}; {_course(lost, settled, last)}.",
+        _remedy(initial, settled),
+        _place(training),
+        model=training.model.id,
+        evidence={"lost_steps": lost, "initial_scale": initial, "settled_at": settled},
+    )
+
+
+def _place(training: TrainingFacts) -> Location | None:
+    """The line that made the wrapper, where the program did so itself."""
+    made = [link.made_at for link in training.model.optimizer if link.is_wrapper]
+    return (made[0] if made else None) or training.model.call.location
+
+
+def _course(lost: int, settled: float | None, last: float) -> str:
+    if settled is None:
+        return f"all {lost} steps were skipped, and it is still on its way down, at {last:g}"
+    return f"the first {lost} steps were skipped until it had come down to {settled:g}"
+
+
+def _remedy(initial: float, settled: float | None) -> str:
+    if settled is None or settled >= DEFAULT:
+        saved = "" if settled is None else f" That saves {math.log2(initial / DEFAULT):.0f} steps."
+        return f"Leave out `initial_scale`: the default is 32768.{saved}"
+    return f"`LossScaleOptimizer(optimizer, initial_scale={settled:g})` starts there."

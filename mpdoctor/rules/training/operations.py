@@ -1,0 +1,138 @@
+"""TensorFlow's operations in a reader's words: how one of them broke, and what helps against it."""
+
+from __future__ import annotations
+
+import math
+
+from mpdoctor.facts.training import FLOAT16_LIMIT, OperationFacts
+
+# What an operation does with the numbers that went in.
+DOING = {
+    "Square": "squaring",
+    "SquaredDifference": "squaring a difference of",
+    "Mul": "multiplying",
+    "Pow": "raising to a power",
+    "Sum": "adding up",
+    "Cumsum": "adding up",
+    "Mean": "averaging",
+    "Prod": "multiplying up",
+    "L2Loss": "adding up the squares of",
+    "EuclideanNorm": "the norm of",
+    "AddV2": "adding",
+    "AddN": "adding up",
+    "Sub": "subtracting",
+    "BiasAdd": "adding a bias to",
+    "BiasAddGrad": "adding up the gradients of a bias,",
+    "MatMul": "multiplying matrices of",
+    "BatchMatMulV2": "multiplying matrices of",
+    "BatchMatMulV3": "multiplying matrices of",
+    "Einsum": "multiplying matrices of",
+    "Conv2D": "a convolution over",
+    "Conv2DBackpropInput": "the gradient of a convolution over",
+    "Conv2DBackpropFilter": "the gradient of a convolution's kernel over",
+    "Exp": "exp() of",
+    "Expm1": "exp() of",
+    "Sinh": "sinh() of",
+    "Cosh": "cosh() of",
+    "RealDiv": "dividing",
+    "Cast": "casting to float16",
+}
+# By what a 0, or a number below it, among the inputs does.
+AT_ZERO = {
+    "Log": "log() of 0",
+    "RealDiv": "a division by 0",
+    "Div": "a division by 0",
+    "Reciprocal": "1 / 0",
+    "Inv": "1 / 0",
+    "Rsqrt": "1 / sqrt(0)",
+    "Xdivy": "a division by 0",
+    "Xlogy": "log() of 0",
+    "SqrtGrad": "the gradient of sqrt() at 0 is infinite",
+    "RsqrtGrad": "the gradient of 1 / sqrt() at 0 is infinite",
+    "ReciprocalGrad": "the gradient of a division at 0 is infinite",
+    "InvGrad": "the gradient of a division at 0 is infinite",
+    "Pow": "0 to a negative power",
+}
+BELOW_ZERO = {"Sqrt": "sqrt() of a negative number", "Log": "log() of a negative number", "Rsqrt": "1 / sqrt() of one"}
+READING = frozenset(("ReadVariableOp", "ResourceGather", "ResourceGatherNd"))
+SUMS = frozenset(("Sum", "Cumsum", "Mean", "Prod", "L2Loss", "EuclideanNorm", "Square", "SquaredDifference", "Exp"))
+
+
+def number(value: float) -> str:
+    """312, 5.83, 110,556, 6.7e+08: a magnitude as one reads it."""
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.3g}"
+
+
+def is_overflow(operation: OperationFacts) -> bool:
+    """Whether the true result is finite and too large: float32 would hold it."""
+    return (
+        operation.dtype == "float16"
+        and operation.in_float32 is not None
+        and FLOAT16_LIMIT < operation.in_float32 < math.inf
+    )
+
+
+def is_of_input(operation: OperationFacts | None) -> bool:
+    """Whether what the model was given is beyond float16 from the start."""
+    return operation is not None and operation.from_data and is_overflow(operation)
+
+
+def is_emptied_softmax(operation: OperationFacts | None) -> bool:
+    """Whether a softmax got a row of which a mask has left nothing."""
+    if operation is None or operation.name not in ("Softmax", "LogSoftmax"):
+        return False
+    return operation.masked and operation.result == "nan"
+
+
+def is_of_weights(operation: OperationFacts | None) -> bool:
+    """Whether a weight was inf or NaN before the step: it is no layer's doing."""
+    return operation is not None and operation.name in READING
+
+
+def broke(operation: OperationFacts) -> str:
+    """A clause: "squaring numbers up to 332 gives 110,556", "log() of 0 is -inf"."""
+    if operation.given == "data":
+        return "the batch itself holds inf or NaN"
+    if operation.name in READING:
+        return "a weight is inf or NaN already"
+    if operation.given == "constant":
+        return "a constant beyond 65504, such as -1e9, is -inf in float16" if operation.masked else "a constant is inf"
+    if operation.name in AT_ZERO and operation.holds_zero and not is_overflow(operation):
+        clause = AT_ZERO[operation.name]
+        return clause if " is " in clause else f"{clause} is {operation.result}"
+    if operation.name in BELOW_ZERO and operation.result == "nan":
+        return f"{BELOW_ZERO[operation.name]} is nan"
+    doing = DOING.get(operation.name, f"`{operation.name}` of")
+    numbers = f"{doing} numbers up to {number(operation.largest)}"
+    if operation.name == "Cast":
+        return f"numbers up to {number(operation.largest)} are cast to {operation.dtype}"
+    if is_overflow(operation) and operation.in_float32 is not None:
+        return f"{numbers} gives {number(operation.in_float32)}"
+    return f"{numbers} gives {operation.result}"
+
+
+def remedy_from_operation(operation: OperationFacts, layer: str = "") -> str:
+    """What helps against it; `layer` is where it stands, "" outside of all layers."""
+    in_float32 = f'give `{layer}` dtype="float32"' if layer else "compute it in float32, `tf.cast(x, tf.float32)`"
+    if operation.given == "data":
+        return "Look for NaN and inf in the data: `tf.debugging.assert_all_finite(batch, 'data')`."
+    if operation.name in READING:
+        return "Look at the steps before: one of them wrote it. A dynamic loss scale would have skipped that step."
+    if operation.given == "constant" or (operation.name == "Cast" and operation.result == "-inf"):
+        return (
+            "Use a constant that float16 holds, such as -1e4, or `scores.dtype.min`; and tf.where() instead of a sum."
+        )
+    if operation.name in ("SqrtGrad", "RsqrtGrad"):
+        return (
+            "Keep the root away from 0, `tf.sqrt(x + 1e-4)`: at 0 its gradient is infinite, and an epsilon below 3e-8 "
+            "is 0 in float16."
+        )
+    if operation.name in AT_ZERO and operation.holds_zero and not is_overflow(operation):
+        return f"Add an epsilon that float16 holds, 1e-4 and not 1e-8; or {in_float32}."
+    if operation.name in ("Exp", "Expm1", "Sinh", "Cosh") and not is_overflow(operation):
+        return "Bound what goes into it, `tf.clip_by_value(x, -10.0, 10.0)`: not even float32 holds this."
+    if operation.name == "Cast":
+        return f"Scale these numbers down before they are cast, or keep them in float32: {in_float32}."
+    sums = "average instead of adding up, or " if operation.name in ("Sum", "L2Loss", "Cumsum") else ""
+    text = f"{sums}{in_float32}" + ("" if layer else " before anything is squared, summed or divided") + "."
+    return text[0].upper() + text[1:]
