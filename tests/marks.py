@@ -2,7 +2,9 @@
 
     # keras: 3, tf_keras                     where the fixture applies (default: both)
     # exit: 1                                exit status; `exit[3]`, `exit[tf_keras]` where the two differ
-    # verdict: healthy                       of the short training; none where there is none
+    # verdict: healthy                       of the short training; "healthy, stuck" of two; none where there is none
+    # culprit: encoder                       the layer that a failing batch broke in
+    # exponent: -1                           how gradients go with the loss scale; "none" where there is no loss scale
     # args: --epochs 2                       arguments for the script
     # target: build_model                    examine this factory of the file; "pkg.mod:factory" as it stands
     # directory: library                     run from this directory below the fixtures
@@ -27,7 +29,7 @@ _MARK = re.compile(
 )
 _LOOKS_LIKE_A_MARK = re.compile(r"#\s*expect\b")
 _SETTING = re.compile(r"#\s*(?P<name>[a-z]+)(?:\[(?P<where>\w+)\])?:\s*(?P<value>.+?)\s*$")
-_SETTINGS = ("keras", "exit", "verdict", "args", "target", "directory", "environment")
+_SETTINGS = ("keras", "exit", "verdict", "culprit", "exponent", "args", "target", "directory", "environment")
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ class Twins:
         recording = importlib.import_module("mpdoctor.examiner.record")
         adapter = adapters.adapter_for(keras)
         self.is_keras3 = case.keras == "3"
-        self.record = recording.Record(recording.LossTap())
+        self.record = recording.Record()
         self.own, self.adopted = self._wrapped(keras, case), self._wrapped(keras, case)
         self.weights = [self._weights(keras), self._weights(keras)]
         for wrapper, weights in zip((self.own, self.adopted), self.weights, strict=True):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -19,52 +20,16 @@ from typing import Any
 
 import pytest
 from checking import ROOT, needs_keras, needs_tensorflow
+from live import START, examined, script_from_text
 
-from mpdoctor.examination import examine
 from mpdoctor.examiner.data import arrays_from_arguments, arrays_from_batch
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.model import LayerFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Verdict
-from mpdoctor.progress import SilentProgress
 from mpdoctor.rules.training.verdict import verdict_from_training
-from mpdoctor.settings import Settings
-from mpdoctor.targets import target_from_text
 
 STEPS = 12
-START = """\
-import numpy as np
-import tensorflow as tf
-
-tf.keras.mixed_precision.set_global_policy("mixed_float16")
-tf.keras.utils.set_random_seed(3)
-K, L = tf.keras, tf.keras.layers
-KERAS3 = hasattr(K, "ops")
-rng = np.random.default_rng(3)
-x = (0.3 * rng.normal(size=(96, 8))).astype("float32")
-y = x[:, :1].copy()
-
-
-def wrapped(optimizer):
-    return K.mixed_precision.LossScaleOptimizer(optimizer)
-
-
-def update(optimizer, tape, loss, variables):
-    gradients = tape.gradient(loss, variables)
-    if not KERAS3:
-        gradients = optimizer.get_unscaled_gradients(gradients)
-    optimizer.apply_gradients(zip(gradients, variables))
-
-
-def scaled(optimizer, loss):
-    return optimizer.scale_loss(loss) if KERAS3 else optimizer.get_scaled_loss(loss)
-
-
-def dense_model(width=1):
-    return K.Sequential([L.Input((8,)), L.Dense(16, activation="relu"), L.Dense(width, dtype="float32")])
-
-
-"""
 SCRIPTS = {
     "gan": """\
         generator, discriminator = dense_model(8), dense_model()
@@ -251,22 +216,11 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Exami
     def look(name: str, keras: str) -> ExaminationFacts:
         if (name, keras) not in known:
             path = tmp_path_factory.mktemp("scripts") / "train.py"
-            path.write_text(START + textwrap.dedent(SCRIPTS[name]), encoding="utf-8")
-            known[name, keras] = examined(path, keras)
+            script_from_text(path, SCRIPTS[name])
+            known[name, keras] = examined(path, keras, steps=STEPS)
         return known[name, keras]
 
     return look
-
-
-def examined(path: Path, keras: str, *arguments: str, steps: int = STEPS) -> ExaminationFacts:
-    target = target_from_text(str(path))
-    settings = Settings((target,), script_args=arguments, steps=steps, timeout=200)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TF_USE_LEGACY_KERAS", "1" if keras == "tf_keras" else "0")
-        patch.setenv("TF_CPP_MIN_LOG_LEVEL", "3")
-        facts = examine(target, settings, SilentProgress(), "auto")
-    assert facts.failure is None, (facts.failure.exception, facts.failure.message)
-    return facts
 
 
 def in_kerases(*names: str) -> pytest.MarkDecorator:
@@ -298,7 +252,11 @@ OF_KERAS = ("weighted tf.data under XLA", "several steps an execution", "a strat
 
 @in_kerases(*RIGHT, *OF_KERAS)
 def test_a_right_training_is_seen_step_by_step(seen: Any, name: str, keras: str) -> None:
-    facts = only_training(seen(name, keras))
+    for facts in seen(name, keras).trainings:
+        assert_seen_step_by_step(facts, name)
+
+
+def assert_seen_step_by_step(facts: TrainingFacts, name: str) -> None:
     assert facts.failure is None
     assert (len(facts.steps), facts.ended) == (STEPS, "steps")
     assert verdict_from_training(facts) == (Verdict.HEALTHY, f"{STEPS} steps, none skipped")
@@ -320,9 +278,9 @@ def test_a_right_training_is_seen_step_by_step(seen: Any, name: str, keras: str)
 @in_kerases("generator that ends")
 def test_a_generator_that_ends_gives_the_steps_that_it_had(seen: Any, name: str, keras: str) -> None:
     facts = only_training(seen(name, keras))
-    # Keras 3 looked at the first two batches beforehand and goes on to show them in every later epoch
-    assert (len(facts.steps), facts.ended) == ((STEPS, "steps") if keras == "3" else (6, "script"))
-    assert verdict_from_training(facts)[0] is (Verdict.HEALTHY if keras == "3" else Verdict.INCONCLUSIVE)
+    # Keras 3 looked at the first two batches beforehand, and would show them in every later epoch
+    assert (len(facts.steps), facts.ended) == (6, "script")
+    assert verdict_from_training(facts)[0] is Verdict.INCONCLUSIVE
 
 
 @in_kerases("generator")
@@ -424,7 +382,7 @@ SEEDED = {
         model = K.Sequential([L.Input((8,)), L.Dense(16, "relu"), L.BatchNormalization(), L.Dense(1, dtype="float32")])
         optimizer = wrapped(K.optimizers.Adam(0.01, use_ema=KERAS3, ema_overwrite_frequency=20 if KERAS3 else None))
         losses = []
-        for _ in range(54 if "examined" in sys.argv else 50):  # 4 steps are spent on two scales
+        for _ in range(50):
             with tf.GradientTape() as tape:
                 loss = tf.reduce_mean(tf.square(model(x, training=True) - y))
                 total = scaled(optimizer, loss)
@@ -455,11 +413,37 @@ def test_a_seeded_training_goes_as_it_goes_without_us(tmp_path: Path, name: str,
     environment = {**os.environ, "TF_USE_LEGACY_KERAS": "1" if keras == "tf_keras" else "0", "PYTHONPATH": str(ROOT)}
     subprocess.run([sys.executable, script, plain], env=environment, check=True, capture_output=True)
     expected = json.loads(plain.read_text())
-    training = only_training(examined(script, keras, str(plain), "examined", steps=50))
+    training = only_training(examined(script, keras, str(plain), steps=50))
     assert [step.loss for step in training.steps] == pytest.approx(expected, abs=1e-6)
     assert len(expected) == 50
     assert len(set(expected)) > 25
     assert training.scale_dependence is not None, "the two scales were compared"
+
+
+# --- the device -------------------------------------------------------------------------------------------------
+MEMORY = """
+class Memory(K.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        query = ["nvidia-smi", "--query-gpu=memory.used,memory.total", "--format=csv,noheader,nounits"]
+        open(sys.argv[1], "w").write(subprocess.check_output(query, text=True))
+
+
+model = dense_model()
+model.compile("adam", "mse")
+model.fit(x, y, batch_size=16, callbacks=[Memory()])
+"""
+
+
+@pytest.mark.needs_gpu
+@pytest.mark.skipif(shutil.which("nvidia-smi") is None, reason="no GPU here: nvidia-smi is not found")
+@needs_keras("3")
+def test_a_gpu_is_used_and_most_of_its_memory_left(tmp_path: Path) -> None:
+    script = script_from_text(tmp_path / "train.py", MEMORY)
+    script.write_text("import subprocess\nimport sys\n" + script.read_text(encoding="utf-8"), encoding="utf-8")
+    (training,) = examined(script, "3", str(tmp_path / "memory"), steps=STEPS).trainings
+    assert training.device.startswith("GPU")
+    used, total = map(int, (tmp_path / "memory").read_text().splitlines()[0].split(","))
+    assert used < total / 2
 
 
 # --- data -------------------------------------------------------------------------------------------------------

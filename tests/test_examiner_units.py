@@ -499,7 +499,11 @@ CALLBACKS = {
     name: type(name, (_Callback,), {"__module__": "keras.src.callbacks"})
     for name in (*DROPPED, "LearningRateScheduler")
 }
-KERAS = SimpleNamespace(module=SimpleNamespace(callbacks=SimpleNamespace(**CALLBACKS)))
+KERAS = SimpleNamespace(module=SimpleNamespace(callbacks=SimpleNamespace(Callback=_Callback, **CALLBACKS)))
+
+
+def _never() -> None:
+    raise AssertionError("the data did not end")
 
 
 class Mine(_Callback):
@@ -521,7 +525,7 @@ def test_epochs_repeat_and_nothing_is_printed_validated_or_saved() -> None:
         "callbacks": [c() for c in CALLBACKS.values()],
     }
     before = dict(given_arguments)
-    changed = shortened_fit(KERAS, given_arguments)
+    changed = shortened_fit(KERAS, given_arguments, _never)
     assert (changed["x"], changed["epochs"], changed["verbose"], changed["validation_data"]) == (1, ENDLESS, 0, None)
     assert names_of(changed) == ["LearningRateScheduler"]
     assert given_arguments == before
@@ -540,16 +544,36 @@ def test_epochs_repeat_and_nothing_is_printed_validated_or_saved() -> None:
     ids=["own-callback", "own-callback-validates", "own-callback-splits", "split", "no-callbacks", "nothing"],
 )
 def test_what_a_callback_of_the_users_may_read_stays(arguments: dict[str, Any], expected: dict[str, Any]) -> None:
-    changed = shortened_fit(KERAS, arguments)
+    changed = shortened_fit(KERAS, arguments, _never)
     assert {name: changed.get(name, "absent") for name in expected} == expected
 
 
 @pytest.mark.parametrize("module", ["wandb.integration.keras", "mlflow", "neptune", "comet_ml.callbacks", "clearml"])
 def test_a_logger_that_would_open_a_connection_is_left_out(module: str) -> None:
     logger = type("Logger", (_Callback,), {"__module__": module})()
-    assert names_of(shortened_fit(KERAS, {"callbacks": [logger, CALLBACKS["LearningRateScheduler"]()]})) == [
+    assert names_of(shortened_fit(KERAS, {"callbacks": [logger, CALLBACKS["LearningRateScheduler"]()]}, _never)) == [
         "LearningRateScheduler"
     ]
+
+
+@pytest.mark.parametrize(
+    ("steps", "epochs", "ends_in"),
+    [(None, [6], 0), (4, [4, 2], 1), (3, [3, 3, 0], 2), (6, [6, 0], 1)],
+    ids=["no-steps", "within-an-epoch", "read-ahead-in-an-epoch-that-is-full", "after-a-full-epoch"],
+)
+def test_a_generator_ends_the_training_where_it_ends(steps: int | None, epochs: list[int], ends_in: int) -> None:
+    """However far ahead of the training it was read."""
+    ended: list[int] = []
+    done: list[int] = []
+    arguments = {"x": (batch for batch in range(6)), "steps_per_epoch": steps}
+    changed = shortened_fit(KERAS, arguments, lambda: ended.append(len(done)))
+    assert list(changed["x"]) == list(range(6))
+    for batches in epochs:
+        for name, times in (("on_epoch_begin", 1), ("on_train_batch_end", batches), ("on_epoch_end", 1)):
+            for _ in range(times):
+                getattr(changed["callbacks"][-1], name)(0)
+        done.append(batches)
+    assert ended == [ends_in]
 
 
 # --- watch: which layer an error came from ------------------------------------------------------------------------

@@ -16,6 +16,12 @@ from mpdoctor.facts.location import Location
 _LONGEST_MESSAGE = 4000
 
 
+def first_line(error: BaseException) -> str:
+    """The exception in one short line."""
+    lines = str(error).strip().splitlines() or [""]
+    return f"{type(error).__name__}: {lines[0]}"[:200]
+
+
 def failure_from_exception(error: BaseException, during: str, **known: Any) -> FailureFacts:
     """`known` are further fields of FailureFacts: layer, saw_model, kind …"""
     frames = _frames(error)

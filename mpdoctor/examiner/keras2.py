@@ -8,6 +8,7 @@ from typing import Any, Callable
 
 import tensorflow as tf
 
+from mpdoctor.examiner.feeding import Feed
 from mpdoctor.examiner.keras3 import is_number, loss_name, named_like, where
 from mpdoctor.examiner.record import Record
 from mpdoctor.facts.versions import Keras
@@ -62,6 +63,13 @@ class Keras2:
         try:
             return list(model.trainable_variables)
         except ValueError:  # Keras 2 refuses to say before a Sequential model is built
+            return []
+
+    def variables(self, model: Any) -> list[Any]:
+        """[] before the model is built."""
+        try:
+            return list(model.variables)
+        except ValueError:
             return []
 
     def variable_dtype(self, layer: Any) -> str:
@@ -144,13 +152,13 @@ class Keras2:
             if model.train_function is not None and not force:
                 return model.train_function
             model.train_function = None
-            keras_function = make(model)
+            keras_function, feed = make(model), Feed()
 
             def train_function(iterator: Any) -> Any:
                 specification = getattr(iterator, "_type_spec", None)
 
                 def run(batch: Any) -> Any:
-                    return keras_function(_one_batch(batch, specification))
+                    return keras_function(feed.iterator_of(batch, specification))
 
                 return step(run, next(iterator))
 
@@ -177,6 +185,9 @@ class Keras2:
             wrapper._loss_scale.current_loss_scale.assign(scale)
         else:
             wrapper._loss_scale = scale
+
+    def scale_variable(self, wrapper: Any) -> Any:
+        return wrapper._loss_scale.current_loss_scale
 
     def scale_variables(self, wrapper: Any) -> list[Any]:
         return [wrapper._loss_scale.current_loss_scale, wrapper._loss_scale.counter]
@@ -248,15 +259,3 @@ def _finite(record: Record, scale: Any, grads: Any) -> Any:
     strategy = tf.distribute.get_strategy()
     per_replica = strategy.extended.call_for_each_replica(record.write, args=(scale, grads))
     return strategy.experimental_local_results(per_replica)[0]
-
-
-def _one_batch(batch: Any, specification: Any) -> Any:
-    """An iterator over one batch, of the same type as the user's: with the exact shape of a last, smaller batch in its
-    type Keras would trace its step once more, and a second graph draws other dropout masks than the first."""
-    iterator = iter(tf.data.Dataset.from_tensors(batch))
-    own = iterator._type_spec
-    if not isinstance(specification, type(own)):  # of a distribution strategy
-        return iterator
-    typed = specification._from_components(own._to_components(iterator))
-    typed.owner = iterator  # which frees the batch when it is gone
-    return typed

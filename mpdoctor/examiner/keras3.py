@@ -47,6 +47,9 @@ class Keras3:
         """[] before the model is built."""
         return list(model.trainable_variables)
 
+    def variables(self, model: Any) -> list[Any]:
+        return list(model.variables)
+
     def variable_dtype(self, layer: Any) -> str:
         return str(layer.variable_dtype)
 
@@ -156,6 +159,9 @@ class Keras3:
             optimizer.dynamic_scale.assign(scale)
         else:
             optimizer.loss_scale_factor = scale
+
+    def scale_variable(self, wrapper: Any) -> Any:
+        return wrapper.dynamic_scale.value
 
     def scale_variables(self, wrapper: Any) -> list[Any]:
         return [wrapper.dynamic_scale, wrapper.step_counter]

@@ -25,6 +25,23 @@ def model_of_variables(keras: Any, variables: list[Any]) -> Any:
     return best
 
 
+def smallest_model(keras: Any, variables: list[Any]) -> Any:
+    """Of the live models, the parts of others among them, the smallest that holds these variables: of a GAN the
+    generator or the discriminator. Where none holds them all, the one that holds most of them."""
+    wanted = {id(variable) for variable in variables}
+    best: tuple[int, int, int] = (0, 0, 0)
+    found = None
+    for outer in live_models(keras):
+        nested = [layer for layer in outer._flatten_layers() if isinstance(layer, keras.Model)]
+        for depth, model in enumerate([outer, *(layer for layer in nested if layer is not outer)]):
+            held = {id(v) for v in keras.variables(model)}  # a discriminator may have been frozen since
+            # of two that hold the same, the outer one: it has the name that the program gave
+            rank = (len(wanted & held), -len(held), -min(depth, 1))
+            if rank[0] and (found is None or rank > best):
+                found, best = model, rank
+    return found
+
+
 def _is_inside_of_sequential(model: Any, models: list[Any]) -> bool:
     """Keras 3 keeps a functional model for every state that a Sequential was in."""
     layers = {id(layer) for layer in model.layers}

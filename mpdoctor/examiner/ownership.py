@@ -38,6 +38,14 @@ def own_code(frame: FrameType) -> bool:
     return _AUTOGRAPH in frame.f_code.co_filename or is_own(frame.f_code.co_filename)
 
 
+def called_by_user() -> bool:
+    """Whether a line of the user's calls what runs here: the first frame that is none of ours."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE + os.sep):
+        frame = frame.f_back
+    return frame is not None and own_code(frame)
+
+
 def own_location(frame: FrameType | None = None) -> Location | None:
     """The innermost line of the user's that is running now, None where there is none. Where autograph runs a copy of
     the user's function, the line of the original."""

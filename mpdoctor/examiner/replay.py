@@ -1,94 +1,243 @@
-"""A failing batch, run again with the layers observed: the first layer whose output is not finite, and what led up to
-it. Costs nothing on steps that don't need it."""
+"""A step that runs eagerly, with its layers, its operations and its gradients observed. Costs nothing on steps that
+don't need it.
+
+Every floating-point tensor that goes into a layer or comes out of it passes through an identity whose gradient tells
+that the way back has come there: so a gradient is known to belong to this layer call.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
+from mpdoctor.examiner.magnitudes import array_from_tensor, is_eager, is_floating
+from mpdoctor.examiner.operations import OperationTrace
 from mpdoctor.examiner.ownership import class_location
-from mpdoctor.examiner.watch import LayerWatch, dtype_name, flat_tensors
-from mpdoctor.facts.training import CulpritFacts, TensorFacts
+from mpdoctor.examiner.patching import replace_for_now
+from mpdoctor.examiner.watch import LayerWatch, dtype_name
+from mpdoctor.facts.training import FLOAT16_LIMIT, TensorFacts
 
-FRAMES = 6
-LIMIT = 65504.0
 SMALLEST_NORMAL = 2.0**-14
 
 
-class LayerObserver:
-    """Watches eager layer calls until the first output that is not finite.
+class LayerCall:
+    """One call of one layer. `number` counts the calls of this layer in the step, from 1 on."""
 
-    Inner layers return before outer ones, so the first is also the innermost."""
+    def __init__(self, layer: Any, parent: LayerCall | None, number: int) -> None:
+        self.layer, self.parent, self.number = layer, parent, number
+        self.output: TensorFacts | None = None  # the first that was not finite, else the last
 
-    def __init__(self, watch: LayerWatch) -> None:
-        self._watch = watch
-        self._frames: list[TensorFacts] = []
-        self._culprit: CulpritFacts | None = None
+    @property
+    def path(self) -> str:
+        """As in the facts of the model: without the model itself, unless that is what was called."""
+        names, call = [self.layer.name], self.parent
+        while call is not None and call.parent is not None:
+            names.append(call.layer.name)
+            call = call.parent
+        return "/".join(reversed(names))
 
-    def __enter__(self) -> LayerObserver:
-        self._watch.observer = self._see
+
+class BackFrame(NamedTuple):
+    """A gradient that has come to the output of a layer call, after so many operations."""
+
+    after: int
+    call: LayerCall
+    gradient: TensorFacts
+
+
+class Enough(BaseException):
+    """Ends the repetition of a call that holds many steps. No error: no `except Exception` of the user's takes it."""
+
+
+class StepObserver:
+    """Watches eager steps while it is entered; what it has seen is of the steps since the last `clear()`.
+
+    `stops`: a step that fails ends the call that it belongs to, with Enough; one that does not is forgotten when the
+    next one begins."""
+
+    def __init__(self, keras: Any, watch: LayerWatch, optimizer: Any, stops: bool = False) -> None:
+        self.trace = OperationTrace()
+        self._optimizer, self._stops = optimizer, stops
+        self._keras, self._watch = keras, watch
+        self._release: list[Callable[[], None]] = []
+        self.clear()
+
+    def clear(self) -> None:
+        self.trace.clear()
+        self.calls: list[LayerCall] = []
+        self.frames: list[TensorFacts] = []
+        self.way_back: list[BackFrame] = []
+        self.gradients: list[tuple[Any, Any]] = []  # that arrived at the optimizer, with their variables
+        self._targets: list[tuple[Any, set[int]]] = []  # what a tape differentiated, and for which variables
+        self._open: list[LayerCall] = []
+        self._count: dict[int, int] = {}
+        self._applied = False
+
+    def __enter__(self) -> StepObserver:
+        keras = self._keras
+        self._watch.observer = self
+        self._release = [
+            replace_for_now(tf.GradientTape, "gradient", self._differentiate),
+            *(replace_for_now(cls, name, self._scale) for cls, name in keras.scaling_methods()),
+            *(replace_for_now(cls, name, self._apply) for cls, name in keras.apply_methods()),
+        ]
+        self.trace.__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
+        self.trace.__exit__()
         self._watch.observer = None
+        while self._release:
+            self._release.pop()()
 
-    def culprit(self, step: int) -> CulpritFacts | None:
-        """What was seen since the last call, as the culprit of this step."""
-        found, self._culprit, self._frames = self._culprit, None, []
-        if found is None:
-            return None
-        return CulpritFacts(step, found.overflow, found.frames, found.inputs_finite)
+    # --- layers ---------------------------------------------------------------------------------------------------
+    def enter(self, layer: Any, args: Any, kwargs: Any) -> tuple[LayerCall, Any, Any]:
+        if self._applied and self._stops and not self._open:
+            self.clear()
+        number = self._count[id(layer)] = self._count.get(id(layer), 0) + 1
+        parent = self._open[-1] if self._open else None
+        call = LayerCall(layer, parent, number)
+        args, kwargs = _mapped(lambda part: self._marked(_tensor(part), parent, leaving=False), (args, kwargs))
+        if parent is None:
+            self.trace.given(_flat((args, kwargs)))
+        self._open.append(call)
+        self.trace.layer, self.trace.where = call, ""
+        self.calls.append(call)
+        return call, args, kwargs
 
-    def _see(self, layer: Any, inputs: Any, outputs: Any) -> None:
-        if self._culprit is not None:
-            return
-        for tensor in flat_tensors(outputs):
-            if not _is_readable(tensor):
-                continue
-            facts = tensor_from_output(self._watch, layer, tensor)
-            if facts.nonfinite:
-                finite = all(_is_finite(t) for t in flat_tensors(inputs) if _is_readable(t))
-                self._culprit = CulpritFacts(0, facts, tuple(self._frames[-FRAMES:]), finite)
-                return
-            self._frames.append(facts)
+    def leave(self, call: LayerCall, outputs: Any) -> Any:
+        self.abandon(call)
+        marked = _mapped(lambda part: self._marked(part, call, leaving=True), outputs)
+        for tensor in _flat(outputs):
+            if is_floating(tensor) and (call.output is None or not call.output.nonfinite):
+                call.output = tensor_from_values(self._watch, call, tensor)
+        if call.output is not None:
+            self.frames.append(call.output)
+        return marked
+
+    def abandon(self, call: LayerCall) -> None:
+        """The call raised, or is over."""
+        while self._open and self._open.pop() is not call:
+            pass
+        self.trace.layer = self._open[-1] if self._open else None
+
+    def _marked(self, tensor: Any, owner: LayerCall | None, *, leaving: bool) -> Any:
+        """The same numbers, and word when their gradient comes by: from there on it belongs to the owner."""
+        if not is_floating(tensor):
+            return tensor
+
+        @tf.custom_gradient  # type: ignore[untyped-decorator]
+        def passing(values: Any) -> Any:
+            return tf.raw_ops.Identity(input=values), lambda gradient: self._came_back(gradient, owner, leaving)
+
+        marked = passing(tensor)
+        mask = getattr(tensor, "_keras_mask", None)
+        if mask is not None:
+            marked._keras_mask = mask
+        return marked
+
+    def _came_back(self, gradient: Any, owner: LayerCall | None, leaving: bool) -> Any:
+        if isinstance(gradient, tf.IndexedSlices):
+            gradient = tf.convert_to_tensor(gradient)
+        if not is_floating(gradient):
+            return gradient
+        if leaving and owner is not None:
+            self.way_back.append(BackFrame(self.trace.count, owner, tensor_from_values(self._watch, owner, gradient)))
+        passed = tf.raw_ops.Identity(input=gradient)
+        if owner is None:
+            self.trace.labels.pop(passed._id, None)
+        else:
+            self.trace.labels[passed._id] = owner
+        return passed
+
+    # --- the training code ------------------------------------------------------------------------------------------
+    def _scale(self, original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        before, self.trace.where = self.trace.where, "scaling"
+        try:
+            return original(optimizer, *args, **kwargs)
+        finally:
+            self.trace.where = before
+
+    def _differentiate(self, original: Any, tape: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+        variables = {id(source) for source in tf.nest.flatten(sources)}
+        self._targets += [(part, variables) for part in tf.nest.flatten(target) if is_floating(part)]
+        self.trace.back = True
+        try:
+            return original(tape, target, sources, *args, **kwargs)
+        finally:
+            self.trace.back, self.trace.where = False, "loop"
+
+    def _apply(self, original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        if optimizer is self._optimizer:
+            (args, kwargs), gradients, variables = self._keras.gradients_and_variables(optimizer, args, kwargs)
+            pairs = [(_dense(gradient), variable) for gradient, variable in zip(gradients, variables)]
+            self.gradients += [(gradient, variable) for gradient, variable in pairs if is_floating(gradient)]
+            self._applied = True
+            if self._stops and self.bad:
+                raise Enough
+        return original(optimizer, *args, **kwargs)
+
+    # --- afterwards -------------------------------------------------------------------------------------------------
+    @property
+    def bad_gradients(self) -> list[tuple[Any, Any]]:
+        return [(gradient, variable) for gradient, variable in self.gradients if self.trace.is_bad(gradient)]
+
+    @property
+    def bad(self) -> list[Any]:
+        """What was not finite of the loss of this optimizer's variables, else of their gradients."""
+        variables = {id(variable) for _, variable in self.gradients}
+        own = [target for target, sources in self._targets if sources & variables]
+        losses = own or [target for target, _ in self._targets]
+        return [t for t in losses if self.trace.is_bad(t)] or [gradient for gradient, _ in self.bad_gradients]
 
 
-def culprit_from_replay(watch: LayerWatch, run: Callable[[], Any], step: int) -> CulpritFacts | None:
-    """`run()` repeats the failing step eagerly and changes nothing that lasts."""
-    with LayerObserver(watch) as observer:
-        run()
-        return observer.culprit(step)
-
-
-def tensor_from_output(watch: LayerWatch, layer: Any, tensor: Any) -> TensorFacts:
-    values = tf.abs(tf.cast(tensor, tf.float32))
-    finite = tf.boolean_mask(values, tf.math.is_finite(values))
-    nonzero = tf.boolean_mask(finite, finite > 0)
-    count = max(int(tf.size(values)), 1)
+def tensor_from_values(watch: LayerWatch, call: LayerCall, tensor: Any) -> TensorFacts:
+    """The magnitudes of a layer's output, or of its gradient."""
+    layer = call.layer
+    values = np.abs(array_from_tensor(tensor).astype(np.float32))
+    finite = values[np.isfinite(values)]
+    nonzero = finite[finite > 0]
     return TensorFacts(
-        layer=layer.name,
+        layer=call.path,
         layer_class=type(layer).__name__,
         dtype=dtype_name(tensor),
         shape=tuple(int(size) for size in tensor.shape),
-        largest=float(tf.reduce_max(finite)) if int(tf.size(finite)) else 0.0,
-        smallest=float(tf.reduce_min(nonzero)) if int(tf.size(nonzero)) else 0.0,
-        near_limit=_share(finite > 0.9 * LIMIT),
+        largest=float(finite.max()) if finite.size else 0.0,
+        smallest=float(nonzero.min()) if nonzero.size else 0.0,
+        near_limit=_share(finite > 0.9 * FLOAT16_LIMIT),
         subnormal=_share(nonzero < SMALLEST_NORMAL),
-        nonfinite=1.0 - int(tf.size(finite)) / count,
+        nonfinite=1.0 - finite.size / max(values.size, 1),
         location=watch.made_at(layer) or class_location(type(layer)),
+        call=call.number,
     )
 
 
 def _share(flags: Any) -> float:
-    count = int(tf.size(flags))
-    return float(tf.reduce_sum(tf.cast(flags, tf.float64))) / count if count else 0.0
+    return float(flags.mean()) if flags.size else 0.0
 
 
-def _is_readable(tensor: Any) -> bool:
-    """A floating-point tensor with values, not a symbolic one."""
-    return tf.is_tensor(tensor) and tensor.dtype.is_floating and hasattr(tensor, "numpy")
+def _tensor(part: Any) -> Any:
+    """A layer makes a tensor of an array, of its own dtype at once: too large a number would come from nowhere."""
+    is_array = isinstance(part, np.ndarray) and part.dtype.kind == "f"
+    return tf.convert_to_tensor(part) if is_array else part
 
 
-def _is_finite(tensor: Any) -> bool:
-    return bool(tf.reduce_all(tf.math.is_finite(tensor)))
+def _flat(structure: Any) -> list[Any]:
+    found: list[Any] = []
+    _mapped(lambda part: found.append(part) if is_eager(part) else None, structure)
+    return found
+
+
+def _dense(gradient: Any) -> Any:
+    return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+
+
+def _mapped(change: Callable[[Any], Any], structure: Any) -> Any:
+    """Every tensor changed, in plain lists, tuples and dicts; other containers are the user's own and stay."""
+    if type(structure) is dict:
+        return {key: _mapped(change, value) for key, value in structure.items()}
+    if type(structure) in (list, tuple):
+        return type(structure)(_mapped(change, value) for value in structure)
+    return change(structure)

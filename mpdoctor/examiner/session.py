@@ -55,10 +55,10 @@ class Session:
         self.failed_in_tape: BaseException | None = None
         self.files_written: list[str] = []
         self._adapters: list[Any] = []
-        self._tap: Any = None
+        self.losses: Any = None
         self._scale_calls = {"scaled": False, "unscaled": False}
-        self._pending_scaled = False
-        self._tf_functions = 0
+        self._tf_functions: list[Any] = []  # those whose call is under way, the outermost first
+        self._applying = 0  # optimizers whose step is under way
 
     # --- hooks --------------------------------------------------------------------------------------------------
     def install(self) -> None:
@@ -110,8 +110,8 @@ class Session:
     def _patch(self, keras: Any) -> None:
         import tensorflow as tf
 
+        from mpdoctor.examiner.losses import Losses
         from mpdoctor.examiner.probe import Training
-        from mpdoctor.examiner.record import LossTap
 
         self._new_training = Training
         self.watch.install(keras.Layer)
@@ -129,8 +129,8 @@ class Session:
             self._note_reads(cls, name)
         for cls, name in keras.unscaling_methods():
             replace_method(cls, name, self._unscale)
-        if self._tap is None:
-            self._tap = LossTap()
+        if self.losses is None:
+            self.losses = Losses()
             replace_method(tf.GradientTape, "gradient", self._gradient)
             replace_method(tf.GradientTape, "__exit__", self._leave_tape)
             replace_method(type(tf.function(lambda: None)), "__call__", self._call_function)
@@ -166,10 +166,11 @@ class Session:
         return self.training.run_fit(original, args, kwargs)
 
     def _train_on_batch(self, keras: Any, original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
-        if self.training is None:
+        if self.training is None or not self.training.observes(model):
             call = CallFacts("train_on_batch", own_location(sys._getframe(2)))
-            self.training = self._new_training(self, keras, call, model, model.optimizer)
-            self.training.begin_on_batches(args, kwargs)
+            if self.training is None:
+                self.training = self._new_training(self, keras, call, model, model.optimizer)
+            self.training.begin_on_batches(model, call, args, kwargs)
         return original(model, *args, **kwargs)
 
     def _apply(self, keras: Any, original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -188,48 +189,63 @@ class Session:
                 training.begin_loop()
         if training.holds_still(optimizer):
             return optimizer.iterations
-        outermost = training.arrived(optimizer, gradients, variables)
-        self._pending_scaled = False
-        result = original(optimizer, *args, **kwargs)
+        outermost = training.arrived(optimizer, gradients, variables, nested=self._applying > 0)
+        self._applying += 1
+        try:
+            result = original(optimizer, *args, **kwargs)
+        finally:
+            self._applying -= 1
         if outermost and training.is_loop and tf.executing_eagerly() and not self._tf_functions:
             training.after_step()
         return result
 
     def _call_function(self, original: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
         """The outermost call of a tf.function is where the host may look at what its graph recorded."""
-        self._tf_functions += 1
+        if self.training is not None and self.training.is_loop and not self._tf_functions:
+            self.training.before_call()
+        self._tf_functions.append(function)
         try:
             result = original(function, *args, **kwargs)
+        except Exception as error:
+            if len(self._tf_functions) == 1 and self._stopped_itself(error):
+                self.training.stopped_in_graph(function, args, kwargs)
+            raise
         finally:
-            self._tf_functions -= 1
+            self._tf_functions.pop()
         if self.training is not None and self.training.is_loop and not self._tf_functions:
             self.training.after_call(function, args, kwargs)
         return result
 
+    def _stopped_itself(self, error: Exception) -> bool:
+        """A loop inside of a tf.function ends itself where enough was seen."""
+        from mpdoctor.examiner.stopping import is_stop
+
+        return self.training is not None and is_stop(error)
+
+    @property
+    def in_xla(self) -> bool:
+        """Whether what is traced now will be compiled by XLA, as a tf.function with jit_compile."""
+        return any(getattr(function, "_jit_compile", False) for function in self._tf_functions)
+
     def _scale_loss(self, original: Any, optimizer: Any, loss: Any, *args: Any, **kwargs: Any) -> Any:
-        if not callable(loss):
-            self._tap.put(loss)
-            self._pending_scaled = True
         self._scale_calls["scaled"] = True
-        return original(optimizer, loss, *args, **kwargs)
+        result = original(optimizer, loss, *args, **kwargs)
+        if not callable(loss):
+            self.losses.scaled(loss, result)
+        return result
 
     def _unscale(self, original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         self._scale_calls["unscaled"] = True
         return original(optimizer, *args, **kwargs)
 
-    def _gradient(self, original: Any, tape: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
-        if not self._pending_scaled and hasattr(target, "dtype"):
-            self._tap.put(target)
-        return original(tape, target, *args, **kwargs)
+    def _gradient(self, original: Any, tape: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+        self.losses.differentiated(target, sources)
+        return original(tape, target, sources, *args, **kwargs)
 
     def _leave_tape(self, original: Any, tape: Any, kind: Any, error: Any, trace: Any) -> Any:
         if error is not None:
             self.failed_in_tape = error
         return original(tape, kind, error, trace)
-
-    @property
-    def tap(self) -> Any:
-        return self._tap
 
     @property
     def scale_calls(self) -> dict[str, bool]:

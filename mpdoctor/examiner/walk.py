@@ -121,6 +121,7 @@ def _link(session: Any, keras: Any, optimizer: Any, inner: Any) -> OptimizerFact
         initial_scale=repr(wrapper["initial_scale"]) if wrapper else None,
         growth_interval=repr(wrapper["growth_interval"]) if wrapper else None,
         loss_scale_factor=None if factor is None else repr(factor),
+        epsilon=_plain_number(getattr(optimizer, "epsilon", None)) if is_keras and inner is None else None,
         own_class=place is not None,
         missing=keras.missing_methods(optimizer) if place is not None or not is_keras else (),
         overridden=_overridden(keras, type(optimizer)) if place is not None else (),
@@ -129,6 +130,10 @@ def _link(session: Any, keras: Any, optimizer: Any, inner: Any) -> OptimizerFact
         made_at=session.notes.made_at(optimizer),
         class_location=place,
     )
+
+
+def _plain_number(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float)) else None
 
 
 def _overridden(keras: Any, cls: type) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import sys
 import weakref
-from typing import Any, Callable
+from typing import Any
 
 from mpdoctor.examiner.ownership import own_location
 from mpdoctor.facts.location import Location
@@ -18,12 +18,13 @@ class LayerWatch:
     """What is known of the layers of one process.
 
     observer
-        Called with (layer, inputs, outputs) after every call while it is set: the replay sets it.
+        While it is set, each call goes through it: `call, args, kwargs = observer.enter(layer, args, kwargs)` before,
+        `outputs = observer.leave(call, outputs)` after it, `observer.abandon(call)` where it raised.
     """
 
     def __init__(self) -> None:
         self.stack: list[Any] = []
-        self.observer: Callable[[Any, Any, Any], None] | None = None
+        self.observer: Any = None
         self._failed: tuple[Any, BaseException] | None = None  # the innermost layer that an error is leaving
         self._made: weakref.WeakKeyDictionary[Any, Location] = weakref.WeakKeyDictionary()
         self._dtypes: weakref.WeakKeyDictionary[Any, tuple[str, ...]] = weakref.WeakKeyDictionary()
@@ -39,15 +40,20 @@ class LayerWatch:
         def __call__(layer: Any, *args: Any, **kwargs: Any) -> Any:
             watch._failed = None
             watch.stack.append(layer)
+            observer, call = watch.observer, None
+            if observer is not None:
+                call, args, kwargs = observer.enter(layer, args, kwargs)
             try:
                 outputs = original_call(layer, *args, **kwargs)
             except BaseException as error:
                 watch._note_failure(layer, error)
+                if observer is not None:
+                    observer.abandon(call)
                 raise
             finally:
                 watch.stack.pop()
-            watch._note_output(layer, (args, kwargs), outputs)
-            return outputs
+            watch._note_output(layer, outputs)
+            return outputs if observer is None else observer.leave(call, outputs)
 
         @functools.wraps(original_new)
         def __new__(cls: type, *args: Any, **kwargs: Any) -> Any:
@@ -84,13 +90,11 @@ class LayerWatch:
         inner = layer if self._failed is None else self._failed[0]
         self._failed = (inner, error)
 
-    def _note_output(self, layer: Any, inputs: Any, outputs: Any) -> None:
+    def _note_output(self, layer: Any, outputs: Any) -> None:
         tensors = flat_tensors(outputs)
         if layer not in self._dtypes:
             self._dtypes[layer] = tuple(dtype_name(tensor) for tensor in tensors)
         self._note_whose_output(layer, tensors)
-        if self.observer is not None:
-            self.observer(layer, inputs, outputs)
 
     def _note_whose_output(self, layer: Any, tensors: list[Any]) -> None:
         """An outer call that returns the very tensor of an inner call has that inner layer as its output."""

@@ -1,0 +1,122 @@
+"""From one observed step to what broke in it: a layer, an operation after the layers, or a gradient."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from mpdoctor.examiner.operations import Operation
+from mpdoctor.examiner.ownership import class_location
+from mpdoctor.examiner.replay import LayerCall, StepObserver
+from mpdoctor.examiner.watch import LayerWatch
+from mpdoctor.facts.training import CulpritFacts, GradientCulpritFacts, OperationFacts, TensorFacts
+
+FRAMES = 6
+
+
+class Culprits(NamedTuple):
+    """At most one of them is known."""
+
+    layer: CulpritFacts | None = None
+    loss: OperationFacts | None = None
+    gradient: GradientCulpritFacts | None = None
+
+
+def culprits_from_step(
+    keras: Any, watch: LayerWatch, observer: StepObserver, step: int, scale: float | None
+) -> Culprits | None:
+    """None where nothing was wrong with the step, this time."""
+    trace = observer.trace
+    if trace.failure is not None:
+        raise trace.failure
+    bad = observer.bad
+    if not bad:
+        return None
+    roots = [root for root in (trace.root(tensor) for tensor in bad) if root is not None]
+    if not roots:
+        return Culprits(loss=OperationFacts("", "loss", str(bad[0].dtype.name), "nan", given="data"))
+    root = min(roots, key=lambda operation: operation.number)
+    if root.facts.given == "data":
+        return Culprits(loss=root.facts)
+    if root.back or root.facts.where == "loop":
+        return Culprits(gradient=_gradient(keras, watch, observer, root, step, scale))
+    if root.layer is None:
+        return Culprits(loss=root.facts)
+    return Culprits(layer=_layer(observer, watch, root, step))
+
+
+def _layer(observer: StepObserver, watch: LayerWatch, root: Operation, step: int) -> CulpritFacts:
+    call: LayerCall = root.layer
+    overflow = call.output
+    if overflow is None:  # it raised, or put out no numbers
+        place = watch.made_at(call.layer) or class_location(type(call.layer))
+        name = type(call.layer).__name__
+        overflow = TensorFacts(call.path, name, root.facts.dtype, (), 0.0, 0.0, 0.0, 0.0, 1.0, place, call.number)
+    before = [frame for frame in observer.frames[: _place(observer.frames, overflow)] if not frame.nonfinite]
+    calls = sum(other.layer is call.layer for other in observer.calls)
+    return CulpritFacts(
+        step,
+        overflow,
+        tuple(_distinct(before)[-FRAMES:]),
+        not root.sources or bool(root.facts.given),
+        calls,
+        root.facts,
+    )
+
+
+def _gradient(
+    keras: Any,
+    watch: LayerWatch,
+    observer: StepObserver,
+    root: Operation,
+    step: int,
+    scale: float | None,
+) -> GradientCulpritFacts:
+    call: LayerCall | None = root.layer
+    first = min(observer.bad_gradients, key=lambda pair: _made_at(observer, pair[0]), default=None)
+    if root.facts.name == "Cast":
+        # A float32 layer hands back more than float16 holds: what suffers first is the weight that it comes to.
+        call = call if first is None else _owner(keras, observer, first[1]) or call
+    own = [] if call is None else [id(variable) for variable in keras.own_variables(call.layer)]
+    passed_on = any(at.gradient.nonfinite for at in observer.way_back)
+    where = "layer"
+    if root.facts.where == "loop":
+        where = "loop"
+    elif call is None:
+        where = "loss"
+    elif first is not None and id(first[1]) in own and not passed_on:
+        where = "variable"
+    frames = [at.gradient for at in observer.way_back if at.after < root.number and not at.gradient.nonfinite]
+    return GradientCulpritFacts(
+        step=step,
+        variable="" if first is None else keras.path(first[1]),
+        layer="" if call is None else call.path,
+        layer_class="" if call is None else type(call.layer).__name__,
+        where=where,
+        scale=scale,
+        frames=tuple(_distinct(frames[::-1])[:FRAMES][::-1]),
+        operation=root.facts,
+        location=None if call is None else watch.made_at(call.layer) or class_location(type(call.layer)),
+    )
+
+
+def _owner(keras: Any, observer: StepObserver, variable: Any) -> LayerCall | None:
+    owners = (c for c in observer.calls if any(own is variable for own in keras.own_variables(c.layer)))
+    return next(owners, None)
+
+
+def _made_at(observer: StepObserver, gradient: Any) -> int:
+    maker = observer.trace.maker(gradient)
+    return 0 if maker is None else maker.number
+
+
+def _place(frames: list[TensorFacts], frame: TensorFacts) -> int:
+    return next((place for place, other in enumerate(frames) if other is frame), len(frames))
+
+
+def _distinct(frames: list[TensorFacts]) -> list[TensorFacts]:
+    """A model that puts out what its last layer did says nothing new."""
+    kept: list[TensorFacts] = []
+    for frame in frames:
+        if not kept or (frame.largest, frame.shape, frame.dtype) != (kept[-1].largest, kept[-1].shape, kept[-1].dtype):
+            kept.append(frame)
+    return kept

@@ -1,0 +1,79 @@
+"""Numbers of tensors that are at hand: whether they are finite, and what they would be in float32."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.eager import context, execute
+
+FINITE, INFINITE, NAN = range(3)
+HALF = (tf.float16, tf.float16.as_datatype_enum)
+
+
+def is_eager(tensor: Any) -> bool:
+    """A plain tensor with values: neither symbolic nor ragged, sparse, a variable."""
+    return isinstance(tensor, tf.Tensor) and hasattr(tensor, "numpy") and hasattr(tensor, "_id")
+
+
+def is_floating(tensor: Any) -> bool:
+    """A floating-point tensor with values, not a symbolic one."""
+    return is_eager(tensor) and tensor.dtype.is_floating
+
+
+def is_number(tensor: Any) -> bool:
+    return is_eager(tensor) and (tensor.dtype.is_floating or tensor.dtype.is_integer)
+
+
+def state_of(tensor: Any) -> int:
+    if not is_floating(tensor):
+        return FINITE
+    values = array_from_tensor(tensor)
+    if np.isfinite(values).all():
+        return FINITE
+    return NAN if np.isnan(values).any() else INFINITE
+
+
+def array_from_tensor(tensor: Any) -> Any:
+    """As an array; NumPy itself knows no bfloat16."""
+    values = np.asarray(tensor.numpy())
+    return values.astype(np.float32) if tensor.dtype == tf.bfloat16 else values
+
+
+def largest_in_float32(name: str, inputs: list[Any], attrs: Any, outputs: list[Any]) -> float | None:
+    """The largest magnitude that the same operation puts out when float16 is float32 everywhere."""
+    tensors = [*inputs, *outputs]
+    if all(t.dtype != tf.float16 for t in tensors) or any(t.dtype in (tf.resource, tf.variant) for t in tensors):
+        return None
+    wider = [tf.cast(t, tf.float32) if t.dtype == tf.float16 else t for t in inputs]
+    try:
+        results = execute.execute(
+            tf.compat.as_bytes(name), len(outputs), wider, _wider_attributes(attrs), context.context()
+        )
+    except (tf.errors.OpError, TypeError, ValueError):  # no float32 kernel: nothing is known
+        return None
+    arrays = [np.abs(array_from_tensor(t)) for t in results if is_floating(t)]
+    largest = max((float(values.max()) for values in arrays if values.size), default=0.0)
+    return None if math.isnan(largest) else largest
+
+
+def _wider_attributes(attrs: Any) -> Any:
+    """Names and values in turn: T, DstT, SrcT, dtype and the like hold dtypes, or lists of them."""
+    wider = list(attrs)
+    for place in range(1, len(wider), 2):
+        name, value = str(wider[place - 1]), wider[place]
+        if "T" not in name and name != "dtype":
+            continue
+        if isinstance(value, (list, tuple)):
+            wider[place] = [_wider(one) for one in value]
+        else:
+            wider[place] = _wider(value)
+    return tuple(wider)
+
+
+def _wider(dtype: Any) -> Any:
+    if not isinstance(dtype, (int, tf.DType)) or dtype not in HALF:
+        return dtype
+    return tf.float32.as_datatype_enum if isinstance(dtype, int) else tf.float32

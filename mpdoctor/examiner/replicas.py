@@ -1,0 +1,30 @@
+"""Several replicas of one model that train in step, under a tf.distribute strategy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+
+def replicas_in_step() -> int:
+    """How many replicas run the step that is traced or run here; 1 outside of every replica."""
+    context = tf.distribute.get_replica_context()
+    return 1 if context is None else int(context.num_replicas_in_sync)
+
+
+def replica_number() -> int | None:
+    """Of the replica that is traced or run here, from 0 on; None where only the device knows it (TPU)."""
+    context = tf.distribute.get_replica_context()
+    if context is None or context.num_replicas_in_sync == 1:
+        return 0
+    number = tf.get_static_value(tf.convert_to_tensor(context.replica_id_in_sync_group))
+    return None if number is None else int(number)
+
+
+def run_in_replicas(model: Any, step: Any, batch: Any) -> Any:
+    """One step on a batch, on every replica of the strategy that this model was built under."""
+    strategy = model.distribute_strategy
+    if type(strategy).__name__ == "_DefaultDistributionStrategy":
+        return step(tf.nest.map_structure(lambda part: None if part is None else tf.convert_to_tensor(part), batch))
+    return strategy.run(step, args=(batch,))
