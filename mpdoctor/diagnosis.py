@@ -4,66 +4,66 @@ source        the text, parsed and never run
 examination   the program, run in the user's own interpreter until its training call, then trained a few steps
 rules         facts in, findings out
 settled       who speaks when several rules see one defect
+suppressions  what the user answered already
+told          each finding once, with its lines of source
 """
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import importlib.metadata
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from mpdoctor import __version__
-from mpdoctor.excerpts import excerpt_from_location
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.suppression import SuppressionFacts
 from mpdoctor.facts.versions import Keras
-from mpdoctor.finding import (
-    Crashed,
-    Diagnosis,
-    Finding,
-    Probe,
-    RuleSummary,
-    Skipped,
-    Stage,
-    TargetReport,
-)
+from mpdoctor.finding import Crashed, Diagnosis, Finding, Probe, Skipped, Stage, TargetReport
+from mpdoctor.judged_by import keras_of_target
 from mpdoctor.progress import Progress
 from mpdoctor.rules.precedence import settled
 from mpdoctor.rules.registry import Rule, all_rules, findings_from_facts
 from mpdoctor.rules.training.verdict import probe_from_training
 from mpdoctor.settings import Settings
-from mpdoctor.source import facts_from_files, facts_with_imports
-from mpdoctor.targets import Target, python_files
+from mpdoctor.source_stage import SourceStage
+from mpdoctor.suppressions import Suppressions
+from mpdoctor.targets import Target
+from mpdoctor.telling import in_reading_order, rule_summaries, told
+from mpdoctor.walking import walk
 
 FORCED_POLICY = "mixed_float16"
 # What a float32 program has just the same, whatever policy it is forced to.
 NEVER_WHAT_IF = ("MP602", "MP605")
 # Findings that say why a target brought no model: alone, they mean exit status 2, asked for or not.
 NO_MODEL = ("MP001", "MP002", "MP003", "MP004")
+SOURCE_ONLY = {"directory": "a directory", "notebook": "a notebook", "stdin": "standard input"}
 
 
 def diagnose(settings: Settings, progress: Progress) -> Diagnosis:
     """Examine every target and judge what was seen. Never raises for what a target does."""
-    examined = [_examine(target, settings, progress) for target in settings.targets]
+    progress.stage("reading the source")
+    stage, paths = _read_sources(settings)
+    examined = [
+        _examine(target, stage, own, settings, progress) for target, own in zip(settings.targets, paths, strict=True)
+    ]
     progress.close()
-    findings = [_told(finding, one.texts) for one in examined for finding in one.findings]
+    findings = told((finding for one in examined for finding in one.findings), stage.facts)
     crashed = tuple(crash for one in examined for crash in one.crashed)
     return Diagnosis(
         targets=tuple(one.report for one in examined),
         findings=tuple(findings),
         models=tuple((one.report.id, model) for one in examined for model in one.models),
         probes=tuple(probe for one in examined for probe in one.probes),
-        rules=_rule_summaries(findings),
+        rules=rule_summaries(findings),
         skipped=tuple(skip for one in examined for skip in one.skipped),
         crashed=crashed,
         environment=dict(pair for one in examined for pair in one.environment),
-        suppressed=0,
+        suppressed=sum(one.suppressed for one in examined),
         exit_code=_exit_code(settings, examined, findings, crashed),
         command=settings.command,
         version=__version__,
@@ -81,53 +81,87 @@ class _Examined:
     skipped: tuple[Skipped, ...] = ()
     crashed: tuple[Crashed, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
+    suppressed: int = 0
     brought_nothing: bool = False
-    texts: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
-def _examine(target: Target, settings: Settings, progress: Progress) -> _Examined:
-    sources = _read_source(target, progress)
+def _examine(
+    target: Target, stage: SourceStage, paths: tuple[str, ...], settings: Settings, progress: Progress
+) -> _Examined:
+    sources = tuple(stage.facts[path] for path in paths)
     unreadable = any(source.unreadable for source in sources) and target.kind in ("script", "factory")
     runs, crashes = _run(target, settings, progress, unreadable)
-    keras = _keras(settings, sources, runs)
+    keras = keras_of_target(target, settings, paths, stage.facts, runs)
+    chosen = _chosen(settings)
     judged = [
-        *_judge_sources(sources, keras, settings),
-        *(item for run in runs for item in _judge_run(run, keras, settings)),
+        *stage.judge(keras.of, frozenset(r.code for r in all_rules() if chosen(r)), paths),
+        *(item for run in runs for item in _judge_run(run, keras.usual, settings)),
     ]
     crashes += [item for item in judged if isinstance(item, Crashed)]
     findings = [dataclasses.replace(item, target=target.id) for item in judged if isinstance(item, Finding)]
     all_findings = settled(_mark_what_if(findings))
+    suppressions = Suppressions(sources, settings)
+    left = suppressions.left_of(f for f in all_findings if settings.chooses(f.code, f.name))
+    comments = suppressions.facts(keras.of, live=bool(runs))
+    for item in _judge_comments(comments, target, settings):
+        if isinstance(item, Crashed):
+            crashes.append(item)
+        else:
+            left += suppressions.left_of([item])
     last = _run_to_show(runs) or ExaminationFacts()
     return _Examined(
         report=TargetReport(
             id=target.id,
             path=str(target.path or target.module or target.id),
             kind=target.kind,
-            keras=keras,
+            keras=keras.usual,
             python=last.python,
-            stages=_stages(sources, runs, settings, unreadable),
+            stages=_stages(target, sources, runs, settings, unreadable),
             stand_ins=last.stand_ins,
             files_written=tuple(_shown(path) for path in last.files_written),
+            other_keras=keras.by_keras(),
         ),
-        findings=tuple(f for f in all_findings if settings.chooses(f.code, f.name)),
+        findings=tuple(in_reading_order(left)),
         models=last.models,
         probes=tuple(probe_from_training(training) for training in last.trainings),
-        skipped=tuple(Skipped(*what) for training in last.trainings for what in training.not_looked),
+        skipped=(
+            *_passed_over(target, sources),
+            *(Skipped(*what) for training in last.trainings for what in training.not_looked),
+        ),
         crashed=tuple(crashes),
         environment=last.environment,
-        brought_nothing=_brought_nothing(target, all_findings, last.models),
-        texts={source.path: source.text for source in sources},
+        suppressed=suppressions.count,
+        brought_nothing=_brought_nothing(target, sources, all_findings, last.models),
     )
 
 
 # --- stage 1: the source ------------------------------------------------------------------------------------------
-def _read_source(target: Target, progress: Progress) -> tuple[SourceFacts, ...]:
-    progress.stage("reading the source")
-    if target.path is None or target.kind == "keras-file":
-        return ()
-    if target.kind == "directory":
-        return facts_from_files((path, _shown(str(path))) for path in python_files(target.path))
-    return facts_with_imports(target.path, _shown(str(target.path)))
+def _read_sources(settings: Settings) -> tuple[SourceStage, list[tuple[str, ...]]]:
+    """The source of all targets, and the paths (as shown) of each. A program alone brings the files that it imports;
+    several targets, and directories, are understood together, and a file that two of them hold is the first one's."""
+    targets = settings.targets
+    named = [target for target in targets if target.path is not None and target.kind != "keras-file"]
+    unsaved = {t.path.absolute(): t.content for t in named if t.path is not None and t.content is not None}
+    is_program = len(targets) == 1 and bool(named) and named[0].kind != "directory"
+    owners: dict[Path, Target] = {}
+    for target in named:
+        named_path = Path(str(target.path))
+        files = (target.files or walk(named_path).files) if target.kind == "directory" else (named_path,)
+        for path in files:
+            owners.setdefault(path.absolute(), target)
+    shown = {path: _shown(str(path)) for path in owners}
+    stage = SourceStage(shown, unsaved, with_imports=is_program, assume_mixed=settings.assume_mixed)
+    if is_program:
+        return stage, [tuple(stage.facts)]
+    return stage, [tuple(shown[path] for path, owner in owners.items() if owner is target) for target in targets]
+
+
+def _passed_over(target: Target, sources: tuple[SourceFacts, ...]) -> Iterator[Skipped]:
+    for path, reason in target.denied:
+        yield Skipped("source", f"{_shown(str(path))} can't be listed: {reason}.")
+    for source in sources:
+        if source.passed_over:
+            yield Skipped("source", f"{source.path} is {source.passed_over}.")
 
 
 # --- stages 2 and 3: the model and its training -------------------------------------------------------------------
@@ -135,7 +169,7 @@ def _run(
     target: Target, settings: Settings, progress: Progress, unreadable: bool
 ) -> tuple[list[ExaminationFacts], list[Crashed]]:
     """The runs of the examiner: one; and a second one under a forced policy if the program has no mixed precision."""
-    if settings.static or unreadable or target.kind == "directory" or len(settings.targets) > 1:
+    if settings.static or unreadable or target.kind in SOURCE_ONLY or len(settings.targets) > 1:
         return [], []
     from mpdoctor.examination import ExaminerCrashed, examine  # the examiner's end is loaded where it is needed
 
@@ -161,39 +195,13 @@ def _has_no_mixed_precision(run: ExaminationFacts) -> bool:
     ) and not any(training.failure for training in run.trainings)  # fmt: skip
 
 
-# --- which Keras --------------------------------------------------------------------------------------------------
-def _keras(settings: Settings, sources: Iterable[SourceFacts], runs: list[ExaminationFacts]) -> Keras:
-    """`--keras`; else what ran; else what the text itself says, the environment says, or is installed; else 3."""
-    if settings.keras is not None:
-        return settings.keras
-    for run in runs:
-        if run.keras is not None:
-            return run.keras
-    for source in sources:
-        if source.declared_keras is not None:
-            return Keras(source.declared_keras, because=f"{source.path} says so")
-    if os.environ.get("TF_USE_LEGACY_KERAS") == "1":
-        return Keras("tf_keras", _installed("tf_keras"), _installed("tensorflow"), "TF_USE_LEGACY_KERAS=1 is set")
-    version = _installed("keras")
-    if not version:
-        return Keras()
-    package = "tf.keras" if version.startswith("2") else "keras"
-    return Keras(package, version, _installed("tensorflow"), "installed beside mpdoctor")
-
-
-def _installed(distribution: str) -> str:
-    """The version of a package beside mpdoctor, "" without it. Nothing is imported."""
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
-
-
 # --- judging ------------------------------------------------------------------------------------------------------
-def _judge_sources(sources: Iterable[SourceFacts], keras: Keras, settings: Settings) -> Iterator[Finding | Crashed]:
-    for source in sources:
-        facts = dataclasses.replace(source, keras=keras, assume_mixed=settings.assume_mixed)
-        yield from findings_from_facts("in_source", facts, keras, _chosen(settings))
+def _judge_comments(
+    comments: Iterable[SuppressionFacts], target: Target, settings: Settings
+) -> Iterator[Finding | Crashed]:
+    for comment in comments:
+        for item in findings_from_facts("in_suppression", comment, None, _chosen(settings)):
+            yield dataclasses.replace(item, target=target.id) if isinstance(item, Finding) else item
 
 
 def _judge_run(run: ExaminationFacts, keras: Keras, settings: Settings) -> Iterator[Finding | Crashed]:
@@ -226,31 +234,17 @@ def _chosen(settings: Settings) -> Callable[[Rule], bool]:
 
 
 # --- telling ------------------------------------------------------------------------------------------------------
-def _told(finding: Finding, texts: Mapping[str, str]) -> Finding:
-    """A finding as a report shows it: with its lines of source and a fingerprint that survives edits elsewhere."""
-    excerpt = excerpt_from_location(finding.location, texts) if finding.location else None
-    place = finding.location
-    line = excerpt.lines[place.line - excerpt.first_line].strip() if excerpt and place else ""
-    text = "\0".join([finding.code, place.path if place else finding.target, line, finding.layer or ""])
-    return dataclasses.replace(finding, excerpt=excerpt, fingerprint=hashlib.sha256(text.encode()).hexdigest()[:16])
-
-
-def _rule_summaries(findings: list[Finding]) -> tuple[RuleSummary, ...]:
-    spoken = {f.code for f in findings} | {also.code for f in findings for also in f.also_seen}
-    return tuple(
-        RuleSummary(rule.code, rule.name, rule.summary, rule.url, rule.docs)
-        for rule in all_rules()
-        if rule.code in spoken
-    )
-
-
 def _run_statuses(runs: list[ExaminationFacts]) -> dict[str, tuple[str, str]]:
     shown = _run_to_show(runs)
     return {"model": shown.model_status, "training": shown.training_status} if shown else {}
 
 
 def _stages(
-    sources: tuple[SourceFacts, ...], runs: list[ExaminationFacts], settings: Settings, unreadable: bool
+    target: Target,
+    sources: tuple[SourceFacts, ...],
+    runs: list[ExaminationFacts],
+    settings: Settings,
+    unreadable: bool,
 ) -> dict[str, Stage]:
     source = Stage("failed", "not readable") if unreadable else Stage("done" if sources else "skipped")
     statuses = _run_statuses(runs)
@@ -263,7 +257,7 @@ def _stages(
     elif len(settings.targets) > 1:
         reason = "more than one target: source only"
     else:
-        reason = "source only"
+        reason = f"{SOURCE_ONLY.get(target.kind, 'this target')}: source only"
     return {"source": source, "model": Stage("skipped", reason), "training": Stage("skipped", reason)}
 
 
@@ -279,15 +273,17 @@ def _exit_code(
     return 0 if not failing or settings.exit_zero else 1
 
 
-def _brought_nothing(target: Target, findings: list[Finding], models: tuple[ModelFacts, ...]) -> bool:
+def _brought_nothing(
+    target: Target, sources: tuple[SourceFacts, ...], findings: list[Finding], models: tuple[ModelFacts, ...]
+) -> bool:
     """A named target from which no model came, and no finding but "it did not load" explains why."""
-    codes = {f.code for f in findings}
-    if target.kind == "directory" or not codes & set(NO_MODEL):
+    if target.kind == "directory":
         return False
-    if "MP001" in codes:
-        named = Path(_shown(str(target.path)))
-        return any(f.code == "MP001" and f.location is not None and Path(f.location.path) == named for f in findings)
-    return not models
+    named = _shown(str(target.path))
+    if any(source.unreadable and source.path == named for source in sources):
+        return True
+    codes = {f.code for f in findings}
+    return bool(codes & set(NO_MODEL)) and "MP001" not in codes and not models
 
 
 def _shown(path: str) -> str:

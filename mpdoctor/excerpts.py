@@ -24,7 +24,12 @@ def excerpt_from_location(location: Location, texts: Mapping[str, str] = Mapping
         try:
             with tokenize.open(Path(location.path)) as source:
                 text = source.read()
-        except (OSError, SyntaxError, ValueError):
+        except (
+            OSError,
+            SyntaxError,
+            ValueError,
+            LookupError,
+        ):  # LookupError: an encoding that is for bytes, such as hex
             return None
     # not splitlines(): it also splits at form feeds and U+2028, where Python counts no line
     lines = text.split("\n")

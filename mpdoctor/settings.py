@@ -9,6 +9,7 @@ from pathlib import Path
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Severity
 from mpdoctor.targets import Target
+from mpdoctor.walking import PathPatterns
 
 
 @dataclass(frozen=True)
@@ -16,13 +17,15 @@ class Settings:
     """Options of `mpdoctor check`, with their defaults.
 
     keras
-        The Keras to judge source by where `--keras` was given, else None: then the target decides.
+        The Keras to judge source by where `--keras` or the configuration names it, else None: then the target decides.
     python
         The interpreter that examines, where `--python` was given.
     budget, timeout
         Seconds. `timeout` bounds the time until the first training step.
     select, ignore
         Codes, prefixes of codes ("MP3") or names; an empty `select` means all.
+    per_file_ignores
+        Patterns of paths, and the rules that do not speak there.
     command
         What the user typed, for the report's last line.
     """
@@ -44,6 +47,7 @@ class Settings:
     allow_code_in_file: bool = False
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    per_file_ignores: tuple[tuple[PathPatterns, tuple[str, ...]], ...] = ()
     fail_on: Severity = Severity.WARNING
     exit_zero: bool = False
     command: str = ""
@@ -60,12 +64,12 @@ def names_rule(selector: str, code: str, name: str) -> bool:
     return bool(text) and (code.startswith(text.upper()) or text.lower() == name)
 
 
-def keras_from_text(text: str) -> Keras:
+def keras_from_text(text: str, because: str = "") -> Keras:
     """What `--keras 3`, `--keras tf_keras` or `--keras 2.15` means.
 
     Raises ValueError with a sentence for the user."""
     wanted = text.strip()
-    because = f"--keras {wanted}"
+    because = because or f"--keras {wanted}"
     if wanted in ("tf_keras", "keras"):
         return Keras(wanted, because=because)
     if not re.fullmatch(r"\d+(\.\d+){0,2}", wanted):

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-SUPPORTED = "a script (train.py), a factory (model.py:build_model or package.module:build_model) or a .keras file"
-_SKIPPED_DIRECTORIES = {"__pycache__", "node_modules", "site-packages"}
+from mpdoctor.walking import PathPatterns, walk
+
+SUPPORTED = (
+    "a script (train.py), a factory (model.py:build_model or package.module:build_model), a notebook, a .keras file "
+    "or a directory"
+)
+STDIN = "-"
 
 
 class TargetError(Exception):
@@ -24,11 +28,16 @@ class Target:
         The text as the user wrote it.
     kind
         "script" (model.py), "factory" (model.py:build_model, pkg.mod:factory), "keras-file" (model.keras),
-        "directory" (every .py below it, source only).
+        "notebook" (notebook.ipynb), "directory" (every .py and .ipynb below it) and "stdin"; of the last three
+        only the source is read.
     path
         The file or directory; None for a factory named by module (pkg.mod:factory).
     module, factory
         Of a factory: the module's dotted name where it was named so, and the function's name.
+    content
+        Of standard input: what came.
+    files, denied
+        Of a directory, once it was `walked`: the files in it, and the directories that can't be listed and why.
     """
 
     id: str
@@ -36,6 +45,32 @@ class Target:
     path: Path | None = None
     module: str | None = None
     factory: str | None = None
+    content: bytes | None = None
+    files: tuple[Path, ...] = ()
+    denied: tuple[tuple[Path, str], ...] = ()
+
+
+def target_from_content(content: bytes, name: str) -> Target:
+    """Standard input, as if it were a file of this name."""
+    return Target(STDIN, "stdin", path=Path(name), content=content)
+
+
+def walked(target: Target, exclude: PathPatterns | None) -> Target:
+    """A directory together with what is in it; other targets as they are.
+
+    Raises TargetError where nothing in it is left to look at."""
+    if target.kind != "directory" or target.path is None:
+        return target
+    found = walk(target.path, exclude)
+    if found.files:
+        return replace(target, files=found.files, denied=found.denied)
+    if any(path == target.path for path, _ in found.denied):
+        raise TargetError(f"{target.id} can't be read: {found.denied[0][1]}.")
+    left_out = walk(target.path, None, everything=True).files
+    raise TargetError(
+        f"there is no Python file in {target.id} or below it"
+        + (" that [tool.mpdoctor] and .gitignore leave to look at." if left_out else ".")
+    )
 
 
 def target_from_text(text: str) -> Target:
@@ -66,8 +101,6 @@ def _target_from_path(text: str, path: Path) -> Target:
     if path.is_dir():
         if (path / "saved_model.pb").exists():
             raise TargetError(f"{text} is a SavedModel, which mpdoctor does not examine yet. It examines {SUPPORTED}.")
-        if next(python_files(path), None) is None:
-            raise TargetError(f"there is no Python file in {text} or below it.")
         return Target(text, "directory", path=path)
     if not path.is_file():
         raise TargetError(f"{text} is neither a file nor a directory.")
@@ -78,28 +111,31 @@ def _target_from_path(text: str, path: Path) -> Target:
         return Target(text, "script", path=path)
     if suffix == ".keras":
         return Target(text, "keras-file", path=path)
+    if suffix == ".ipynb":
+        return Target(text, "notebook", path=path)
+    if suffix in ("", ".pyw") and _is_python(path):
+        return Target(text, "script", path=path)
     known = {
         ".h5": "an HDF5 file",
         ".hdf5": "an HDF5 file",
-        ".ipynb": "a notebook",
         ".pb": "part of a SavedModel",
     }
     what = f"{known[suffix]}, which mpdoctor does not examine yet" if suffix in known else "nothing mpdoctor knows"
     raise TargetError(f"{text} is {what}. It examines {SUPPORTED}.")
 
 
-def python_files(directory: Path) -> Iterator[Path]:
-    """Every .py file below a directory, in order; hidden directories and installed packages are left out."""
-    for folder, below, files in os.walk(directory):
-        below[:] = sorted(name for name in below if not name.startswith(".") and name not in _SKIPPED_DIRECTORIES)
-        yield from (Path(folder) / name for name in sorted(files) if name.endswith(".py"))
+def _is_python(path: Path) -> bool:
+    """A program without a suffix tells its language in its first line."""
+    with path.open("rb") as file:
+        first = file.readline(200)
+    return path.suffix == ".pyw" or (first.startswith(b"#!") and b"python" in first)
 
 
 def _missing(text: str) -> str:
     """That it does not exist, with the name next to it that was perhaps meant."""
     path = Path(text)
     try:
-        beside = sorted(p.name for p in path.parent.iterdir() if p.suffix in (".py", ".keras") or p.is_dir())
+        beside = sorted(p.name for p in path.parent.iterdir() if p.suffix in (".py", ".ipynb", ".keras") or p.is_dir())
     except (OSError, ValueError):  # ValueError: a NUL character in the name
         beside = []
     near = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.7)

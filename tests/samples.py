@@ -8,7 +8,15 @@ import math
 from mpdoctor.facts.failure import FailureFacts, Frame
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ArrayFacts, CallFacts, LayerFacts, ModelFacts, OptimizerFacts
-from mpdoctor.facts.training import CulpritFacts, ScaleDependenceFacts, StepFacts, TensorFacts, TrainingFacts
+from mpdoctor.facts.training import (
+    CulpritFacts,
+    GradientCulpritFacts,
+    OperationFacts,
+    ScaleDependenceFacts,
+    StepFacts,
+    TensorFacts,
+    TrainingFacts,
+)
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import (
     AlsoSeen,
@@ -38,9 +46,7 @@ def diagnosis(*findings: Finding, **changes: object) -> Diagnosis:
         models=(),
         probes=(),
         rules=tuple(
-            RuleSummary(
-                f.code, f.name, f"What {f.code} finds.", f"https://example.org/{f.name}/", f"# {f.code}"
-            )
+            RuleSummary(f.code, f.name, f"What {f.code} finds.", f"https://example.org/{f.name}/", f"# {f.code}")
             for f in {f.code: f for f in findings}.values()
         ),
         skipped=(),
@@ -70,9 +76,7 @@ def model(*layers: LayerFacts, kind: str = "fit") -> ModelFacts:
         keras=KERAS,
         layers=layers or (layer("dense"), layer("dense_1"), layer("probabilities", "Activation", "float32")),
         optimizer=(
-            OptimizerFacts(
-                "LossScaleOptimizer", "keras", is_wrapper=True, dynamic=True, initial_scale="32768.0"
-            ),
+            OptimizerFacts("LossScaleOptimizer", "keras", is_wrapper=True, dynamic=True, initial_scale="32768.0"),
             OptimizerFacts("Adam", "keras"),
         ),
         call=call,
@@ -102,9 +106,7 @@ def training(steps: tuple[StepFacts, ...], **more: object) -> TrainingFacts:
 
 
 def good_steps(number: int = 50) -> tuple[StepFacts, ...]:
-    return tuple(
-        StepFacts(32768.0, True, None, 2.302 * math.exp(-step / 20) + 0.05) for step in range(number)
-    )
+    return tuple(StepFacts(32768.0, True, None, 2.302 * math.exp(-step / 20) + 0.05) for step in range(number))
 
 
 def steps_from_finiteness(
@@ -132,9 +134,7 @@ SHADOWED = Finding(
     "epsilon 1e-07 and trains with that.",
     help="Set it on the optimizer inside: `opt.inner_optimizer.epsilon = 1e-4`.",
     location=Location("train.py", 12, 1, 12, 12),
-    excerpt=Excerpt(
-        11, ("opt = LossScaleOptimizer(Adam())", "opt.epsilon = 1e-4", "model.compile(opt, 'mse')")
-    ),
+    excerpt=Excerpt(11, ("opt = LossScaleOptimizer(Adam())", "opt.epsilon = 1e-4", "model.compile(opt, 'mse')")),
     also_seen=(
         AlsoSeen(
             "MP302",
@@ -224,8 +224,7 @@ def many_layers() -> Diagnosis:
         target="train.py",
         model="train.py#1",
         layer="encoder/block_7/attention",
-        message="`encoder/block_7/attention` (MultiHeadAttention) computes in float32 inside a mixed_float16 "
-        "model.",
+        message="`encoder/block_7/attention` (MultiHeadAttention) computes in float32 inside a mixed_float16 model.",
         help="Leave out its `dtype`, or set the policy before the layer is made.",
         evidence={"layers": ["encoder/block_7/attention", "teacher"]},
     )
@@ -353,9 +352,7 @@ def hostile() -> Diagnosis:
         also_seen=(),
     )
     bare = Finding(message="", help="", code="MP602", name="non-numeric-input", severity=Severity.WARNING)
-    beyond = dataclasses.replace(
-        bare, location=Location("a b:c.py", 3, 900, 3, 901), excerpt=Excerpt(3, ("short",))
-    )
+    beyond = dataclasses.replace(bare, location=Location("a b:c.py", 3, 900, 3, 901), excerpt=Excerpt(3, ("short",)))
     bad_steps = (
         StepFacts(math.inf, False, NASTY, math.nan),
         StepFacts(math.nan, False, long, math.inf),
@@ -373,6 +370,7 @@ def hostile() -> Diagnosis:
         layer=NASTY,
     )
     tensor = TensorFacts(NASTY, long, "float16", (0,), math.inf, math.nan, math.nan, 0.0, 1.0)
+    broken = OperationFacts(NASTY, "layer", "float16", "nan", math.inf, math.nan, True, 3, math.inf, "data")
     probes = (
         Probe(
             training(
@@ -382,9 +380,15 @@ def hostile() -> Diagnosis:
                 device=NASTY,
                 policy=long,
                 failure=failure,
-                culprit=CulpritFacts(0, tensor, (tensor,)),
+                culprit=CulpritFacts(0, tensor, (tensor,), operation=broken),
+                loss_culprit=broken,
+                gradient_culprit=GradientCulpritFacts(
+                    0, NASTY, long, NASTY, "layer", math.inf, (tensor,), True, broken, Location(NASTY, 1)
+                ),
                 scale_dependence=ScaleDependenceFacts(16.0, 1024.0, ((NASTY, math.nan), (long, -math.inf))),
                 ended="failed",
+                name=NASTY,
+                replicas=3,
             ),
             Verdict.FAILED,
             NASTY,
@@ -396,12 +400,8 @@ def hostile() -> Diagnosis:
             for kind, verdict in zip(("none", "loop", "train_on_batch", "fit") * 3, Verdict, strict=False)
         ),
     )
-    odd = model(
-        layer(NASTY, long, NASTY), layer(long), layer("", "", "float32"), layer("مرحبا 🧪", "L", "float64")
-    )
-    odd = dataclasses.replace(
-        odd, data=(ArrayFacts("features", NASTY, long, "object", (None, 3), "str"),), loss=long
-    )
+    odd = model(layer(NASTY, long, NASTY), layer(long), layer("", "", "float32"), layer("مرحبا 🧪", "L", "float64"))
+    odd = dataclasses.replace(odd, data=(ArrayFacts("features", NASTY, long, "object", (None, 3), "str"),), loss=long)
     return diagnosis(
         everywhere,
         nowhere,
@@ -420,7 +420,27 @@ def hostile() -> Diagnosis:
     )
 
 
+def several_trainings() -> Diagnosis:
+    """A GAN on two replicas: one optimizer is fine, the other's steps are lost on the second replica."""
+    good = training(good_steps(10), steps_wanted=10, name="generator", replicas=2)
+    steps = tuple(
+        dataclasses.replace(step, nonfinite_replicas=() if step.applied else (1,))
+        for step in steps_from_finiteness([n % 4 != 3 for n in range(40)], LossScale(), "critic/dense/kernel")
+    )
+    bad = training(steps, steps_wanted=40, name="critic", replicas=2)
+    return diagnosis(
+        SHADOWED,
+        models=(("train.py", model()),),
+        probes=(
+            Probe(good, Verdict.HEALTHY, "10 steps, none skipped"),
+            Probe(bad, Verdict.OVERFLOWING, "10 steps skipped since the first applied one"),
+        ),
+        skipped=(Skipped("MP912", "the step cannot be repeated eagerly: ValueError: only in graphs"),),
+    )
+
+
 SAMPLES = {
+    "several_trainings": several_trainings,
     "healthy": healthy,
     "one_error": one_error,
     "collapsing": collapsing,

@@ -16,13 +16,15 @@ from rich.cells import cell_len
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import StepFacts
-from mpdoctor.finding import AlsoSeen, Excerpt, Finding, Probe, Severity, Verdict
-from mpdoctor.reporters import concise, terminal
+from mpdoctor.finding import AlsoSeen, Crashed, Excerpt, Finding, Probe, Severity, Skipped, Verdict
+from mpdoctor.reporters import concise, github, sarif, terminal
 from mpdoctor.reporters import json as json_reporter
 from mpdoctor.reporters.terminal.plot import columns_from_steps, rows_from_scales, sparkline
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 SCHEMA = json.loads((Path(json_reporter.__file__).parent / "schema" / "diagnosis-1.json").read_text())
+# As it was published, from the package sarif-om (MIT licence, Microsoft).
+SARIF = json.loads((Path(__file__).parent / "schemas" / "sarif-2.1.0-rtm.4.json").read_text(encoding="utf-8"))
 EVERY = [*samples.SAMPLES.values(), samples.hostile]
 
 
@@ -58,12 +60,10 @@ def test_without_blocks_everything_of_ours_is_ascii(name: str) -> None:
     assert terminal.render(samples.SAMPLES[name](), blocks=False).isascii()
 
 
-@pytest.mark.parametrize("render", [terminal.render, concise.render])
+@pytest.mark.parametrize("render", [terminal.render, concise.render, github.render])
 def test_nothing_hostile_reaches_the_terminal(render: Any) -> None:
     shown = render(samples.hostile())
-    forbidden = [
-        c for c in shown if c != "\n" and (ord(c) < 32 or 0x7F <= ord(c) < 0xA0 or c in "\u202e\u202c")
-    ]
+    forbidden = [c for c in shown if c != "\n" and (ord(c) < 32 or 0x7F <= ord(c) < 0xA0 or c in "\u202e\u202c")]
     assert not forbidden
     assert not re.search("[\ud800-\udfff]", shown)
     assert "[/b][red]<script>" in shown  # shown as it is, not read as markup
@@ -238,3 +238,96 @@ def test_sparkline() -> None:
     assert sparkline([1.0, None, float("inf"), 1.0], 10, blocks=False) == ".??."
     assert sparkline([float("nan")], 10, blocks=True) == ""
     assert len(sparkline([float(n) for n in range(1000)], 30, blocks=True)) == 30
+
+
+# --- for machines: GitHub's annotations and SARIF -----------------------------------------------------------------
+NOTEBOOK = dataclasses.replace(
+    samples.SHADOWED, location=Location("a b.ipynb", 2, 5, 2, 9, cell=3), severity=Severity.WARNING, also_seen=()
+)
+
+
+@pytest.mark.parametrize("sample", EVERY)
+def test_github_gets_one_command_a_finding(sample: Any) -> None:
+    diagnosis = sample()
+    lines = github.render(diagnosis).splitlines()
+    assert len(lines) == len(diagnosis.findings) + len(diagnosis.crashed)
+    assert all(re.match(r"::(error|warning|notice) ([a-zA-Z]+=[^,:]*)(,[a-zA-Z]+=[^,:]*)*::", line) for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("finding", "command"),
+    [
+        (
+            samples.SHADOWED,
+            "::error file=train.py,line=12,col=1,endColumn=11,title=MP302 attribute-shadowed-by-wrapper::",
+        ),
+        (NOTEBOOK, "::warning file=a b.ipynb,title=MP302 attribute-shadowed-by-wrapper::cell 3, line 2: `opt"),
+        (
+            dataclasses.replace(samples.SHADOWED, location=Location("a,b:c%.py", 1, 2, 4, 3), what_if=True),
+            "::notice file=a%2Cb%3Ac%25.py,line=1,endLine=4,title=MP302 attribute-shadowed-by-wrapper::under mixed",
+        ),
+        (dataclasses.replace(samples.SHADOWED, location=None, message="5%\n::error::"), "5%25%0A::error::%0Afix: Set"),
+    ],
+)
+def test_a_command_for_github(finding: Finding, command: str) -> None:
+    assert command in github.render(samples.diagnosis(finding))
+
+
+@pytest.mark.parametrize("sample", EVERY)
+def test_sarif_keeps_to_the_published_schema(sample: Any) -> None:
+    text = sarif.render(sample())
+    assert text.isascii()
+    log = json.loads(text)
+    jsonschema.validate(log, SARIF, cls=jsonschema.Draft4Validator, format_checker=jsonschema.FormatChecker())
+    (run,) = log["runs"]
+    assert len(run["results"]) == len(sample().findings)
+    for result in run["results"]:
+        assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
+        assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+        assert result["partialFingerprints"]
+
+
+def test_sarif_says_where_and_what() -> None:
+    (run,) = json.loads(sarif.render(samples.diagnosis(samples.SHADOWED, NOTEBOOK)))["runs"]
+    line, cell = (result["locations"][0] for result in run["results"])
+    assert line["physicalLocation"]["region"] == {
+        "startLine": 12,
+        "startColumn": 1,
+        "endLine": 12,
+        "endColumn": 12,
+        "snippet": {"text": "opt.epsilon = 1e-4"},
+    }
+    assert cell["physicalLocation"] == {"artifactLocation": {"uri": "a%20b.ipynb", "uriBaseId": "SRCROOT"}}
+    assert cell["message"] == {"text": "cell 3, line 2"}
+    assert [result["level"] for result in run["results"]] == ["error", "warning"]
+    assert run["tool"]["driver"]["rules"][0]["help"]["markdown"] == "# MP302"
+
+
+def test_sarif_tells_what_was_not_looked_at() -> None:
+    unreadable = Finding(
+        "It is no text.",
+        "Mend it.",
+        Location("old.py", 3),
+        severity=Severity.ERROR,
+        code="MP001",
+        name="source-not-readable",
+    )
+    diagnosis = samples.diagnosis(
+        unreadable,
+        skipped=(Skipped("source", "r.ipynb is a notebook in R."),),
+        crashed=(Crashed("MP302", "in_source", "KeyError"),),
+        exit_code=3,
+    )
+    (invocation,) = json.loads(sarif.render(diagnosis))["runs"][0]["invocations"]
+    assert (invocation["executionSuccessful"], invocation["exitCode"]) == (False, 3)
+    told = [(n["level"], n["descriptor"]["id"]) for n in invocation["toolExecutionNotifications"]]
+    assert told == [("error", "MP001"), ("error", "MP302"), ("note", "source")]
+    assert invocation["toolExecutionNotifications"][0]["locations"][0]["physicalLocation"]["region"] == {"startLine": 3}
+
+
+def test_the_terminal_names_cell_and_line() -> None:
+    shown = terminal.render(samples.diagnosis(NOTEBOOK))
+    assert "  a b.ipynb:cell 3:2:5\n" in shown
+    assert concise.render(samples.diagnosis(NOTEBOOK)).startswith("a b.ipynb:cell 3:2:5: MP302 ")
+    finding = json.loads(json_reporter.render(samples.diagnosis(NOTEBOOK)))["findings"][0]
+    assert (finding["cell"], finding["line"]) == (3, 2)

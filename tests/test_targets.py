@@ -10,7 +10,7 @@ from mpdoctor.excerpts import excerpt_from_location
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Excerpt
 from mpdoctor.settings import Settings, keras_from_text
-from mpdoctor.targets import SUPPORTED, Target, TargetError, target_from_text
+from mpdoctor.targets import SUPPORTED, Target, TargetError, target_from_text, walked
 
 
 @pytest.fixture(autouse=True)
@@ -29,6 +29,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("x = 1\n")
+    (tmp_path / "tool").write_text("#!/usr/bin/env python3\nx = 1\n")
 
 
 @pytest.mark.parametrize(
@@ -47,6 +48,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("pkg.mod:build", Target("pkg.mod:build", "factory", module="pkg.mod", factory="build")),
         ("mod:build", Target("mod:build", "factory", module="mod", factory="build")),
         ("m.keras", Target("m.keras", "keras-file", Path("m.keras"))),
+        ("n.ipynb", Target("n.ipynb", "notebook", Path("n.ipynb"))),
+        ("tool", Target("tool", "script", Path("tool"))),
         ("sub", Target("sub", "directory", Path("sub"))),
         (".", Target(".", "directory", Path())),
     ],
@@ -68,8 +71,6 @@ def test_targets(text: str, target: Target) -> None:
         ("notes-txt:build", "names no file and no function"),
         ("notes.txt:build", "no Python file"),
         ("./notes.txt:build", "no Python file"),
-        ("n.ipynb", "a notebook, which mpdoctor does not examine yet"),
-        ("c", "no Python file in c or below it"),
         ("", "no such file"),
         (":build", "no such file"),
         ("mod:", "no such file"),
@@ -83,6 +84,14 @@ def test_what_is_no_target(text: str, says: str) -> None:
     assert says in str(error.value)
     assert len(str(error.value)) < 300
     assert "\n" not in str(error.value) and "\0" not in str(error.value)
+
+
+def test_a_directory_without_python_is_no_target() -> None:
+    with pytest.raises(TargetError, match=r"there is no Python file in c or below it\.$"):
+        walked(target_from_text("c"), None)
+    Path("sub/.gitignore").write_text("*.py")
+    with pytest.raises(TargetError, match=r"no Python file in sub or below it that \[tool.mpdoctor\] and .gitignore"):
+        walked(target_from_text("sub"), None)
 
 
 @pytest.mark.parametrize(
@@ -123,9 +132,7 @@ def test_excerpts(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_bytes(b"one\r\ntwo\x0c still two\r\nthree\r\n")
     assert excerpt_from_location(Location(str(path), 1)) == Excerpt(1, ("one", "two\x0c still two"))
-    assert excerpt_from_location(Location(str(path), 2, 1, 2, 3)) == Excerpt(
-        1, ("one", "two\x0c still two", "three")
-    )
+    assert excerpt_from_location(Location(str(path), 2, 1, 2, 3)) == Excerpt(1, ("one", "two\x0c still two", "three"))
     assert excerpt_from_location(Location(str(path), 3)) == Excerpt(2, ("two\x0c still two", "three"))
     assert excerpt_from_location(Location(str(path), 4)) is None
     assert excerpt_from_location(Location(str(path), 0)) is None
@@ -136,9 +143,7 @@ def test_excerpts(tmp_path: Path) -> None:
 def test_excerpts_of_odd_files(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_bytes(b"# -*- coding: latin-1 -*-\nx = '\xe9'\n")
-    assert excerpt_from_location(Location(str(path), 2)) == Excerpt(
-        1, ("# -*- coding: latin-1 -*-", "x = 'é'")
-    )
+    assert excerpt_from_location(Location(str(path), 2)) == Excerpt(1, ("# -*- coding: latin-1 -*-", "x = 'é'"))
     path.write_bytes(b"x = '\xe9'\n")  # no UTF-8, and nothing says what else
     assert excerpt_from_location(Location(str(path), 1)) is None
     path.write_text("x" * 1_000_000)

@@ -13,8 +13,10 @@ from mpdoctor.finding import Severity
 
 if TYPE_CHECKING:
     from mpdoctor.cli.invocation import Invocation
+    from mpdoctor.configuration import Configuration
     from mpdoctor.finding import Diagnosis
     from mpdoctor.settings import Settings
+    from mpdoctor.targets import Target
 
 
 class Policy(str, Enum):
@@ -34,6 +36,8 @@ class OutputFormat(str, Enum):
     terminal = "terminal"
     concise = "concise"
     json = "json"
+    github = "github"
+    sarif = "sarif"
 
 
 def check(
@@ -57,8 +61,9 @@ def check(
         str | None, typer.Option(metavar="VERSION", help="3, tf_keras, 2.15 …: the Keras to judge source by.")
     ] = None,
     assume_mixed: Annotated[
-        bool, typer.Option("--assume-mixed", help="Judge source as if a mixed policy were set.")
-    ] = False,
+        bool | None,
+        typer.Option("--assume-mixed/--no-assume-mixed", help="Judge source as if a mixed policy were set."),
+    ] = None,
     custom_objects: Annotated[
         str | None, typer.Option(metavar="MODULE", help="Where the classes of a .keras file are defined.")
     ] = None,
@@ -70,30 +75,45 @@ def check(
     ] = None,
     ignore: Annotated[list[str] | None, typer.Option(metavar="CODES", help="All but these rules.")] = None,
     fail_on: Annotated[
-        Severity, typer.Option(metavar="SEVERITY", help="error, warning or info: exit with 1 from there on.")
-    ] = Severity.WARNING,
+        Severity | None,
+        typer.Option(metavar="SEVERITY", help="error, warning (default) or info: exit with 1 from there on."),
+    ] = None,
     exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 despite findings.")] = False,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The pyproject.toml with [tool.mpdoctor].")
+    ] = None,
+    stdin_filename: Annotated[
+        str, typer.Option(metavar="NAME", help="What file the source from standard input (-) is.")
+    ] = "stdin.py",
+    force_exclude: Annotated[
+        bool, typer.Option("--force-exclude", help="Pass over excluded files that are named, too.")
+    ] = False,
     output_format: Annotated[
-        OutputFormat, typer.Option(metavar="FORMAT", help="terminal, concise or json.")
+        OutputFormat, typer.Option(metavar="FORMAT", help="terminal, concise, json, github or sarif.")
     ] = OutputFormat.terminal,
+    statistics: Annotated[bool, typer.Option("--statistics", help="Count the findings of each rule.")] = False,
     color: Annotated[Color, typer.Option(metavar="WHEN", help="auto, always or never.")] = Color.auto,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
     """Examine a training script or a model: its source, its layers and optimizer, and a short training.
 
     TARGET is a script (train.py), a function that makes a model (model.py:build_model or
-    package.module:build_model) or a .keras file. What follows a -- is handed to the script.
+    package.module:build_model) or a .keras file; of a directory, a notebook, standard input (-) and of several
+    targets the source alone is read. What follows a -- is handed to the script.
 
     Exit status: 0 nothing found, 1 findings, 2 the target could not be examined, 3 mpdoctor itself broke.
     """
+    from mpdoctor.configuration import ConfigurationError
     from mpdoctor.settings import Settings, keras_from_text
-    from mpdoctor.targets import TargetError, target_from_text
+    from mpdoctor.targets import TargetError
 
     invocation: Invocation = context.obj
     try:
-        examined = tuple(target_from_text(text) for text in targets)
-        judged_by = keras_from_text(keras) if keras is not None else None
-    except (TargetError, ValueError) as error:
+        examined = _targets(targets, stdin_filename)
+        configured = _configuration(config, examined)
+        examined = _walked(examined, configured, force_exclude)
+        judged_by = keras_from_text(keras) if keras is not None else configured.keras
+    except (TargetError, ConfigurationError, ValueError) as error:
         fail(str(error))
     if invocation.script_args and not any(target.kind == "script" for target in examined):
         fail("arguments after -- are for a script, and no target is one.")
@@ -110,16 +130,65 @@ def check(
         device=device.value,
         seed=seed,
         keras=judged_by,
-        assume_mixed=assume_mixed,
+        assume_mixed=bool(configured.assume_mixed if assume_mixed is None else assume_mixed),
         custom_objects=custom_objects,
         allow_code_in_file=allow_code_in_file,
-        select=_selectors(select, "--select"),
-        ignore=_selectors(ignore, "--ignore"),
-        fail_on=fail_on,
+        select=_selectors(select, "--select") or configured.select or (),
+        ignore=_selectors(ignore, "--ignore") or configured.ignore or (),
+        per_file_ignores=configured.per_file_ignores,
+        fail_on=fail_on or configured.fail_on or Severity.WARNING,
         exit_zero=exit_zero,
         command=invocation.command,
     )
-    raise typer.Exit(_show(_diagnosed(settings, quiet), output_format, has_color(color)))
+    raise typer.Exit(_show(_diagnosed(settings, quiet), output_format, has_color(color), statistics))
+
+
+def _targets(texts: list[str], stdin_filename: str) -> tuple[Target, ...]:
+    """Raises TargetError."""
+    import sys
+
+    from mpdoctor.targets import STDIN, target_from_content, target_from_text
+
+    return tuple(
+        target_from_content(sys.stdin.buffer.read(), stdin_filename) if text == STDIN else target_from_text(text)
+        for text in dict.fromkeys(texts)
+    )
+
+
+def _configuration(file: Path | None, targets: tuple[Target, ...]) -> Configuration:
+    """That of --config, else that of the nearest pyproject.toml above all targets.
+
+    Raises ConfigurationError."""
+    import os
+
+    from mpdoctor.configuration import ConfigurationError, configuration_above, configuration_from_file
+
+    if file is not None:
+        configured = configuration_from_file(file)
+    else:
+        places = [
+            str((target.path if target.kind == "directory" else target.path.parent).absolute())
+            for target in targets
+            if target.path is not None
+        ]
+        configured = configuration_above(Path(os.path.commonpath(places) if places else "."))
+    for wrong, setting in configured.unknown_rules(_is_rule):
+        from mpdoctor.cli.rule_texts import near_match
+
+        raise ConfigurationError(
+            f"{configured.place(setting)} {setting}: there is no rule {wrong!r}.{near_match(wrong)}"
+        )
+    return configured
+
+
+def _walked(targets: tuple[Target, ...], configured: Configuration, force_exclude: bool) -> tuple[Target, ...]:
+    """Raises TargetError."""
+    from mpdoctor.targets import walked
+
+    if force_exclude and configured.exclude is not None:
+        excluded = configured.exclude
+        targets = tuple(target for target in targets if target.path is None or not excluded.match(target.path))
+    return tuple(walked(target, configured.exclude) for target in targets)
 
 
 def _diagnosed(settings: Settings, quiet: bool) -> Diagnosis:
@@ -139,25 +208,28 @@ def _diagnosed(settings: Settings, quiet: bool) -> Diagnosis:
         progress.close()
 
 
-def _show(diagnosis: Diagnosis, output_format: OutputFormat, color: bool) -> int:
+def _show(diagnosis: Diagnosis, output_format: OutputFormat, color: bool, statistics: bool) -> int:
     """Print the report; the exit status."""
+    import importlib
     import sys
     import traceback
 
-    from mpdoctor.reporters import concise, json, terminal
+    from mpdoctor.reporters import concise
+    from mpdoctor.reporters.statistics import statistics_from_findings
 
+    reporter = importlib.import_module(f"mpdoctor.reporters.{output_format.value}")
+    shown_to_people = output_format is OutputFormat.terminal
+    look = {"width": width(), "color": color, "blocks": has_blocks()} if shown_to_people else {}
     try:
-        if output_format is OutputFormat.json:
-            report = json.render(diagnosis)
-        elif output_format is OutputFormat.concise:
-            report = concise.render(diagnosis)
-        else:
-            report = terminal.render(diagnosis, width=width(), color=color, blocks=has_blocks())
+        report = reporter.render(diagnosis, **look)
     except Exception:  # a reporter's defect is ours: the findings are shown all the same
         write(concise.render(diagnosis), sys.stderr)
         fail(f"the {output_format.value} reporter broke:\n{traceback.format_exc()}", status=3)
     write(report)
-    if output_format is not OutputFormat.terminal:
+    if statistics:  # standard output holds the report and nothing else
+        counted = statistics_from_findings(diagnosis.findings)
+        write(f"\n{counted}" if shown_to_people else counted, sys.stdout if shown_to_people else sys.stderr)
+    if not shown_to_people:
         for broken in diagnosis.crashed:
             write(f"mpdoctor: {broken.code} broke in {broken.where}: {broken.error}\n", sys.stderr)
     return diagnosis.exit_code
@@ -176,16 +248,17 @@ def _interpreter(given: Path | None) -> Path | None:
 
 def _selectors(given: list[str] | None, option: str) -> tuple[str, ...]:
     """What was given to an option that takes rules, commas and repetition alike; each must mean a rule."""
-    from mpdoctor.settings import names_rule
-
     selectors = tuple(one.strip() for text in given or () for one in text.split(",") if one.strip())
-    if not selectors:
-        return ()
-    from mpdoctor.rules.registry import all_rules
-
     for selector in selectors:
-        if not any(names_rule(selector, rule.code, rule.name) for rule in all_rules()):
+        if not _is_rule(selector):
             from mpdoctor.cli.rule_texts import near_match
 
             fail(f"{option} {selector}: there is no such rule.{near_match(selector)}")
     return selectors
+
+
+def _is_rule(selector: str) -> bool:
+    from mpdoctor.rules.registry import all_rules
+    from mpdoctor.settings import names_rule
+
+    return any(names_rule(selector, rule.code, rule.name) for rule in all_rules())

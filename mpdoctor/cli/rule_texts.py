@@ -74,6 +74,8 @@ def colored_markdown(markdown: str, width: int, color: bool) -> str:
 def near_match(text: str) -> str:
     """ " Did you mean MP302 (attribute-shadowed-by-wrapper)?", or nothing."""
     wanted = text.strip().lower().replace("_", "-").replace(" ", "-")
+    if wanted.startswith("mp") and len(wanted) == len("mp101"):  # letters that are taken for digits
+        wanted = "mp" + wanted[2:].translate(str.maketrans("oli", "011"))
     by_word = {word: rule for rule in all_rules() for word in (rule.code.lower(), rule.name)}
     near = difflib.get_close_matches(wanted, by_word, n=3, cutoff=0.6)
     # a code is mistyped in place: MP1O1 is nearer to MP101 than to MP911

@@ -1,9 +1,9 @@
-"""One line a finding, for editors and grep: `path:line:col: CODE message`."""
+"""One line a finding, for editors and grep: `path:line:col: CODE message`; of a notebook `path:cell 3:line:col: …`."""
 
 from __future__ import annotations
 
 from mpdoctor.finding import Diagnosis, Finding
-from mpdoctor.reporters.visible import one_line
+from mpdoctor.reporters.visible import one_line, place_text
 
 
 def render(diagnosis: Diagnosis) -> str:
@@ -11,7 +11,6 @@ def render(diagnosis: Diagnosis) -> str:
 
 
 def _line_from_finding(finding: Finding) -> str:
-    place = finding.location
-    where = f"{place.path}:{place.line}:{place.column or 1}" if place else finding.target
     what_if = "under mixed_float16: " if finding.what_if else ""
+    where = place_text(finding.location, column=True) if finding.location else finding.target
     return f"{one_line(where)}: {finding.code} {what_if}{one_line(finding.message)}"

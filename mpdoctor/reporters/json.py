@@ -61,6 +61,7 @@ def _target(target: TargetReport) -> dict[str, Any]:
         "path": target.path,
         "kind": target.kind,
         "keras": target.keras,
+        "other_keras": [{"keras": keras, "files": files} for keras, files in target.other_keras],
         "python": target.python,
         "stages": {name: dataclasses.asdict(stage) for name, stage in target.stages.items()},
         "stand_ins": target.stand_ins,
@@ -83,7 +84,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "column": (place.column or None) if place else None,
         "end_line": (place.end_line or None) if place else None,
         "end_column": (place.end_column or None) if place else None,
-        "cell": None,
+        "cell": (place.cell or None) if place else None,
         "excerpt": finding.excerpt,
         "stage": finding.stage,
         "model": finding.model,
@@ -96,7 +97,14 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 
 def _also_seen(seen: AlsoSeen) -> dict[str, Any]:
-    return {"code": seen.code, "stage": seen.stage, "path": seen.path, "line": seen.line, "text": seen.text}
+    return {
+        "code": seen.code,
+        "stage": seen.stage,
+        "path": seen.path,
+        "line": seen.line,
+        "cell": seen.cell or None,
+        "text": seen.text,
+    }
 
 
 def _model(target: str, model: ModelFacts) -> dict[str, Any]:
@@ -153,6 +161,8 @@ def _probe(probe: Probe) -> dict[str, Any]:
     skipped = [(number, step) for number, step in enumerate(training.steps) if not step.applied]
     return {
         "model": training.model.id,
+        "name": training.name,
+        "optimizer": [link.class_name for link in training.model.optimizer],
         "call": _call(training.model),
         "data": training.data,
         "made_up_loss": training.made_up_loss,
@@ -168,12 +178,19 @@ def _probe(probe: Probe) -> dict[str, Any]:
         "loss_scale": [step.loss_scale for step in training.steps],
         "skipped_steps": [number for number, _ in skipped],
         "skip_causes": {str(number): step.first_nonfinite for number, step in skipped if step.first_nonfinite},
+        "replicas": training.replicas,
+        "nonfinite_replicas": {
+            str(number): step.nonfinite_replicas
+            for number, step in enumerate(training.steps)
+            if step.nonfinite_replicas
+        },
         "loss": [step.loss for step in training.steps],
         "float32_loss": None,
-        "gradients": {"scale_dependence": training.scale_dependence},
+        "gradients": {"scale_dependence": training.scale_dependence, "culprit": training.gradient_culprit},
         "weights_changed": training.weights_changed,
         "weights_finite": training.weights_finite,
         "culprit": training.culprit,
+        "loss_culprit": training.loss_culprit,
         "failure": _failure(training.failure),
         "seconds": training.seconds,
     }

@@ -1,8 +1,11 @@
-"""Text of a user's made safe to show: names of layers, paths and source lines may hold anything."""
+"""Text of a user's made safe to show: names of layers, paths and source lines may hold anything. And where things
+stand, in words."""
 
 from __future__ import annotations
 
 import unicodedata
+
+from mpdoctor.facts.location import Location
 
 # Cc: escape sequences that would command the terminal. Cf: marks that reorder or hide what is read
 # (U+202E and the like); of them the joiner is kept, which holds emoji together. Cs: halves of characters.
@@ -29,6 +32,13 @@ def shortened(text: str, longest: int, mark: str = "…") -> str:
         return text
     tail = longest // 4
     return text[: longest - tail - len(mark)] + mark + text[-tail:]
+
+
+def place_text(place: Location, column: bool = False) -> str:
+    """`train.py:12`, `train.py:12:5`, `analysis.ipynb:cell 3:2`. `column`: also where the whole line is meant."""
+    cell = f":cell {place.cell}" if place.cell else ""
+    at = f":{place.column or 1}" if place.column or column else ""
+    return f"{place.path}{cell}:{place.line}{at}"
 
 
 def _visible_character(character: str) -> str:

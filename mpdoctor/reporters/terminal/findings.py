@@ -10,7 +10,7 @@ from rich.text import Text
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import AlsoSeen, Excerpt, Finding, Severity
 from mpdoctor.reporters.terminal.look import SEVERITY_STYLES, Look, Paragraph, indented, labelled
-from mpdoctor.reporters.visible import one_line
+from mpdoctor.reporters.visible import one_line, place_text
 
 MOST_LINES = 8
 SEEN = {"source": "in the source", "model": "in the model", "training": "while training"}
@@ -23,7 +23,7 @@ def paragraph_from_finding(finding: Finding, look: Look) -> Paragraph:
     if finding.message:
         told.append(indented(look.prose(finding.message)))
     if finding.location is not None:
-        told.append(indented(Text(_place_text(finding.location, look), style="dim", overflow="fold")))
+        told.append(indented(Text(look.name(place_text(finding.location)), style="dim", overflow="fold")))
         if finding.excerpt is not None:
             told += [indented(line) for line in _excerpt_lines(finding.excerpt, finding.location, style, look)]
     layers = _layers(finding)
@@ -33,11 +33,6 @@ def paragraph_from_finding(finding: Finding, look: Look) -> Paragraph:
         told.append(labelled("fix:", look.prose(finding.help), "bold green"))
     told += [indented(_also_seen(seen, finding, look)) for seen in finding.also_seen]
     return told
-
-
-def _place_text(place: Location, look: Look) -> str:
-    column = f":{place.column}" if place.column else ""
-    return f"{look.name(place.path)}:{place.line}{column}"
 
 
 def _layers(finding: Finding) -> list[str]:

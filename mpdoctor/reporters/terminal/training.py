@@ -8,7 +8,7 @@ from collections import Counter
 from rich.console import RenderableType
 from rich.text import Text
 
-from mpdoctor.facts.training import StepFacts, TrainingFacts
+from mpdoctor.facts.training import StepFacts, TensorFacts, TrainingFacts
 from mpdoctor.finding import Probe
 from mpdoctor.reporters.terminal.look import (
     GOOD,
@@ -36,6 +36,7 @@ def paragraph_from_probe(probe: Probe, look: Look, *, short: bool) -> Paragraph:
     if training.data == "synthetic":
         told.append(_line("made up", Text(_made_up(training, look), overflow="fold")))
     told += _loss_scale(probe, look)
+    told += _replicas(training, look)
     told += _loss(training.steps, look)
     told += _magnitudes(training, look)
     if probe.advice:
@@ -47,7 +48,8 @@ def _heading(probe: Probe, look: Look) -> RenderableType:
     verdict = Text(probe.verdict.value, style=style_of_verdict(probe.verdict), overflow="fold")
     if probe.why:
         verdict.append_text(look.prose(f": {probe.why}", style="not bold default"))
-    return labelled("Training ", verdict, style="bold", by=0)
+    name = probe.training.name
+    return labelled(f"Training of {look.name(name, 40)} " if name else "Training ", verdict, style="bold", by=0)
 
 
 def _circumstances(training: TrainingFacts, look: Look, *, steps_told: bool) -> str:
@@ -71,7 +73,8 @@ def _call(training: TrainingFacts, look: Look) -> str:
 
 def _data(training: TrainingFacts) -> list[str]:
     data = "real data" if training.data == "real" else f"data: {training.data}"
-    return [data, "jit_compile"] if training.jit_compile else [data]
+    replicas = [count(training.replicas, "replica")] if training.replicas > 1 else []
+    return [data, *replicas, *(["jit_compile"] if training.jit_compile else [])]
 
 
 def _made_up(training: TrainingFacts, look: Look) -> str:
@@ -154,6 +157,23 @@ def _ranges(numbers: list[int], look: Look) -> str:
     return ", ".join(texts[:5]) + (f" and {len(texts) - 5} more" if len(texts) > 5 else "")
 
 
+def _replicas(training: TrainingFacts, look: Look) -> Paragraph:
+    """Which replica's gradients were not finite, and whether the step was applied nevertheless."""
+    bad = [(number, step) for number, step in enumerate(training.steps, 1) if step.nonfinite_replicas]
+    if not bad:
+        return []
+    told: Paragraph = []
+    for replica in sorted({replica for _, step in bad for replica in step.nonfinite_replicas}):
+        for applied in (True, False):
+            steps = [n for n, step in bad if replica in step.nonfinite_replicas and step.applied is applied]
+            if steps:
+                done = "applied to the weights" if applied else "skipped"
+                which = f"{replica} of {training.replicas} (0 is the first)"
+                text = f"{which}: inf or NaN, {done}, in step {_ranges(steps, look)}"
+                told.append(_line("replica", Text(text, overflow="fold")))
+    return told
+
+
 def _loss(steps: tuple[StepFacts, ...], look: Look) -> Paragraph:
     losses = [step.loss for step in steps if step.loss is not None]
     if not losses:
@@ -166,10 +186,23 @@ def _loss(steps: tuple[StepFacts, ...], look: Look) -> Paragraph:
 
 
 def _magnitudes(training: TrainingFacts, look: Look) -> Paragraph:
-    """How the numbers grew, layer by layer, until one was not finite."""
-    culprit = training.culprit
-    if culprit is None:
+    """How the numbers grew, layer by layer, until one was not finite; forwards, or on the way back."""
+    culprit, gradient = training.culprit, training.gradient_culprit
+    if culprit is not None:
+        frames, step = culprit.frames, culprit.step
+        last = _named(culprit.overflow, look)
+        label = "largest"
+    elif gradient is not None and gradient.layer:
+        frames, step = gradient.frames, gradient.step
+        last = look.name(gradient.layer, 30)
+        label = "gradients"
+    else:
         return []
-    grew = [f"{look.name(frame.layer, 30)} {number_text(frame.largest)}" for frame in culprit.frames[-4:]]
-    steps = f" {look.arrow} ".join([*grew, f"{look.name(culprit.overflow.layer, 30)} inf"])
-    return [_line("largest", Text(f"{steps}, in step {culprit.step + 1}", overflow="fold"))]
+    grew = [f"{_named(frame, look)} {number_text(frame.largest)}" for frame in frames[-4:]]
+    steps = f" {look.arrow} ".join([*grew, f"{last} inf"])
+    return [_line(label, Text(f"{steps}, in step {step + 1}", overflow="fold"))]
+
+
+def _named(tensor: TensorFacts, look: Look) -> str:
+    again = f" (call {tensor.call})" if tensor.call > 1 else ""
+    return f"{look.name(tensor.layer, 30)}{again}"

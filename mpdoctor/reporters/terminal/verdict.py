@@ -19,7 +19,7 @@ def headlines(diagnosis: Diagnosis, look: Look) -> Paragraph:
     mark, style = _mark(diagnosis, look)
     place = _place(diagnosis, look)
     if any(not finding.what_if for finding in diagnosis.findings):
-        words, tails = f"{_counts(diagnosis)} in {place}", [f": {_worst(diagnosis)}"]
+        words, tails = f"{_counts(diagnosis)} in {place}", [f": {_worst(diagnosis, look)}"]
     else:
         words, tails = f"{place}: {_nothing_found(diagnosis)}", _afterthoughts(diagnosis, look)
     line = Text.assemble((f"{mark} ", style), (words, "bold"), overflow="fold")
@@ -49,12 +49,13 @@ def _counts(diagnosis: Diagnosis) -> str:
     return ", ".join(count(number, name) for number, name in numbers if number)
 
 
-def _worst(diagnosis: Diagnosis) -> str:
+def _worst(diagnosis: Diagnosis, look: Look) -> str:
     """What the training shows speaks first: the other findings are often why."""
-    for probe in diagnosis.probes:
-        say = _SAID_OF_TRAINING.get(probe.verdict)
-        if say is not None:
-            return say(probe)
+    for verdict, say in _SAID_OF_TRAINING.items():
+        for probe in diagnosis.probes:
+            if probe.verdict is verdict:
+                name = look.name(probe.training.name, 24)
+                return f"{name}: {say(probe)}" if name else say(probe)
     real = [finding for finding in diagnosis.findings if not finding.what_if]
     return max(real, key=_rank).name.replace("-", " ")
 
@@ -81,7 +82,9 @@ def _afterthoughts(diagnosis: Diagnosis, look: Look) -> list[str]:
         found = f"; {count(what_if, 'finding')}"
         return [f"{found} {how}" for how in ("if you turned on mixed_float16", "under mixed_float16", "if mixed")]
     if len(diagnosis.probes) != 1:
-        return [f"; {len(diagnosis.probes)} short trainings"] if diagnosis.probes else []
+        names = [look.name(probe.training.name, 20) for probe in diagnosis.probes if probe.training.name]
+        trained = f"; {len(diagnosis.probes)} short trainings"
+        return [f"{trained} ({', '.join(names)})", trained] if names else [trained] if diagnosis.probes else []
     probe = diagnosis.probes[0]
     half = (layer.compute_dtype for layer in probe.training.model.layers if layer.compute_dtype in HALF)
     dtype = look.name(next(half, probe.training.policy.removeprefix("mixed_")), 12)
@@ -102,11 +105,12 @@ def _skips(probe: Probe) -> str:
     return f"{skipped} of {count(len(probe.training.steps), 'step')} skipped"
 
 
+# The worst first: of several trainings it leads.
 _SAID_OF_TRAINING: dict[Verdict, Callable[[Probe], str]] = {
+    Verdict.FAILED: lambda probe: f"training fails at step {len(probe.training.steps) + 1}",
+    Verdict.NOT_FINITE: lambda probe: probe.why,
     Verdict.COLLAPSING: _collapse,
     Verdict.STUCK: _skips,
-    Verdict.OVERFLOWING: _skips,
-    Verdict.NOT_FINITE: lambda probe: probe.why,
     Verdict.NO_UPDATE: lambda probe: "the weights never change",
-    Verdict.FAILED: lambda probe: f"training fails at step {len(probe.training.steps) + 1}",
+    Verdict.OVERFLOWING: _skips,
 }

@@ -1,0 +1,101 @@
+"""Which Keras the source is judged by, and why."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mpdoctor.facts.examination import ExaminationFacts
+from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.versions import Keras
+from mpdoctor.settings import Settings
+from mpdoctor.targets import Target
+
+
+@dataclass(frozen=True)
+class JudgedBy:
+    """`usual`, and the files of a directory that name another Keras themselves."""
+
+    usual: Keras
+    others: Mapping[str, Keras] = field(default_factory=dict)
+
+    def of(self, path: str) -> Keras:
+        return self.others.get(path, self.usual)
+
+    def by_keras(self) -> tuple[tuple[Keras, tuple[str, ...]], ...]:
+        """The others, and the files of each."""
+        files: dict[Keras, list[str]] = {}
+        for path, keras in self.others.items():
+            files.setdefault(keras, []).append(path)
+        return tuple((keras, tuple(paths)) for keras, paths in files.items())
+
+
+def keras_of_target(
+    target: Target,
+    settings: Settings,
+    paths: Sequence[str],
+    facts: Mapping[str, SourceFacts],
+    runs: Iterable[ExaminationFacts],
+) -> JudgedBy:
+    """`--keras` or the configuration, which say what `keras` and `tf.keras` are, and cannot make Keras 3 of a file
+    that imports tf_keras; else what ran; else what the text itself says; else what the environment says,
+    the project asks for, or is installed; else Keras 3. `facts`: those of all targets, because a file of one may
+    import a file of another; `paths`: which of them are this target's."""
+    if settings.keras is not None:
+        own = _own(facts[path] for path in paths if path in facts) if settings.keras.is_keras3 else {}
+        return JudgedBy(settings.keras, {path: keras for path, keras in own.items() if not keras.is_keras3})
+    ran = [run.keras for run in runs if run.keras is not None]
+    if ran:
+        return JudgedBy(ran[0])
+    everywhere = _declared(facts.values())
+    declared = {path: everywhere[path] for path in paths if path in everywhere}
+    if target.kind != "directory" and declared:  # one program: whichever of its files says so, says it for all
+        return JudgedBy(next(iter(declared.values())))
+    return JudgedBy(_keras_of_surroundings(target), declared)
+
+
+def _declared(sources: Iterable[SourceFacts]) -> dict[str, Keras]:
+    """What files say themselves, and hand on to those that they import; else what those that they import say."""
+    sources = list(sources)
+    own = _own(sources)
+    if not own:
+        return {}
+    handed_on = {path: own[source.path] for source in sources if source.path in own for path in source.imports}
+    taken = {source.path: own[path] for source in sources for path in source.imports if path in own}
+    told = {**taken, **handed_on, **own}
+    return {source.path: told[source.path] for source in sources if source.path in told}
+
+
+def _own(sources: Iterable[SourceFacts]) -> dict[str, Keras]:
+    return {
+        source.path: Keras(source.declared_keras, because=f"{source.path} says so")
+        for source in sources
+        if source.declared_keras is not None
+    }
+
+
+def _keras_of_surroundings(target: Target) -> Keras:
+    if os.environ.get("TF_USE_LEGACY_KERAS") == "1":
+        return Keras("tf_keras", _installed("tf_keras"), _installed("tensorflow"), "TF_USE_LEGACY_KERAS=1 is set")
+    from mpdoctor.pinned import keras_from_project
+
+    place = target.path or Path()
+    asked_for = keras_from_project(place if target.kind == "directory" else place.parent)
+    if asked_for is not None:
+        return asked_for
+    version = _installed("keras")
+    if not version:
+        return Keras()
+    package = "tf.keras" if version.startswith("2") else "keras"
+    return Keras(package, version, _installed("tensorflow"), "installed beside mpdoctor")
+
+
+def _installed(distribution: str) -> str:
+    """The version of a package beside mpdoctor, "" without it. Nothing is imported."""
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return ""

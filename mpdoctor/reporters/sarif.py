@@ -1,0 +1,149 @@
+"""SARIF 2.1.0, for code scanning: results with rules, help and fingerprints, and notifications for what could not be
+read, did not look, or broke.
+
+https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import PurePath
+from typing import Any
+from urllib.parse import quote
+
+from mpdoctor.facts.location import Location
+from mpdoctor.finding import AlsoSeen, Diagnosis, Excerpt, Finding, RuleSummary, Severity
+from mpdoctor.reporters.visible import visible
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+HOME = "https://mpdoctor.readthedocs.io/"
+ROOT = "SRCROOT"
+FINGERPRINT = "mpdoctor/v1"
+UNREADABLE = "MP001"
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+
+
+def render(diagnosis: Diagnosis) -> str:
+    rules = sorted(diagnosis.rules, key=lambda rule: rule.code)
+    numbers = {rule.code: number for number, rule in enumerate(rules)}
+    paths = {target.id: target.path for target in diagnosis.targets}
+    run = {
+        "tool": {"driver": _driver(diagnosis, rules)},
+        "invocations": [_invocation(diagnosis)],
+        "originalUriBaseIds": {ROOT: {"description": {"text": "The directory in which mpdoctor was run."}}},
+        "columnKind": "unicodeCodePoints",
+        "results": [_result(finding, numbers, paths) for finding in diagnosis.findings],
+    }
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+
+
+def _driver(diagnosis: Diagnosis, rules: list[RuleSummary]) -> dict[str, Any]:
+    return {
+        "name": "mpdoctor",
+        "version": diagnosis.version,
+        "informationUri": HOME,
+        "rules": [
+            {
+                "id": rule.code,
+                "name": rule.name,
+                "shortDescription": {"text": rule.summary},
+                "fullDescription": {"text": rule.summary},
+                "help": {"text": rule.help_markdown, "markdown": rule.help_markdown},
+                "helpUri": rule.url,
+                "defaultConfiguration": {"level": _LEVELS[rule.severity]},
+                "properties": {"tags": ["mixed-precision"]},
+            }
+            for rule in rules
+        ],
+    }
+
+
+def _invocation(diagnosis: Diagnosis) -> dict[str, Any]:
+    unreadable = [finding for finding in diagnosis.findings if finding.code == UNREADABLE]
+    notifications = [_notification("error", f.message, f.code, f.location) for f in unreadable]
+    notifications += [
+        _notification("error", f"{crash.code} broke in {crash.where}: {crash.error}", crash.code)
+        for crash in diagnosis.crashed
+    ]
+    notifications += [_notification("note", skipped.reason, skipped.code) for skipped in diagnosis.skipped]
+    notifications += [
+        _notification("error" if stage.status == "failed" else "note", f"{target.id}: {name}: {stage.reason}", name)
+        for target in diagnosis.targets
+        for name, stage in target.stages.items()
+        if stage.status != "done" and stage.reason
+    ]
+    return {
+        "commandLine": visible(diagnosis.command),
+        "executionSuccessful": diagnosis.exit_code < 2,
+        "exitCode": diagnosis.exit_code,
+        "toolExecutionNotifications": notifications,
+    }
+
+
+def _notification(level: str, text: str, about: str, place: Location | None = None) -> dict[str, Any]:
+    told: dict[str, Any] = {"level": level, "message": _message(text), "descriptor": {"id": about or "mpdoctor"}}
+    return {**told, "locations": [_location(place)]} if place else told
+
+
+def _result(finding: Finding, numbers: dict[str, int], paths: dict[str, str]) -> dict[str, Any]:
+    severity = Severity.INFO if finding.what_if else finding.severity or Severity.INFO
+    told = f"Under mixed_float16: {finding.message}" if finding.what_if else finding.message
+    properties = {"stage": finding.stage, "whatIf": finding.what_if, "model": finding.model, "layer": finding.layer}
+    result: dict[str, Any] = {
+        "ruleId": finding.code,
+        "level": _LEVELS[severity],
+        "message": _message(f"{told}\n{finding.help}" if finding.help else told),
+        "locations": [_location_of_finding(finding, paths)],
+        "partialFingerprints": {FINGERPRINT: finding.fingerprint},
+        "properties": {name: value for name, value in properties.items() if value},
+    }
+    if finding.code in numbers:
+        result["ruleIndex"] = numbers[finding.code]
+    related = [_related(also) for also in finding.also_seen if also.path is not None]
+    return {**result, "relatedLocations": related} if related else result
+
+
+def _location_of_finding(finding: Finding, paths: dict[str, str]) -> dict[str, Any]:
+    """Code scanning shows nothing without a file: where there is no line, it is the target's."""
+    place = finding.location
+    path = place.path if place else paths.get(finding.target, finding.target)
+    location: dict[str, Any] = {"physicalLocation": {"artifactLocation": _file(path)}}
+    if place:
+        location = _location(place, finding.excerpt)
+    if finding.layer:
+        location["logicalLocations"] = [{"name": visible(finding.layer), "kind": "member"}]
+    return location
+
+
+def _location(place: Location, excerpt: Excerpt | None = None) -> dict[str, Any]:
+    """A line of a notebook's cell is no line of the file: it is said in words."""
+    physical: dict[str, Any] = {"artifactLocation": _file(place.path)}
+    if place.cell:
+        return {"physicalLocation": physical, "message": {"text": f"cell {place.cell}, line {place.line}"}}
+    region: dict[str, Any] = {"startLine": place.line}
+    if place.column:
+        region["startColumn"] = place.column
+    if place.end_line >= place.line:
+        region["endLine"] = place.end_line
+    if place.column and place.end_column and (place.end_line, place.end_column) >= (place.line, place.column):
+        region["endColumn"] = place.end_column
+    if excerpt is not None and 0 <= place.line - excerpt.first_line < len(excerpt.lines):
+        region["snippet"] = {"text": visible(excerpt.lines[place.line - excerpt.first_line])}
+    return {"physicalLocation": {**physical, "region": region}}
+
+
+def _related(also: AlsoSeen) -> dict[str, Any]:
+    place = Location(also.path or "", also.line or 1, cell=also.cell)
+    return {**_location(place), "message": _message(f"{also.code}: {also.text}")}
+
+
+def _file(path: str) -> dict[str, str]:
+    """A path in the working directory is relative to it, another one a whole address."""
+    pure = PurePath(path)
+    uri = quote(pure.as_posix().encode(errors="replace"))
+    return {"uri": f"file://{uri}"} if pure.is_absolute() else {"uri": uri, "uriBaseId": ROOT}
+
+
+def _message(text: str) -> dict[str, str]:
+    """What looks like a link, `[text](1)`, would become one."""
+    return {"text": visible(text).replace("](", "]\\(")}

@@ -1,0 +1,16 @@
+"""How many findings each rule has: one line a rule, the most frequent first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from mpdoctor.finding import Finding
+
+
+def statistics_from_findings(findings: Iterable[Finding]) -> str:
+    """What a float32 program would have under mixed_float16 is not counted."""
+    counts = Counter((f.code, f.severity.value if f.severity else "", f.name) for f in findings if not f.what_if)
+    wide = len(str(max(counts.values(), default=0)))
+    ordered = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
+    return "".join(f"{count:>{wide}}  {code}  {severity:<7}  {name}\n" for (code, severity, name), count in ordered)

@@ -1,0 +1,430 @@
+"""The source stage as a gate: whatever lies in a directory, each file is told in words or read, and nothing crashes;
+what a project configures, which files are looked at, which Keras it asks for."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from checking import Check, check
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mpdoctor.configuration import ConfigurationError, configuration_above
+from mpdoctor.diagnosis import diagnose
+from mpdoctor.finding import Severity
+from mpdoctor.pinned import keras_from_project
+from mpdoctor.progress import SilentProgress
+from mpdoctor.settings import Settings
+from mpdoctor.targets import target_from_text
+from mpdoctor.walking import PathPatterns, walk
+
+WRONG = "import tensorflow as tf\nopt = tf.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())\n"
+TF_KERAS = "import tf_keras\ntf_keras.mixed_precision.set_global_policy('mixed_float16')\n"
+MANY = "".join(f"  'key{number}': ['{'x' * 130}', {number}],\n" for number in range(13_000))  # 2 MB
+
+
+def write(directory: Path, files: dict[str, str | bytes]) -> Path:
+    for name, content in files.items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return directory
+
+
+def code(*cells: object, **more: object) -> str:
+    return json.dumps({"cells": [{"cell_type": "code", "source": cell} for cell in cells], **more})
+
+
+# name: content, the lines with MP101, the line of MP001 (0 where it has none)
+FILES: dict[str, tuple[str | bytes, list[int], int | None]] = {
+    "bom.py": (b"\xef\xbb\xbf" + WRONG.encode(), [2], None),
+    "declared_latin.py": (b"# -*- coding: latin-1 -*-\nx = '\xe9'\n" + WRONG.encode(), [4], None),
+    "cr.py": (WRONG.replace("\n", "\r"), [2], None),
+    "crlf.py": (WRONG.replace("\n", "\r\n"), [2], None),
+    "empty.py": ("", [], None),
+    "two_megabytes.py": (WRONG + "D = {\n" + MANY + "}\n", [2], None),
+    "one_long_line.py": ("x = [" + ",".join(map(str, range(20_000))) + "]\n" + WRONG, [3], None),
+    "deep_attributes.py": ("x = a" + ".b" * 500 + "\n", [], None),
+    "many_branches.py": ("if x == 0:\n  y = 0\n" + "elif x == 1:\n  y = 1\n" * 2000, [], None),
+    "utf16.py": (WRONG.encode("utf-16"), [], 1),
+    "latin.py": ("x = 1\ny = 'é'\n".encode("latin-1"), [], 2),
+    "no_codec.py": ("# coding: klingon\n" + WRONG, [], 1),
+    "no_text_codec.py": ("# coding: hex\n" + WRONG, [], 1),
+    "print.py": (WRONG + "print 'x'\n", [], 3),
+    "except.py": ("try:\n    pass\nexcept E, e:\n    pass\n", [], 3),
+    "exec.py": ("x = 1\nexec 'x'\n", [], 2),
+    "null.py": (b"x = 1\ny = 2\0\n", [], 2),
+    "binary.py": (bytes(range(256)) * 20, [], 2),
+    "conflict.py": ("x = 1\n<<<<<<< HEAD\nx = 2\n", [], 2),
+    "deep.py": ("x = " + "(" * 1000 + "1" + ")" * 1000, [], 1),
+    "no_metadata.ipynb": (code("x = 1", WRONG), [2], None),
+    "magics.ipynb": (code("%pip install x\n!ls\n" + WRONG, "%%bash\nfor x in y"), [4], None),
+    "format_3.ipynb": (json.dumps({"worksheets": [{"cells": [{"cell_type": "code", "input": [WRONG]}]}]}), [2], None),
+    "other_language.ipynb": (code("x <- 1", metadata={"kernelspec": {"language": "R"}}), [], None),
+    "odd_cells.ipynb": (json.dumps({"cells": [1, None, {"cell_type": "code"}], "metadata": []}), [], None),
+    "no_cells.ipynb": ("{}", [], 1),
+    "a_list.ipynb": ("[]", [], 1),
+    "no_json.ipynb": ("{\n'a': 1}", [], 2),
+    "nothing.ipynb": ("", [], 1),
+    "deep.ipynb": ("[" * 100_000, [], 1),
+    "half_broken.ipynb": (code(WRONG, "x = 1\nprint 'x'"), [2], 2),
+    "surrogate.ipynb": (code("x = '\ud800'", WRONG), [2], 1),
+}
+
+
+def test_every_file_of_a_directory_is_read_or_told(tmp_path: Path) -> None:
+    write(tmp_path, {f"src/{name}": content for name, (content, _, _) in FILES.items()})
+    source = tmp_path / "src"
+    (source / "loop.py").symlink_to("loop.py")
+    (source / "again").symlink_to(source)
+    (source / "twice.py").symlink_to("bom.py")
+    (source / "gone.py").symlink_to("nowhere.py")
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(source / "pipe.py")
+    done = check("src", directory=tmp_path)
+    assert done.exit_code == 1, str(done)
+    told = {(f["path"].removeprefix("src/"), f["code"], f["line"]) for f in done.report["findings"]}
+    expected = {(name, "MP101", line) for name, (_, lines, _) in FILES.items() for line in lines}
+    expected |= {(name, "MP001", line) for name, (_, _, line) in FILES.items() if line is not None}
+    assert told == expected
+    assert done.report["crashed"] == []
+    assert [skip["reason"] for skip in done.report["skipped"]] == ["src/other_language.ipynb is a notebook in R."]
+
+
+@pytest.mark.parametrize("name", ["print.py", "utf16.py", "nothing.ipynb", "no_cells.ipynb"])
+def test_a_named_file_that_cannot_be_read_ends_with_2(tmp_path: Path, name: str) -> None:
+    write(tmp_path, {name: FILES[name][0], "good.py": WRONG})
+    assert check("--static", name, directory=tmp_path).exit_code == 2
+    assert check("--static", "good.py", name, "--exit-zero", directory=tmp_path).exit_code == 2
+    assert check("--static", "good.py", name, "--ignore", "MP", directory=tmp_path).exit_code == 2
+
+
+def test_an_import_that_cannot_be_read_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, {"train.py": "import helper, broken\n" + WRONG, "helper.py": "x = 1\n", "broken.py": "print 'x'\n"})
+    read = Path.read_bytes
+
+    def refuse(path: Path) -> bytes:
+        if path.name == "helper.py":
+            raise PermissionError(13, "Permission denied")
+        return read(path)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    for text in ("train.py", "."):
+        diagnosis = diagnose(Settings((target_from_text(text),), static=True), SilentProgress())
+        told = [(f.code, f.location.path) for f in diagnosis.findings if f.location]
+        of_others = [("MP001", "broken.py"), ("MP001", "helper.py")] if text == "." else []
+        assert told == [*of_others, ("MP101", "train.py")]
+        assert diagnosis.exit_code == 1
+
+
+# --- no source text or notebook, however mangled, crashes the stage -------------------------------------------------
+PIECES = [
+    *WRONG.splitlines(keepends=True),
+    "def f(x):\n", "    return x\n", "class A(tf.keras.layers.Layer):\n", "  def call(self, x):\n", "    ", "\t",
+    "(", ")", "[", "'''", '"', "\\\n", "\n", "# mpdoctor: ignore[MP101] x\n", "# mpdoctor: ignore-file[", "%%time\n",
+    "!ls\n", "?", "print 'x'\n", "\0", "\ud800", "\ufeff", "é", "\r", "\f", "\u2028", "# coding: latin-1\n",
+    "with tf.GradientTape() as t:\n",
+]  # fmt: skip
+TEXTS = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=8)), max_size=12).map("".join)
+JSONS = st.recursive(st.none() | st.booleans() | st.text(max_size=8), lambda inner: st.lists(inner, max_size=4))
+CELL = st.fixed_dictionaries(
+    {}, optional={"cell_type": st.sampled_from(["code", "markdown"]), "source": TEXTS | JSONS, "input": TEXTS}
+)
+NOTEBOOKS = st.fixed_dictionaries(
+    {}, optional={"cells": st.lists(CELL | JSONS, max_size=4) | JSONS, "metadata": JSONS, "worksheets": JSONS}
+)
+
+
+def judged(name: str, content: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.write_bytes(content)
+        diagnosis = diagnose(Settings((target_from_text(str(path)),), static=True), SilentProgress())
+    assert diagnosis.crashed == ()
+    assert diagnosis.exit_code in (0, 1, 2)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(TEXTS)
+def test_no_text_crashes_the_stage(text: str) -> None:
+    judged("train.py", text.encode(errors="surrogatepass"))
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.binary(max_size=200))
+def test_no_bytes_crash_the_stage(data: bytes) -> None:
+    judged("train.py", data)
+    judged("train.ipynb", data)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(NOTEBOOKS)
+def test_no_notebook_crashes_the_stage(notebook: object) -> None:
+    judged("train.ipynb", json.dumps(notebook).encode())
+
+
+# --- what a project configures --------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('slect = ["MP1"]', ":2: [tool.mpdoctor] there is no setting 'slect'. Did you mean select?"),
+        ('fail_on = "error"', ":2: [tool.mpdoctor] there is no setting 'fail_on'. Did you mean fail-on?"),
+        ("color = true", ":2: [tool.mpdoctor] there is no setting 'color'. It knows select"),
+        ('select = "MP1"', ':2: [tool.mpdoctor] select must be a list of strings, such as select = ["MP3"].'),
+        ("ignore = [1]", ":2: [tool.mpdoctor] ignore must be a list of strings"),
+        ('fail-on = "fatal"', ':2: [tool.mpdoctor] fail-on must be "error", "warning" or "info", and not \'fatal\'.'),
+        ("keras = 2.15", ':2: [tool.mpdoctor] keras must be a string, such as keras = "2.15".'),
+        ('keras = "four"', ":2: [tool.mpdoctor] 'four' is no Keras"),
+        ("assume-mixed = 1", ":2: [tool.mpdoctor] assume-mixed must be true or false."),
+        ('per-file-ignores = ["MP1"]', ":2: [tool.mpdoctor] per-file-ignores must be a table"),
+        ('per-file-ignores = { "a*" = "MP1" }', '[tool.mpdoctor] "a*" must be a list of strings'),
+        ("select = [", "is no TOML: "),
+    ],
+)
+def test_a_mistake_in_the_configuration_is_told_with_its_line(tmp_path: Path, text: str, says: str) -> None:
+    write(tmp_path, {"pyproject.toml": f"[tool.mpdoctor]\n{text}\n"})
+    with pytest.raises(ConfigurationError) as error:
+        configuration_above(tmp_path)
+    assert says in str(error.value)
+
+
+def test_a_mistake_in_the_configuration_ends_with_2(tmp_path: Path) -> None:
+    write(tmp_path, {"train.py": WRONG, "pyproject.toml": '[tool.mpdoctor]\nignore = ["MP1O1"]\n'})
+    done = check("--static", "train.py", directory=tmp_path)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith(
+        "mpdoctor: pyproject.toml:2: [tool.mpdoctor] ignore: there is no rule 'MP1O1'. Did you"
+    )
+    assert check("--static", "train.py", "--config", "no.toml", directory=tmp_path).exit_code == 2
+    write(tmp_path, {"other.toml": "[tool.other]\n"})
+    done = check("--static", "train.py", "--config", "other.toml", directory=tmp_path)
+    assert (done.exit_code, done.stderr) == (2, "mpdoctor: other.toml has no [tool.mpdoctor].\n")
+
+
+def test_the_configuration_is_found_above_and_the_command_line_beats_it(tmp_path: Path) -> None:
+    everything = (
+        '[tool.mpdoctor]\nselect = ["MP1"]\nignore = ["MP101"]\n'
+        'fail-on = "error"\nkeras = "2.10"\nassume-mixed = true\n'
+    )
+    write(tmp_path, {"pyproject.toml": everything, "a/pyproject.toml": "[project]\n", "a/b/train.py": WRONG})
+    found = configuration_above(tmp_path / "a" / "b")
+    assert (found.path, found.fail_on, found.assume_mixed) == (tmp_path / "pyproject.toml", Severity.ERROR, True)
+    done = check("--static", "train.py", directory=tmp_path / "a" / "b")
+    assert (done.exit_code, done.codes()) == (0, [])
+    keras = done.report["targets"][0]["keras"]
+    assert (keras["package"], keras["version"]) == ("tf.keras", "2.10")
+    assert "pyproject.toml says keras = '2.10'" in keras["because"]
+    again = check("--static", "train.py", "--ignore", "MP4", "--keras", "3", directory=tmp_path / "a" / "b")
+    assert (again.exit_code, again.codes()) == (1, ["MP101"])
+    assert again.report["targets"][0]["keras"]["because"] == "--keras 3"
+    write(tmp_path, {"mine.toml": '[tool.mpdoctor]\nselect = ["MP9"]\n'})
+    assert check("--static", "a/b/train.py", "--config", "mine.toml", directory=tmp_path).codes() == []
+
+
+# --- which files ----------------------------------------------------------------------------------------------------
+def walked(directory: Path, exclude: PathPatterns | None = None) -> list[str]:
+    return [str(path.relative_to(directory)) for path in walk(directory, exclude).files]
+
+
+def test_git_says_the_same(tmp_path: Path) -> None:
+    """Nested .gitignore files and negations, as Git itself reads them."""
+    names = ["a.py", "b.py", "gen_x.py", "gen_keep.py", "build/c.py", "sub/d.py", "sub/gen_e.py", "sub/deep/f.py",
+             "sub/deep/build/g.py", "doc/h.ipynb", "doc/i.py", "dist/deep/j.py", "k.txt", "only/here/l.py",
+             "only/m.py"]  # fmt: skip
+    write(tmp_path, dict.fromkeys(names, "x = 1\n"))
+    write(
+        tmp_path,
+        {
+            ".gitignore": "# comment\n/build/\ngen_*.py\n!gen_keep.py\ndoc/*\n!doc/i.py\n"
+            "dist/\nonly/*\n!only/here\n\n!\n",
+            "sub/.gitignore": "!gen_e.py\n/deep/f.py\n",
+            "dist/.gitignore": "!deep\n",
+        },
+    )
+    git = ["git", "-c", "core.excludesFile=", "-C", str(tmp_path)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    listed = subprocess.run([*git, "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True, check=True)
+    kept = {name for name in listed.stdout.splitlines() if name.endswith((".py", ".ipynb"))}
+    assert set(walked(tmp_path)) == kept
+    assert "sub/gen_e.py" in kept and "dist/deep/j.py" not in kept
+    below = {str(Path("sub") / name) for name in walked(tmp_path / "sub")}
+    assert below == {name for name in kept if name.startswith("sub/")}
+    assert walked(tmp_path / "dist") == ["deep/j.py"]  # it was asked for
+    (tmp_path / ".git" / "info" / "exclude").write_text("a.py\n")
+    assert "a.py" not in walked(tmp_path)
+
+
+def test_what_is_left_out_of_a_directory(tmp_path: Path) -> None:
+    names = [
+        "a.py",
+        ".hidden/b.py",
+        "venv/pyvenv.cfg",
+        "venv/c.py",
+        "node_modules/d.py",
+        "x/site-packages/e.py",
+        "f/g.py",
+    ]
+    write(tmp_path, dict.fromkeys(names, ""))
+    assert walked(tmp_path) == ["a.py", "f/g.py"]
+    assert walked(tmp_path, PathPatterns(tmp_path, ("f/",))) == ["a.py"]
+    assert walked(tmp_path / "f", PathPatterns(tmp_path, ("f/",))) == ["g.py"]
+
+
+def test_exclude(tmp_path: Path) -> None:
+    write(
+        tmp_path, {"src/old/a.py": WRONG, "src/b.py": WRONG, "pyproject.toml": '[tool.mpdoctor]\nexclude = ["old/"]\n'}
+    )
+    assert [f["path"] for f in check("src", directory=tmp_path).report["findings"]] == ["src/b.py"]
+    assert check("--static", "src/old/a.py", directory=tmp_path).codes() == ["MP101"]
+    done = check("--static", "src/old/a.py", "--force-exclude", directory=tmp_path)
+    assert (done.exit_code, done.codes()) == (0, [])
+
+
+# --- which Keras ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("name", "text", "package", "version"),
+    [
+        ("requirements.txt", "tensorflow==2.15.1\n", "tf.keras", "2.15.1"),
+        ("requirements.txt", "numpy\ntensorflow-gpu~=2.10.0  # of 2022\n", "tf.keras", "2.10"),
+        ("requirements-dev.txt", "tensorflow>=2.4,<2.16; python_version>='3.8'", "tf.keras", "2.15"),
+        ("requirements.txt", "tensorflow == 2.12.0 --hash=sha256:abc", "tf.keras", "2.12.0"),
+        ("requirements.txt", "tensorflow==2.16.2\nkeras==3.3.3\n", "keras", "3.3.3"),
+        ("requirements.txt", "keras<3", "tf.keras", None),
+        ("requirements/base.txt", "tensorflow>=2.17", "keras", None),
+        ("requirements.txt", "-r more.in\n", "tf.keras", "2.11.0"),
+        ("pyproject.toml", '[project]\ndependencies = ["tensorflow<2.11"]', "tf.keras", "2.10"),
+        ("pyproject.toml", '[project.optional-dependencies]\ntf = ["keras>=3.5"]', "keras", None),
+        ("pyproject.toml", '[dependency-groups]\ndev = ["tensorflow==2.18.0"]', "keras", None),
+        ("pyproject.toml", '[tool.poetry.dependencies]\ntensorflow = "~2.15"', "tf.keras", "2.15"),
+        (
+            "pyproject.toml",
+            '[tool.poetry.group.x.dependencies]\ntensorflow = { version = "2.9.1" }',
+            "tf.keras",
+            "2.9.1",
+        ),
+        ("setup.cfg", "[options]\ninstall_requires =\n    tensorflow>=2.4,<2.5\n", "tf.keras", "2.4"),
+        ("uv.lock", '[[package]]\nname = "tensorflow"\nversion = "2.13.1"\n', "tf.keras", "2.13.1"),
+        ("requirements.txt", "tensorflow>=2.10\n", None, None),
+        ("requirements.txt", "tensorflow\n", None, None),
+        (
+            "requirements.txt",
+            "tensorflow==2.10; python_version<'3.9'\ntensorflow>=2.16; python_version>='3.9'\n",
+            None,
+            None,
+        ),
+        ("requirements.txt", "tensorflow-datasets==4.9\ntensorflow_hub==0.16\n", None, None),
+        ("requirements.txt", "tensorflow===???\n-r requirements.txt\n\0\n", None, None),
+        ("pyproject.toml", "tensorflow = [", None, None),
+        ("setup.cfg", "tensorflow", None, None),
+    ],
+)
+def test_the_keras_that_a_project_asks_for(
+    tmp_path: Path, name: str, text: str, package: str | None, version: str | None
+) -> None:
+    write(tmp_path, {name: text, "more.in": "tensorflow==2.11.0\n", "a/b/train.py": "", ".git/HEAD": ""})
+    keras = keras_from_project(tmp_path / "a" / "b")
+    assert (keras.package if keras else None) == package
+    if keras is not None:
+        assert version in (None, keras.version)
+        assert keras.because.startswith(("more.in" if "-r" in text else Path(name).name) + " ")
+
+
+def test_the_report_says_which_keras_and_why(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {"requirements.txt": "tensorflow==2.10.1\n", "a.py": TF_KERAS, "b.py": WRONG},
+    )
+    done = check(".", directory=tmp_path)
+    (target,) = done.report["targets"]
+    assert (target["keras"]["version"], target["keras"]["because"]) == (
+        "2.10.1",
+        "requirements.txt asks for tensorflow==2.10.1",
+    )
+    assert [(other["keras"]["package"], other["files"]) for other in target["other_keras"]] == [("tf_keras", ["a.py"])]
+    shown = " ".join(check(".", directory=tmp_path, output_format="terminal").stdout.split())
+    assert "judged by tf.keras 2.10.1 (requirements.txt asks for tensorflow==2.10.1), tf_keras for 1 file" in shown
+
+
+def test_a_program_says_for_what_it_imports_which_keras_it_is(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "main.py": "import os\nos.environ['TF_USE_LEGACY_KERAS'] = '1'\nimport model\n",
+            "model.py": "import tensorflow as tf\ntf.keras.mixed_precision.set_global_policy('mixed_float16')\n"
+            "opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())\n"
+            "loss = opt.get_scaled_loss(tf.ones(()))\n",  # gone in Keras 3
+        },
+    )
+    for targets in (["main.py"], ["."], ["main.py", "model.py"], ["model.py", "main.py"]):
+        assert check("--static", *targets, directory=tmp_path).codes() == [], targets
+    assert check("--static", "model.py", directory=tmp_path).codes() == ["MP407"]
+
+
+# --- formats, standard input, fingerprints --------------------------------------------------------------------------
+@pytest.mark.parametrize("output_format", ["terminal", "concise", "json", "github", "sarif"])
+def test_every_format_keeps_the_contract(tmp_path: Path, output_format: str) -> None:
+    write(tmp_path, {"a.py": WRONG, "b.py": "print 'x'\n"})
+
+    def run(*arguments: str) -> Check:
+        return check("--static", *arguments, directory=tmp_path, output_format=output_format)
+
+    counted = run("a.py", "--statistics")
+    assert counted.exit_code == 1
+    assert "MP101" in counted.stdout
+    assert "1  MP101  error    nonexistent-api\n" in (counted.stdout if output_format == "terminal" else counted.stderr)
+    silent = run("a.py", "--select", "MP9")
+    assert (silent.exit_code, silent.stderr) == (0, "")
+    assert "LossScaleOptimizer" not in silent.stdout
+    assert run("a.py", "--exit-zero").exit_code == 0
+    assert run("b.py", "--exit-zero").exit_code == 2
+
+
+def test_standard_input(tmp_path: Path) -> None:
+    write(tmp_path, {"pkg/helper.py": "import tensorflow as tf\nOPT = tf.keras.optimizers.Adam()\n"})
+
+    def run(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "mpdoctor", "check", "-", "--output-format", "concise", *arguments]
+        return subprocess.run(command, input=text, capture_output=True, text=True, cwd=tmp_path)
+
+    done = run(WRONG)
+    assert (done.returncode, done.stdout[:20]) == (1, "stdin.py:2:7: MP101 ")
+    assert run(WRONG, "--stdin-filename", "pkg/new.py").stdout.startswith("pkg/new.py:2:7: MP101 ")
+    assert run(code(WRONG), "--stdin-filename", "n.ipynb").stdout.startswith("n.ipynb:cell 1:2:7: MP101 ")
+    assert run("x = 1\n").returncode == 0
+    assert run("print 'x'\n").returncode == 2
+
+
+def test_equal_lines_have_their_own_fingerprints_and_keep_them(tmp_path: Path) -> None:
+    line = WRONG.splitlines()[1]
+    write(tmp_path, {"a.py": WRONG + line + "\n", "b.py": "'''More.'''\n\n" + WRONG + "\n# and more\n" + line + "\n"})
+    first = [f["fingerprint"] for f in check("--static", "a.py", directory=tmp_path).report["findings"]]
+    assert len(set(first)) == 2
+    (tmp_path / "b.py").replace(tmp_path / "a.py")
+    assert [f["fingerprint"] for f in check("--static", "a.py", directory=tmp_path).report["findings"]] == first
+
+
+def test_what_two_targets_reach_is_told_once(tmp_path: Path) -> None:
+    helper = "import tensorflow as tf\n\n\ndef wrap(opt):\n    return tf.mixed_precision.LossScaleOptimizer(opt)\n"
+    user = "import tensorflow as tf\nfrom helper import wrap\nwrap(tf.keras.optimizers.Adam())\n"
+    write(tmp_path, {"helper.py": helper, "a.py": user, "b.py": user})
+    for targets in (["a.py", "helper.py", "b.py"], ["helper.py", "a.py"], [".", "a.py"], ["."]):
+        done = check("--static", *targets, directory=tmp_path)
+        assert [(f["path"], f["line"]) for f in done.report["findings"]] == [("helper.py", 5)], targets
+
+
+def test_the_option_makes_no_keras_3_of_a_file_that_imports_tf_keras(tmp_path: Path) -> None:
+    fixed = "opt = tf_keras.mixed_precision.LossScaleOptimizer(o, dynamic=False, initial_scale=128)\n"
+    write(tmp_path, {"a.py": TF_KERAS + fixed, "b.py": (TF_KERAS + fixed).replace("tf_keras", "keras")})
+    done = check(".", "--keras", "3", directory=tmp_path)
+    assert [(f["path"], f["code"]) for f in done.report["findings"]] == [("b.py", "MP310")]
+    (target,) = done.report["targets"]
+    assert target["keras"]["package"] == "keras"
+    assert [(other["keras"]["package"], other["files"]) for other in target["other_keras"]] == [("tf_keras", ["a.py"])]
+    assert check("--static", "a.py", "--keras", "3", directory=tmp_path).codes() == []
