@@ -49,6 +49,21 @@ class CloserLook:
         """Whether the probe itself is repeating a step; the steps of a trial are the user's own loop."""
         return self.holds_weights and self._trial is None
 
+    # --- what raised first ------------------------------------------------------------------------------------------
+    def first_error(self, error: Exception, repeat: Callable[[], Any]) -> Exception:
+        """Where several operations of a graph fail, chance decides which of them is told: the graph has no order.
+        Repeated eagerly, the step stops at the first."""
+        if not isinstance(error, tf.errors.OpError):
+            return error
+        with self._repeating():
+            try:
+                repeat()
+            except type(error) as first:
+                return first
+            except Exception:  # a step that is fit for graphs only
+                return error
+        return error
+
     # --- what was not finite first ----------------------------------------------------------------------------------
     def is_explained(self, learner: Any) -> bool:
         """Whether no further failing step of this optimizer needs to be repeated."""

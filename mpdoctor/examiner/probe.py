@@ -152,7 +152,7 @@ class Training:
         try:
             logs = run(batch)
         except Exception as error:
-            self._failed(error)
+            self._failed(self._look.first_error(error, functools.partial(entry.repeat_step, batch)))
         self.after_step(functools.partial(entry.repeat_step, batch))
         return logs
 
