@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpdoctor.cli.streams import Color, fail, has_blocks, has_color, width, write
+from mpdoctor.cli.output import (
+    ColorOption,
+    OutputFormat,
+    OutputFormatOption,
+    ReportOption,
+    StatisticsOption,
+    output_from_options,
+    put_out,
+)
+from mpdoctor.cli.streams import Color, fail
 from mpdoctor.finding import Severity
 
 if TYPE_CHECKING:
@@ -30,14 +39,6 @@ class Device(str, Enum):
     auto = "auto"
     cpu = "cpu"
     gpu = "gpu"
-
-
-class OutputFormat(str, Enum):
-    terminal = "terminal"
-    concise = "concise"
-    json = "json"
-    github = "github"
-    sarif = "sarif"
 
 
 def check(
@@ -88,11 +89,10 @@ def check(
     force_exclude: Annotated[
         bool, typer.Option("--force-exclude", help="Pass over excluded files that are named, too.")
     ] = False,
-    output_format: Annotated[
-        OutputFormat, typer.Option(metavar="FORMAT", help="terminal, concise, json, github or sarif.")
-    ] = OutputFormat.terminal,
-    statistics: Annotated[bool, typer.Option("--statistics", help="Count the findings of each rule.")] = False,
-    color: Annotated[Color, typer.Option(metavar="WHEN", help="auto, always or never.")] = Color.auto,
+    output_format: OutputFormatOption = OutputFormat.terminal,
+    report: ReportOption = None,
+    statistics: StatisticsOption = False,
+    color: ColorOption = Color.auto,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
     """Examine a training script or a model: its source, its layers and optimizer, and a short training.
@@ -108,6 +108,7 @@ def check(
     from mpdoctor.targets import TargetError
 
     invocation: Invocation = context.obj
+    output = output_from_options(output_format, report, color, statistics)
     try:
         examined = _targets(targets, stdin_filename)
         configured = _configuration(config, examined)
@@ -140,7 +141,7 @@ def check(
         exit_zero=exit_zero,
         command=invocation.command,
     )
-    raise typer.Exit(_show(_diagnosed(settings, quiet), output_format, has_color(color), statistics))
+    raise typer.Exit(put_out(_diagnosed(settings, quiet), output))
 
 
 def _targets(texts: list[str], stdin_filename: str) -> tuple[Target, ...]:
@@ -206,33 +207,6 @@ def _diagnosed(settings: Settings, quiet: bool) -> Diagnosis:
         return diagnose(settings, progress)
     finally:
         progress.close()
-
-
-def _show(diagnosis: Diagnosis, output_format: OutputFormat, color: bool, statistics: bool) -> int:
-    """Print the report; the exit status."""
-    import importlib
-    import sys
-    import traceback
-
-    from mpdoctor.reporters import concise
-    from mpdoctor.reporters.statistics import statistics_from_findings
-
-    reporter = importlib.import_module(f"mpdoctor.reporters.{output_format.value}")
-    shown_to_people = output_format is OutputFormat.terminal
-    look = {"width": width(), "color": color, "blocks": has_blocks()} if shown_to_people else {}
-    try:
-        report = reporter.render(diagnosis, **look)
-    except Exception:  # a reporter's defect is ours: the findings are shown all the same
-        write(concise.render(diagnosis), sys.stderr)
-        fail(f"the {output_format.value} reporter broke:\n{traceback.format_exc()}", status=3)
-    write(report)
-    if statistics:  # standard output holds the report and nothing else
-        counted = statistics_from_findings(diagnosis.findings)
-        write(f"\n{counted}" if shown_to_people else counted, sys.stdout if shown_to_people else sys.stderr)
-    if not shown_to_people:
-        for broken in diagnosis.crashed:
-            write(f"mpdoctor: {broken.code} broke in {broken.where}: {broken.error}\n", sys.stderr)
-    return diagnosis.exit_code
 
 
 def _interpreter(given: Path | None) -> Path | None:
