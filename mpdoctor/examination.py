@@ -1,19 +1,16 @@
-"""The parent's end of the examiner: which interpreter, spawn, events, time-out, and what a dead process left behind."""
+"""The parent's end of the examiner: spawn, events, time-out, and what a dead process left behind."""
 
 from __future__ import annotations
 
 import collections
 import contextlib
-import importlib.util
 import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -25,6 +22,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.versions import Keras
+from mpdoctor.interpreters import NoInterpreter, interpreter_for
 from mpdoctor.progress import Progress
 from mpdoctor.settings import Settings
 from mpdoctor.targets import Target
@@ -52,9 +50,10 @@ def examine(target: Target, settings: Settings, progress: Progress, policy: str)
     """Run one target in the user's own interpreter under `policy` and bring home what was seen.
 
     Raises ExaminerCrashed."""
-    python, problem = _interpreter(target, settings)
-    if python is None:
-        return ExaminationFacts(failure=FailureFacts("unusable", "start", message=problem))
+    try:
+        python = interpreter_for(target, settings.python)
+    except NoInterpreter as reason:
+        return ExaminationFacts(failure=FailureFacts("unusable", "start", message=str(reason)))
     with tempfile.TemporaryDirectory(prefix="mpdoctor-", ignore_cleanup_errors=True) as folder:
         request = _request(target, settings, policy, Path(folder))
         (Path(folder) / "request.json").write_text(request.to_json(), encoding="utf-8")
@@ -89,50 +88,6 @@ def _environment(settings: Settings) -> dict[str, str]:
     if settings.device == "cpu":
         environment["CUDA_VISIBLE_DEVICES"] = "-1"
     return environment
-
-
-# --- which interpreter ------------------------------------------------------------------------------------------
-def _interpreter(target: Target, settings: Settings) -> tuple[Path | None, str]:
-    """The interpreter that examines, or why there is none: `--python`; else the one that runs mpdoctor; else the
-    active or nearest virtual environment that has TensorFlow."""
-    if settings.python is not None:
-        if has_tensorflow(settings.python):
-            return settings.python, ""
-        return None, f"{settings.python} has no TensorFlow. Name an interpreter that has it with --python."
-    if importlib.util.find_spec("tensorflow") is not None:
-        return Path(sys.executable), ""
-    tried = [Path(sys.executable)]
-    for folder in _environments_near(target):
-        python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-        if python.exists():
-            if has_tensorflow(python):
-                return python, ""
-            tried.append(python)
-    names = ", ".join(str(python) for python in tried)
-    return None, (
-        f"No TensorFlow in {names}. Name the interpreter that runs your training with --python, or install TensorFlow "
-        "beside mpdoctor: pip install 'mpdoctor[tensorflow]'. `--static` needs none."
-    )
-
-
-def _environments_near(target: Target) -> Iterator[Path]:
-    active = os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX")
-    if active:
-        yield Path(active)
-    start = (target.path or Path.cwd()).resolve()
-    for folder in [start, *start.parents]:
-        for name in (".venv", "venv"):
-            if (folder / name).is_dir():
-                yield folder / name
-
-
-def has_tensorflow(python: Path) -> bool:
-    """Ask the interpreter itself; nothing is imported."""
-    question = "import importlib.util as u, sys; sys.exit(0 if u.find_spec('tensorflow') else 7)"
-    try:
-        return subprocess.run([str(python), "-c", question], stdin=subprocess.DEVNULL, timeout=60).returncode == 0
-    except (OSError, subprocess.TimeoutExpired):
-        return False
 
 
 # --- the process ------------------------------------------------------------------------------------------------

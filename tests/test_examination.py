@@ -1,4 +1,4 @@
-"""The parent's end of the examiner: which interpreter examines, and what is left of a process that ends badly.
+"""The parent's end of the examiner: what is left of a process that ends badly.
 
 None of it needs TensorFlow: an interpreter that only claims to have it runs scripts that never ask for it.
 """
@@ -8,49 +8,20 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import textwrap
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mpdoctor.examination import ExaminerCrashed, _EventReader, examine, has_tensorflow
+from mpdoctor.examination import ExaminerCrashed, _EventReader, examine
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.progress import SilentProgress
 from mpdoctor.settings import Settings
 from mpdoctor.targets import target_from_text
 
 BY_GROUP = pytest.mark.skipif(not hasattr(os, "killpg"), reason="this system has no process groups")
-WHO = "import os, sys\nprint(sys.executable, file=sys.stderr, flush=True)\nos._exit(7)\n"
-
-
-@pytest.fixture(scope="session")
-def environment_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path, bool], Path]:
-    """Makes a virtual environment in a folder, with or without a package called tensorflow; gives its interpreter."""
-
-    def make(folder: Path, claims: bool) -> Path:
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-        if claims:
-            (packages,) = folder.glob("lib/python*/site-packages")
-            (packages / "tensorflow").mkdir()
-            (packages / "tensorflow" / "__init__.py").write_text("raise ImportError('nobody is to import this')\n")
-        return folder / "bin" / "python"
-
-    return make
-
-
-@pytest.fixture(scope="session")
-def claiming(environment_of: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return environment_of(tmp_path_factory.mktemp("claiming") / "env", True)
-
-
-@pytest.fixture(scope="session")
-def bare(environment_of: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return environment_of(tmp_path_factory.mktemp("bare") / "env", False)
 
 
 @pytest.fixture
@@ -68,58 +39,6 @@ def seen(project: Path, script: str, python: Path | None = None, **options: Any)
     (project / "train.py").write_text(textwrap.dedent(script), encoding="utf-8")
     target = target_from_text(str(project / "train.py"))
     return examine(target, Settings((target,), python=python, **options), SilentProgress(), "auto")
-
-
-# --- which interpreter ------------------------------------------------------------------------------------------
-def test_an_interpreter_is_asked_whether_it_has_tensorflow(bare: Path, claiming: Path, tmp_path: Path) -> None:
-    assert has_tensorflow(claiming)
-    text = tmp_path / "python"
-    text.write_text("no program")
-    for python in (bare, tmp_path / "missing", tmp_path, text):
-        assert not has_tensorflow(python)
-
-
-def test_the_interpreter_that_was_named_examines(project: Path, claiming: Path, bare: Path) -> None:
-    assert seen(project, WHO, claiming).failure.last_words == str(claiming)
-    refused = seen(project, WHO, bare).failure
-    assert refused.kind == "unusable"
-    assert str(bare) in refused.message
-    assert "--python" in refused.message
-
-
-@pytest.fixture
-def without(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The interpreter that runs mpdoctor has no TensorFlow."""
-    monkeypatch.setitem(sys.modules, "tensorflow", None)
-
-
-@pytest.mark.usefixtures("without")
-@pytest.mark.parametrize("name", [".venv", "venv"])
-def test_the_nearest_environment_with_tensorflow_examines(project: Path, environment_of: Any, name: str) -> None:
-    environment_of(project / name, False)
-    nearest = environment_of(project.parent / name, True)
-    environment_of(project.parent.parent / name, True)
-    assert seen(project, WHO).failure.last_words == str(nearest)
-
-
-@pytest.mark.usefixtures("without")
-@pytest.mark.parametrize("variable", ["VIRTUAL_ENV", "CONDA_PREFIX"])
-def test_an_active_environment_comes_first(
-    project: Path, environment_of: Any, claiming: Path, monkeypatch: pytest.MonkeyPatch, variable: str
-) -> None:
-    environment_of(project / ".venv", True)
-    monkeypatch.setenv(variable, str(claiming.parents[1]))
-    assert seen(project, WHO).failure.last_words == str(claiming)
-
-
-@pytest.mark.usefixtures("without")
-def test_where_none_has_tensorflow_all_that_were_asked_are_named(project: Path, environment_of: Any) -> None:
-    (project / "venv").mkdir()  # no environment at all
-    python = environment_of(project / ".venv", False)
-    failure = seen(project, WHO).failure
-    assert failure.kind == "unusable"
-    assert f"No TensorFlow in {sys.executable}, {python}." in failure.message
-    assert "mpdoctor[tensorflow]" in failure.message
 
 
 # --- a process that ends badly ----------------------------------------------------------------------------------
