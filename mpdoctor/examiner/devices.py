@@ -1,0 +1,52 @@
+"""The devices that this TensorFlow computes on."""
+
+from __future__ import annotations
+
+import platform
+import re
+from typing import Any
+
+import tensorflow as tf
+
+from mpdoctor.facts.devices import DeviceFacts
+
+_CPU_LISTS = "/proc/cpuinfo"
+_NUMBERS_OF_16_BITS = re.compile(r"\b(?:amx_\w+|avx512_(?:bf16|fp16)|bf16|fphp|asimdhp)\b")
+
+
+def devices_from_tensorflow(program_has_computed: bool) -> tuple[DeviceFacts, ...]:
+    """Those that the program can see, the CPU last. Not to be called before the program has chosen among them.
+
+    `program_has_computed`: TensorFlow's runtime is up, so that it costs nothing to ask it for TPUs somewhere else."""
+    devices = tf.config.get_visible_devices()
+    if program_has_computed and not any(device.device_type == "TPU" for device in devices):
+        devices = tf.config.list_logical_devices("TPU") + devices
+    known = [_device(device) for device in devices if device.device_type != "TPU_SYSTEM"]
+    return tuple(sorted(known, key=lambda one: one.kind == "CPU"))
+
+
+def _device(device: Any) -> DeviceFacts:
+    kind = str(device.device_type)
+    if kind == "CPU":
+        return DeviceFacts(kind, *_cpu())
+    if kind != "GPU":
+        return DeviceFacts(kind)
+    details = tf.config.experimental.get_device_details(device)
+    capability = details.get("compute_capability")
+    return DeviceFacts(
+        kind,
+        str(details.get("device_name", "")),
+        None if capability is None else (int(capability[0]), int(capability[1])),
+    )
+
+
+def _cpu() -> tuple[str, None, tuple[str, ...]]:
+    try:
+        with open(_CPU_LISTS, encoding="utf-8", errors="replace") as file:
+            text = file.read(20000)
+    except OSError:  # not Linux
+        return platform.processor(), None, ()
+    model = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    flags = re.search(r"^(?:flags|Features)\s*:\s*(.+)$", text, re.MULTILINE)
+    instructions = _NUMBERS_OF_16_BITS.findall(flags.group(1)) if flags else []
+    return model.group(1) if model else platform.processor(), None, tuple(sorted(set(instructions)))
