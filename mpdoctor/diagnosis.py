@@ -67,6 +67,7 @@ def diagnose(settings: Settings, progress: Progress) -> Diagnosis:
         exit_code=_exit_code(settings, examined, findings, crashed),
         command=settings.command,
         version=__version__,
+        fail_on=settings.fail_on,
     )
 
 
@@ -269,7 +270,7 @@ def _exit_code(
         return 3
     if any(one.brought_nothing for one in examined):
         return 2
-    failing = any(f.severity and f.severity.rank >= settings.fail_on.rank and not f.what_if for f in findings)
+    failing = any(finding.fails_a_run(settings.fail_on) for finding in findings)
     return 0 if not failing or settings.exit_zero else 1
 
 

@@ -90,6 +90,10 @@ class Finding:
     also_seen: tuple[AlsoSeen, ...] = ()
     fingerprint: str = ""
 
+    def fails_a_run(self, fail_on: Severity) -> bool:
+        """Whether this is bad enough. What would be under another policy never is."""
+        return not self.what_if and self.severity is not None and self.severity.rank >= fail_on.rank
+
 
 @dataclass(frozen=True)
 class Skipped:
@@ -156,7 +160,8 @@ class RuleSummary:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Everything a reporter needs; nothing in it needs TensorFlow, the sources or the rules."""
+    """Everything a reporter needs; nothing in it needs TensorFlow, the sources or the rules. `fail_on`: the least
+    severity of a finding that fails the run."""
 
     targets: tuple[TargetReport, ...]
     findings: tuple[Finding, ...]
@@ -170,6 +175,7 @@ class Diagnosis:
     exit_code: int
     command: str
     version: str
+    fail_on: Severity = Severity.WARNING
 
     def count(self, severity: Severity) -> int:
         """How many findings have this severity; what-if findings are not counted."""

@@ -24,14 +24,18 @@ class OutputFormat(str, Enum):
     json = "json"
     github = "github"
     sarif = "sarif"
+    gitlab = "gitlab"
+    junit = "junit"
 
 
 FORMATS = ", ".join(one.value for one in OutputFormat)
 # The longest first: a.sarif.json is SARIF.
 SUFFIXES = {
     ".sarif.json": OutputFormat.sarif,
+    ".gitlab.json": OutputFormat.gitlab,
     ".sarif": OutputFormat.sarif,
     ".json": OutputFormat.json,
+    ".xml": OutputFormat.junit,
     ".txt": OutputFormat.terminal,
 }
 

@@ -29,6 +29,7 @@ def _diagnosis(diagnosis: Diagnosis) -> dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         "mpdoctor": diagnosis.version,
         "command": diagnosis.command,
+        "fail_on": diagnosis.fail_on,
         "targets": [_target(target) for target in diagnosis.targets],
         "rules": {
             rule.code: {
@@ -36,6 +37,7 @@ def _diagnosis(diagnosis: Diagnosis) -> dict[str, Any]:
                 "summary": rule.summary,
                 "url": rule.url,
                 "help_markdown": rule.help_markdown,
+                "severity": rule.severity,
             }
             for rule in sorted(diagnosis.rules, key=lambda rule: rule.code)
         },
@@ -115,10 +117,13 @@ def _model(target: str, model: ModelFacts) -> dict[str, Any]:
         "class": model.class_name,
         "policy": model.policy,
         "global_policy": model.global_policy,
+        "policy_set": model.policy_set,
         "keras": model.keras,
         "compiled": model.compiled,
         "loss": model.loss or None,
         "call": _call(model),
+        "jit_compile": model.jit_compile,
+        "made_at": _place(model.made_at),
         "layers": [_layer(layer) for layer in model.layers],
         "optimizer": {"chain": [_optimizer(link) for link in model.optimizer]},
         "data": model.data,
@@ -135,11 +140,17 @@ def _layer(layer: LayerFacts) -> dict[str, Any]:
         "output_dtype": layer.output_dtypes[0] if layer.output_dtypes else None,
         "output_dtypes": layer.output_dtypes,
         "parameters": sum(size for _, size, _ in layer.variables),
+        "variables": [
+            {"dtype": dtype, "size": size, "trainable": trainable} for dtype, size, trainable in layer.variables
+        ],
         "floating": layer.floating,
         "is_output": layer.is_output,
+        "ends_submodel": layer.ends_submodel,
         "is_model": layer.is_model,
         "autocast": layer.autocast,
         "made_at": _place(layer.made_at),
+        "own_class": layer.own_class,
+        "class_location": _place(layer.class_location),
     }
 
 
@@ -169,6 +180,12 @@ def _probe(probe: Probe) -> dict[str, Any]:
         "device": training.device,
         "policy": training.policy,
         "jit_compile": training.jit_compile,
+        "dynamic": training.dynamic,
+        "initial_scale": training.initial_scale,
+        "growth_interval": training.growth_interval,
+        "floor": training.floor,
+        "uses_loss_scale_factor": training.uses_loss_scale_factor,
+        "applied_at": _place(training.applied_at),
         "verdict": probe.verdict,
         "why": probe.why,
         "advice": probe.advice or None,
@@ -206,6 +223,8 @@ def _failure(failure: FailureFacts | None) -> dict[str, Any] | None:
         "message": failure.message or None,
         "location": _place(failure.location),
         "layer": failure.layer,
+        "layer_class": failure.layer_class,
+        "frames": failure.frames,
     }
 
 

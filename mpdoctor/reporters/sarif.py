@@ -14,9 +14,9 @@ from urllib.parse import quote
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import AlsoSeen, Diagnosis, Excerpt, Finding, RuleSummary, Severity
 from mpdoctor.reporters.visible import visible
+from mpdoctor.reporters.whereabouts import models_of_finding, whereabouts_from_finding
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-HOME = "https://mpdoctor.readthedocs.io/"
 ROOT = "SRCROOT"
 FINGERPRINT = "mpdoctor/v1"
 UNREADABLE = "MP001"
@@ -26,13 +26,12 @@ _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: 
 def render(diagnosis: Diagnosis) -> str:
     rules = sorted(diagnosis.rules, key=lambda rule: rule.code)
     numbers = {rule.code: number for number, rule in enumerate(rules)}
-    paths = {target.id: target.path for target in diagnosis.targets}
     run = {
         "tool": {"driver": _driver(diagnosis, rules)},
         "invocations": [_invocation(diagnosis)],
         "originalUriBaseIds": {ROOT: {"description": {"text": "The directory in which mpdoctor was run."}}},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(finding, numbers, paths) for finding in diagnosis.findings],
+        "results": [_result(finding, numbers, diagnosis) for finding in diagnosis.findings],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
@@ -41,21 +40,21 @@ def _driver(diagnosis: Diagnosis, rules: list[RuleSummary]) -> dict[str, Any]:
     return {
         "name": "mpdoctor",
         "version": diagnosis.version,
-        "informationUri": HOME,
-        "rules": [
-            {
-                "id": rule.code,
-                "name": rule.name,
-                "shortDescription": {"text": rule.summary},
-                "fullDescription": {"text": rule.summary},
-                "help": {"text": rule.help_markdown, "markdown": rule.help_markdown},
-                "helpUri": rule.url,
-                "defaultConfiguration": {"level": _LEVELS[rule.severity]},
-                "properties": {"tags": ["mixed-precision"]},
-            }
-            for rule in rules
-        ],
+        "rules": [_rule(rule) for rule in rules],
     }
+
+
+def _rule(rule: RuleSummary) -> dict[str, Any]:
+    told = {
+        "id": rule.code,
+        "name": rule.name,
+        "shortDescription": {"text": rule.summary},
+        "fullDescription": {"text": rule.summary},
+        "help": {"text": rule.help_markdown, "markdown": rule.help_markdown},
+        "defaultConfiguration": {"level": _LEVELS[rule.severity]},
+        "properties": {"tags": ["mixed-precision"]},
+    }
+    return {**told, "helpUri": rule.url} if rule.url else told
 
 
 def _invocation(diagnosis: Diagnosis) -> dict[str, Any]:
@@ -85,7 +84,7 @@ def _notification(level: str, text: str, about: str, place: Location | None = No
     return {**told, "locations": [_location(place)]} if place else told
 
 
-def _result(finding: Finding, numbers: dict[str, int], paths: dict[str, str]) -> dict[str, Any]:
+def _result(finding: Finding, numbers: dict[str, int], diagnosis: Diagnosis) -> dict[str, Any]:
     severity = Severity.INFO if finding.what_if else finding.severity or Severity.INFO
     told = f"Under mixed_float16: {finding.message}" if finding.what_if else finding.message
     properties = {"stage": finding.stage, "whatIf": finding.what_if, "model": finding.model, "layer": finding.layer}
@@ -93,26 +92,54 @@ def _result(finding: Finding, numbers: dict[str, int], paths: dict[str, str]) ->
         "ruleId": finding.code,
         "level": _LEVELS[severity],
         "message": _message(f"{told}\n{finding.help}" if finding.help else told),
-        "locations": [_location_of_finding(finding, paths)],
+        "locations": [_location_of_finding(finding, diagnosis)],
         "partialFingerprints": {FINGERPRINT: finding.fingerprint},
         "properties": {name: value for name, value in properties.items() if value},
     }
     if finding.code in numbers:
         result["ruleIndex"] = numbers[finding.code]
-    related = [_related(also) for also in finding.also_seen if also.path is not None]
+    related = [
+        {"id": number, **_related(also, finding, diagnosis)} for number, also in enumerate(finding.also_seen, start=1)
+    ]
     return {**result, "relatedLocations": related} if related else result
 
 
-def _location_of_finding(finding: Finding, paths: dict[str, str]) -> dict[str, Any]:
-    """Code scanning shows nothing without a file: where there is no line, it is the target's."""
-    place = finding.location
-    path = place.path if place else paths.get(finding.target, finding.target)
-    location: dict[str, Any] = {"physicalLocation": {"artifactLocation": _file(path)}}
-    if place:
-        location = _location(place, finding.excerpt)
-    if finding.layer:
-        location["logicalLocations"] = [{"name": visible(finding.layer), "kind": "member"}]
-    return location
+def _location_of_finding(finding: Finding, diagnosis: Diagnosis) -> dict[str, Any]:
+    """Code scanning shows nothing without a file. A live finding without a line of its own is led to one that the
+    examination saw, which is said in words; where there is none, to the file without any line."""
+    seen = whereabouts_from_finding(finding, diagnosis)
+    if finding.location is not None:
+        location = _location(finding.location, finding.excerpt)
+    elif seen is not None:
+        location = {**_location(seen.location), "message": _message(seen.what)}
+    else:
+        location = _location_of_target(finding, diagnosis)
+    logical = _logical_locations(finding, diagnosis)
+    return {**location, "logicalLocations": logical} if logical else location
+
+
+def _location_of_target(finding: Finding, diagnosis: Diagnosis) -> dict[str, Any]:
+    paths = {target.id: target.path for target in diagnosis.targets}
+    return {"physicalLocation": {"artifactLocation": _file(paths.get(finding.target) or finding.target)}}
+
+
+def _logical_locations(finding: Finding, diagnosis: Diagnosis) -> list[dict[str, Any]]:
+    """The layers that a live finding speaks for, each named from its model down; without a layer the model."""
+    if finding.stage == "source" and finding.layer is None:
+        return []
+    models = models_of_finding(finding, diagnosis)
+    model = visible(models[0].name) if len(models) == 1 else None
+    others = finding.evidence.get("layers", ())
+    layers = [layer for layer in (finding.layer, *others) if isinstance(layer, str) and layer]
+    told = [_logical_location_of_layer(layer, model) for layer in dict.fromkeys(map(visible, layers))]
+    if told or model is None:
+        return told
+    return [{"name": model, "fullyQualifiedName": model, "kind": "object"}]
+
+
+def _logical_location_of_layer(path: str, model: str | None) -> dict[str, Any]:
+    name = path.rpartition("/")[2] or path
+    return {"name": name, "fullyQualifiedName": f"{model}/{path}" if model else path, "kind": "member"}
 
 
 def _location(place: Location, excerpt: Excerpt | None = None) -> dict[str, Any]:
@@ -132,9 +159,17 @@ def _location(place: Location, excerpt: Excerpt | None = None) -> dict[str, Any]
     return {"physicalLocation": {**physical, "region": region}}
 
 
-def _related(also: AlsoSeen) -> dict[str, Any]:
-    place = Location(also.path or "", also.line or 1, cell=also.cell)
-    return {**_location(place), "message": _message(f"{also.code}: {also.text}")}
+def _related(also: AlsoSeen, finding: Finding, diagnosis: Diagnosis) -> dict[str, Any]:
+    """A sight without a line is shown in its file, or in that of the finding, and gets no line there either."""
+    if also.path is not None and also.line is not None:
+        location = _location(Location(also.path, also.line, cell=also.cell))
+    elif also.path is not None or finding.location is not None:
+        path = also.path or (finding.location.path if finding.location else "")
+        location = {"physicalLocation": {"artifactLocation": _file(path)}}
+    else:
+        location = _location_of_target(finding, diagnosis)
+    cell = f"cell {also.cell}, line {also.line}: " if also.cell else ""
+    return {**location, "message": _message(f"{cell}{also.code}: {also.text}")}
 
 
 def _file(path: str) -> dict[str, str]:

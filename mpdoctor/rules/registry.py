@@ -30,7 +30,8 @@ STAGES = {
     "in_training": "training",
     "in_failure": "model",
 }
-URL = "https://mpdoctor.readthedocs.io/rules/{name}/"
+# Where the documentation is published, "https://…/", once it is: a link that leads nowhere is worse than none.
+PUBLISHED_AT = ""
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,8 @@ class Rule:
 
     @property
     def url(self) -> str:
-        return URL.format(name=self.name)
+        """The rule's page in the published documentation, "" while there is none."""
+        return f"{PUBLISHED_AT}rules/{self.name}/" if PUBLISHED_AT else ""
 
     def speaks_about(self, keras: Keras | None) -> bool:
         return keras is None or ("3" if keras.is_keras3 else "2") in self.keras
