@@ -14,7 +14,6 @@ from mpdoctor.cli.rules import rules
 app = typer.Typer(
     help="A doctor for mixed-precision training in TensorFlow and Keras.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,  # plain help: quicker, and its columns fit
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mpdoctor.cli.completion import rules_from_beginning
 from mpdoctor.cli.output import (
     ColorOption,
     OutputFormat,
@@ -72,9 +73,15 @@ def check(
         bool, typer.Option("--allow-code-in-file", help="Load a .keras file that holds code.")
     ] = False,
     select: Annotated[
-        list[str] | None, typer.Option(metavar="CODES", help="Only these rules: codes, prefixes, names.")
+        list[str] | None,
+        typer.Option(
+            metavar="CODES", help="Only these rules: codes, prefixes, names.", autocompletion=rules_from_beginning
+        ),
     ] = None,
-    ignore: Annotated[list[str] | None, typer.Option(metavar="CODES", help="All but these rules.")] = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CODES", help="All but these rules.", autocompletion=rules_from_beginning),
+    ] = None,
     fail_on: Annotated[
         Severity | None,
         typer.Option(metavar="SEVERITY", help="error, warning (default) or info: exit with 1 from there on."),

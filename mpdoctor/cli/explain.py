@@ -6,11 +6,17 @@ from typing import Annotated
 
 import typer
 
+from mpdoctor.cli.completion import rules_from_beginning
 from mpdoctor.cli.streams import Color
 
 
 def explain(
-    rule: Annotated[str, typer.Argument(metavar="CODE", help="A code such as MP302, or the name of a rule.")],
+    rule: Annotated[
+        str,
+        typer.Argument(
+            metavar="CODE", help="A code such as MP302, or the name of a rule.", autocompletion=rules_from_beginning
+        ),
+    ],
     color: Annotated[Color, typer.Option(metavar="WHEN", help="auto, always or never.")] = Color.auto,
 ) -> None:
     """Say what a rule finds, why that matters, and how it is mended."""
