@@ -298,7 +298,10 @@ def static() -> Diagnosis:
 NASTY = (
     "[/b][red]<script>alert(1)</script> \x1b[31m\x07 \u202eright-to-left\u202c \u0627\u0644\u0637 "
     "🧪\U0001f469\u200d\U0001f52c a\nb\r\n\ud800"
+    " a|b %0A 100% ``` `` ` {{ 7 * 7 }} </script></style></td>--> ]]> &lt; &#x6a; *_~ $x^2$ @you #1"
+    " <img src=x onerror=x> [x](javascript:alert(1)) http://evil.example/?a=1&b='\"\\"
 )
+ODD_PATH = "ein Ordner/it's \"the\" né 数据|%0A.py"
 
 
 def hostile() -> Diagnosis:
@@ -351,6 +354,16 @@ def hostile() -> Diagnosis:
         what_if=True,
         also_seen=(),
     )
+    in_a_cell = dataclasses.replace(
+        everywhere,
+        code="MP302",
+        severity=Severity.WARNING,
+        message="short",
+        layer=None,
+        location=Location(ODD_PATH, 2, 1, 2, 4, cell=3),
+        excerpt=Excerpt(1, ("", "a | b", "```")),
+        evidence={},
+    )
     bare = Finding(message="", help="", code="MP602", name="non-numeric-input", severity=Severity.WARNING)
     beyond = dataclasses.replace(bare, location=Location("a b:c.py", 3, 900, 3, 901), excerpt=Excerpt(3, ("short",)))
     bad_steps = (
@@ -371,6 +384,9 @@ def hostile() -> Diagnosis:
     )
     tensor = TensorFacts(NASTY, long, "float16", (0,), math.inf, math.nan, math.nan, 0.0, 1.0)
     broken = OperationFacts(NASTY, "layer", "float16", "nan", math.inf, math.nan, True, 3, math.inf, "data")
+    odd = model(layer(NASTY, long, NASTY), layer(long), layer("", "", "float32"), layer("مرحبا 🧪", "L", "float64"))
+    array = ArrayFacts("features", NASTY, long, "object", (None, 3), "str")
+    odd = dataclasses.replace(odd, id=NASTY, name=long, class_name=NASTY, data=(array,), loss=long)
     probes = (
         Probe(
             training(
@@ -394,21 +410,21 @@ def hostile() -> Diagnosis:
             NASTY,
             long,
         ),
+        Probe(training(bad_steps, model=odd, dynamic=True), Verdict.COLLAPSING, NASTY, NASTY),
         Probe(training((), dynamic=None, initial_scale=None, seconds=math.nan), Verdict.INCONCLUSIVE, ""),
         *(
             Probe(training(bad_steps * 40, data="stand-in", model=model(kind=kind)), verdict, long)
             for kind, verdict in zip(("none", "loop", "train_on_batch", "fit") * 3, Verdict, strict=False)
         ),
     )
-    odd = model(layer(NASTY, long, NASTY), layer(long), layer("", "", "float32"), layer("مرحبا 🧪", "L", "float64"))
-    odd = dataclasses.replace(odd, data=(ArrayFacts("features", NASTY, long, "object", (None, 3), "str"),), loss=long)
     return diagnosis(
         everywhere,
         nowhere,
+        in_a_cell,
         bare,
         beyond,
         targets=targets,
-        models=((NASTY, odd), (long, model()), ("", dataclasses.replace(odd, layers=(), optimizer=()))),
+        models=((NASTY, odd), (long, model()), ("", dataclasses.replace(odd, id="", layers=(), optimizer=()))),
         probes=probes,
         skipped=(Skipped("MP315", NASTY), Skipped("training", long)),
         crashed=(Crashed("MP999", NASTY, long),),

@@ -19,7 +19,7 @@ from mpdoctor.rules.registry import all_rules
 ROOT = Path(mpdoctor.__file__).parent.parent
 RIGHT = "import keras\n\nkeras.mixed_precision.set_global_policy('mixed_float16')\n"
 WRONG = "import tensorflow as tf\n\nopt = tf.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())\n"
-HEAVY = ("tensorflow", "keras", "tf_keras", "numpy", "cattrs")
+HEAVY = ("tensorflow", "keras", "tf_keras", "numpy", "cattrs", "jinja2")
 
 
 def run(

@@ -10,6 +10,7 @@ from mpdoctor import __version__
 from mpdoctor.cli.check import check
 from mpdoctor.cli.explain import explain
 from mpdoctor.cli.rules import rules
+from mpdoctor.cli.show import show
 
 app = typer.Typer(
     help="A doctor for mixed-precision training in TensorFlow and Keras.",
@@ -39,3 +40,4 @@ def _mpdoctor(
 app.command(short_help="Examine a training script or a model.")(check)
 app.command()(explain)
 app.command()(rules)
+app.command(short_help="Show a saved diagnosis, in any format.")(show)
