@@ -19,7 +19,7 @@ from mpdoctor.facts.training import StepFacts
 from mpdoctor.finding import AlsoSeen, Crashed, Excerpt, Finding, Probe, Severity, Skipped, Verdict
 from mpdoctor.reporters import concise, github, sarif, terminal
 from mpdoctor.reporters import json as json_reporter
-from mpdoctor.reporters.terminal.plot import columns_from_steps, rows_from_scales, sparkline
+from mpdoctor.reporters.words.plot import columns_from_steps, rows_from_scales, sparkline
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 SCHEMA = json.loads((Path(json_reporter.__file__).parent / "schema" / "diagnosis-1.json").read_text())

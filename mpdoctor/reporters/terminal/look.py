@@ -3,65 +3,32 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from mpdoctor.finding import Severity, Verdict
-from mpdoctor.reporters.visible import one_line, shortened, visible
+from mpdoctor.finding import Severity
+from mpdoctor.reporters.visible import shortened, visible
+from mpdoctor.reporters.words.headline import Mood
+from mpdoctor.reporters.words.look import Look as Plain
+from mpdoctor.reporters.words.look import count, number_text
+
+__all__ = [
+    "MOOD_STYLES", "SEVERITY_STYLES", "Look", "Paragraph", "count", "indented", "labelled", "number_text",
+]  # fmt: skip
 
 Paragraph = list[RenderableType]
 
 LONGEST_MESSAGE = 700
-LONGEST_NAME = 120
 
 SEVERITY_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold blue"}
-GOOD, OPEN = (Verdict.HEALTHY, Verdict.SETTLING), (Verdict.INCONCLUSIVE,)
+MOOD_STYLES = {Mood.GOOD: "bold green", Mood.DOUBT: "bold yellow", Mood.BAD: "bold red"}
 
 
-def style_of_verdict(verdict: Verdict) -> str:
-    if verdict in GOOD:
-        return "bold green"
-    return "bold yellow" if verdict in OPEN else "bold red"
-
-
-@dataclass(frozen=True)
-class Look:
-    """`blocks`: whether characters beyond ASCII can be shown."""
-
-    width: int
-    blocks: bool
-
-    def sign(self, beautiful: str, plain: str) -> str:
-        return beautiful if self.blocks else plain
-
-    @property
-    def dot(self) -> str:
-        return self.sign(" · ", ", ")
-
-    @property
-    def arrow(self) -> str:
-        return self.sign("→", "->")
-
-    @property
-    def dash(self) -> str:
-        return self.sign("–", "-")
-
-    @property
-    def more(self) -> str:
-        return self.sign("…", "...")
-
-    def name(self, text: str, longest: int = LONGEST_NAME) -> str:
-        """A name of the user's, on one line."""
-        return shortened(one_line(text), longest, self.more)
-
-    def listed(self, names: list[str] | tuple[str, ...], most: int = 4) -> str:
-        shown = [self.name(name, 60) for name in names[:most]]
-        left = len(names) - len(shown)
-        return ", ".join(shown) + (f" and {left} more" if left else "")
+class Look(Plain):
+    """How the terminal looks."""
 
     def prose(self, text: str, style: str = "") -> Text:
         """Sentences, in which what stands between backticks stands out."""
@@ -82,14 +49,3 @@ def labelled(label: str, content: Text, style: str = "dim", wide: int = 0, by: i
     grid.add_column(overflow="fold")
     grid.add_row(Text(label, style=style), content)
     return indented(grid, by)
-
-
-def count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def number_text(value: float) -> str:
-    """A number as people write it: 32768, 2.91e-11, 0.0427, inf."""
-    if value == value and abs(value) < 1e7 and value == int(value):
-        return str(int(value))
-    return f"{value:.3g}"

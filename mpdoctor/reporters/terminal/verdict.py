@@ -1,116 +1,18 @@
-"""The first line of a report: good or bad, how much of it, where, and the worst of it."""
+"""The first line of a report, as long as fits."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import PurePath
 
 from rich.cells import cell_len
 from rich.text import Text
 
-from mpdoctor.finding import Diagnosis, Finding, Probe, Severity, Verdict
-from mpdoctor.reporters.terminal.look import OPEN, SEVERITY_STYLES, Look, Paragraph, count, number_text
-
-LONGEST_PLACE = 40
-HALF = ("float16", "bfloat16")
+from mpdoctor.finding import Diagnosis
+from mpdoctor.reporters.terminal.look import MOOD_STYLES, Look, Paragraph
+from mpdoctor.reporters.words.headline import headline_from_diagnosis
 
 
 def headlines(diagnosis: Diagnosis, look: Look) -> Paragraph:
-    mark, style = _mark(diagnosis, look)
-    place = _place(diagnosis, look)
-    if any(not finding.what_if for finding in diagnosis.findings):
-        words, tails = f"{_counts(diagnosis)} in {place}", [f": {_worst(diagnosis, look)}"]
-    else:
-        words, tails = f"{place}: {_nothing_found(diagnosis)}", _afterthoughts(diagnosis, look)
-    line = Text.assemble((f"{mark} ", style), (words, "bold"), overflow="fold")
-    fitting = (tail for tail in tails if cell_len(line.plain + tail) <= look.width)
+    told = headline_from_diagnosis(diagnosis, look)
+    mark = (f"{told.mood.mark(look)} ", MOOD_STYLES[told.mood])
+    line = Text.assemble(mark, (told.words, "bold"), overflow="fold")
+    fitting = (tail for tail in told.tails if cell_len(line.plain + tail) <= look.width)
     return [line.append(next(fitting, ""), style="bold")]
-
-
-def _mark(diagnosis: Diagnosis, look: Look) -> tuple[str, str]:
-    bad = (look.sign("✗", "x"), SEVERITY_STYLES[Severity.ERROR])
-    doubt = (look.sign("▲", "!"), SEVERITY_STYLES[Severity.WARNING])
-    if diagnosis.count(Severity.ERROR) or diagnosis.exit_code > 1:
-        return bad
-    if diagnosis.count(Severity.WARNING) or any(probe.verdict in OPEN for probe in diagnosis.probes):
-        return doubt
-    return (look.sign("✓", "ok"), "bold green")
-
-
-def _place(diagnosis: Diagnosis, look: Look) -> str:
-    if len(diagnosis.targets) != 1:
-        return f"{len(diagnosis.targets)} targets"
-    name = diagnosis.targets[0].id
-    return look.name(name if len(name) <= LONGEST_PLACE else PurePath(name).name, LONGEST_PLACE)
-
-
-def _counts(diagnosis: Diagnosis) -> str:
-    numbers = [(diagnosis.count(severity), severity.value) for severity in SEVERITY_STYLES]
-    return ", ".join(count(number, name) for number, name in numbers if number)
-
-
-def _worst(diagnosis: Diagnosis, look: Look) -> str:
-    """What the training shows speaks first: the other findings are often why."""
-    for verdict, say in _SAID_OF_TRAINING.items():
-        for probe in diagnosis.probes:
-            if probe.verdict is verdict:
-                name = look.name(probe.training.name, 24)
-                return f"{name}: {say(probe)}" if name else say(probe)
-    real = [finding for finding in diagnosis.findings if not finding.what_if]
-    return max(real, key=_rank).name.replace("-", " ")
-
-
-def _rank(finding: Finding) -> int:
-    return finding.severity.rank if finding.severity else 0
-
-
-def _nothing_found(diagnosis: Diagnosis) -> str:
-    target = diagnosis.targets[0] if len(diagnosis.targets) == 1 else None
-    reasons = {stage.reason for stage in target.stages.values() if stage.status == "skipped"} if target else set()
-    if "--static" in reasons:
-        return "nothing found in the source; no code was run"
-    what_if = sum(finding.what_if for finding in diagnosis.findings)
-    if what_if:
-        return "nothing wrong as it is"
-    return "not examined" if diagnosis.exit_code == 2 else "nothing wrong"
-
-
-def _afterthoughts(diagnosis: Diagnosis, look: Look) -> list[str]:
-    """What else is to be said in the first line, the longest first: the first that fits is taken."""
-    what_if = sum(finding.what_if for finding in diagnosis.findings)
-    if what_if:
-        found = f"; {count(what_if, 'finding')}"
-        return [f"{found} {how}" for how in ("if you turned on mixed_float16", "under mixed_float16", "if mixed")]
-    if len(diagnosis.probes) != 1:
-        names = [look.name(probe.training.name, 20) for probe in diagnosis.probes if probe.training.name]
-        trained = f"; {len(diagnosis.probes)} short trainings"
-        return [f"{trained} ({', '.join(names)})", trained] if names else [trained] if diagnosis.probes else []
-    probe = diagnosis.probes[0]
-    half = (layer.compute_dtype for layer in probe.training.model.layers if layer.compute_dtype in HALF)
-    dtype = look.name(next(half, probe.training.policy.removeprefix("mixed_")), 12)
-    device = look.name(probe.training.device, 20)
-    steps = count(len(probe.training.steps), f"{dtype} step")
-    verdict = f"verdict {probe.verdict.value}"
-    return [f"; {steps} on the {device}, {verdict}", f"; {steps}, {verdict}", f"; {verdict}"]
-
-
-def _collapse(probe: Probe) -> str:
-    last = probe.training.steps[-1].loss_scale if probe.training.steps else None
-    grew = last is not None and last > (probe.training.initial_scale or 0)
-    return f"the loss scale {'grows' if grew else 'collapses'} to {number_text(last or 0)}"
-
-
-def _skips(probe: Probe) -> str:
-    skipped = sum(not step.applied for step in probe.training.steps)
-    return f"{skipped} of {count(len(probe.training.steps), 'step')} skipped"
-
-
-# The worst first: of several trainings it leads.
-_SAID_OF_TRAINING: dict[Verdict, Callable[[Probe], str]] = {
-    Verdict.FAILED: lambda probe: f"training fails at step {len(probe.training.steps) + 1}",
-    Verdict.NOT_FINITE: lambda probe: probe.why,
-    Verdict.COLLAPSING: _collapse,
-    Verdict.STUCK: _skips,
-    Verdict.NO_UPDATE: lambda probe: "the weights never change",
-    Verdict.OVERFLOWING: _skips,
-}
