@@ -533,3 +533,22 @@ def test_what_led_up_to_an_overflow_is_the_evidence() -> None:
     assert finding.evidence["frames"] == ["dense (Dense) float16, up to 812"]
     assert (finding.evidence["step"], finding.evidence["device"]) == (4, "CPU")
     assert (finding.layer, finding.location) == ("square", Location("train.py", 9))
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "words"),
+    [
+        ("Log", {"holds_zero": True}, "an epsilon such as 1e-7"),
+        ("RealDiv", {"holds_zero": True}, "an epsilon such as 1e-7"),
+        ("SqrtGrad", {"holds_zero": True}, "an epsilon such as 1e-7"),
+        ("Log", {"result": "nan"}, "tf.maximum(x, 1e-7)"),
+        ("Sqrt", {"result": "nan"}, "tf.maximum(x, 1e-7)"),
+        ("Exp", {}, "smaller before"),
+        ("Square", {}, "smaller before"),
+    ],
+)
+def test_float32_is_no_remedy_for_what_breaks_in_float32(name: str, more: dict[str, Any], words: str) -> None:
+    (finding,) = said("MP907", **in_loss(name, dtype="float32", **more))
+    assert words in finding.help
+    assert "tf.float32" not in finding.help
+    assert "float16" not in finding.help

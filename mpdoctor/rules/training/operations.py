@@ -122,6 +122,8 @@ def remedy_from_operation(operation: OperationFacts, layer: str = "") -> str:
         return (
             "Use a constant that float16 holds, such as -1e4, or `scores.dtype.min`; and tf.where() instead of a sum."
         )
+    if operation.dtype == "float32":
+        return _remedy_in_float32(operation)
     if operation.name in ("SqrtGrad", "RsqrtGrad"):
         return (
             "Keep the root away from 0, `tf.sqrt(x + 1e-4)`: at 0 its gradient is infinite, and an epsilon below 3e-8 "
@@ -136,3 +138,12 @@ def remedy_from_operation(operation: OperationFacts, layer: str = "") -> str:
     sums = "average instead of adding up, or " if operation.name in ("Sum", "L2Loss", "Cumsum") else ""
     text = f"{sums}{in_float32}" + ("" if layer else " before anything is squared, summed or divided") + "."
     return text[0].upper() + text[1:]
+
+
+def _remedy_in_float32(operation: OperationFacts) -> str:
+    """More bits are no help to what breaks in float32."""
+    if operation.name in AT_ZERO and operation.holds_zero:
+        return "Add an epsilon such as 1e-7 to what goes into it: it is computed in float32 already, and breaks there."
+    if operation.name in BELOW_ZERO and operation.result == "nan":
+        return "Keep what goes into it from falling below 0: `tf.maximum(x, 1e-7)`."
+    return "Make these numbers smaller before: it is computed in float32 already, which does not hold the result."
