@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 import samples
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mpdoctor.finding import Excerpt
-from mpdoctor.reporters.privacy import Surroundings, surroundings_from_environment, without_private
+from mpdoctor.reporters import markdown
+from mpdoctor.reporters.privacy import Surroundings, every_string, surroundings_from_environment, without_private
 
 ANN = Surroundings("/data/people/ann7", ("ann7",), (("WANDB_API_KEY", "0123456789abcdef"), ("DB_PASSWORD", "hunter2")))
 
@@ -100,3 +104,31 @@ def test_a_line_that_changed_is_marked_as_a_whole() -> None:
     assert shown.excerpt == Excerpt(12, ("load('~/x'); opt.epsilon = 1",))
     assert shown.location is not None and (shown.location.line, shown.location.column) == (12, 0)
     assert without_private(samples.collapsing(), ANN) == samples.collapsing()
+
+
+# --- in the reports -------------------------------------------------------------------------------------------------
+SHARED = [markdown.render]
+PRIVATE = {
+    "a home directory": "/home/mallory5/net",
+    "a user's name": "mallory5",
+    "a token": "hf_abcdefghijklmnopqrstuvwxyz",
+    "a password": "api_key='swordfish7'",
+    "the value of a variable": "0123456789abcdef",
+    "the home": "/data/people/ann7",
+}
+
+
+@pytest.mark.parametrize("render", SHARED)
+@pytest.mark.parametrize("sample", [*samples.SAMPLES.values(), samples.hostile])
+@given(before=st.text(max_size=3), between=st.sampled_from([" ", "\n", "`", "|", "'", "<"]))
+@settings(max_examples=5, deadline=None)
+def test_no_report_holds_anything_private(render: Any, sample: Any, before: str, between: str) -> None:
+    """Wherever it stands: it is put into every string of the diagnosis that may hold anything."""
+    planted = before + between + between.join(PRIVATE.values())
+
+    def plant(text: str) -> str:
+        return text if text in ("keras", "fit", "real", "dense", "DENSE") or len(text) > 1000 else text + planted
+
+    told = render(every_string(sample(), plant), surroundings=ANN)
+    for secret in ("mallory5", "hf_abc", "swordfish7", "0123456789abcdef", "ann7"):
+        assert secret not in told

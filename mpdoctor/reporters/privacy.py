@@ -7,6 +7,7 @@ One pass over every string that the diagnosis holds, whatever field it stands in
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
@@ -142,10 +143,10 @@ def surroundings_from_environment(variables: Mapping[str, str]) -> Surroundings:
 
 def without_private(diagnosis: Diagnosis, surroundings: Surroundings) -> Diagnosis:
     """The same diagnosis, fit to be read by anybody."""
-    named = {name for text in _strings(diagnosis) for home in _HOMES for name in home.findall(text)}
+    named = {name for text in set(_strings(diagnosis)) for home in _HOMES for name in home.findall(text)}
     users = sorted({*surroundings.users, *named} - {""}, key=len, reverse=True)
     cleaned = _cleaner(surroundings, [user for user in users if user.lower() not in NO_NAMES and len(user) > 1])
-    return _mapped(diagnosis, cleaned)
+    return every_string(diagnosis, cleaned)
 
 
 def _cleaner(surroundings: Surroundings, users: list[str]) -> Callable[[str], str]:
@@ -153,6 +154,7 @@ def _cleaner(surroundings: Surroundings, users: list[str]) -> Callable[[str], st
     homes = _literal_homes(surroundings.home)
     names = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, users))})(?![A-Za-z0-9])") if users else None
 
+    @functools.cache  # the same names stand in many places
     def clean(text: str) -> str:
         for name, value in secrets:
             text = text.replace(value, f"${name}")
@@ -204,7 +206,7 @@ def _strings(held: Any) -> Iterator[str]:
             yield from _strings(one)
 
 
-def _mapped(held: Held, clean: Callable[[str], str]) -> Held:
+def every_string(held: Held, clean: Callable[[str], str]) -> Held:
     """The same, with every string in it cleaned."""
     changed: Any = held
     if isinstance(held, Enum):
@@ -216,15 +218,15 @@ def _mapped(held: Held, clean: Callable[[str], str]) -> Held:
     elif dataclasses.is_dataclass(held) and not isinstance(held, type):
         changed = _mapped_fields(held, clean)
     elif isinstance(held, Mapping):
-        changed = {_mapped(key, clean): _mapped(value, clean) for key, value in held.items()}
+        changed = {every_string(key, clean): every_string(value, clean) for key, value in held.items()}
     elif isinstance(held, tuple | list | set | frozenset):
-        changed = type(held)(_mapped(one, clean) for one in held)
+        changed = type(held)(every_string(one, clean) for one in held)
     return changed  # type: ignore[no-any-return]
 
 
 def _mapped_fields(held: Any, clean: Callable[[str], str]) -> Any:
     fields = (field.name for field in dataclasses.fields(held))
-    return dataclasses.replace(held, **{name: _mapped(getattr(held, name), clean) for name in fields})
+    return dataclasses.replace(held, **{name: every_string(getattr(held, name), clean) for name in fields})
 
 
 def _whole_line_where_it_changed(before: Finding, after: Finding) -> Finding:

@@ -107,3 +107,10 @@ def magnitudes(training: TrainingFacts, look: Look) -> tuple[str, str] | None:
 def _named(tensor: TensorFacts, look: Look) -> str:
     again = f" (call {tensor.call})" if tensor.call > 1 else ""
     return f"{look.name(tensor.layer, 30)}{again}"
+
+
+def frames_of_culprit(training: TrainingFacts) -> tuple[TensorFacts, ...]:
+    """The tensors that led up to the first one that was not finite, that one last; on the way back it is unknown."""
+    if training.culprit is not None:
+        return (*training.culprit.frames, training.culprit.overflow)
+    return training.gradient_culprit.frames if training.gradient_culprit is not None else ()

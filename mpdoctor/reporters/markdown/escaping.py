@@ -1,0 +1,90 @@
+"""Text of anybody's made Markdown of GitHub's kind that shows just that text."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable
+
+from mpdoctor.reporters.visible import one_line, shortened, visible
+
+LONGEST_CELL = 120
+LONGEST_PROSE = 1500
+# Where they stand at the beginning of a line they begin a list, a quotation, a heading or underline one; the others
+# mean something everywhere.
+_MEANING = re.compile(r"^([-+=>#]|\d+(?=[.)]))|([\\`*_\[\]<>|~&$])")
+# In prose these would call somebody, refer to an issue, become a link or a picture: as code they do not.
+_CALLING = re.compile(
+    r"(?:https?://|ftp://|mailto:|www\.)\S+|(?<!\S)[^\s@]*@\S+|(?<!\w)[\w./-]*#\d+|(?<!\w)GH-\d+|(?<!\w):[\w+-]+:"
+)
+_UNESCAPED_PIPE = re.compile(r"(?<!\\)\|")
+_CODE = re.compile(r"`([^`\n]+)`")
+
+
+def prose(text: str, longest: int = LONGEST_PROSE) -> str:
+    """Sentences on one line; what stands between backticks is code."""
+    shown = one_line(shortened(text, longest))
+    parts = []
+    end = 0
+    for found in _CODE.finditer(shown):
+        parts += [_plain(shown[end : found.start()]), code(found.group(1), longest)]
+        end = found.end()
+    return _joined([*parts, _plain(shown[end:])])
+
+
+def code(text: str, longest: int = LONGEST_CELL) -> str:
+    shown = shortened(one_line(text), longest)
+    if not shown.strip():
+        return ""
+    fence = "`" * (_longest_run(shown) + 1)
+    pad = " " if shown[0] in " `" or shown[-1] in " `" else ""
+    return f"{fence}{pad}{shown}{pad}{fence}"
+
+
+def block(lines: Iterable[str], language: str = "text") -> str:
+    """A fenced block; the fence is longer than any in it."""
+    shown = "\n".join(visible(line) for line in lines)
+    fence = "`" * max(3, _longest_run(shown) + 1)
+    return f"{fence}{language}\n{shown}\n{fence}"
+
+
+def table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Its cells are Markdown already."""
+    told = [tuple(headings), *(tuple(row) for row in rows)]
+    lines = [f"| {' | '.join(map(_cell, row))} |" for row in told]
+    lines.insert(1, "|" + " --- |" * len(told[0]))
+    return "\n".join(lines)
+
+
+def folded(summary: str, *content: str) -> str:
+    inner = "\n\n".join(content)
+    return f"<details>\n<summary>{html.escape(one_line(summary))}</summary>\n\n{inner}\n\n</details>"
+
+
+def _cell(text: str) -> str:
+    return _UNESCAPED_PIPE.sub(r"\\|", text)
+
+
+def _plain(text: str) -> str:
+    parts = []
+    end = 0
+    for found in _CALLING.finditer(text):
+        parts += [_escaped(text[end : found.start()]), code(found.group(), LONGEST_PROSE)]
+        end = found.end()
+    return _joined([*parts, _escaped(text[end:])])
+
+
+def _joined(parts: Iterable[str]) -> str:
+    """Two pieces of code must not touch: their backticks would be one fence."""
+    joined = ""
+    for part in parts:
+        joined += " " + part if joined.endswith("`") and part.startswith("`") else part
+    return joined
+
+
+def _escaped(text: str) -> str:
+    return _MEANING.sub(lambda found: f"{found[1]}\\" if found[1] and found[1].isdigit() else f"\\{found[0]}", text)
+
+
+def _longest_run(text: str) -> int:
+    return max(map(len, re.findall("`+", text)), default=0)

@@ -1,0 +1,127 @@
+"""What stands open in a ticket: the environment, the findings, the layers, the training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.model import ModelFacts
+from mpdoctor.finding import Diagnosis, Finding, Severity
+from mpdoctor.reporters.markdown.escaping import block, code, folded, prose, table
+from mpdoctor.reporters.terminal.drawing import drawn
+from mpdoctor.reporters.terminal.graphs import paragraphs_from_graphs
+from mpdoctor.reporters.terminal.look import Look as TerminalLook
+from mpdoctor.reporters.terminal.look import Paragraph
+from mpdoctor.reporters.terminal.training import paragraph_from_probe
+from mpdoctor.reporters.visible import place_text
+from mpdoctor.reporters.words.environment import rows_from_environment
+from mpdoctor.reporters.words.excerpts import lines_from_finding
+from mpdoctor.reporters.words.findings import also_seen, further_layers
+from mpdoctor.reporters.words.layers import LayerRow, in_dtypes, rows_from_model
+from mpdoctor.reporters.words.look import Look, count
+
+MOST_FINDINGS = 25
+MOST_OPEN_LAYERS = 12
+MOST_LAYERS = 100
+MOST_MODELS = 4
+
+
+def environment(diagnosis: Diagnosis, look: Look) -> str:
+    rows = rows_from_environment(diagnosis, look)
+    return table(("Environment", ""), ((prose(label), code(text, 300)) for label, text in rows))
+
+
+# --- findings ---------------------------------------------------------------------------------------------------------
+def findings(diagnosis: Diagnosis, look: Look) -> Iterator[str]:
+    real = [finding for finding in diagnosis.findings if not finding.what_if]
+    what_if = [finding for finding in diagnosis.findings if finding.what_if]
+    for title, told in (("Findings", real), ("If mixed_float16 were turned on", what_if)):
+        if told:
+            yield f"### {prose(title)}"
+        for finding in told[:MOST_FINDINGS]:
+            yield _finding(finding, look)
+        if len(told) > MOST_FINDINGS:
+            yield f"*{prose(f'And {len(told) - MOST_FINDINGS} more.')}*"
+
+
+def _finding(finding: Finding, look: Look) -> str:
+    severity = (finding.severity or Severity.INFO).value
+    told = [f"#### {severity} {prose(f'{finding.code} {finding.name}')}", prose(finding.message)]
+    if finding.location:
+        told.append(code(place_text(finding.location)))
+    lines = list(_excerpt(finding))
+    if lines:
+        told.append(block(lines))
+    named = further_layers(finding)
+    if named:
+        told.append(f"Layers: {', '.join(code(name, 60) for name in named[:6])}{_left(len(named) - 6)}")
+    if finding.help:
+        told.append(f"**Fix:** {prose(finding.help)}")
+    told += [f"*{prose(also_seen(seen, finding, look))}*" for seen in finding.also_seen[:3]]
+    return "\n\n".join(filter(None, told))
+
+
+def _excerpt(finding: Finding) -> Iterator[str]:
+    lines = lines_from_finding(finding)
+    gutter = len(str(lines[-1].number)) if lines else 0
+    for line in lines:
+        yield f"{line.number:>{gutter}} │ {line.text}".rstrip()
+        if line.marked:
+            yield f"{' ' * gutter} │ {' ' * len(line.before)}{'^' * len(line.marked)}"
+
+
+def _left(number: int) -> str:
+    return f" and {number} more" if number > 0 else ""
+
+
+# --- layers -----------------------------------------------------------------------------------------------------------
+def layers(diagnosis: Diagnosis, look: Look) -> Iterator[str]:
+    models = [model for _, model in diagnosis.models if model.layers]
+    for model in models[:MOST_MODELS]:
+        yield _layers(diagnosis, model, look)
+    left = len(models) - MOST_MODELS
+    if left > 0:
+        told = count(left, "more model")
+        yield f"*{prose(f'And the layers of {told}.')}*"
+
+
+def _layers(diagnosis: Diagnosis, model: ModelFacts, look: Look) -> str:
+    rows = rows_from_model(diagnosis, model)
+    # where there are too many, those that somebody looks for
+    shown = rows if len(rows) <= MOST_LAYERS else [row for row in rows if row.odd or row.findings][:MOST_LAYERS]
+    told = table(
+        ("Layer", "Class", "Policy", "Compute → variable", "Output", "Findings"), (_layer(row, look) for row in shown)
+    )
+    if len(shown) < len(rows):
+        told += f"\n\n*{prose(f'And {len(rows) - len(shown)} more, which compute as most do.')}*"
+    title = f"Layers of {look.name(model.name, 60)}"
+    if len(rows) <= MOST_OPEN_LAYERS:
+        return f"### {prose(title)}\n\n{told}"
+    return folded(f"{title} ({in_dtypes(model.layers, look)})", told)
+
+
+def _layer(row: LayerRow, look: Look) -> tuple[str, ...]:
+    layer = row.layer
+    dtypes = code(f"{layer.compute_dtype} {look.arrow} {layer.variable_dtype}", 50)
+    cells = [code(layer.path, 80), code(layer.class_name, 40), code(layer.policy, 40), dtypes]
+    if row.odd:
+        cells = [f"**{cell}**" if cell else "" for cell in cells]
+    return (*cells, code(row.outputs, 40), ", ".join(row.findings))
+
+
+# --- graphs and trainings: as the terminal draws them -----------------------------------------------------------------
+def graphs(diagnosis: Diagnosis, look: Look) -> Iterator[str]:
+    terminal = TerminalLook(look.width, look.blocks)
+    for paragraph in paragraphs_from_graphs(diagnosis, terminal):
+        yield _block([paragraph], look)
+
+
+def trainings(diagnosis: Diagnosis, look: Look) -> Iterator[str]:
+    terminal = TerminalLook(look.width, look.blocks)
+    if diagnosis.probes:
+        yield "### Training"
+    for probe in diagnosis.probes:
+        yield _block([paragraph_from_probe(probe, terminal, short=False)], look)
+
+
+def _block(paragraphs: list[Paragraph], look: Look) -> str:
+    return block(drawn(paragraphs, look.width).rstrip("\n").split("\n"))
