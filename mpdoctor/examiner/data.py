@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Iterator, Mapping
 
+import numpy
+
 from mpdoctor.facts.model import ArrayFacts
 
+MOST_NUMBERS = 10_000_000  # that are looked at
 ROLES = (("x", "features"), ("y", "labels"), ("sample_weight", "sample weights"))
 
 
@@ -46,13 +49,24 @@ def _leaves(value: Any, role: str, name: str, container: str | None) -> Iterator
     elif hasattr(value, "dtype") and hasattr(value, "shape"):
         dtype = str(getattr(value.dtype, "name", value.dtype))
         kind = container or _container(value)
-        yield ArrayFacts(role, name, kind, dtype, _shape(value.shape), _held(value) if dtype == "object" else "")
+        held = _held(value) if dtype == "object" else ""
+        yield ArrayFacts(role, name, kind, dtype, _shape(value.shape), held, _largest(value, kind))
     elif hasattr(value, "dtypes") and hasattr(value, "columns"):
         for column in value.columns:
             yield ArrayFacts(
                 role, str(column), "pandas DataFrame", str(value[column].dtype), (len(value),),
                 _held(value[column]) if str(value[column].dtype) in ("object", "str", "string") else "",
             )  # fmt: skip
+
+
+def _largest(value: Any, container: str) -> float | None:
+    """Of floats in memory; of a large array, of its beginning."""
+    if container != "numpy array" or value.dtype.kind != "f" or not value.size:
+        return None
+    rows = max(MOST_NUMBERS * len(value) // value.size, 1) if value.ndim else 1
+    beginning = numpy.abs(value[:rows] if value.ndim else value)
+    finite = beginning[numpy.isfinite(beginning)]
+    return float(finite.max()) if finite.size else None
 
 
 def _container(value: Any) -> str:

@@ -8,11 +8,22 @@ from typing import Any, Callable
 
 import tensorflow as tf
 
+from mpdoctor.examiner.compiled_losses import are_of_keras, loss_name, take_probabilities
 from mpdoctor.examiner.feeding import Feed
-from mpdoctor.examiner.keras3 import is_number, loss_name, named_like, where
+from mpdoctor.examiner.keras3 import is_number, named_like, where
 from mpdoctor.examiner.record import Record
 from mpdoctor.facts.versions import Keras
 from mpdoctor.loss_scale import LossScale, ScaleState, keras2
+
+# The layers that Keras makes of functions which are called with its symbolic tensors.
+FUNCTIONS = (
+    "TFOpLambda",
+    "SlicingOpLambda",
+    "TFClassMethod",
+    "TFSlicingOpDispatcher",
+    "InstanceMethod",
+    "InstanceProperty",
+)
 
 
 class Keras2:
@@ -54,6 +65,13 @@ class Keras2:
 
     def sublayers(self, layer: Any) -> list[Any]:
         return list(layer._flatten_layers(include_self=False, recursive=False))
+
+    def parts(self, layer: Any) -> list[Any]:
+        """Its layers; functions between layers are layers, too."""
+        return self.sublayers(layer)
+
+    def is_function(self, layer: Any) -> bool:
+        return type(layer).__name__ in FUNCTIONS
 
     def own_variables(self, layer: Any) -> list[Any]:
         return list(layer._trainable_weights) + list(layer._non_trainable_weights)
@@ -109,8 +127,16 @@ class Keras2:
         return bool(getattr(model, "_jit_compile", False))
 
     def loss_text(self, model: Any) -> str:
-        compiled = getattr(model, "compiled_loss", None)
-        return loss_name(getattr(compiled, "_user_losses", None) or getattr(model, "loss", None))
+        return loss_name(self._given_loss(model))
+
+    def loss_is_of_keras(self, model: Any) -> bool:
+        return are_of_keras(self._given_loss(model))
+
+    def loss_takes_probabilities(self, model: Any) -> bool:
+        return take_probabilities(self._given_loss(model))
+
+    def _given_loss(self, model: Any) -> Any:
+        return getattr(getattr(model, "compiled_loss", None), "_user_losses", None) or getattr(model, "loss", None)
 
     def is_compiled(self, model: Any) -> bool:
         return bool(getattr(model, "_is_compiled", False))
@@ -227,9 +253,6 @@ class Keras2:
         random.seed(seed)
         numpy.random.seed(seed)
         tf.random.set_seed(seed)
-
-    def environment(self) -> dict[str, str]:
-        return {self.facts.package: str(self.module.__version__), "TensorFlow": tf.__version__}
 
 
 def _optimizer_base(wrapper: type) -> type:

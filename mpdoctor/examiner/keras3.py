@@ -6,6 +6,7 @@ from typing import Any, Callable
 
 import tensorflow as tf
 
+from mpdoctor.examiner.compiled_losses import are_of_keras, loss_name, take_probabilities
 from mpdoctor.examiner.record import Record
 from mpdoctor.facts.versions import Keras
 from mpdoctor.loss_scale import LossScale, ScaleState, keras3
@@ -25,7 +26,7 @@ class Keras3:
         from keras.src.optimizers.base_optimizer import BaseOptimizer
 
         self.module = module
-        self.Layer, self.Model = module.layers.Layer, module.Model
+        self.Layer, self.Model, self.Operation = module.layers.Layer, module.Model, module.Operation
         self.trainer = TensorFlowTrainer
         self.optimizer_bases: Any = (BaseOptimizer,)
         self.wrappers: Any = (module.optimizers.LossScaleOptimizer,)
@@ -39,6 +40,27 @@ class Keras3:
 
     def sublayers(self, layer: Any) -> list[Any]:
         return list(layer._flatten_layers(include_self=False, recursive=False))
+
+    def parts(self, layer: Any) -> list[Any]:
+        """Its layers, and of a functional model the functions between them, in the order in which they run."""
+        layers = self.sublayers(layer)
+        inside = {id(one) for one in layers}
+        running = [
+            one
+            for one in getattr(layer, "_operations", ())
+            if id(one) in inside or (isinstance(one, self.Operation) and not isinstance(one, self.Layer))
+        ]
+        ordered = {id(one) for one in running}
+        return running + [one for one in layers if id(one) not in ordered]
+
+    def is_function(self, layer: Any) -> bool:
+        """Functions are no layers here."""
+        return False
+
+    def tensors_of_operation(self, operation: Any) -> tuple[list[Any], list[Any]]:
+        """(inputs, outputs) of a function between layers."""
+        node = operation._inbound_nodes[0]
+        return list(node.input_tensors), list(node.output_tensors)
 
     def own_variables(self, layer: Any) -> list[Any]:
         return list(layer._trainable_variables) + list(layer._non_trainable_variables)
@@ -88,9 +110,16 @@ class Keras3:
         return bool(getattr(model, "jit_compile", False))
 
     def loss_text(self, model: Any) -> str:
-        compiled = getattr(model, "_compile_loss", None)
-        loss = getattr(compiled, "_user_loss", None)
-        return loss_name(loss)
+        return loss_name(self._given_loss(model))
+
+    def loss_is_of_keras(self, model: Any) -> bool:
+        return are_of_keras(self._given_loss(model))
+
+    def loss_takes_probabilities(self, model: Any) -> bool:
+        return take_probabilities(self._given_loss(model))
+
+    def _given_loss(self, model: Any) -> Any:
+        return getattr(getattr(model, "_compile_loss", None), "_user_loss", None)
 
     def is_compiled(self, model: Any) -> bool:
         return bool(getattr(model, "compiled", False))
@@ -198,9 +227,6 @@ class Keras3:
     def set_seed(self, seed: int) -> None:
         self.module.utils.set_random_seed(seed)
 
-    def environment(self) -> dict[str, str]:
-        return {"Keras": f"{self.module.__version__} (backend tensorflow)", "TensorFlow": tf.__version__}
-
 
 def adopted_wrapper_class(base: type, record: Record, machine: LossScale) -> type:
     """A LossScaleOptimizer whose scale is moved by `machine` and whose steps are recorded.
@@ -254,9 +280,3 @@ def _one_batch(batch: Any) -> Any:
 
 def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def loss_name(loss: Any) -> str:
-    if loss is None or isinstance(loss, str):
-        return loss or ""
-    return getattr(loss, "name", None) or getattr(loss, "__name__", None) or type(loss).__name__

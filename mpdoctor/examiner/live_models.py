@@ -46,7 +46,8 @@ def _is_inside_of_sequential(model: Any, models: list[Any]) -> bool:
     """Keras 3 keeps a functional model for every state that a Sequential was in."""
     layers = {id(layer) for layer in model.layers}
     return type(model).__name__ == "Functional" and any(
-        type(other).__name__ == "Sequential" and layers <= {id(layer) for layer in other._layers} for other in models
+        type(other).__name__ == "Sequential" and layers <= {id(layer) for layer in getattr(other, "_layers", ())}
+        for other in models
     )
 
 

@@ -7,10 +7,12 @@ import os
 import sys
 from typing import Any
 
-from mpdoctor.examiner.ownership import is_own, own_location
+from mpdoctor.examiner.ownership import function_called_by_user, is_own, own_location
 from mpdoctor.examiner.patching import replace_method
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.model import WriteFacts
+from mpdoctor.facts.model import LostCallFacts, WriteFacts
+
+LOST_CALLS = ("exclude_from_weight_decay",)
 
 
 class OptimizerNotes:
@@ -19,16 +21,33 @@ class OptimizerNotes:
     def __init__(self) -> None:
         self._made: dict[int, tuple[Any, Location]] = {}
         self._writes: dict[int, list[WriteFacts]] = {}
+        self._erased: dict[int, tuple[str, Location | None]] = {}
+        self._by_compile: set[int] = set()
+        self._lost: dict[int, list[LostCallFacts]] = {}
 
     def install(self, keras: Any) -> None:
         for cls in (*keras.optimizer_bases, *keras.wrappers):
             self._note_births(cls)
         for cls in keras.wrappers:
             self._note_writes(keras, cls)
+            self._note_erased(cls)
+            for name in LOST_CALLS:
+                if hasattr(cls, name):
+                    self._note_lost_calls(cls, name)
 
     def made_at(self, optimizer: Any) -> Location | None:
         known = self._made.get(id(optimizer))
         return known[1] if known else None
+
+    def erased(self, wrapper: Any) -> tuple[str, Location | None] | None:
+        """The `loss_scale_factor` that the optimizer inside lost to this wrapper, and the line that wrapped it."""
+        return self._erased.get(id(wrapper))
+
+    def made_by_compile(self, wrapper: Any) -> bool:
+        return id(wrapper) in self._by_compile
+
+    def lost_calls(self, wrapper: Any) -> tuple[LostCallFacts, ...]:
+        return tuple(self._lost.get(id(wrapper), ()))
 
     def writes(self, optimizer: Any) -> tuple[WriteFacts, ...]:
         return tuple(self._writes.get(id(optimizer), ()))
@@ -41,6 +60,30 @@ class OptimizerNotes:
             original(optimizer, *args, **kwargs)
 
         replace_method(cls, "__init__", initialise)
+
+    def _note_erased(self, cls: type) -> None:
+        """Keras 3 sets the `loss_scale_factor` of what it wraps to None."""
+
+        def initialise(original: Any, wrapper: Any, *args: Any, **kwargs: Any) -> None:
+            inner = kwargs.get("inner_optimizer", args[0] if args else None)
+            before = getattr(inner, "loss_scale_factor", None)
+            original(wrapper, *args, **kwargs)
+            if function_called_by_user(sys._getframe(2)) == "compile":
+                self._by_compile.add(id(wrapper))
+            if before is not None and inner.loss_scale_factor is None:
+                self._erased.setdefault(id(wrapper), (repr(before), own_location(sys._getframe(2))))
+
+        replace_method(cls, "__init__", initialise)
+
+    def _note_lost_calls(self, cls: type, name: str) -> None:
+        def call(original: Any, wrapper: Any, *args: Any, **kwargs: Any) -> Any:
+            frame = sys._getframe(2)
+            if isinstance(wrapper, cls) and is_own(frame.f_code.co_filename):
+                place = Location(os.path.abspath(frame.f_code.co_filename), frame.f_lineno)
+                self._lost.setdefault(id(wrapper), []).append(LostCallFacts(name, place))
+            return original(wrapper, *args, **kwargs)
+
+        replace_method(cls, name, call)
 
     def _note_writes(self, keras: Any, cls: type) -> None:
         """Assignments on a wrapper by a line of the user's: does the inner optimizer get to know?"""

@@ -19,6 +19,9 @@ _LIBRARIES = tuple(
     if path
 )
 
+# Between a line of the user's and the function that it called, and of no interest.
+_WRAPPERS = ("error_handler", "wrapper", "_method_wrapper", "__new__", "__call__")
+
 
 @functools.lru_cache(maxsize=None)
 def is_own(filename: str) -> bool:
@@ -44,6 +47,16 @@ def called_by_user() -> bool:
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE + os.sep):
         frame = frame.f_back
     return frame is not None and own_code(frame)
+
+
+def function_called_by_user(frame: FrameType | None) -> str:
+    """The library's function that a line of the user's called and that led here; "" where that line itself did."""
+    called = ""
+    while frame is not None and not own_code(frame):
+        if frame.f_code.co_name not in _WRAPPERS and not frame.f_code.co_filename.startswith(_PACKAGE + os.sep):
+            called = frame.f_code.co_name
+        frame = frame.f_back
+    return called
 
 
 def own_location(frame: FrameType | None = None) -> Location | None:
@@ -82,7 +95,8 @@ def class_location(cls: type) -> Location | None:
     import inspect
 
     try:
-        _, line = inspect.getsourcelines(cls)
+        lines, first = inspect.getsourcelines(cls)
     except (OSError, TypeError):  # typed in at run time, or its file is gone
         return None
-    return Location(os.path.abspath(filename), line)
+    decorators = next((n for n, line in enumerate(lines) if line.lstrip().startswith("class ")), 0)
+    return Location(os.path.abspath(filename), first + decorators)

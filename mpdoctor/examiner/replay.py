@@ -12,11 +12,12 @@ from typing import Any, Callable, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from mpdoctor.examiner.layer_calls import dtype_name
 from mpdoctor.examiner.magnitudes import array_from_tensor, is_eager, is_floating
 from mpdoctor.examiner.operations import OperationTrace
 from mpdoctor.examiner.ownership import class_location
 from mpdoctor.examiner.patching import replace_for_now
-from mpdoctor.examiner.watch import LayerWatch, dtype_name
+from mpdoctor.examiner.watch import LayerWatch
 from mpdoctor.facts.training import FLOAT16_LIMIT, TensorFacts
 
 SMALLEST_NORMAL = 2.0**-14

@@ -13,13 +13,16 @@ from typing import Any
 from mpdoctor.examiner.events import Events
 from mpdoctor.examiner.hooks import ImportHooks
 from mpdoctor.examiner.live_models import live_models, model_of_variables
+from mpdoctor.examiner.loads import LoadWatch
 from mpdoctor.examiner.optimizer_notes import OptimizerNotes
 from mpdoctor.examiner.ownership import own_code, own_location
 from mpdoctor.examiner.patching import replace_method
 from mpdoctor.examiner.request import Request
 from mpdoctor.examiner.watch import LayerWatch
+from mpdoctor.facts.devices import DeviceFacts
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.model import CallFacts
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.model import CallFacts, OtherPolicyFacts
 
 # Where the Kerases keep their global policy: 3, tf_keras and 2.13 to 2.15, 2.6 to 2.12, TensorFlow 2.4 and 2.5.
 POLICY_MODULES = (
@@ -48,15 +51,20 @@ class Session:
         self.events = events
         self.watch = LayerWatch()
         self.notes = OptimizerNotes()
+        self.loads = LoadWatch()
         self.keras: Any = None
         self.training: Any = None
         self._new_training: Any = None
         self.policy_set = False
+        self.differentiated: Any = None  # what a tape was asked to differentiate last
+        self._policy_lines: dict[str, Location] = {}  # by package: the user's line that set its policy last
+        self._devices: tuple[DeviceFacts, ...] | None = None
         self.failed_in_tape: BaseException | None = None
         self.files_written: list[str] = []
         self._adapters: list[Any] = []
         self.losses: Any = None
         self._scale_calls = {"scaled": False, "unscaled": False}
+        self._environment: Any = None
         self._tf_functions: list[Any] = []  # those whose call is under way, the outermost first
         self._applying = 0  # optimizers whose step is under way
 
@@ -74,6 +82,10 @@ class Session:
 
     def _tensorflow_imported(self, module: ModuleType) -> None:
         """Up to 2.5 TensorFlow holds its Keras itself; from 2.6 on it comes as a package of its own."""
+        from mpdoctor.examiner.environment import environment_of_interpreter, with_tensorflow
+
+        self._environment = with_tensorflow(environment_of_interpreter(), module)
+        self._tell_environment()
         if tuple(int(number) for number in module.__version__.split(".")[:2]) < (2, 6):
             self._keras_imported(module)
 
@@ -86,6 +98,9 @@ class Session:
         def set_policy(policy: Any) -> Any:
             # Keras 3 calls its own setter with the default when the policy is first asked for
             self.policy_set = self.policy_set or sys._getframe(1).f_globals.get("__name__") != module.__name__
+            place = own_location(sys._getframe(1))
+            if place is not None:
+                self._policy_lines[module.__name__.partition(".")[0]] = place
             return original(policy)
 
         setattr(module, setter, set_policy)
@@ -115,7 +130,11 @@ class Session:
 
         self._new_training = Training
         self.watch.install(keras.Layer)
+        self.watch.install_policies(keras.Layer)
+        if keras.is_keras3:
+            self.watch.install_operations(keras.Operation, keras.Layer)
         self.notes.install(keras)
+        self.loads.install(keras)
         # where it is defined, not below: Keras 3 compiles no loaded model whose class seems to override it
         owner = next(cls for cls in keras.trainer.__mro__ if "compile" in vars(cls))
         replace_method(owner, "compile", functools.partial(self._compile, keras))
@@ -146,13 +165,26 @@ class Session:
 
         setattr(cls, name, property(functools.update_wrapper(scale, read)))
 
+    def _tell_environment(self) -> None:
+        """Variables may be set, and devices be known, later than TensorFlow is imported."""
+        from mpdoctor.examiner.environment import as_of_now
+
+        if self._environment is not None:
+            self.events.facts("environment", as_of_now(self._environment, self._devices or ()))
+
     # --- what the program does ----------------------------------------------------------------------------
+    def begins_to_train(self) -> None:
+        """A process that dies while it trains can tell nothing more."""
+        self.events.begin_to_train()
+        self.devices()
+        self._tell_environment()
+
     def _compile(self, keras: Any, original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
         """A process that dies or hangs later on can tell nothing more: what it has compiled is told here."""
         result = original(model, *args, **kwargs)
         if self.training is None:
             try:
-                self.events.facts("built", self._untrained(keras, model))
+                self.events.facts("built", self._untrained(keras, model, running=False))
             except Exception as error:
                 self.broke(error)
         return result
@@ -240,6 +272,7 @@ class Session:
 
     def _gradient(self, original: Any, tape: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
         self.losses.differentiated(target, sources)
+        self.differentiated = target
         return original(tape, target, sources, *args, **kwargs)
 
     def _leave_tape(self, original: Any, tape: Any, kind: Any, error: Any, trace: Any) -> Any:
@@ -259,20 +292,47 @@ class Session:
 
     def tell_models(self) -> bool:
         """Send the facts of every live model, of a program that does not train one. False where there is none."""
+        from mpdoctor.examiner.tracing import trace_outputs
+
         found = self.models()
         try:
             for keras, model in found:
+                trace_outputs(self.watch, keras, model)
                 self.events.facts("model", self._untrained(keras, model))
         except Exception as error:
             self.broke(error)
         return bool(found)
 
-    def _untrained(self, keras: Any, model: Any) -> Any:
+    def _untrained(self, keras: Any, model: Any, running: bool = True) -> Any:
         from mpdoctor.examiner.walk import model_from_live
 
-        return model_from_live(self, keras, model, getattr(model, "optimizer", None), CallFacts("none"))
+        optimizer = getattr(model, "optimizer", None)
+        return model_from_live(self, keras, model, optimizer, CallFacts("none"), running=running)
+
+    # --- what a model's facts need beside the model -------------------------------------------------------------
+    def devices(self) -> tuple[DeviceFacts, ...]:
+        if self._devices is None:
+            from mpdoctor.examiner.devices import devices_from_tensorflow
+
+            self._devices = devices_from_tensorflow(program_has_computed=True)
+        return self._devices
+
+    def policies_of_others(self, keras: Any) -> tuple[OtherPolicyFacts, ...]:
+        """What the program set in other Kerases than this one."""
+        return tuple(
+            OtherPolicyFacts(str(other.facts.package), other.global_policy(), place, bool(live_models(other)))
+            for other in self._adapters
+            if other is not keras
+            for place in [self._policy_lines.get(other.module.__name__.partition(".")[0])]
+            if place is not None
+        )
 
     # --- the end ------------------------------------------------------------------------------------------------
+    def tell_built(self) -> None:
+        """What a program has made that is not at its end, and perhaps never comes there."""
+        for keras, model in self.models():
+            self.events.facts("built", self._untrained(keras, model))
+
     def fail(self, failure: FailureFacts) -> None:
         self.events.facts("failure", failure)
 
@@ -283,8 +343,12 @@ class Session:
 
     def finish(self) -> None:
         """Enough was seen: no `finally`, `atexit` or line after the training call runs."""
+        if not self.events.speaks:
+            self.events.wait_for_training()
+            os._exit(0)
         if self.keras is not None:
-            self.events.note(keras=vars(self.keras.facts), environment=self.keras.environment())
+            self.events.note(keras=vars(self.keras.facts))
+        self._tell_environment()
         self.events.note(files_written=sorted(set(self.files_written))[:50])
         self.events.end()
         os._exit(0)

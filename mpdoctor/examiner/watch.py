@@ -1,4 +1,4 @@
-"""Layer calls, watched: which layer an exception came from, what dtype each layer really puts out, where it was made.
+"""Layers, watched: which one an exception came from, what each is given and puts out, where and by what it was made.
 
 `Layer.__call__` and `Layer.__new__` of a Keras are wrapped once; what is noted costs a dictionary look-up a call.
 """
@@ -8,10 +8,14 @@ from __future__ import annotations
 import functools
 import sys
 import weakref
-from typing import Any
+from types import FrameType
+from typing import Any, Dict, Iterator, Tuple
 
-from mpdoctor.examiner.ownership import own_location
+from mpdoctor.examiner.layer_calls import LayerCalls, flat_tensors
+from mpdoctor.examiner.ownership import function_called_by_user, own_code, own_location
 from mpdoctor.facts.location import Location
+
+Arguments = Tuple[Tuple[Any, ...], Dict[str, Any]]
 
 
 class LayerWatch:
@@ -25,9 +29,11 @@ class LayerWatch:
     def __init__(self) -> None:
         self.stack: list[Any] = []
         self.observer: Any = None
-        self._failed: tuple[Any, BaseException] | None = None  # the innermost layer that an error is leaving
+        self._failed: tuple[Any, BaseException, Arguments] | None = None  # the innermost layer that an error is leaving
         self._made: weakref.WeakKeyDictionary[Any, Location] = weakref.WeakKeyDictionary()
-        self._dtypes: weakref.WeakKeyDictionary[Any, tuple[str, ...]] = weakref.WeakKeyDictionary()
+        self._made_by: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._policies: weakref.WeakKeyDictionary[Any, tuple[str, Location]] = weakref.WeakKeyDictionary()
+        self.calls = LayerCalls()
         self._output_of: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._producers: dict[int, tuple[Any, Any]] = {}
 
@@ -46,54 +52,103 @@ class LayerWatch:
             try:
                 outputs = original_call(layer, *args, **kwargs)
             except BaseException as error:
-                watch._note_failure(layer, error)
+                watch._note_failure(layer, error, (args, kwargs))
                 if observer is not None:
                     observer.abandon(call)
                 raise
             finally:
                 watch.stack.pop()
-            watch._note_output(layer, outputs)
+            watch._note_output(layer, args, kwargs, outputs)
             return outputs if observer is None else observer.leave(call, outputs)
 
         @functools.wraps(original_new)
         def __new__(cls: type, *args: Any, **kwargs: Any) -> Any:
             layer = original_new(cls, *args, **kwargs)
-            place = own_location(sys._getframe(1))
-            if place is not None:
-                watch._made.setdefault(layer, place)
+            watch._note_birth(layer, sys._getframe(1))
             return layer
 
         layer_class.__call__ = __call__  # type: ignore[method-assign]
         layer_class.__new__ = __new__  # type: ignore[method-assign, assignment]
 
+    def install_operations(self, operation_class: type, layer_class: type) -> None:
+        """Keras 3 makes an operation of its own for each function that is called with its symbolic tensors."""
+        original_new = operation_class.__new__
+        watch = self
+
+        @functools.wraps(original_new)
+        def __new__(cls: type, *args: Any, **kwargs: Any) -> Any:
+            operation = original_new(cls, *args, **kwargs)
+            if not issubclass(cls, layer_class):
+                watch._note_birth(operation, sys._getframe(1))
+            return operation
+
+        operation_class.__new__ = __new__  # type: ignore[method-assign, assignment]
+
+    def install_policies(self, layer_class: type) -> None:
+        """Note what sets the policy of a layer that exists. Keras 2 lets nobody do that."""
+        policy = vars(layer_class).get("dtype_policy")
+        if not isinstance(policy, property) or policy.fset is None:
+            return
+        read, write = policy.fget, policy.fset
+
+        def dtype_policy(layer: Any, value: Any) -> None:
+            before = policy_name(layer)
+            write(layer, value)
+            frame = sys._getframe(1)
+            place = own_location(frame) if own_code(frame) else None
+            if place is not None:
+                self._policies.setdefault(layer, (before, place))
+
+        layer_class.dtype_policy = property(read, dtype_policy, policy.fdel, policy.__doc__)  # type: ignore[attr-defined]
+
     def made_at(self, layer: Any) -> Location | None:
         return self._made.get(layer)
 
-    def output_dtypes(self, layer: Any) -> tuple[str, ...]:
-        return self._dtypes.get(layer, ())
+    def made_by(self, layer: Any) -> str:
+        """The library's function that the user's line called, and that made it; "" where the line itself did."""
+        return self._made_by.get(layer, "")
+
+    def policy_before(self, layer: Any) -> tuple[str, Location] | None:
+        """The policy that it had before a line of the user's set another one, and that line."""
+        return self._policies.get(layer)
 
     def output_layer(self, model: Any) -> Any:
         """The layer whose output a subclassed model returned as its own, None where nobody knows."""
         reference = self._output_of.get(model)
         return reference() if reference is not None else None
 
+    def saw(self, dtypes: tuple[str, ...]) -> bool:
+        """Whether any layer put out one of them."""
+        return any(dtype in dtypes for call in self.calls.all() for dtype in call.output_dtypes)
+
     def layer_of_error(self, error: BaseException) -> Any:
-        """The innermost layer whose call this error left, None where it came from elsewhere. Autograph makes a new
-        error of the one that it passes on, and names the layer in its text."""
+        return self.call_of_error(error)[0]
+
+    def call_of_error(self, error: BaseException) -> tuple[Any, Arguments]:
+        """The innermost layer whose call this error left, None where it came from elsewhere, and what it was given.
+        Autograph makes a new error of the one that it passes on, and names the layer in its text."""
         if self._failed is None:
-            return None
-        layer, left_with = self._failed
-        chain = {id(error), id(error.__cause__), id(error.__context__)}
-        return layer if id(left_with) in chain or layer.name in str(error) else None
+            return None, ((), {})
+        layer, left_with, given = self._failed
+        is_it = layer.name in str(error) or any(one is left_with for one in chain_of(error))
+        return (layer, given) if is_it else (None, ((), {}))
 
-    def _note_failure(self, layer: Any, error: BaseException) -> None:
-        inner = layer if self._failed is None else self._failed[0]
-        self._failed = (inner, error)
+    def _note_failure(self, layer: Any, error: BaseException, given: Arguments) -> None:
+        inner, left_with = (layer, given) if self._failed is None else (self._failed[0], self._failed[2])
+        self._failed = (inner, error, left_with)
 
-    def _note_output(self, layer: Any, outputs: Any) -> None:
+    def _note_birth(self, layer: Any, frame: FrameType) -> None:
+        place = own_location(frame)
+        if place is None:
+            return
+        self._made.setdefault(layer, place)
+        called = function_called_by_user(frame)
+        if called:
+            self._made_by.setdefault(layer, called)
+
+    def _note_output(self, layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outputs: Any) -> None:
         tensors = flat_tensors(outputs)
-        if layer not in self._dtypes:
-            self._dtypes[layer] = tuple(dtype_name(tensor) for tensor in tensors)
+        self.calls.note(layer, args, kwargs, tensors)
         self._note_whose_output(layer, tensors)
 
     def _note_whose_output(self, layer: Any, tensors: list[Any]) -> None:
@@ -106,15 +161,17 @@ class LayerWatch:
             self._producers.clear()
 
 
-def flat_tensors(structure: Any) -> list[Any]:
-    """Every tensor in nested lists, tuples and dicts, in order."""
-    if isinstance(structure, dict):
-        return [t for key in structure for t in flat_tensors(structure[key])]
-    if isinstance(structure, (list, tuple)):
-        return [t for item in structure for t in flat_tensors(item)]
-    return [structure] if hasattr(structure, "dtype") and hasattr(structure, "shape") else []
+def chain_of(error: BaseException) -> Iterator[BaseException]:
+    """The error, and those that it was made from, the first of them last: by `raise … from`, or by autograph. What else
+    a program was handling meanwhile is no part of it."""
+    seen = set()
+    one: BaseException | None = error
+    while one is not None and id(one) not in seen:
+        seen.add(id(one))
+        yield one
+        one = one.__cause__ or (one.__context__ if hasattr(one.__context__, "ag_error_metadata") else None)
 
 
-def dtype_name(tensor: Any) -> str:
-    dtype = tensor.dtype
-    return getattr(dtype, "name", None) or str(dtype)
+def policy_name(layer: Any) -> str:
+    policy = getattr(layer, "dtype_policy", None)
+    return str(getattr(policy, "name", policy))

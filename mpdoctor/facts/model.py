@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mpdoctor.facts.devices import DeviceFacts
+from mpdoctor.facts.layer_details import NO_SETTINGS, ConfigFacts, RawVariableFacts, SettingsFacts
 from mpdoctor.facts.location import Location
+from mpdoctor.facts.saved_file import LoadFacts
 from mpdoctor.facts.versions import Keras
 
 
@@ -18,8 +21,12 @@ class LayerFacts:
         The class, whether it is the user's own, and where its `class` statement stands.
     policy, compute_dtype, variable_dtype
         As that Keras names them: "mixed_float16", "float16", "float32".
-    output_dtypes
+    input_dtypes
+        What it was given, before it cast anything.
+    output_dtypes, output_shape
         What the layer really put out, traced where it could be; empty where nobody knows.
+    mask_steps
+        How many steps the mask counts that it is given; None without a mask.
     variables
         (dtype, number of elements, trainable) for every variable that the layer itself holds.
     floating
@@ -30,8 +37,16 @@ class LayerFacts:
         True if an output of a nested model comes from this layer.
     is_model
         True for a nested model.
-    made_at
-        The user's line that made it.
+    is_operation
+        True for a function that was called with Keras' symbolic tensors: it has no policy and no weights.
+    names_dtype
+        Whether the code of a class or function of the user's names a dtype, or a cast.
+    raw_variables
+        Variables that the layer keeps and Keras 3 does not know of.
+    policy_before, policy_set_at
+        The policy that it had before a line of the user's assigned another one; "" where none did.
+    made_at, made_by
+        The user's line that made it; the library's function that this line called ("clone_model"), "" for the class.
     """
 
     path: str
@@ -49,6 +64,21 @@ class LayerFacts:
     is_model: bool = False
     autocast: bool = True
     made_at: Location | None = None
+    input_dtypes: tuple[str, ...] = ()
+    output_shape: tuple[int | None, ...] = ()
+    mask_steps: int | None = None
+    is_operation: bool = False
+    names_dtype: bool = False
+    settings: SettingsFacts = NO_SETTINGS
+    config: ConfigFacts | None = None
+    raw_variables: tuple[RawVariableFacts, ...] = ()
+    policy_before: str = ""
+    policy_set_at: Location | None = None
+    made_by: str = ""
+
+    @property
+    def computes_in_half(self) -> bool:
+        return self.compute_dtype in ("float16", "bfloat16")
 
 
 @dataclass(frozen=True)
@@ -78,6 +108,14 @@ class WriteFacts:
 
 
 @dataclass(frozen=True)
+class LostCallFacts:
+    """A method that a line of the user's called on a wrapper, and that told the inner optimizer nothing."""
+
+    name: str
+    location: Location
+
+
+@dataclass(frozen=True)
 class OptimizerFacts:
     """One link of the optimizer chain, the outermost first.
 
@@ -90,7 +128,15 @@ class OptimizerFacts:
     missing
         What this Keras needs of a custom optimizer and this class lacks ("update_step", "learning_rate", "get_config").
     overridden
-        Methods of Keras' optimizer that the user's class overrides.
+        Methods of Keras' optimizer that the user's class overrides, and those of a wrapper's that it has.
+    dropped
+        Arguments of the user's class that it keeps, and that its own `get_config()` leaves out.
+    erased_factor, erased_at
+        Of a wrapper: the `loss_scale_factor` that the inner optimizer had before, and the line that wrapped it.
+    wrapped_by_compile
+        Of a wrapper: whether compile() made it.
+    lost_calls
+        Methods of a wrapper that a line of the user's called and that do not reach the inner optimizer.
     made_at, class_location
         The user's line that made it; where its class stands, if it is the user's own.
     """
@@ -111,6 +157,11 @@ class OptimizerFacts:
     writes: tuple[WriteFacts, ...] = ()
     made_at: Location | None = None
     class_location: Location | None = None
+    dropped: tuple[str, ...] = ()
+    erased_factor: str | None = None
+    erased_at: Location | None = None
+    wrapped_by_compile: bool = False
+    lost_calls: tuple[LostCallFacts, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -123,6 +174,8 @@ class ArrayFacts:
         Its key in a dict or its position, "" for a single array.
     container
         "numpy array", "list", "tensor", "tf.data.Dataset", "generator", "pandas DataFrame" …
+    largest
+        The largest magnitude in an array that lies in memory, or in its beginning; None where nobody looked.
     dtype
         "float32", "object", "string" … ; `holds` names what an object array really holds ("str", "datetime").
     shape
@@ -135,6 +188,7 @@ class ArrayFacts:
     dtype: str
     shape: tuple[int | None, ...] = ()
     holds: str = ""
+    largest: float | None = None
 
 
 @dataclass(frozen=True)
@@ -146,11 +200,37 @@ class CallFacts:
 
 
 @dataclass(frozen=True)
+class OtherPolicyFacts:
+    """The global policy of another Keras of the same process, set by a line of the user's."""
+
+    keras: str
+    policy: str
+    set_at: Location
+    has_models: bool
+
+
+@dataclass(frozen=True)
 class ModelFacts:
     """One model as it stood at its training call (or after the script, where it never trained).
 
     global_policy
         The global dtype policy at that moment; `policy_set` tells whether anybody had set it.
+    other_policies
+        Those that the program set in other Kerases than the model's own.
+    policy_before, policy_set_at
+        As of a layer.
+    strategy, replicas
+        The class of its tf.distribute strategy ("" for the default one), and in how many replicas it trains.
+    devices
+        What TensorFlow computes on; () where nobody has asked yet.
+    wrapped_by_compile
+        Of a loop: whether compile() put a LossScaleOptimizer around the very optimizer that the loop goes on with.
+    loss_is_of_keras
+        Whether its losses are all Keras' own, whose dtypes are known.
+    loss_takes_probabilities
+        Whether one of them is a cross-entropy without `from_logits=True`.
+    loads
+        Which models in it the program loaded from files, itself first.
     """
 
     id: str
@@ -168,6 +248,16 @@ class ModelFacts:
     policy_set: bool = False
     jit_compile: bool = False
     made_at: Location | None = None
+    other_policies: tuple[OtherPolicyFacts, ...] = ()
+    policy_before: str = ""
+    policy_set_at: Location | None = None
+    strategy: str = ""
+    replicas: int = 1
+    devices: tuple[DeviceFacts, ...] = ()
+    wrapped_by_compile: bool = False
+    loss_is_of_keras: bool = False
+    loss_takes_probabilities: bool = False
+    loads: tuple[LoadFacts, ...] = ()
 
     @property
     def is_trained(self) -> bool:

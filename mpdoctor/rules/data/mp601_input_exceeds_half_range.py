@@ -48,12 +48,43 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.training.operations import is_of_input, number
 from mpdoctor.rules.training.words import FLOAT16_LIMIT
 
 SEVERITY = Severity.ERROR
+HELP = (
+    "Scale the data before the model gets it, or in a first layer that computes in float32: "
+    '`Rescaling(…, dtype="float32")`, `Normalization(dtype="float32")`.'
+)
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    first = _casting_first(model)
+    for array in model.data if model.is_trained and first is not None else ():
+        if first is None or array.role != "features" or array.largest is None or array.largest <= FLOAT16_LIMIT:
+            continue
+        yield Finding(
+            f"The input reaches {number(array.largest)}, and `{first.path}` ({first.class_name}) casts it to float16, "
+            f"which ends at {FLOAT16_LIMIT}: it is inf from there on.",
+            HELP,
+            model.call.location,
+            layer=first.path,
+            evidence={"largest": array.largest},
+        )
+
+
+def _casting_first(model: ModelFacts) -> LayerFacts | None:
+    """The first layer that computes, of a model with one input, if it casts floats to float16."""
+    inputs = [layer for layer in model.layers if layer.class_name == "InputLayer"]
+    features = [array for array in model.data if array.role == "features"]
+    first = next((one for one in model.layers if one.floating and not one.is_model), None)
+    if first is None or len(inputs) > 1 or len(features) != 1 or first.class_name == "Embedding":
+        return None
+    casts = first.compute_dtype == "float16" and first.autocast and set(first.input_dtypes) == {"float32"}
+    return first if casts and not first.is_operation else None
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
@@ -66,8 +97,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         f"The input reaches {number(operation.largest)} in step {culprit.step + 1}, and `{layer}` "
         f"({culprit.overflow.layer_class}) casts it to float16, which ends at {FLOAT16_LIMIT}: it is inf from there "
         "on.",
-        "Scale the data before the model gets it, or in a first layer that computes in float32: "
-        '`Rescaling(…, dtype="float32")`, `Normalization(dtype="float32")`.',
+        HELP,
         training.model.call.location,
         model=training.model.id,
         layer=layer,

@@ -54,7 +54,11 @@ ON_PURPOSE = NORMALIZATION | PREPROCESSING | {"Embedding"}
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     if not model.is_trained:
         return
-    half = [index for index, layer in enumerate(model.layers) if layer.compute_dtype in HALF and layer.floating]
+    half = [
+        index
+        for index, layer in enumerate(model.layers)
+        if layer.compute_dtype in HALF and layer.floating and not layer.is_operation
+    ]
     if not half:
         return
     told: list[str] = []
@@ -85,7 +89,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             f'`dtype="{MIXED.get(around[0].policy, around[0].policy)}"`.',
             layer.made_at,
             layer=layer.path,
-            evidence={"policies": {one.path: one.policy for one in model.layers if one.floating}},
+            evidence={"policies": {one.path: one.policy for one in model.layers if one.floating and one.policy}},
         )
 
 

@@ -49,7 +49,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.dtypes import HALF
-from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.facts.names import public_name
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Api, Call, Collection, Item, Operation, Value, is_call_of, known, options
@@ -60,6 +60,13 @@ from mpdoctor.rules.layers.policies import half_dtype_of_layer
 SEVERITY = Severity.INFO
 LAYERS = PREPROCESSING - NOT_FLOATING
 NAMES = tuple("keras.layers." + name for name in sorted(LAYERS))
+SMALL_SCALE = "its scale is so small that the values it is meant for, beyond 65504, are inf before they are scaled."
+BEYOND = {
+    "scale": "its scale or offset is beyond 65504, which is inf there.",
+    "offset": "its scale or offset is beyond 65504, which is inf there.",
+    "mean": "its mean is beyond 65504, which is inf there: every value becomes NaN.",
+    "variance": "its variance is beyond 65504, which is inf there: every value becomes 0.",
+}
 LARGEST_HALF, SMALLEST_NORMAL = 65504.0, 6.1e-5
 HELP = 'Give it `dtype="float32"`; the next layer casts its output.'
 
@@ -84,13 +91,26 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
     for layer in model.layers:
         is_chosen = layer.policy != model.global_policy
         if layer.class_name in LAYERS and layer.compute_dtype in HALF and not (layer.own_class or is_chosen):
+            outside = _outside_live(layer) if layer.compute_dtype == "float16" else None
             yield Finding(
-                _message(layer.class_name, layer.compute_dtype),
+                f"{layer.class_name} computes in float16, and {outside}"
+                if outside
+                else _message(layer.class_name, layer.compute_dtype),
                 HELP,
                 layer.made_at,
                 layer=layer.path,
+                severity=Severity.WARNING if outside else None,
                 evidence={"policy": layer.policy},
             )
+
+
+def _outside_live(layer: LayerFacts) -> str | None:
+    """The same of what the layer holds: also of what a Normalization has learnt."""
+    magnitudes = {name: (largest, smallest) for name, largest, smallest in layer.settings.constants}
+    if 0 < magnitudes.get("scale", (0.0, 0.0))[1] < SMALLEST_NORMAL:
+        return SMALL_SCALE
+    beyond = [name for name, (largest, _) in magnitudes.items() if largest > LARGEST_HALF]
+    return BEYOND.get(beyond[0]) if beyond else None
 
 
 def _message(name: str, dtype: str) -> str:
@@ -133,16 +153,14 @@ def _outside(name: str, call: Call) -> str | None:
     if name == "Rescaling":
         scale, offset = call.argument(0, "scale"), call.argument(1, "offset")
         if any(0 < abs(one) < SMALLEST_NORMAL for one in _numbers(scale)):
-            return (
-                "its scale is so small that the values it is meant for, beyond 65504, are inf before they are scaled."
-            )
+            return SMALL_SCALE
         if any(abs(one) > LARGEST_HALF for one in (*_numbers(scale), *_numbers(offset))):
-            return "its scale or offset is beyond 65504, which is inf there."
+            return BEYOND["scale"]
     if name == "Normalization":
         if any(abs(one) > LARGEST_HALF for one in _numbers(call.keyword("mean"))):
-            return "its mean is beyond 65504, which is inf there: every value becomes NaN."
+            return BEYOND["mean"]
         if any(abs(one) > LARGEST_HALF for one in _numbers(call.keyword("variance"))):
-            return "its variance is beyond 65504, which is inf there: every value becomes 0."
+            return BEYOND["variance"]
     return None
 
 

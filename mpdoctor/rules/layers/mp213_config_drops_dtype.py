@@ -56,6 +56,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.location import Location
+from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Attribute, ClassFacts, Collection, FunctionFacts, Known, class_of, known, options
 from mpdoctor.finding import Finding, Severity
@@ -63,6 +64,12 @@ from mpdoctor.finding import Finding, Severity
 SEVERITY = Severity.INFO
 LOADING = ("keras.models.load_model", "keras.models.clone_model", "keras.models.model_from_json")
 FILES = (".keras", ".h5", ".hdf5")
+LEFT_OUT = "{0}.get_config leaves out the layer's dtype: loaded or cloned, it takes the global policy of that moment."
+NOT_TAKEN = (
+    "{0}.get_config hands out a dtype and a name that `{0}.__init__` does not take: loading or cloning it raises "
+    "TypeError."
+)
+TAKE = "Take `**kwargs` and hand them on: `def __init__(self, …, **kwargs): super().__init__(**kwargs)`."
 BASE_CONFIG = "`return {**super().get_config(), …}`"
 
 
@@ -81,29 +88,40 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def _defect(facts: SourceFacts, own: ClassFacts, is_remade: bool) -> tuple[str, str, Location] | None:
     config, initializer = own.methods.get("get_config"), own.methods.get("__init__")
     if config is not None and _drops_base(facts, config):
-        return (
-            f"{own.name}.get_config leaves out the layer's dtype: loaded or cloned, it takes the global policy of that "
-            "moment.",
-            f"Start from the base configuration: {BASE_CONFIG}.",
-            config.location,
-        )
+        return LEFT_OUT.format(own.name), f"Start from the base configuration: {BASE_CONFIG}.", config.location
     if initializer is None or _takes_dtype(initializer):
         return None
     if config is not None and _calls_base(facts, config):
-        return (
-            f"{own.name}.get_config hands out a dtype and a name that `{own.name}.__init__` does not take: loading or "
-            "cloning it raises TypeError.",
-            "Take `**kwargs` and hand them on: `def __init__(self, …, **kwargs): super().__init__(**kwargs)`.",
-            initializer.location,
-        )
+        return NOT_TAKEN.format(own.name), TAKE, initializer.location
     if is_remade and facts.makings_of(own) and own.find_method("get_config") is None:
         return (
             f"`{own.name}.__init__` takes no dtype: loaded or cloned, the layer raises, or takes the global policy of "
             "that moment.",
-            "Take `**kwargs` and hand them on: `def __init__(self, …, **kwargs): super().__init__(**kwargs)`.",
+            TAKE,
             initializer.location,
         )
     return None
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    told: set[str] = set()
+    for layer in model.layers:
+        found = _live_defect(model, layer) if layer.computes_in_half and layer.class_name not in told else None
+        if found is not None:
+            told.add(layer.class_name)
+            message, help, location = found
+            yield Finding(message, help, location, layer=layer.path, evidence={"policy": layer.policy})
+
+
+def _live_defect(model: ModelFacts, layer: LayerFacts) -> tuple[str, str, Location | None] | None:
+    config = layer.config
+    if config is None or config.config_at is None or config.holds_dtype is None:
+        return None
+    if not config.holds_dtype:
+        gives_itself_one = not config.takes_dtype and layer.policy != model.global_policy
+        help = f"Start from the base configuration: {BASE_CONFIG}."
+        return None if gives_itself_one else (LEFT_OUT.format(layer.class_name), help, config.config_at)
+    return None if config.takes_dtype else (NOT_TAKEN.format(layer.class_name), TAKE, config.constructor_at)
 
 
 def _drops_base(facts: SourceFacts, config: FunctionFacts) -> bool:

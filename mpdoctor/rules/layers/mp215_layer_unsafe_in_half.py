@@ -36,6 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.facts.names import public_name
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Api, Call, Collection, is_api, known, options
@@ -66,6 +67,34 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         steps = _masked_steps(before)
         if steps is not None and steps > COUNTABLE and half_dtype_of_layer(facts, layer) == "float16":
             yield _finding(layer, f"GlobalAveragePooling1D, which is given a mask over {steps} steps,", MASKED_MEAN)
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    for layer in model.layers:
+        if layer.compute_dtype != "float16" or layer.own_class or layer.is_operation:
+            continue
+        found = _unsafe(layer, model.keras.is_keras3)
+        if found is not None:
+            what, why = found
+            yield Finding(
+                f"{layer.path} ({what}) computes in float16 and {why}.",
+                'Give it `dtype="float32"`.',
+                layer.made_at,
+                layer=layer.path,
+                evidence={"policy": layer.policy},
+            )
+
+
+def _unsafe(layer: LayerFacts, is_keras3: bool) -> tuple[str, str] | None:
+    """(what it is, what goes wrong)"""
+    if layer.settings.normalizes and layer.class_name in ("UnitNormalization", "Dot"):
+        return (layer.class_name if layer.class_name != "Dot" else "Dot(normalize=True)"), NORMALISES
+    if is_keras3 and layer.settings.activation == "squareplus":
+        return f"{layer.class_name} with the activation squareplus", SQUAREPLUS
+    steps = layer.mask_steps
+    if layer.class_name == "GlobalAveragePooling1D" and steps is not None and steps > COUNTABLE:
+        return f"GlobalAveragePooling1D, which is given a mask over {steps} steps,", MASKED_MEAN
+    return None
 
 
 def _finding(call: Call, what: str, why: str = NORMALISES) -> Finding:

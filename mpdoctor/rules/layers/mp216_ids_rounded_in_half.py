@@ -36,6 +36,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.dtypes import dtype_named
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.names import public_name
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import (
@@ -55,6 +56,7 @@ from mpdoctor.rules.layers.policies import half_dtype_of_layer
 from mpdoctor.rules.layers.rows import layers_of_sequential
 
 SEVERITY = Severity.ERROR
+HELP = 'Make them integers from the start: `keras.Input(…, dtype="int32")`. Keras casts no integers.'
 EXACT = {"float16": 2048, "bfloat16": 256}
 FLOATS = ("float32", "float64")
 # Built-in layers that cast their input and pass the numbers on.
@@ -90,6 +92,21 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 yield from _finding(facts, layer, _rounding_in_a_row(facts, made[:number]))
 
 
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    for layer in model.layers:
+        rows = layer.settings.rows
+        dtype = next((one for one in layer.input_dtypes if one in EXACT), None)
+        if layer.class_name == "Embedding" and rows is not None and dtype is not None and rows > EXACT[dtype]:
+            yield Finding(
+                f"The ids reach {layer.path} (Embedding) in {dtype}, exact up to {EXACT[dtype]}: of its {rows} ids, "
+                "those above become others.",
+                HELP,
+                layer.made_at,
+                layer=layer.path,
+                evidence={"input_dtype": dtype, "rows": rows},
+            )
+
+
 def _finding(facts: SourceFacts, embedding: Call, rounding: Call | None) -> Iterator[Finding]:
     rows = known(embedding.argument(0, "input_dim"))
     if rounding is None or not isinstance(rows, int):
@@ -99,7 +116,7 @@ def _finding(facts: SourceFacts, embedding: Call, rounding: Call | None) -> Iter
         yield Finding(
             f"{rounding.method} casts the float ids to {dtype}, exact up to {EXACT[dtype]}. Of "
             f"the {rows} ids of the Embedding behind it, those above become others.",
-            'Make them integers from the start: `keras.Input(…, dtype="int32")`. Keras casts no integers.',
+            HELP,
             rounding.location,
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.dtypes import policies_named
+from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.facts.names import public_name
 from mpdoctor.facts.source import UNSURE, SourceFacts
 from mpdoctor.facts.values import Api, Call, Collection, Value, is_api, is_call_of, known, options
@@ -40,6 +41,19 @@ def output_layers(facts: SourceFacts, model: Call, depth: int = 0) -> list[Call]
             return []
         found.extend(made)
     return found
+
+
+def half_output(model: ModelFacts, activations: tuple[str, ...] = ()) -> str | None:
+    """The 16-bit dtype in which a live model's output is known to come, from a layer with one of these activations."""
+    for layer in model.layers:
+        dtype = next((one for one in layer.output_dtypes if one in SIXTEEN_BITS), None)
+        if layer.is_output and layer.floating and dtype and (not activations or _activation(layer) in activations):
+            return dtype
+    return None
+
+
+def _activation(layer: LayerFacts) -> str:
+    return layer.settings.activation or layer.class_name.lower()
 
 
 def sixteen_bit_output(facts: SourceFacts, layer: Call) -> str | None:

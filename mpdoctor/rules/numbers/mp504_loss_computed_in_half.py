@@ -55,10 +55,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.location import Location
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.source import Return, SourceFacts
 from mpdoctor.facts.values import Call, Defined, FunctionFacts, Value, class_of, options
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.layers.calls import asks_for_dtype
+from mpdoctor.rules.layers.outputs import half_output
 from mpdoctor.rules.loops.gradients import applied_gradients, target
 from mpdoctor.rules.numbers.losses import compiled
 from mpdoctor.rules.numbers.precision import precision_of
@@ -89,7 +91,16 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 yield _finding(dtype, returned.location)
 
 
-def _finding(dtype: str, location: Location) -> Finding:
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    """Keras 2's own losses compute in what they are given. A loss of the user's own may cast; nobody sees that here."""
+    if model.keras.is_keras3 or not model.compiled or model.call.kind == "loop" or not model.loss_is_of_keras:
+        return
+    dtype = half_output(model)
+    if dtype is not None:
+        yield _finding(dtype, None)
+
+
+def _finding(dtype: str, location: Location | None) -> Finding:
     limit = " and ends at 65504" if dtype == "float16" else ""
     return Finding(
         f"This loss is computed in {dtype}, because the predictions are: it has {'three' if limit else 'two'} digits"

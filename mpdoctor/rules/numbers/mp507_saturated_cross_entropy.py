@@ -52,15 +52,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.names import public_name
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Api, Call, Known, Value, known, options
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.layers.calls import asks_for_dtype
+from mpdoctor.rules.layers.outputs import half_output
 from mpdoctor.rules.numbers.losses import compiled, prediction_of
 from mpdoctor.rules.numbers.precision import precision_of
 
 SEVERITY = Severity.WARNING
+PROBABILITIES = ("softmax", "sigmoid")
 FUNCTIONS = (
     "binary_crossentropy",
     "categorical_crossentropy",
@@ -82,20 +86,28 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue
         dtype = precision.half(_prediction(call), call.context)
         if dtype is not None:
-            yield _finding(dtype, call)
+            yield _finding(dtype, call.location)
     for call, loss in compiled(facts, 1, "loss"):
         dtype = precision.of_model(call.receiver)
         if dtype in LAST_BELOW_ONE and dtype is not None and _is_of_probabilities(loss):
-            yield _finding(dtype, call)
+            yield _finding(dtype, call.location)
 
 
-def _finding(dtype: str, call: Call) -> Finding:
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    if not (model.compiled and model.loss_takes_probabilities) or model.call.kind == "loop":
+        return
+    dtype = half_output(model, PROBABILITIES)
+    if dtype is not None:
+        yield _finding(dtype, None)
+
+
+def _finding(dtype: str, location: Location | None) -> Finding:
     return Finding(
         f"This cross-entropy is taken of {dtype} probabilities, of which {LAST_BELOW_ONE[dtype]} is the last below 1: "
         "where the model is sure, the loss saturates and the gradient is lost.",
         "Let the model return logits and say `from_logits=True`, or cast the input of the softmax (or sigmoid) to "
         'float32: `Activation("softmax", dtype="float32")`.',
-        call.location,
+        location,
     )
 
 

@@ -33,6 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.optimizers.events import reads
@@ -57,3 +58,15 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             f"Call it on the optimizer inside: `{of}.inner_optimizer.{LOST}(…)`.",
             read.location,
         )
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    innermost = model.optimizer[-1].class_name if model.optimizer else ""
+    for link in model.optimizer:
+        for call in link.lost_calls:
+            yield Finding(
+                f"`{call.name}` tells the LossScaleOptimizer, which keeps it for itself; {innermost} decays all "
+                "weights.",
+                f"Call it on the optimizer inside: `optimizer.inner_optimizer.{call.name}(…)`.",
+                call.location,
+            )

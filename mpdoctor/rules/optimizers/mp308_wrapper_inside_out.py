@@ -34,6 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Api, Call, Value, class_of
 from mpdoctor.finding import Finding, Severity
@@ -64,6 +65,18 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             given = [*call.args, *(value for _, value in call.keywords)]
         if any(_is_wrapper(facts, value, call) for value in given):
             yield Finding(_message(call.method), _help(call.method), call.location)
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    scaling = OF_KERAS3 if model.keras.is_keras3 else OF_KERAS2
+    for outer, inner in zip(model.optimizer, model.optimizer[1:], strict=False):
+        if inner.is_wrapper and not outer.is_wrapper and not set(scaling) & set(outer.overridden):
+            yield Finding(
+                _message(outer.class_name),
+                _help(outer.class_name),
+                outer.made_at or inner.made_at,
+                evidence={"chain": [link.class_name for link in model.optimizer]},
+            )
 
 
 def _is_optimizer_around_another(facts: SourceFacts, call: Call) -> bool:

@@ -33,6 +33,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Call, Value, known
 from mpdoctor.finding import Finding, Severity
@@ -50,15 +52,26 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue
         value = (text_at(facts, factors[0].location) if factors[0] else "") or "its value"
         by_compile = wrapping.method == "compile"
-        yield Finding(
-            f"{name_of_optimizer(inside[0])} loses its `loss_scale_factor` of {value}: "
-            + ("compile() puts it into a LossScaleOptimizer, which" if by_compile else "the LossScaleOptimizer")
-            + " sets it to None and uses a dynamic scale of its own.",
-            "Compile with `auto_scale_loss=False` to keep the factor; or drop the factor."
-            if by_compile
-            else f"Drop `loss_scale_factor`, and give the wrapper `initial_scale={value}`; or drop the wrapper.",
-            wrapping.location,
-        )
+        yield _finding(name_of_optimizer(inside[0]), value, by_compile, wrapping.location)
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    innermost = model.optimizer[-1].class_name if model.optimizer else ""
+    for link in model.optimizer:
+        if link.erased_factor is not None and link.erased_at is not None:
+            yield _finding(innermost, link.erased_factor, link.wrapped_by_compile, link.erased_at)
+
+
+def _finding(name: str, factor: str, by_compile: bool, location: Location) -> Finding:
+    return Finding(
+        f"{name} loses its `loss_scale_factor` of {factor}: "
+        + ("compile() puts it into a LossScaleOptimizer, which" if by_compile else "the LossScaleOptimizer")
+        + " sets it to None and uses a dynamic scale of its own.",
+        "Compile with `auto_scale_loss=False` to keep the factor; or drop the factor."
+        if by_compile
+        else f"Drop `loss_scale_factor`, and give the wrapper `initial_scale={factor}`; or drop the wrapper.",
+        location,
+    )
 
 
 def _factor(inner: Value) -> Value | None:

@@ -52,6 +52,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.source import Event, SourceFacts
 from mpdoctor.facts.values import Call, Value, options
 from mpdoctor.finding import Finding, Severity
@@ -63,6 +64,7 @@ from mpdoctor.rules.optimizers.wrappers import exclude_each_other, wrappings
 from mpdoctor.rules.wording import name_of_optimizer, receiver_text
 
 SEVERITY = Severity.ERROR
+UNPROTECTED = "no loss scale protects these gradients, and in float16 those below 6e-08 are flushed to zero"
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -91,6 +93,16 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                     f"Write `{wrapper}.{read.name}`.",
                     read.location,
                 )
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    if model.wrapped_by_compile and model.optimizer:
+        yield Finding(
+            f"The loop applies its gradients with the bare {model.optimizer[0].class_name}; compile() put a "
+            f"LossScaleOptimizer around it, which is `{model.name}`'s `optimizer`: {UNPROTECTED}.",
+            "Use `model.optimizer` for the whole step.",
+            model.call.location,
+        )
 
 
 def _uses(value: Value | None, inner: Call) -> bool:
@@ -124,4 +136,4 @@ def _message(facts: SourceFacts, apply: Call, inner: Call, wrapper: str, scaled:
         start += "the loss was scaled by the LossScaleOptimizer around it: "
     if scaled and facts.keras.is_keras3:
         return start + "nothing unscales these gradients, and every update is 32768 times too large."
-    return start + "no loss scale protects these gradients, and in float16 those below 6e-08 are flushed to zero."
+    return f"{start}{UNPROTECTED}."

@@ -52,6 +52,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import (
     Api,
@@ -90,14 +92,28 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue
         dropped = _dropped(facts, own)
         if dropped:
-            names = listed([f"`{name}`" for name in dropped])
-            yield Finding(
-                f"{own.name} does not save {names} in its `get_config`: after saving and loading, or cloning, "
-                f"{'it has its' if len(dropped) == 1 else 'they have their'} default again.",
-                f"In `{own.name}.get_config` return "
-                f"`{{**super().get_config(), {', '.join(_entry(own, name) for name in dropped[:3])}}}`.",
-                own.location,
-            )
+            kept_as = {name: name if name in own.attributes else "_" + name for name in dropped}
+            yield _finding(own.name, kept_as, own.location)
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    if not (model.is_trained and model.computes_in_half):
+        return
+    for link in model.optimizer:
+        dropped = [name for name in link.dropped if name not in SAVED_BY_KERAS]
+        if dropped and link.class_location is not None:
+            yield _finding(link.class_name, {name: name for name in dropped}, link.class_location)
+
+
+def _finding(class_name: str, dropped: dict[str, str], location: Location) -> Finding:
+    """`dropped`: by the argument's name, the attribute that it is kept as."""
+    entries = ", ".join(f'"{name}": self.{attribute}' for name, attribute in list(dropped.items())[:3])
+    return Finding(
+        f"{class_name} does not save {listed([f'`{name}`' for name in dropped])} in its `get_config`: after saving and "
+        f"loading, or cloning, {'it has its' if len(dropped) == 1 else 'they have their'} default again.",
+        f"In `{class_name}.get_config` return `{{**super().get_config(), {entries}}}`.",
+        location,
+    )
 
 
 def _dropped(facts: SourceFacts, own: ClassFacts) -> list[str]:
@@ -120,10 +136,6 @@ def _dropped(facts: SourceFacts, own: ClassFacts) -> list[str]:
         for name in initializer.parameters[1:]
         if not name.startswith("*") and name in stored and name not in named | SAVED_BY_KERAS
     ]
-
-
-def _entry(own: ClassFacts, name: str) -> str:
-    return f'"{name}": self.{name if name in own.attributes else "_" + name}'
 
 
 def _named_in(facts: SourceFacts, own: ClassFacts) -> set[str] | None:

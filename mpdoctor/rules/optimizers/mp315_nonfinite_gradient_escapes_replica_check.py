@@ -44,6 +44,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.dtypes import policies_named
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.values import Call, Collection, options, walk
@@ -74,6 +75,18 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 HELP,
                 strategy.location,
             )
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    computes = any(layer.compute_dtype == "float16" for layer in model.layers)
+    if model.is_trained and model.wrapper is not None and model.replicas > 1 and computes:
+        yield Finding(
+            f"{model.replicas} replicas train in float16, and Keras 3 checks the gradients of the first one only: an "
+            "overflow on another replica is written into the weights as NaN.",
+            HELP,
+            model.call.location,
+            evidence={"strategy": model.strategy, "replicas": model.replicas},
+        )
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:

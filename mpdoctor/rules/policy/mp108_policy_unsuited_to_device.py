@@ -1,9 +1,10 @@
-"""The program trains on a TPU, and its policy is mixed_float16.
+"""The 16-bit dtype of the policy is one that the device does not compute in.
 
 ## Why it matters
 A TPU multiplies in bfloat16. Its hardware does nothing faster in float16, whose range is small besides: the
 loss scaling that float16 needs checks every gradient of every step. mixed_bfloat16 is what TPUs are built for,
-and needs no scaling.
+and needs no scaling. With GPUs it is the other way round: bfloat16 needs compute capability 8.0 (A100, RTX 30),
+and an older one converts every number to float32 and back.
 
 ## Flagged
 ```python
@@ -26,7 +27,8 @@ tf.keras.mixed_precision.set_global_policy("mixed_bfloat16")
 ```
 
 ## Versions
-All. A program that also runs without a TPU (behind a `try` or an `if`) is not judged from its source.
+All. A program that also runs without a TPU (behind a `try` or an `if`) is not judged from its source. Which GPU
+there is, only a run shows.
 
 ## Where users met it
 tensorflow/tensorflow#47362, keras-team/keras#18448.
@@ -36,12 +38,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Call
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.policy.building import half_policy_calls, happen_together, policies_set
 
 SEVERITY = Severity.WARNING
+ON_TPU = (
+    "This program trains on a TPU, which computes in bfloat16: mixed_float16 brings it no speed, and a loss scaling "
+    "that it would not need."
+)
 STRATEGIES = ("tensorflow.distribute.TPUStrategy", "tensorflow.distribute.experimental.TPUStrategy")
 
 
@@ -51,12 +58,28 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if policies_set(policy) != ("mixed_float16",) or policy.context.guarded:
             continue
         if any(_is_certain(strategy, policy) for strategy in strategies):
-            yield Finding(
-                "This program trains on a TPU, which computes in bfloat16: mixed_float16 brings it no speed, and a "
-                "loss scaling that it would not need.",
-                'Use "mixed_bfloat16".',
-                policy.location,
-            )
+            yield Finding(ON_TPU, 'Use "mixed_bfloat16".', policy.location)
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    dtypes = {layer.compute_dtype for layer in model.layers if layer.floating}
+    if not model.is_trained:
+        return
+    if "float16" in dtypes and (model.strategy.startswith("TPUStrategy") or _has(model, "TPU")):
+        yield Finding(ON_TPU, 'Use "mixed_bfloat16".', evidence={"policy": model.global_policy})
+    old = next((one for one in model.devices if one.compute_capability and one.compute_capability < (8, 0)), None)
+    if "bfloat16" in dtypes and old is not None and old.compute_capability is not None:
+        capability = ".".join(map(str, old.compute_capability))
+        yield Finding(
+            f"This model computes in bfloat16, and {old.name or 'the GPU'} (compute capability {capability}) does not: "
+            "it converts every number to float32 and back, which is slower than float32.",
+            'Use "mixed_float16" on this GPU. bfloat16 needs compute capability 8.0.',
+            evidence={"device": old.name, "compute_capability": capability},
+        )
+
+
+def _has(model: ModelFacts, kind: str) -> bool:
+    return any(device.kind == kind for device in model.devices)
 
 
 def _is_certain(strategy: Call, policy: Call) -> bool:

@@ -37,6 +37,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.dtypes import HALF_POLICIES
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.source import SourceFacts, library_of
 from mpdoctor.facts.values import Api, Call
 from mpdoctor.facts.versions import Keras
@@ -65,6 +67,22 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 f"Set it where the model is built: `{there}.mixed_precision.set_global_policy(…)`; or import "
                 "one Keras only.",
                 call.location,
+            )
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    if not model.is_trained or model.computes_in_half or not any(layer.variables for layer in model.layers):
+        return
+    for other in model.other_policies:
+        # where both Kerases have models, float32 may be meant for this one
+        if other.policy in HALF_POLICIES and model.global_policy not in HALF_POLICIES and not other.has_models:
+            yield Finding(
+                f"{other.policy} is set in {other.keras}, and {model.name} is built in {model.keras.package}, which "
+                f"has a policy of its own, {model.global_policy}: it stays float32.",
+                f"Set it where the model is built: `{model.keras.package}.mixed_precision.set_global_policy(…)`; or "
+                "import one Keras only.",
+                other.set_at,
+                evidence={other.keras: other.policy, model.keras.package: model.global_policy},
             )
 
 

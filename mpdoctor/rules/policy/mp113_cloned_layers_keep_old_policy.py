@@ -42,12 +42,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.dtypes import HALF_POLICIES
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.source import UNSURE, SourceFacts
 from mpdoctor.facts.values import Call, Value, options
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.policy.building import policies_inside
+from mpdoctor.rules.wording import listed
 
 SEVERITY = Severity.WARNING
+HELP = (
+    "Build the model again under the new policy and copy the weights: `new.set_weights(old.get_weights())`; or give "
+    "`clone_model` a `clone_function` that sets the dtype."
+)
+COPYING = ("clone_model", "model_from_json", "model_from_config", "model_from_yaml", "from_config")
+HALF = ("float16", "bfloat16")
 CLONING = "keras.models.clone_model"
 FROM_TEXT = ("keras.models.model_from_json", "keras.models.model_from_config", "keras.models.model_from_yaml")
 CONFIGS = ("get_config", "to_json", "to_yaml")
@@ -65,9 +73,28 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         yield Finding(
             f"The global policy is {now[0] or 'float32'} here, and the layers of this clone keep the policy of the "
             f"original: {kept}.",
-            "Build the model again under the new policy and copy the weights: `new.set_weights(old.get_weights())`; or "
-            "give `clone_model` a `clone_function` that sets the dtype.",
+            HELP,
             call.location,
+        )
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    if not model.is_trained or not model.policy_set:
+        return
+    weighty = [layer for layer in model.layers if layer.variables and layer.floating and not layer.is_model]
+    copied = [layer for layer in weighty if layer.made_by in COPYING]
+    kept = {layer.compute_dtype in HALF for layer in copied}
+    if not copied or kept == {model.global_policy.removeprefix("mixed_") in HALF} or len(kept) > 1:
+        return
+    if len(copied) == len(weighty):
+        policies = sorted({layer.policy for layer in copied})
+        yield Finding(
+            f"The global policy is {model.global_policy}, and the layers that `{copied[0].made_by}` made keep the "
+            f"policy of the original: {listed(policies)}.",
+            HELP,
+            copied[0].made_at,
+            layer=copied[0].path,
+            evidence={"global_policy": model.global_policy, "policies": {one.path: one.policy for one in copied}},
         )
 
 

@@ -1,0 +1,91 @@
+"""What each layer was given and what it put out: dtypes and shapes, as tensors really had them."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, Iterator, NamedTuple, Optional, Tuple
+
+Shape = Tuple[Optional[int], ...]
+
+
+class LayerCall(NamedTuple):
+    """One call of a layer.
+
+    input_dtypes
+        Of every tensor among its arguments, before the layer cast anything.
+    mask_steps
+        How many steps the mask that it was given counts; None without a mask, or where nobody knows.
+    is_real
+        False for Keras' symbolic tensors, whose dtype may be what the layer promises rather than what it does.
+    """
+
+    input_dtypes: tuple[str, ...]
+    output_dtypes: tuple[str, ...]
+    output_shape: Shape
+    mask_steps: int | None
+    is_real: bool
+
+
+NO_CALL = LayerCall((), (), (), None, False)
+
+
+class LayerCalls:
+    """The first call of each layer with real tensors; until there is one, the first with symbolic ones."""
+
+    def __init__(self) -> None:
+        self._calls: weakref.WeakKeyDictionary[Any, LayerCall] = weakref.WeakKeyDictionary()
+
+    def of(self, layer: Any) -> LayerCall:
+        return self._calls.get(layer, NO_CALL)
+
+    def all(self) -> Iterator[LayerCall]:
+        return iter(list(self._calls.values()))
+
+    def note(self, layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outputs: list[Any]) -> None:
+        """`outputs` are the tensors that the call returned."""
+        known = self._calls.get(layer)
+        if known is not None and (known.is_real or any(map(is_symbolic, outputs))):
+            return
+        inputs = flat_tensors([*args, *kwargs.values()])
+        self._calls[layer] = LayerCall(
+            tuple(dtype_name(tensor) for tensor in inputs),
+            tuple(dtype_name(tensor) for tensor in outputs),
+            _shape(outputs[0]) if outputs else (),
+            _mask_steps(args, kwargs),
+            not any(map(is_symbolic, [*inputs, *outputs])),
+        )
+
+
+def is_symbolic(tensor: Any) -> bool:
+    """Keras' own stand-ins for tensors, SparseKerasTensor and RaggedKerasTensor among them."""
+    return type(tensor).__name__.endswith("KerasTensor")
+
+
+def flat_tensors(structure: Any) -> list[Any]:
+    """Every tensor in nested lists, tuples and dicts, in order."""
+    if isinstance(structure, dict):
+        return [t for key in structure for t in flat_tensors(structure[key])]
+    if isinstance(structure, (list, tuple)):
+        return [t for item in structure for t in flat_tensors(item)]
+    return [structure] if hasattr(structure, "dtype") and hasattr(structure, "shape") else []
+
+
+def dtype_name(tensor: Any) -> str:
+    dtype = tensor.dtype
+    return getattr(dtype, "name", None) or str(dtype)
+
+
+def _mask_steps(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int | None:
+    """Keras hangs the mask on the tensor that it belongs to."""
+    mask = kwargs.get("mask")
+    if mask is None and args:
+        mask = getattr(args[0], "_keras_mask", None)
+    shape = () if mask is None else _shape(mask)
+    return shape[1] if len(shape) > 1 else None
+
+
+def _shape(tensor: Any) -> Shape:
+    shape = getattr(tensor, "shape", ())
+    if getattr(shape, "rank", 0) is None:
+        return ()
+    return tuple(None if size is None else int(size) for size in shape)

@@ -1,0 +1,1 @@
+"""What 16-bit numbers bring on the device at hand."""

@@ -1,0 +1,33 @@
+"""The GPUs that a model trains on, and what it computes there."""
+
+from __future__ import annotations
+
+from mpdoctor.facts.devices import DeviceFacts
+from mpdoctor.facts.model import LayerFacts, ModelFacts
+
+# They multiply matrices, which is what tensor cores do.
+DENSE = frozenset(("Dense", "EinsumDense", "LSTM", "GRU", "SimpleRNN", "LSTMCell", "GRUCell", "SimpleRNNCell"))
+CONVOLUTIONS = frozenset(
+    ("Conv1D", "Conv2D", "Conv3D", "Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose", "SeparableConv1D")
+) | {"SeparableConv2D"}
+
+
+def gpus(model: ModelFacts) -> tuple[DeviceFacts, ...]:
+    """Of NVIDIA's, whose compute capability is known."""
+    return tuple(one for one in model.devices if one.kind == "GPU" and one.compute_capability is not None)
+
+
+def trains_on_tensor_cores(model: ModelFacts) -> bool:
+    return model.is_trained and any(gpu.has_tensor_cores for gpu in gpus(model))
+
+
+def half_dtype(model: ModelFacts) -> str:
+    """The 16-bit dtype that its layers with weights compute in; "" for none."""
+    found = (layer.compute_dtype for layer in model.layers if layer.computes_in_half and layer.variables)
+    return next(found, "")
+
+
+def multiplying(model: ModelFacts) -> list[LayerFacts]:
+    """The layers that multiply matrices in 16 bits."""
+    kinds = DENSE | CONVOLUTIONS
+    return [one for one in model.layers if one.class_name in kinds and one.computes_in_half and one.variables]

@@ -1,0 +1,64 @@
+"""Grouped and depthwise convolutions have slow 16-bit kernels on GPUs.
+
+## Why it matters
+They multiply few numbers with each other and move many: tensor cores do not help, and cuDNN's 16-bit kernels for
+some shapes were slower than those for float32 (a factor of 20 was reported). A network of them gains little.
+
+## Flagged
+```python
+import keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+model = keras.Sequential(
+    [keras.Input((64, 64, 32)), keras.layers.DepthwiseConv2D(3), keras.layers.Dense(1, dtype="float32")]
+)
+model.compile("adam", "mse")
+```
+
+## Fixed
+```python
+import keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+model = keras.Sequential(
+    [keras.Input((64, 64, 32)), keras.layers.Conv2D(32, 3), keras.layers.Dense(1, dtype="float32")]
+)
+model.compile("adam", "mse")
+```
+
+## Versions
+All, on a GPU; one line tells of all layers.
+
+## Where users met it
+tensorflow/tensorflow#48127, tensorflow/tensorflow#37130.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.devices.gpus import gpus
+from mpdoctor.rules.wording import listed
+
+SEVERITY = Severity.INFO
+DEPTHWISE = ("DepthwiseConv1D", "DepthwiseConv2D", "SeparableConv1D", "SeparableConv2D")
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    slow = [layer for layer in model.layers if layer.computes_in_half and _is_grouped(layer)]
+    if slow and model.is_trained and gpus(model):
+        yield Finding(
+            f"{listed([layer.path for layer in slow])} {'is a' if len(slow) == 1 else 'are'} grouped or depthwise "
+            f"convolution{'' if len(slow) == 1 else 's'}, whose {slow[0].compute_dtype} kernels are slow on a GPU.",
+            'Measure both; give them `dtype="float32"` where that is faster.',
+            layer=slow[0].path,
+            evidence={"layers": [layer.path for layer in slow]},
+        )
+
+
+def _is_grouped(layer: LayerFacts) -> bool:
+    if layer.own_class or not layer.variables:
+        return False
+    return layer.class_name in DEPTHWISE or (layer.settings.groups or 1) > 1

@@ -1,0 +1,93 @@
+"""A function, a Lambda or a resize turns the 16-bit stream into float32, and nothing in the code says so.
+
+## Why it matters
+What is computed from there on until the next layer casts it back is computed, and kept for the way back, in float32:
+twice the memory, none of the speed. In Keras 3.15 `inputs + layer(inputs)` promotes, because the Input is float32;
+in a chain of such sums the whole residual stream is float32. `tf.image.resize` gives float32 whatever it is given,
+and so does bilinear UpSampling2D in Keras 2 (tf_keras 2.21, TensorFlow 2.15 and 2.10). A cast that is written out,
+or `dtype="float32"`, is meant, and nothing is said.
+
+## Flagged
+```python
+# keras: 3
+import keras
+import numpy as np
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+inputs = keras.Input((8,))
+hidden = inputs + keras.layers.Dense(8)(inputs)
+model = keras.Model(inputs, keras.layers.Dense(1, dtype="float32")(hidden))
+model.compile("adam", "mse")
+model.fit(np.ones((320, 8), "float32"), np.ones((320, 1), "float32"))
+```
+
+## Fixed
+```python
+# keras: 3
+import keras
+import numpy as np
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+inputs = keras.Input((8,))
+hidden = keras.layers.Add()([inputs, keras.layers.Dense(8)(inputs)])
+model = keras.Model(inputs, keras.layers.Dense(1, dtype="float32")(hidden))
+model.compile("adam", "mse")
+model.fit(np.ones((320, 8), "float32"), np.ones((320, 1), "float32"))
+```
+
+## Versions
+Functions between layers: Keras 3; Keras 2 raises instead. Lambda and layers of one's own: all. UpSampling2D: Keras 2.
+
+## Where users met it
+tensorflow/tensorflow#41614, tensorflow/tensorflow#48873, tensorflow/tensorflow#50668, keras-team/keras#20931.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.finding import Finding, Severity
+
+SEVERITY = Severity.WARNING
+HALF = ("float16", "bfloat16")
+RESIZING = ("UpSampling2D",)  # built in; of all others the output was seen to be what they compute in
+MEANT = ("Cast", "View")  # functions that are called for their dtype
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    if not model.is_trained:
+        return
+    for layer in model.layers:
+        half = next((dtype for dtype in layer.input_dtypes if dtype in HALF), None)
+        if half is None or layer.output_dtypes[:1] != ("float32",) or layer.is_output or layer.is_model:
+            continue
+        told = _promotion(layer, half)
+        if told is not None:
+            message, help = told
+            evidence = {"input_dtypes": list(layer.input_dtypes), "output_dtypes": list(layer.output_dtypes)}
+            yield Finding(message, help, layer.made_at, layer=layer.path, evidence=evidence)
+
+
+def _promotion(layer: LayerFacts, half: str) -> tuple[str, str] | None:
+    if layer.is_operation:
+        if "float32" not in layer.input_dtypes or layer.class_name in MEANT:
+            return None
+        return (
+            f"`{layer.class_name.lower()}` is given {half} and float32 here, and gives float32: the stream is "
+            "float32 until the next layer casts it.",
+            f'Use a layer, which casts all its inputs (`keras.layers.Add()`), or cast the float32 one to "{half}".',
+        )
+    if layer.compute_dtype not in HALF:
+        return None  # dtype="float32" was asked for
+    what = f"{layer.path} ({layer.class_name}) computes in {half} and puts out float32"
+    if layer.class_name in RESIZING and not layer.own_class:
+        return f"{what}, as its bilinear resize does.", 'Give it `interpolation="nearest"`, or cast its output.'
+    if (layer.class_name == "Lambda" or layer.own_class) and not layer.names_dtype and layer.autocast:
+        return (
+            f"{what}, though its code names no dtype: something in it promotes (`tf.image.resize`, a float32 "
+            "constant, a weight that comes first).",
+            "Cast what it returns: `tf.cast(outputs, inputs.dtype)`; or say that float32 is meant: "
+            '`dtype="float32"`.',
+        )
+    return None

@@ -1,0 +1,305 @@
+"""What the rules say about hand-written facts of live models: the defect, and the right code that looks like it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from test_rules_source import BODY, FIT, HALF_HEAD, HEAD, LINE, SCALED, layer, model, said, wrapper
+
+from mpdoctor.facts.devices import DeviceFacts
+from mpdoctor.facts.layer_details import ConfigFacts, RawVariableFacts, SettingsFacts
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.model import (
+    ArrayFacts,
+    CallFacts,
+    LayerFacts,
+    LostCallFacts,
+    ModelFacts,
+    OptimizerFacts,
+    OtherPolicyFacts,
+)
+
+ADAM = OptimizerFacts("Adam", "keras")
+CLASS, CALLED, SET = Location("layers.py", 3), Location("train.py", 5), Location("train.py", 2)
+FLOAT32 = {"policy": "float32", "global_policy": "float32", "policy_set": False}
+BFLOAT16 = {"policy": "mixed_bfloat16", "global_policy": "mixed_bfloat16"}
+B_BODY = layer("body", "mixed_bfloat16")
+UNTRAINED = {"compiled": False, "call": CallFacts("none")}
+
+
+def gpu(name: str, *capability: int) -> dict[str, Any]:
+    return {"devices": (DeviceFacts("GPU", name, capability), DeviceFacts("CPU"))}
+
+
+A100, V100, P100 = gpu("A100", 8, 0), gpu("V100", 7, 0), gpu("P100", 6, 0)
+GTX1080, GTX1660, CPU = gpu("GTX 1080", 6, 1), gpu("GTX 1660", 7, 5), {"devices": (DeviceFacts("CPU"),)}
+
+
+def trained(*layers: LayerFacts, **more: Any) -> ModelFacts:
+    return model(*layers, **{**SCALED, **more})
+
+
+def dense(path: str, inputs: int, width: int, policy: str = "mixed_float16", **more: Any) -> LayerFacts:
+    size = (("float32", inputs * width, True), ("float32", width, True))
+    given = {"variables": size, "settings": SettingsFacts(width=width), "input_dtypes": ("float16",), **more}
+    return layer(path, policy, **given)
+
+
+LARGE = dense("large", 1024, 4096)
+TAIL = dense("tail", 4096, 1, "float32", is_output=True)
+
+
+def convolution(path: str, width: int = 32, groups: int = 1, **more: Any) -> LayerFacts:
+    return layer(path, class_name="Conv2D", settings=SettingsFacts(width=width, groups=groups), **more)
+
+
+def own(path: str, class_name: str = "Mine", **more: Any) -> LayerFacts:
+    facts = {"class_name": class_name, "own_class": True, "class_location": CLASS, "variables": (), **more}
+    return layer(path, **facts)
+
+
+def function(path: str, class_name: str, *inputs: str, output: str = "float32", **more: Any) -> LayerFacts:
+    given = {"variables": (), "is_operation": True, "input_dtypes": inputs, "output_dtypes": (output,), **more}
+    return layer(path, output, class_name=class_name, **given)
+
+
+def configured(takes: bool, holds: bool | None, config_at: Location | None = CALLED, **more: Any) -> LayerFacts:
+    return own("mine", config=ConfigFacts(takes, holds, CLASS, config_at), **more)
+
+
+def embedding(rows: int, *inputs: str) -> LayerFacts:
+    return layer("embedding", class_name="Embedding", settings=SettingsFacts(rows=rows), input_dtypes=inputs)
+
+
+def raw(reaches: bool | None, dtype: str = "float32", trainable: bool = True, **more: Any) -> LayerFacts:
+    return own("scale", raw_variables=(RawVariableFacts("gamma", dtype, trainable, reaches),), **more)
+
+
+def fed(largest: float | None, *layers: LayerFacts, **more: Any) -> ModelFacts:
+    data = (ArrayFacts("features", "", "numpy array", "float32", (640, 3), largest=largest),)
+    return trained(layer("input", class_name="InputLayer", floating=False, variables=()), *layers, data=data, **more)
+
+
+FIRST = layer("first", input_dtypes=("float32",))
+OTHER = OtherPolicyFacts("keras", "mixed_float16", SET, has_models=False)
+CLONED = {"made_by": "clone_model"}
+NORM = layer("norm", class_name="UnitNormalization", variables=(), settings=SettingsFacts(normalizes=True))
+POOL = {"class_name": "GlobalAveragePooling1D", "variables": ()}
+LOOKAHEAD = OptimizerFacts("Lookahead", "tfa", made_at=CALLED)
+LOOP = {"call": CallFacts("loop", CALLED)}
+SOFTMAX = layer("out", is_output=True, settings=SettingsFacts(activation="softmax"))
+OWN_ADAM = OptimizerFacts("Mine", "train", own_class=True, class_location=CLASS, dropped=("warmup", "learning_rate"))
+RESCALING = {"class_name": "Rescaling", "variables": ()}
+TWO = {"replicas": 2, "strategy": "MirroredStrategy"}
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "location", "facts"),
+    [
+        ("MP108", "trains on a TPU", None, trained(BODY, HEAD, devices=(DeviceFacts("TPU"),))),
+        ("MP108", "trains on a TPU", None, trained(BODY, HEAD, strategy="TPUStrategyV2", replicas=8)),
+        ("MP108", "V100 (compute capability 7.0) does not", None, model(B_BODY, HEAD, **BFLOAT16, **V100)),
+        (
+            "MP111",
+            "mixed_float16 is set in keras, and model is built in tf_keras",
+            SET,
+            model(
+                layer("body", "float32"),
+                policy="float32",
+                global_policy="float32",
+                keras="tf_keras",
+                other_policies=(OTHER,),
+            ),
+        ),
+        (
+            "MP112",
+            "none of its layers",
+            SET,
+            trained(
+                layer("body", "float32"), HEAD, policy_before="float32", policy_set_at=SET, global_policy="float32"
+            ),
+        ),
+        (
+            "MP112",
+            "none of its layers",
+            SET,
+            trained(
+                layer("base", class_name="Sequential", is_model=True, policy_before="float32", policy_set_at=SET),
+                layer("base/dense", "float32"),
+                BODY,
+                HEAD,
+            ),
+        ),
+        (
+            "MP113",
+            "`clone_model` made keep the policy of the original: float32",
+            LINE,
+            trained(layer("body", "float32", **CLONED), layer("head", "float32", is_output=True, **CLONED)),
+        ),
+        (
+            "MP113",
+            "The global policy is float32",
+            LINE,
+            model(layer("body", **CLONED), layer("head", is_output=True, **CLONED), global_policy="float32"),
+        ),
+        ("MP203", "`self.gamma` of scale (Mine) is a tf.Variable", CLASS, trained(raw(True), HEAD)),
+        ("MP210", "its scale is so small", LINE, trained(
+            layer("r", **RESCALING, settings=SettingsFacts(constants=(("scale", 1 / 65535, 1 / 65535),))), HEAD)),
+        ("MP210", "its mean is beyond 65504", LINE, trained(
+            layer("n", class_name="Normalization", settings=SettingsFacts(constants=(("mean", 1e5, 3.0),))), HEAD)),
+        ("MP213", "Mine.get_config leaves out the layer's dtype", CALLED, trained(configured(True, False), HEAD)),
+        ("MP213", "`Mine.__init__` does not take", CLASS, trained(configured(False, True), HEAD)),
+        ("MP215", "norm (UnitNormalization) computes in float16 and squares", LINE, trained(NORM, HEAD)),
+        ("MP215", "activation squareplus", LINE, trained(
+            layer("body", settings=SettingsFacts(activation="squareplus")), HEAD)),
+        ("MP215", "a mask over 4096 steps", LINE, trained(BODY, layer("pool", mask_steps=4096, **POOL), HEAD)),
+        ("MP216", "in float16, exact up to 2048: of its 6000 ids", LINE, trained(embedding(6000, "float16"), HEAD)),
+        ("MP216", "in bfloat16, exact up to 256", LINE, model(embedding(1000, "bfloat16"), HEAD)),
+        ("MP218", "`add` is given float16 and float32", LINE, trained(
+            BODY, function("add", "Add", "float32", "float16"), HEAD)),
+        ("MP218", "up (UpSampling2D) computes in float16 and puts out float32", LINE, trained(
+            layer("up", class_name="UpSampling2D", variables=(), input_dtypes=("float16",),
+                  output_dtypes=("float32",)), HEAD, keras="tf_keras")),
+        ("MP218", "though its code names no dtype", LINE, trained(
+            layer("resize", class_name="Lambda", variables=(), input_dtypes=("float16",),
+                  output_dtypes=("float32",)), HEAD)),
+        ("MP303", "Adam decays all weights", CALLED, trained(BODY, HEAD, optimizer=wrapper(
+            lost_calls=(LostCallFacts("exclude_from_weight_decay", CALLED),)))),
+        ("MP308", "Lookahead is put around a LossScaleOptimizer", CALLED, trained(
+            BODY, HEAD, optimizer=(LOOKAHEAD, *wrapper()))),
+        ("MP308", "Lookahead is put around a LossScaleOptimizer", CALLED, trained(
+            BODY, HEAD, optimizer=(*wrapper()[:1], LOOKAHEAD, *wrapper()))),
+        ("MP311", "Adam loses its `loss_scale_factor` of 1024.0: the LossScaleOptimizer", CALLED, trained(
+            BODY, HEAD, optimizer=wrapper(erased_factor="1024.0", erased_at=CALLED))),
+        ("MP311", "compile() puts it into", CALLED, trained(
+            BODY, HEAD, optimizer=wrapper(erased_factor="8.0", erased_at=CALLED, wrapped_by_compile=True))),
+        ("MP312", "with the bare Adam; compile() put a LossScaleOptimizer around it", CALLED, model(
+            BODY, HEAD, optimizer=(ADAM,), wrapped_by_compile=True, **LOOP)),
+        ("MP314", "Mine does not save `warmup`", CLASS, trained(BODY, HEAD, optimizer=wrapper(OWN_ADAM))),
+        ("MP315", "2 replicas train in float16", FIT.location, trained(BODY, HEAD, **TWO)),
+        ("MP504", "loss is computed in float16", None, trained(
+            BODY, HALF_HEAD, keras="tf_keras", loss="mse", loss_is_of_keras=True)),
+        ("MP507", "cross-entropy is taken of float16 probabilities", None, trained(
+            BODY, SOFTMAX, loss_takes_probabilities=True)),
+        ("MP601", "The input reaches 70,000, and `first` (Dense) casts it", FIT.location, fed(7e4, FIRST, HEAD)),
+        ("MP801", "P100 (compute capability 6.0) is no faster in float16", None, trained(LARGE, TAIL, **P100)),
+        ("MP801", "GTX 1660 (compute capability 7.5) is no faster", None, trained(LARGE, TAIL, **GTX1660)),
+        ("MP801", "GTX 1080 (compute capability 6.1) is slower in float16", None, trained(LARGE, TAIL, **GTX1080)),
+        ("MP802", "odd (1001) has a width", None, trained(dense("odd", 4096, 1001), TAIL, **A100)),
+        ("MP802", "odd (1001) and convolution (130) have", None, trained(
+            dense("odd", 4096, 1001), convolution("convolution", 130), TAIL, **A100)),
+        ("MP803", "multiplies 72 times an example", None, trained(dense("small", 8, 8), TAIL, **A100)),
+        ("MP803", "2 layers are given another dtype", None, trained(
+            LARGE, layer("norm", "float32", class_name="BatchNormalization", input_dtypes=("float16",)),
+            dense("tail", 9, 1, "float32", is_output=True), **A100)),
+        ("MP804", "depthwise is a grouped or depthwise convolution", None, trained(
+            LARGE, layer("depthwise", class_name="DepthwiseConv2D"), TAIL, **A100)),
+        ("MP804", "grouped is a grouped", None, trained(LARGE, convolution("grouped", groups=4), TAIL, **A100)),
+    ],
+)  # fmt: skip
+def test_a_defect_is_named(code: str, words: str, location: Location | None, facts: ModelFacts) -> None:
+    found = [one for one in said(facts) if one.code == code]
+    assert [words in one.message for one in found] == [True], [one.message for one in said(facts)]
+    assert found[0].location == location
+    assert found[0].help
+
+
+@pytest.mark.parametrize(
+    ("code", "facts"),
+    [
+        ("MP108", trained(B_BODY, HEAD, **BFLOAT16, strategy="TPUStrategy")),
+        ("MP108", model(B_BODY, HEAD, **BFLOAT16, **A100)),
+        ("MP108", model(B_BODY, HEAD, **BFLOAT16, **CPU)),
+        ("MP108", model(layer("body", "float32"), **FLOAT32, **V100)),
+        ("MP111", model(layer("body", "float32"), keras="tf_keras", **FLOAT32,
+                        other_policies=(OtherPolicyFacts("keras", "mixed_float16", SET, has_models=True),))),
+        ("MP111", trained(BODY, HEAD, keras="tf_keras", other_policies=(OTHER,))),
+        ("MP111", model(layer("body", "float32"), keras="tf_keras", **FLOAT32,
+                        other_policies=(OtherPolicyFacts("keras", "float32", SET, has_models=False),))),
+        ("MP112", trained(BODY, HEAD, policy_before="float32", policy_set_at=SET)),
+        ("MP112", trained(BODY, HEAD, policy_before="mixed_float16", policy_set_at=SET)),
+        ("MP113", trained(layer("body", **CLONED), layer("head", "float32", is_output=True, **CLONED))),
+        ("MP113", trained(layer("teacher", "float32", **CLONED), BODY, HEAD)),
+        ("MP113", trained(layer("body", "float32", **CLONED), **UNTRAINED)),
+        ("MP203", trained(raw(False), HEAD)),
+        ("MP203", trained(raw(None), HEAD)),
+        ("MP203", trained(raw(True, trainable=False), HEAD)),
+        ("MP203", trained(raw(True, "int32"), HEAD)),
+        ("MP203", trained(raw(True), HEAD, keras="tf_keras")),
+        ("MP203", model(raw(True, policy="float32"), **FLOAT32)),
+        ("MP213", trained(configured(True, True), HEAD)),
+        ("MP213", trained(configured(True, None), HEAD)),
+        ("MP213", trained(configured(False, None, None), HEAD)),
+        ("MP213", model(configured(True, False, policy="float32"), **FLOAT32)),
+        ("MP213", trained(configured(False, False, policy="mixed_bfloat16"), HEAD)),  # it gives itself its dtype
+        ("MP215", trained(layer("norm", "float32", settings=SettingsFacts(normalizes=True)), HEAD)),
+        ("MP215", model(layer("norm", "mixed_bfloat16", class_name="UnitNormalization",
+                              settings=SettingsFacts(normalizes=True)), HEAD, **BFLOAT16)),
+        ("MP215", trained(own("norm", "UnitNormalization", settings=SettingsFacts(normalizes=True)), HEAD)),
+        ("MP215", trained(layer("pool", mask_steps=2048, **POOL), HEAD)),
+        ("MP215", trained(layer("pool", **POOL), HEAD)),
+        ("MP216", trained(embedding(6000, "float32"), HEAD)),
+        ("MP216", trained(embedding(6000, "int32"), HEAD)),
+        ("MP216", trained(embedding(2048, "float16"), HEAD)),
+        ("MP218", trained(BODY, function("add", "Add", "float16", "float16", output="float16"), HEAD)),
+        ("MP218", trained(BODY, function("cast", "Cast", "float16"), HEAD)),
+        ("MP218", trained(BODY, function("softmax", "Softmax", "float16"), HEAD)),
+        ("MP218", trained(BODY, function("add", "Add", "float32", "float16", is_output=True))),
+        ("MP218", trained(own("mine", input_dtypes=("float16",), output_dtypes=("float32",), names_dtype=True), HEAD)),
+        ("MP218", trained(own("mine", "Mine", policy="float32", input_dtypes=("float16",)), HEAD)),
+        ("MP218", trained(own("mine", input_dtypes=("float16",), output_dtypes=("float32",), autocast=False), HEAD)),
+        ("MP218", trained(layer("up", class_name="UpSampling2D", input_dtypes=("float16",)), HEAD)),
+        ("MP303", trained(BODY, HEAD)),
+        ("MP306", trained(BODY, HEAD, optimizer=(*wrapper()[:1], LOOKAHEAD, *wrapper()))),
+        ("MP308", trained(BODY, HEAD, optimizer=wrapper(LOOKAHEAD, ADAM))),
+        ("MP308", trained(BODY, HEAD, optimizer=(
+            OptimizerFacts("Mine", "train", own_class=True, overridden=("scale_loss",)), *wrapper()))),
+        ("MP311", trained(BODY, HEAD)),
+        ("MP312", model(BODY, HEAD, optimizer=(ADAM,), **LOOP)),
+        ("MP314", trained(BODY, HEAD, optimizer=wrapper(
+            OptimizerFacts("Mine", "train", own_class=True, class_location=CLASS, dropped=("learning_rate", "name"))))),
+        ("MP314", model(layer("body", "float32"), optimizer=(OWN_ADAM,), **FLOAT32)),
+        ("MP315", trained(BODY, HEAD)),
+        ("MP315", trained(BODY, HEAD, keras="tf_keras", **TWO)),
+        ("MP315", model(B_BODY, HEAD, optimizer=(ADAM,), **BFLOAT16, **TWO)),
+        ("MP504", trained(BODY, HALF_HEAD, loss="mse", loss_is_of_keras=True)),
+        ("MP504", trained(BODY, HALF_HEAD, keras="tf_keras", loss="mine")),
+        ("MP504", trained(BODY, HEAD, keras="tf_keras", loss="mse", loss_is_of_keras=True)),
+        ("MP507", trained(BODY, HALF_HEAD, loss_takes_probabilities=True)),  # logits, or nobody knows
+        ("MP507", trained(BODY, SOFTMAX)),
+        ("MP507", trained(BODY, SOFTMAX, loss_takes_probabilities=True, **LOOP)),
+        ("MP601", fed(65504.0, FIRST, HEAD)),
+        ("MP601", fed(None, FIRST, HEAD)),
+        ("MP601", fed(7e4, layer("r", "float32", input_dtypes=("float32",), **RESCALING), BODY, HEAD)),
+        ("MP601", fed(7e4, embedding(10**6, "float32"), BODY, HEAD)),
+        ("MP601", fed(7e4, own("first", autocast=False, input_dtypes=("float32",)), HEAD)),
+        ("MP601", fed(7e4, layer("first", "mixed_bfloat16", input_dtypes=("float32",)), HEAD)),
+        ("MP801", trained(LARGE, TAIL, **A100)),
+        ("MP801", trained(LARGE, TAIL, **CPU)),
+        ("MP801", trained(LARGE, TAIL)),
+        ("MP801", model(dense("large", 1024, 4096, "mixed_bfloat16"), **BFLOAT16, **V100)),
+        ("MP801", model(layer("body", "float32"), **FLOAT32, **GTX1080)),
+        ("MP801", trained(LARGE, devices=(DeviceFacts("GPU", "Radeon"),))),
+        ("MP802", trained(LARGE, dense("last", 4096, 1001, is_output=True), **A100)),
+        ("MP802", trained(dense("narrow", 4096, 20), TAIL, **A100)),
+        ("MP802", trained(dense("odd", 4096, 1001), TAIL, **GTX1660)),
+        ("MP802", trained(dense("odd", 4096, 1001), TAIL, **CPU)),
+        ("MP802", trained(dense("odd", 4096, 1001, "float32"), LARGE, TAIL, **A100)),
+        ("MP803", trained(LARGE, TAIL, **A100)),
+        ("MP803", trained(dense("small", 8, 8), TAIL, **CPU)),
+        ("MP803", trained(convolution("image"), TAIL, **A100)),  # of an output whose size is not known
+        ("MP803", trained(convolution("image", output_shape=(None, 224, 224, 32)), TAIL, **A100)),
+        ("MP804", trained(LARGE, convolution("plain"), TAIL, **A100)),
+        ("MP804", trained(LARGE, convolution("grouped", groups=4), TAIL, **CPU)),
+        ("MP804", trained(layer("depthwise", "float32", class_name="DepthwiseConv2D"), LARGE, TAIL, **A100)),
+    ],
+)  # fmt: skip
+def test_right_code_that_looks_like_it_gives_nothing(code: str, facts: ModelFacts) -> None:
+    assert [one.message for one in said(facts) if one.code == code] == []
+
+
+@pytest.mark.parametrize("name", ["MP801", "MP802", "MP803", "MP804"])
+def test_a_run_on_a_cpu_is_not_told_about_devices(name: str) -> None:
+    facts = trained(dense("odd", 8, 1001), convolution("grouped", groups=2), TAIL, **CPU)
+    assert name not in {one.code for one in said(facts)}
