@@ -87,7 +87,8 @@ def near_match(text: str) -> str:
 
 
 def _generations(rule: Rule) -> str:
-    return " and ".join({"2": "Keras 2 and tf_keras", "3": "Keras 3"}[one] for one in rule.keras)
+    names = {("2",): "Keras 2 and tf_keras", ("3",): "Keras 3"}
+    return names.get(rule.keras, "every Keras")
 
 
 def _text_from_renderable(renderable: RenderableType, width: int, color: bool) -> str:

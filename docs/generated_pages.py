@@ -1,0 +1,133 @@
+"""The pages that nobody writes: one for each rule, the list of rules, the options, the schema of the JSON.
+
+They are made from the code whenever the documentation is built, as a hook of mkdocs, and are committed nowhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+
+import mpdoctor
+from mpdoctor.cli.app import app
+from mpdoctor.cli.rule_texts import markdown_from_rule
+from mpdoctor.rules.registry import Rule, all_rules
+
+FAMILIES = {
+    "examination": "The examination itself",
+    "policy": "Policies and API",
+    "layers": "Layers",
+    "optimizers": "Optimizers and the wrapper around them",
+    "loops": "Custom training loops",
+    "numbers": "Numbers, losses and metrics",
+    "data": "Data",
+    "saving": "Saving and loading",
+    "devices": "Devices and speed",
+    "training": "The short training",
+}
+TABLE = ("| Code | Name | Severity | Seen in | What it finds |", "|---|---|---|---|---|")
+SCHEMA = "schema/diagnosis-1.json"
+
+
+def pages() -> dict[str, str]:
+    """Every generated file, by its path in the documentation."""
+    told = {f"rules/{rule.name}.md": rule_page(rule) for rule in all_rules()}
+    told["rules/index.md"] = rules_page()
+    told["options.md"] = options_page()
+    told[SCHEMA] = (Path(mpdoctor.__file__).parent / "reporters" / SCHEMA).read_text(encoding="utf-8")
+    return told
+
+
+# --- rules ----------------------------------------------------------------------------------------------------------
+def rule_page(rule: Rule) -> str:
+    """What `mpdoctor explain` shows, with a link wherever it names another rule."""
+    return linked(markdown_from_rule(rule), lambda other: f"{other.name}.md", but=rule)
+
+
+def rules_page() -> str:
+    lines = ["# Rules", "", "`mpdoctor explain CODE` shows the page of a rule in the terminal.", ""]
+    for family, rules in rules_by_family():
+        lines += [f"## {FAMILIES[family]}", "", *TABLE]
+        for rule in rules:
+            name, summary = f"[{rule.name}]({rule.name}.md)", rule.summary.replace("|", r"\|")
+            lines.append(f"| {rule.code} | {name} | {rule.severity.value} | {', '.join(rule.stages)} | {summary} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def rules_by_family() -> Iterator[tuple[str, list[Rule]]]:
+    for family in dict.fromkeys(rule.family for rule in all_rules()):
+        yield family, [rule for rule in all_rules() if rule.family == family]
+
+
+def linked(markdown: str, target_of: Callable[[Rule], str], but: Rule | None = None) -> str:
+    """Links codes of rules in prose; code, headings and the rule `but` stay as they are."""
+    by_code = {rule.code: rule for rule in all_rules() if rule is not but}
+    parts = re.split(r"(^```.*?^```|`[^`\n]*`|\[[^\]]*\]\([^)]*\)|^#.*?$)", markdown, flags=re.S | re.M)
+    for number in range(0, len(parts), 2):
+        parts[number] = re.sub(
+            r"\bMP\d{3}\b",
+            lambda match: f"[{match[0]}]({target_of(by_code[match[0]])})" if match[0] in by_code else match[0],
+            parts[number],
+        )
+    return "".join(parts)
+
+
+# --- options --------------------------------------------------------------------------------------------------------
+def options_page() -> str:
+    lines = ["# Options", "", "What `--help` shows, of every command. What a project keeps in its `pyproject.toml` is"]
+    lines += ["told under [In CI](ci.md#what-a-project-keeps).", ""]
+    for name, command in sorted(typer.main.get_command(app).commands.items()):  # type: ignore[attr-defined]
+        lines += [f"## mpdoctor {name}", "", f"```text\n{usage(name, command)}\n```", "", help_of(command), ""]
+        rows = [option_row(option) for option in command.params if option.param_type_name == "option"]
+        if rows:
+            lines += ["| Option | Default | |", "|---|---|---|", *rows, ""]
+    return "\n".join(lines)
+
+
+def usage(name: str, command: Any) -> str:
+    places = [argument.metavar for argument in command.params if argument.param_type_name == "argument"]
+    return " ".join(["mpdoctor", name, "[OPTIONS]", *places, *(["[-- SCRIPT ARGS]"] if name == "check" else [])])
+
+
+def help_of(command: Any) -> str:
+    return (command.help or "").strip()
+
+
+def option_row(option: Any) -> str:
+    names = "<br>".join(f"`{name}`" for name in (*option.opts, *option.secondary_opts))
+    value = "" if option.is_flag else f" `{option.metavar or option.type.name.upper()}`"
+    shown = getattr(option.default, "value", option.default)
+    default = "" if shown in (None, False, [], ()) else f"`{shown}`"
+    help_text = (option.help or "").replace("|", r"\|")
+    return f"| {names}{value} | {default} | {help_text} |"
+
+
+# --- the hook -------------------------------------------------------------------------------------------------------
+def on_config(config: Any) -> Any:
+    sections = [
+        {FAMILIES[family]: [{f"{r.code} {r.name}": f"rules/{r.name}.md"} for r in rules]}
+        for family, rules in rules_by_family()
+    ]
+    config.nav.append({"Rules": ["rules/index.md", *sections]})
+    return config
+
+
+def on_files(files: Any, config: Any) -> Any:
+    from mkdocs.structure.files import File
+
+    for path, text in pages().items():
+        files.append(File.generated(config, path, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Written pages may name rules by their codes too."""
+    if page.file.generated_by is not None:
+        return markdown
+    depth = page.file.src_uri.count("/")
+    return linked(markdown, lambda rule: f"{'../' * depth}rules/{rule.name}.md")
