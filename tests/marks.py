@@ -3,6 +3,9 @@
     # keras: 3, tf_keras                     where the fixture applies (default: both)
     # exit: 1                                exit status; `exit[3]`, `exit[tf_keras]` where the two differ
     # verdict: healthy                       of the short training; "healthy, stuck" of two; none where there is none
+    # steps: 24                              how long that training is
+    # model: net = Sequential(Dense, Dense)  name, class and layers of the model that was captured, inputs left out
+    # optimizer: LossScaleOptimizer > Adam   the chain from the outermost to the innermost
     # culprit: encoder                       the layer that a failing batch broke in
     # exponent: -1                           how gradients go with the loss scale; "none" where there is no loss scale
     # args: --epochs 2                       arguments for the script
@@ -10,7 +13,8 @@
     # directory: library                     run from this directory below the fixtures
     # environment: as it is                  the fixture chooses its Keras by itself
     x = bad()  # expect: MP201, MP302        these findings on this line, in every Keras
-    x = bad()  # expect[3]: MP407            in Keras 3 alone; `expect[tf_keras]` likewise
+    x = bad()  # expect[3]: MP407            in Keras 3 alone; `expect[tf_keras]`, `expect[2.4]` likewise
+    x = bad()  # expect[2]: MP902            in every Keras 2
     x = bad()  # expect[what_if]: MP201      only if the program were trained under mixed_float16
     # expect-anywhere: MP904                 a finding without a line
 
@@ -24,12 +28,17 @@ from dataclasses import dataclass
 
 KERAS = ("3", "tf_keras")
 OLDER = ("2.15", "2.10", "2.4")  # TensorFlow releases that fixtures of single rules are judged by as well
+KERAS2 = "2"  # all but Keras 3
+WHERES = (KERAS2, *KERAS, *OLDER)
 _MARK = re.compile(
     r"#\s*expect(?P<anywhere>-anywhere)?(?:\[(?P<where>[\w.]+)\])?:\s*(?P<codes>MP\d{3}(?:,\s*MP\d{3})*)"
 )
 _LOOKS_LIKE_A_MARK = re.compile(r"#\s*expect\b")
-_SETTING = re.compile(r"#\s*(?P<name>[a-z]+)(?:\[(?P<where>\w+)\])?:\s*(?P<value>.+?)\s*$")
-_SETTINGS = ("keras", "exit", "verdict", "culprit", "exponent", "args", "target", "directory", "environment")
+_SETTING = re.compile(r"#\s*(?P<name>[a-z]+)(?:\[(?P<where>[\w.]+)\])?:\s*(?P<value>.+?)\s*$")
+_SETTINGS = {
+    *("keras", "exit", "verdict", "steps", "model", "optimizer", "culprit", "exponent", "args", "target"),
+    *("directory", "environment"),
+}
 
 
 @dataclass(frozen=True)
@@ -55,14 +64,21 @@ class Marks:
     @property
     def differ(self) -> bool:
         """Whether anything of it holds in one Keras only."""
-        return any(where in KERAS for where in (*self.expected, *(where for _, where in self.settings)))
+        return any(where in WHERES for where in (*self.expected, *(where for _, where in self.settings)))
 
     def setting(self, name: str, keras: str = "", default: str = "") -> str:
-        return self.settings.get((name, keras), self.settings.get((name, ""), default))
+        """The nearest one: of this Keras, of every Keras 2, of all."""
+        found = (self.settings.get((name, where)) for where in (keras, *_families(keras), ""))
+        return next((value for value in found if value is not None), default)
 
     def findings(self, keras: str) -> frozenset[Expected]:
         """What is expected in this Keras, what-if findings included."""
-        return frozenset().union(*(self.expected.get(key, frozenset()) for key in ("", keras, "what_if")))
+        wheres = ("", keras, *_families(keras), "what_if")
+        return frozenset().union(*(self.expected.get(where, frozenset()) for where in wheres))
+
+
+def _families(keras: str) -> tuple[str, ...]:
+    return (KERAS2,) if keras in ("tf_keras", *OLDER) else ()
 
 
 def marks_from_source(text: str) -> Marks:
@@ -74,7 +90,7 @@ def marks_from_source(text: str) -> Marks:
             raise ValueError(f"line {number}: not a mark: {line.strip()}")
         for mark in found:
             where = mark["where"] or ""
-            if where not in ("", "what_if", *KERAS, *OLDER):
+            if where not in ("", "what_if", *WHERES):
                 raise ValueError(f"line {number}: no such Keras: {where}")
             for code in re.split(r"\s*,\s*", mark["codes"]):
                 place = None if mark["anywhere"] else number
@@ -90,6 +106,8 @@ def _settings_from_header(text: str) -> dict[tuple[str, str], str]:
             break
         setting = _SETTING.match(line)
         if setting and setting["name"] in _SETTINGS:
+            if setting["where"] not in (None, *WHERES):
+                raise ValueError(f"no such Keras: {setting['where']}")
             settings[setting["name"], setting["where"] or ""] = setting["value"]
     keras = settings.get(("keras", ""), "3").replace(" ", "").split(",")
     if not set(keras) <= {*KERAS, *OLDER}:

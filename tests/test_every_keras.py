@@ -1,0 +1,128 @@
+"""The same small scripts in five environments: each gets the findings, the captured model, the chain of optimizers, the
+verdict and the exit status that its marks say, in TensorFlow 2.4 on Python 3.8 as in the newest with Keras 3.
+
+What differs between them is written at the mark: `expect[3]`, `verdict[2.4]`. Where the wrapper around a new-style
+optimizer is called LossScaleOptimizerV3, the test knows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checking import Check, contents
+from environments import ENVIRONMENTS, Environment, needs_environment
+from marks import Marks, marks_from_source
+
+SCRIPTS = Path(__file__).parents[1] / "fixtures" / "every_keras"
+AT_ONCE = 2
+STEPS = "12"
+NEW_STYLE = ("2.15", "tf_keras")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One script in one environment."""
+
+    path: Path
+    marks: Marks
+    environment: Environment
+
+    @property
+    def name(self) -> str:
+        return f"{self.path.stem}-{self.environment.keras}"
+
+    def setting(self, name: str, default: str = "none") -> str:
+        return self.marks.setting(name, self.environment.keras, default)
+
+    def check(self) -> Check:
+        factory = self.setting("target", "")
+        target = f"{self.path.name}:{factory}" if factory else self.path.name
+        return self.environment.check(target, "--steps", self.setting("steps", STEPS), directory=SCRIPTS)
+
+
+def cases() -> list[Case]:
+    found = []
+    for environment in ENVIRONMENTS:
+        for path in sorted(SCRIPTS.glob("*.py")):
+            marks = marks_from_source(path.read_text(encoding="utf-8"))
+            applies = marks.setting("keras", default=environment.keras).replace(" ", "").split(",")
+            if environment.keras in applies:
+                found.append(Case(path, marks, environment))
+    return found
+
+
+ALL = cases()
+
+
+@pytest.fixture(scope="module")
+def diagnoses(request: pytest.FixtureRequest) -> Iterator[dict[str, Future[Check]]]:
+    """The checks of all that were selected, two at a time, ahead of the tests that ask for them."""
+    selected = [getattr(item, "callspec", None) and item.callspec.params.get("case") for item in request.session.items]
+    wanted = [case for case in selected if isinstance(case, Case) and not case.environment.missing]
+    before = contents(SCRIPTS)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield {case.name: pool.submit(case.check) for case in wanted}
+        pool.shutdown(cancel_futures=True)
+    assert contents(SCRIPTS) == before, "a check changed a file of the user's"
+
+
+@pytest.mark.environments
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, id=case.name, marks=needs_environment(case.environment)) for case in ALL]
+)
+def test_a_script_gets_its_diagnosis(case: Case, diagnoses: dict[str, Future[Check]]) -> None:
+    diagnosis = diagnoses[case.name].result()
+    report = diagnosis.report
+    found = sorted((finding["code"], finding["line"], finding["what_if"]) for finding in report["findings"])
+    expected = sorted(
+        (mark.code, mark.line, mark.what_if) for mark in case.marks.findings(case.environment.keras)
+    )
+    assert found == expected, str(diagnosis)
+    assert [described(model) for model in report["models"]] == listed(case.setting("model")), str(diagnosis)
+    assert [chain(model) for model in report["models"] if model["optimizer"]["chain"]] == listed(optimizer(case))
+    assert [probe["verdict"] for probe in report["probes"]] == listed(case.setting("verdict")), str(diagnosis)
+    assert diagnosis.exit_code == int(case.setting("exit")), str(diagnosis)
+    assert not report["crashed"]
+    assert "Traceback" not in diagnosis.stderr
+
+
+def listed(marked: str) -> list[str]:
+    return [] if marked == "none" else [marked]
+
+
+def described(model: dict[str, Any]) -> str:
+    """net = Sequential(Dense, Dense)"""
+    layers = ", ".join(layer["class"] for layer in model["layers"] if layer["class"] != "InputLayer")
+    return f"{model['name']} = {model['class']}({layers})"
+
+
+def chain(model: dict[str, Any]) -> str:
+    return " > ".join(link["class"] for link in model["optimizer"]["chain"])
+
+
+def optimizer(case: Case) -> str:
+    marked = case.setting("optimizer")
+    if case.environment.keras in NEW_STYLE and ("optimizer", case.environment.keras) not in case.marks.settings:
+        return marked.replace("LossScaleOptimizer", "LossScaleOptimizerV3")
+    return marked
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS, ids=lambda environment: environment.keras)
+def test_the_table_can_be_run_here(environment: Environment) -> None:
+    """Skipped, with the reason, where it cannot."""
+    if environment.missing:
+        pytest.skip(environment.missing)
+    assert len([case for case in ALL if case.environment == environment]) >= 25
+
+
+def test_marks_name_what_they_speak_of() -> None:
+    for case in ALL:
+        assert case.setting("exit") in ("0", "1", "2"), case.name
+        if case.setting("exit") == "0":
+            mistakes = [m for m in case.marks.findings(case.environment.keras) if not m.what_if]
+            assert not mistakes, case.name
