@@ -22,6 +22,7 @@ from mpdoctor.finding import Crashed, Finding
 from mpdoctor.rules.registry import findings_from_facts
 from mpdoctor.source.outlines import outlines_from_texts, reached_from
 from mpdoctor.source.portions import Portions
+from mpdoctor.source.program import without_garbage_collection
 
 WORTH_A_PROCESS = 400_000  # bytes of source: fewer are walked before another process is up
 
@@ -135,6 +136,7 @@ class Desk:
         self._portions = Portions(unsaved)
         self._facts: dict[Path, SourceFacts] = {}
 
+    @without_garbage_collection()
     def read(self, files: Mapping[Path, str]) -> dict[Path, tuple[SourceFacts, bool]]:
         self._facts |= (found := {path: self._portions.unwalked(path, shown) for path, shown in files.items()})
         return {path: (facts, False) for path, facts in found.items()}
@@ -147,6 +149,7 @@ class Desk:
     def walk_with_imports(self, files: Mapping[Path, str]) -> dict[Path, tuple[SourceFacts, bool]]:
         return self.walk(files, with_imports=True)
 
+    @without_garbage_collection()
     def judge(self, orders: list[Order], codes: frozenset[str]) -> dict[Path, Judged]:
         return {path: self._judged(path, changes, codes) for path, changes in orders}
 
