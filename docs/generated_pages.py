@@ -65,14 +65,14 @@ def rules_by_family() -> Iterator[tuple[str, list[Rule]]]:
 
 
 def linked(markdown: str, target_of: Callable[[Rule], str], but: Rule | None = None) -> str:
-    """Links codes of rules in prose; code, headings and the rule `but` stay as they are."""
+    """Links codes of rules and issues on GitHub in prose; code, headings and the rule `but` stay as they are."""
     by_code = {rule.code: rule for rule in all_rules() if rule is not but}
     parts = re.split(r"(^```.*?^```|`[^`\n]*`|\[[^\]]*\]\([^)]*\)|^#.*?$)", markdown, flags=re.S | re.M)
     for number in range(0, len(parts), 2):
         parts[number] = re.sub(
             r"\bMP\d{3}\b",
             lambda match: f"[{match[0]}]({target_of(by_code[match[0]])})" if match[0] in by_code else match[0],
-            parts[number],
+            re.sub(r"\b([\w.-]+/[\w.-]+)#(\d+)", r"[\g<0>](https://github.com/\1/issues/\2)", parts[number]),
         )
     return "".join(parts)
 

@@ -23,7 +23,9 @@ import yaml
 from checking import needs_tensorflow
 
 from mpdoctor import __version__
+from mpdoctor.cli import main
 from mpdoctor.cli.app import app
+from mpdoctor.cli.output import OutputFormat
 from mpdoctor.cli.rule_texts import markdown_from_rule
 from mpdoctor.configuration import configuration_from_file
 from mpdoctor.diagnosis import diagnose
@@ -76,9 +78,11 @@ def findings_in(path: Path) -> list[Finding]:
 
 # --- pages made from the code ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.code)
-def test_a_rule_has_the_page_that_explain_shows(rule: registry.Rule) -> None:
+def test_a_rule_has_the_page_that_explain_shows(rule: registry.Rule, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["explain", rule.code])
     page = generated()[f"rules/{rule.name}.md"]
-    assert re.sub(r"\[(MP\d{3})\]\([a-z0-9-]+\.md\)", r"\1", page) == markdown_from_rule(rule)
+    assert re.sub(r"\[(MP\d{3}|[^\]\s]+#\d+)\]\([^)]+\)", r"\1", page) == capsys.readouterr().out
     assert f"[{rule.name}]({rule.name}.md)" in generated()["rules/index.md"]
 
 
@@ -87,7 +91,9 @@ def test_no_generated_page_is_kept() -> None:
 
 
 def test_codes_are_linked_in_prose_and_nowhere_else() -> None:
-    assert "[MP902](loss-scale-stuck.md)" in generated()["rules/loss-scale-collapses.md"]
+    page = generated()["rules/loss-scale-collapses.md"]
+    assert "[MP902](loss-scale-stuck.md)" in page
+    assert "[keras-team/keras#16100](https://github.com/keras-team/keras/issues/16100)" in page
     for rule in all_rules():
         page, shown = generated()[f"rules/{rule.name}.md"], markdown_from_rule(rule)
         assert [block.text for block in blocks(page)] == [block.text for block in blocks(shown)]
@@ -96,13 +102,18 @@ def test_codes_are_linked_in_prose_and_nowhere_else() -> None:
 
 @pytest.mark.parametrize("name", sorted(typer.main.get_command(app).commands))  # type: ignore[attr-defined]
 def test_the_options_are_those_of_the_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    from mpdoctor.cli import main
-
     with pytest.raises(SystemExit):
         main([name, "--help"])
     shown = set(re.findall(r"^  (?:-\w, )?(--[\w-]+)", capsys.readouterr().out, re.M)) - {"--help"}
     told = generated()["options.md"].partition(f"## mpdoctor {name}\n")[2].partition("\n## ")[0]
     assert shown and shown <= set(re.findall(r"^\| .*?`(--[\w-]+)`", told, re.M)) | {"--no-assume-mixed"}
+
+
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.code)
+def test_a_stranger_can_follow_where_users_met_it(rule: registry.Rule) -> None:
+    """An issue is named with its repository, and nothing by a number of ours."""
+    met = re.sub(r"`[^`]*`", "", rule.docs.partition("## Where users met it")[2])
+    assert not re.findall(r"(?<![\w/.-])(?:#\d+|[A-J]\d{2}\b)", met)
 
 
 def test_the_published_schema_is_that_of_the_package() -> None:
@@ -157,6 +168,12 @@ def test_every_verdict_is_told_in_the_order_in_which_it_is_found() -> None:
     assert len(told) == len(Verdict)
     in_code = re.findall(r"^([a-z-]+) {3,}\w", str(verdict.__doc__), re.M)
     assert in_code == told
+
+
+def test_every_format_is_told() -> None:
+    told = re.findall(r"^\| `([a-z]+)` \|", WRITTEN["reports.md"], re.M)
+    assert {form.value for form in OutputFormat} <= set(told)
+    assert set(re.findall(r"--output-format ([a-z]+)", "".join(WRITTEN.values()))) <= set(told)
 
 
 OTHERS = {"--strict", "--stdin", "--version", "--install-completion", "--show-completion", "--help"}

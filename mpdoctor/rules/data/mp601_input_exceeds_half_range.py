@@ -41,7 +41,7 @@ All.
 
 ## Where users met it
 
-keras-team/keras#22586 (I01); integers are cast alike (I05).
+keras-team/keras#22586; integers are cast alike.
 """
 
 from __future__ import annotations

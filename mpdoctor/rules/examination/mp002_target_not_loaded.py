@@ -38,7 +38,7 @@ All.
 
 ## Where users met it
 
-keras-team/keras#21366 (G02), and F11 in tf_keras: a `.keras` file that was compiled and never trained does not load.
+keras-team/keras#21366. In tf_keras a `.keras` file that was compiled and never trained does not load.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ All.
 
 ## Where users met it
 
-tensorflow/tensorflow#31536 (a segmentation fault in an initializer, B14).
+tensorflow/tensorflow#31536 (a segmentation fault in an initializer).
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ All.
 
 ## Where users met it
 
-huggingface/transformers#31989 (C04).
+huggingface/transformers#31989.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ All.
 
 ## Where users met it
 
-keras-team/keras#9582, #11860 (A05, C05).
+keras-team/keras#9582, keras-team/keras#11860.
 """
 
 from __future__ import annotations

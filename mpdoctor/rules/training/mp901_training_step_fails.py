@@ -50,7 +50,7 @@ All.
 
 ## Where users met it
 
-tensorflow/tensorflow#33077, #41614, huggingface/transformers#3320 and many more (B01 to B24).
+tensorflow/tensorflow#33077, tensorflow/tensorflow#41614, huggingface/transformers#3320 and many more.
 """
 
 from __future__ import annotations

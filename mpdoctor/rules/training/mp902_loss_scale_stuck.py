@@ -51,7 +51,7 @@ Keras 2 (tf.keras to TensorFlow 2.15, tf_keras). Keras 3 has no floor: see MP903
 
 ## Where users met it
 
-keras-team/keras#16100 (= tf-keras#644), tensorflow/tensorflow#38357 (D15).
+keras-team/keras#16100 (= keras-team/tf-keras#644), tensorflow/tensorflow#38357.
 """
 
 from __future__ import annotations

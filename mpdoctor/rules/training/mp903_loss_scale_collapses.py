@@ -54,7 +54,7 @@ Keras 3. Keras 2 stops at 1: see MP902.
 
 ## Where users met it
 
-keras-team/keras#16100, tensorflow/tensorflow#38357 (D15).
+keras-team/keras#16100, tensorflow/tensorflow#38357.
 """
 
 from __future__ import annotations

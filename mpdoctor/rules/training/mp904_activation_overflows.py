@@ -52,7 +52,7 @@ All.
 
 ## Where users met it
 
-tarun-bisht/fast-style-transfer#3, tensorflow/tensorflow#47156 (C07), keras-team/keras#22586 (B19).
+tarun-bisht/fast-style-transfer#3, tensorflow/tensorflow#47156, keras-team/keras#22586.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ All.
 
 ## Where users met it
 
-keras-team/keras#16100 (D15).
+keras-team/keras#16100.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ All.
 
 ## Where users met it
 
-tensorflow/tensorflow#45568, keras-team/keras#16552 (C01), keras-team/keras#9582 (C05).
+tensorflow/tensorflow#45568, keras-team/keras#16552, keras-team/keras#9582.
 """
 
 from __future__ import annotations

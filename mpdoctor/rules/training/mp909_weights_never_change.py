@@ -37,7 +37,7 @@ All.
 
 ## Where users met it
 
-keras-team/keras#9582, #11860, tensorflow/tensorflow#38457 (A05).
+keras-team/keras#9582, keras-team/keras#11860, tensorflow/tensorflow#38457.
 """
 
 from __future__ import annotations

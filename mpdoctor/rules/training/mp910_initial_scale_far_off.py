@@ -40,7 +40,7 @@ All.
 
 ## Where users met it
 
-tensorflow/addons#2351 (D16).
+tensorflow/addons#2351.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ All.
 
 ## Where users met it
 
-keras-team/keras-core#571 (D02, D10).
+keras-team/keras-core#571.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ All.
 
 ## Where users met it
 
-keras-team/keras#19244, #19479, #20894 (E01), keras-team/keras#16552 (E03), E04, E06.
+keras-team/keras#19244, keras-team/keras#19479, keras-team/keras#20894, keras-team/keras#16552.
 """
 
 from __future__ import annotations
