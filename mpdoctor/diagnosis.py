@@ -20,6 +20,7 @@ from mpdoctor import __version__
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.saved_graph import SavedGraphFacts
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.suppression import SuppressionFacts
 from mpdoctor.facts.versions import Keras
@@ -58,6 +59,7 @@ def diagnose(settings: Settings, progress: Progress) -> Diagnosis:
         targets=tuple(one.report for one in examined),
         findings=tuple(findings),
         models=tuple((one.report.id, model) for one in examined for model in one.models),
+        graphs=tuple((one.report.id, graph) for one in examined for graph in one.graphs),
         probes=tuple(probe for one in examined for probe in one.probes),
         rules=rule_summaries(findings),
         skipped=tuple(skip for one in examined for skip in one.skipped),
@@ -78,6 +80,7 @@ class _Examined:
     report: TargetReport
     findings: tuple[Finding, ...] = ()
     models: tuple[ModelFacts, ...] = ()
+    graphs: tuple[SavedGraphFacts, ...] = ()
     probes: tuple[Probe, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     crashed: tuple[Crashed, ...] = ()
@@ -124,15 +127,17 @@ def _examine(
         ),
         findings=tuple(in_reading_order(left)),
         models=last.models,
+        graphs=last.graphs,
         probes=tuple(probe_from_training(training) for training in last.trainings),
         skipped=(
             *_passed_over(target, sources),
+            *([Skipped("file", f"{last.not_restored}.")] if last.not_restored else ()),
             *(Skipped(*what) for training in last.trainings for what in training.not_looked),
         ),
         crashed=tuple(crashes),
         environment=last.environment,
         suppressed=suppressions.count,
-        brought_nothing=_brought_nothing(target, sources, all_findings, last.models),
+        brought_nothing=_brought_nothing(target, sources, all_findings, bool(last.models or last.graphs)),
     )
 
 
@@ -141,7 +146,7 @@ def _read_sources(settings: Settings) -> tuple[SourceStage, list[tuple[str, ...]
     """The source of all targets, and the paths (as shown) of each. A program alone brings the files that it imports;
     several targets, and directories, are understood together, and a file that two of them hold is the first one's."""
     targets = settings.targets
-    named = [target for target in targets if target.path is not None and target.kind != "keras-file"]
+    named = [target for target in targets if target.path is not None and not target.is_saved]
     unsaved = {t.path.absolute(): t.content for t in named if t.path is not None and t.content is not None}
     is_program = len(targets) == 1 and bool(named) and named[0].kind != "directory"
     owners: dict[Path, Target] = {}
@@ -177,7 +182,8 @@ def _run(
     runs: list[ExaminationFacts] = []
     try:
         runs.append(examine(target, settings, progress, settings.policy))
-        if settings.policy == "auto" and _has_no_mixed_precision(runs[0]):
+        # a saved model keeps the policies of its layers, whichever is forced
+        if settings.policy == "auto" and not target.is_saved and _has_no_mixed_precision(runs[0]):
             runs.append(examine(target, settings, progress, FORCED_POLICY))
     except ExaminerCrashed as crash:
         return runs, [Crashed("examiner", "model", str(crash))]
@@ -186,7 +192,7 @@ def _run(
 
 def _run_to_show(runs: list[ExaminationFacts]) -> ExaminationFacts | None:
     """The last run that saw a model: a program that fails under a forced policy is shown as it stands."""
-    return next((run for run in reversed(runs) if run.models), runs[-1] if runs else None)
+    return next((run for run in reversed(runs) if run.models or run.graphs), runs[-1] if runs else None)
 
 
 def _has_no_mixed_precision(run: ExaminationFacts) -> bool:
@@ -209,6 +215,7 @@ def _judge_run(run: ExaminationFacts, keras: Keras, settings: Settings) -> Itera
     """What one run showed. What a forced policy alone makes possible is marked by the policy that was forced."""
     chosen = _chosen(settings)
     seen: list[tuple[str, Any]] = [("in_model", model) for model in run.models]
+    seen += [("in_saved_graph", graph) for graph in run.graphs]
     seen += [("in_training", training) for training in run.trainings]
     failures: list[FailureFacts | None] = [run.failure, *(training.failure for training in run.trainings)]
     seen += [("in_failure", failure) for failure in failures if failure is not None]
@@ -275,7 +282,7 @@ def _exit_code(
 
 
 def _brought_nothing(
-    target: Target, sources: tuple[SourceFacts, ...], findings: list[Finding], models: tuple[ModelFacts, ...]
+    target: Target, sources: tuple[SourceFacts, ...], findings: list[Finding], saw_model: bool
 ) -> bool:
     """A named target from which no model came, and no finding but "it did not load" explains why."""
     if target.kind == "directory":
@@ -284,7 +291,7 @@ def _brought_nothing(
     if any(source.unreadable and source.path == named for source in sources):
         return True
     codes = {f.code for f in findings}
-    return bool(codes & set(NO_MODEL)) and "MP001" not in codes and not models
+    return bool(codes & set(NO_MODEL)) and "MP001" not in codes and not saw_model
 
 
 def _shown(path: str) -> str:

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,6 +20,7 @@ from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.saved_graph import SavedGraphFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.interpreters import NoInterpreter, interpreter_for
@@ -181,6 +182,7 @@ class _Seen:
     notes: dict[str, Any] = field(default_factory=dict)
     models: dict[str, Any] = field(default_factory=dict)
     built: dict[str, Any] = field(default_factory=dict)  # compiled, and perhaps never looked at again
+    graphs: list[Any] = field(default_factory=list)
     trainings: list[Any] = field(default_factory=list)
     failure: Any = None
     steps: int = 0
@@ -203,6 +205,8 @@ class _Seen:
             self.models[event["facts"]["id"]] = event["facts"]
         elif event["kind"] == "built":
             self.built[event["facts"]["id"]] = event["facts"]
+        elif event["kind"] == "graph":
+            self.graphs.append(event["facts"])
         elif event["kind"] == "training":
             self.trainings.append(event["facts"])
         else:
@@ -239,20 +243,27 @@ def _facts(seen: _Seen, outcome: str, process: _Process, policy: str) -> Examina
         failure = _sudden_end(seen, outcome, process)
     known = seen.models if seen.ended else {**seen.built, **seen.models}
     models = tuple(convert.structure(model, ModelFacts) for model in known.values())
+    graphs = tuple(_graph(convert.structure(graph, SavedGraphFacts)) for graph in seen.graphs)
     trainings = tuple(convert.structure(training, TrainingFacts) for training in seen.trainings)
     keras = convert.structure(seen.notes["keras"], Keras) if "keras" in seen.notes else None
     return ExaminationFacts(
         python=seen.notes.get("python", ""),
         keras=keras or (models[0].keras if models else None),
         models=models,
+        graphs=graphs,
         trainings=trainings,
         failure=failure,
-        model_status=("done", "") if models else ("failed", "no model was seen"),
+        model_status=("done", "") if models or graphs else ("failed", "no model was seen"),
         training_status=_training_status(seen, trainings, failure),
+        not_restored=seen.notes.get("not_restored", ""),
         files_written=tuple(seen.notes.get("files_written", ())),
         environment=tuple((seen.notes.get("environment") or {}).items()),
         forced_policy=None if policy == "auto" else policy,
     )
+
+
+def _graph(graph: SavedGraphFacts) -> SavedGraphFacts:
+    return replace(graph, path=shown_path(graph.path, Path.cwd()))
 
 
 def _sudden_end(seen: _Seen, outcome: str, process: _Process) -> FailureFacts:

@@ -9,6 +9,7 @@ from typing import Any
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.saved_graph import SavedGraphFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.versions import Keras
 
@@ -176,6 +177,7 @@ class Diagnosis:
     command: str
     version: str
     fail_on: Severity = Severity.WARNING
+    graphs: tuple[tuple[str, SavedGraphFacts], ...] = ()  # (target id, graph)
 
     def count(self, severity: Severity) -> int:
         """How many findings have this severity; what-if findings are not counted."""

@@ -7,12 +7,15 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from mpdoctor.examiner.request import SAVED
 from mpdoctor.walking import PathPatterns, walk
 
 SUPPORTED = (
-    "a script (train.py), a factory (model.py:build_model or package.module:build_model), a notebook, a .keras file "
-    "or a directory"
+    "a script (train.py), a factory (model.py:build_model or package.module:build_model), a notebook, a saved model "
+    "(.keras, .h5 or a SavedModel directory) or a directory of source"
 )
+SAVED_SUFFIXES = {".keras": "keras-file", ".h5": "hdf5-file", ".hdf5": "hdf5-file"}
+SAVED_MODEL = "saved_model.pb"
 STDIN = "-"
 
 
@@ -28,8 +31,8 @@ class Target:
         The text as the user wrote it.
     kind
         "script" (model.py), "factory" (model.py:build_model, pkg.mod:factory), "keras-file" (model.keras),
-        "notebook" (notebook.ipynb), "directory" (every .py and .ipynb below it) and "stdin"; of the last three
-        only the source is read.
+        "hdf5-file" (model.h5), "saved-model" (a directory with a saved_model.pb in it), "notebook" (notebook.ipynb),
+        "directory" (every .py and .ipynb below it) and "stdin"; of the last three only the source is read.
     path
         The file or directory; None for a factory named by module (pkg.mod:factory).
     module, factory
@@ -48,6 +51,11 @@ class Target:
     content: bytes | None = None
     files: tuple[Path, ...] = ()
     denied: tuple[tuple[Path, str], ...] = ()
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether it is a saved model, which has no source to read."""
+        return self.kind in SAVED
 
 
 def target_from_content(content: bytes, name: str) -> Target:
@@ -99,9 +107,7 @@ def _factory_file(place: str) -> Path:
 
 def _target_from_path(text: str, path: Path) -> Target:
     if path.is_dir():
-        if (path / "saved_model.pb").exists():
-            raise TargetError(f"{text} is a SavedModel, which mpdoctor does not examine yet. It examines {SUPPORTED}.")
-        return Target(text, "directory", path=path)
+        return Target(text, "saved-model" if _holds_saved_model(path) else "directory", path=path)
     if not path.is_file():
         raise TargetError(f"{text} is neither a file nor a directory.")
     if not os.access(path, os.R_OK):
@@ -109,19 +115,32 @@ def _target_from_path(text: str, path: Path) -> Target:
     suffix = path.suffix.lower()
     if suffix == ".py":
         return Target(text, "script", path=path)
-    if suffix == ".keras":
-        return Target(text, "keras-file", path=path)
+    if suffix in SAVED_SUFFIXES:
+        return Target(text, SAVED_SUFFIXES[suffix], path=path)
     if suffix == ".ipynb":
         return Target(text, "notebook", path=path)
     if suffix in ("", ".pyw") and _is_python(path):
         return Target(text, "script", path=path)
-    known = {
-        ".h5": "an HDF5 file",
-        ".hdf5": "an HDF5 file",
-        ".pb": "part of a SavedModel",
-    }
-    what = f"{known[suffix]}, which mpdoctor does not examine yet" if suffix in known else "nothing mpdoctor knows"
-    raise TargetError(f"{text} is {what}. It examines {SUPPORTED}.")
+    raise TargetError(f"{text} is {_other_kind(path)}. mpdoctor examines {SUPPORTED}.")
+
+
+def _holds_saved_model(path: Path) -> bool:
+    try:
+        return (path / SAVED_MODEL).exists()
+    except OSError:  # a directory that can't be entered: walking it says so
+        return False
+
+
+def _other_kind(path: Path) -> str:
+    if path.name in (SAVED_MODEL, "keras_metadata.pb", "fingerprint.pb"):
+        return f"a part of a SavedModel: name its directory, {path.parent}"
+    if path.suffix.lower() in (".pb", ".pbtxt"):
+        return "a graph without its SavedModel, as TensorFlow 1 froze them: it holds no model that can be examined"
+    if path.suffix.lower() in (".tflite", ".onnx"):
+        return "a converted model: examine the one that it was converted from"
+    if path.suffix.lower() in (".index", ".ckpt") or path.name == "checkpoint" or ".data-0" in path.name:
+        return "a checkpoint: it holds weights and no model. Name the script or the function that builds the model"
+    return "nothing mpdoctor knows"
 
 
 def _is_python(path: Path) -> bool:
@@ -135,7 +154,8 @@ def _missing(text: str) -> str:
     """That it does not exist, with the name next to it that was perhaps meant."""
     path = Path(text)
     try:
-        beside = sorted(p.name for p in path.parent.iterdir() if p.suffix in (".py", ".ipynb", ".keras") or p.is_dir())
+        suffixes = (".py", ".ipynb", *SAVED_SUFFIXES)
+        beside = sorted(p.name for p in path.parent.iterdir() if p.suffix in suffixes or p.is_dir())
     except (OSError, ValueError):  # ValueError: a NUL character in the name
         beside = []
     near = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.7)

@@ -1,4 +1,4 @@
-"""The examiner's parts that need no TensorFlow: own lines, import hooks, events, failures, saved files, fit()."""
+"""The examiner's parts that need no TensorFlow: own lines, import hooks, events, failures, fit()."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import subprocess
 import sys
 import sysconfig
 import textwrap
-import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -26,10 +25,8 @@ from mpdoctor.examiner.events import Events
 from mpdoctor.examiner.failures import failure_from_exception
 from mpdoctor.examiner.hooks import ImportHooks
 from mpdoctor.examiner.ownership import class_location, is_own, own_location
-from mpdoctor.examiner.request import Request
-from mpdoctor.examiner.session import Unusable
+from mpdoctor.examiner.request import SAVED, Request
 from mpdoctor.examiner.shortened import DROPPED, ENDLESS, shortened_fit
-from mpdoctor.examiner.targets import code_in, configuration_from_file, policy_in
 from mpdoctor.examiner.watch import LayerWatch
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
@@ -254,7 +251,7 @@ def test_a_huge_line_arrives_whole(tmp_path: Path) -> None:
 
 REQUESTS = st.builds(
     Request,
-    kind=st.sampled_from(["script", "factory", "keras-file"]),
+    kind=st.sampled_from(["script", "factory", *SAVED]),
     path=st.none() | st.text(),
     module=st.none() | st.text(),
     factory=st.none() | st.text(),
@@ -356,138 +353,6 @@ def test_any_exception_becomes_facts(text: str, kind: type[BaseException]) -> No
     assert (told.kind, told.during, told.layer, told.saw_model) == ("raised", "training", "dense", True)
     assert told.message == str(kind(text))
     assert told.location is None
-
-
-# --- saved files ------------------------------------------------------------------------------------------------
-LAMBDA = {"class_name": "Lambda", "config": {"name": "square", "function": {"class_name": "__lambda__"}}}
-LEAVES = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
-CONFIGURATIONS = st.recursive(
-    LEAVES,
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.text(max_size=5) | st.sampled_from(["class_name", "config", "name"]), inner, max_size=3)
-    ),
-    max_leaves=20,
-)
-
-
-def buried(value: Any, path: list[int | str]) -> Any:
-    """The value below lists (numbers) and dicts (texts)."""
-    for step in reversed(path):
-        value = {step: value} if isinstance(step, str) else [None] * (step % 3) + [value]
-    return value
-
-
-@given(CONFIGURATIONS)
-def test_no_configuration_breaks_the_search(configuration: Any) -> None:
-    assert all(isinstance(name, str) for name in code_in(configuration))
-    policy = policy_in(configuration)
-    assert policy is None or policy.startswith("mixed_")
-
-
-@given(CONFIGURATIONS, st.lists(st.integers(0, 5) | st.text(max_size=5), max_size=30))
-def test_code_is_found_however_deep_it_lies(beside: Any, path: list[int | str]) -> None:
-    assert "Lambda layer square" in list(code_in([beside, buried(LAMBDA, path)]))
-
-
-@given(
-    st.lists(st.integers(0, 5) | st.text(max_size=5), max_size=30), st.sampled_from(["mixed_float16", "mixed_bfloat16"])
-)
-def test_a_policy_is_found_however_deep_it_lies(path: list[int | str], name: str) -> None:
-    assert policy_in(buried({"class_name": "DTypePolicy", "config": {"name": name}}, path)) == name
-
-
-@pytest.mark.parametrize(
-    ("configuration", "code"),
-    [
-        (LAMBDA, ["Lambda layer square"]),
-        ({"class_name": "__lambda__", "config": {"value": "4wAA"}}, ["a lambda function"]),
-        ({"class_name": "Lambda", "config": None}, ["a lambda function"]),
-        ({"class_name": "Lambda", "config": ["odd"]}, ["a lambda function"]),
-        ({"class_name": "Dense", "config": {"name": "Lambda"}}, []),
-        (
-            {"layers": [LAMBDA, {"class_name": "TimeDistributed", "config": {"layer": LAMBDA}}]},
-            ["Lambda layer square"] * 2,
-        ),
-    ],
-)
-def test_code_in(configuration: Any, code: list[str]) -> None:
-    assert list(code_in(configuration)) == code
-
-
-@pytest.mark.parametrize(
-    ("names", "policy"),
-    [
-        (["mixed_float16", "float32", "float32"], "mixed_float16"),
-        (["mixed_bfloat16"], "mixed_bfloat16"),
-        (["mixed_bfloat16", "mixed_float16", "mixed_float16"], "mixed_float16"),
-        (["float32"], None),
-        (["float16"], None),
-        ([], None),
-    ],
-)
-def test_the_policy_that_most_layers_name(names: list[str], policy: str | None) -> None:
-    layers = [
-        {"class_name": "Dense", "config": {"dtype": {"class_name": "DTypePolicy", "config": {"name": n}}}}
-        for n in names
-    ]
-    assert policy_in({"class_name": "Sequential", "config": {"layers": layers}}) == policy
-
-
-def archive(path: Path, **files: str | bytes) -> bytes:
-    with zipfile.ZipFile(path, "w") as file:
-        for name, text in files.items():
-            file.writestr(name.replace("_json", ".json"), text)
-    return path.read_bytes()
-
-
-def test_the_configuration_of_a_file(tmp_path: Path) -> None:
-    archive(tmp_path / "m.keras", config_json='{"class_name": "Sequential"}', metadata_json="{}")
-    assert configuration_from_file(str(tmp_path / "m.keras")) == {"class_name": "Sequential"}
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ({"metadata_json": "{}"}, "without config.json"),
-        ({"config_json": "[1, 2]"}, "describes no model"),
-        ({"config_json": "null"}, "describes no model"),
-        ({"config_json": "{ not json"}, "config.json"),
-        ({"config_json": b"\xff\xfe\x00"}, "config.json"),
-        ({"config_json": "[" * 100_000}, "config.json"),
-        (b"", "no .keras file"),
-        (b"\x89HDF\r\n\x1a\n", "no .keras file"),
-        (b"PK\x03\x04", "no .keras file"),
-    ],
-    ids=["no-configuration", "a-list", "null", "no-json", "no-text", "too-deep", "empty", "hdf5", "zip-head"],
-)
-def test_a_file_that_is_no_model_is_told_to_be_none(tmp_path: Path, content: Any, words: str) -> None:
-    path = tmp_path / "model.keras"
-    if isinstance(content, bytes):
-        path.write_bytes(content)
-    else:
-        archive(path, **content)
-    with pytest.raises(Unusable, match=words) as told:
-        configuration_from_file(str(path))
-    assert "model.keras" in str(told.value)
-
-
-@given(st.data())
-def test_a_cut_or_bent_file_is_read_or_refused_in_words(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
-    path = tmp_path_factory.mktemp("files") / "model.keras"
-    whole = archive(path, config_json='{"class_name": "Sequential"}', model=b"\0" * 300)
-    if data.draw(st.booleans()):
-        bent = whole[: data.draw(st.integers(0, len(whole) - 1))]
-    else:
-        place = data.draw(st.integers(0, len(whole) - 1))
-        bent = whole[:place] + bytes([data.draw(st.integers(0, 255))]) + whole[place + 1 :]
-    path.write_bytes(bent)
-    try:
-        assert isinstance(configuration_from_file(str(path)), dict)
-    except Unusable as told:
-        assert "model.keras" in str(told)
 
 
 # --- fit(), shortened -------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 from mpdoctor.examiner.events import Events
 from mpdoctor.examiner.failures import failure_from_exception
 from mpdoctor.examiner.ownership import class_location
-from mpdoctor.examiner.request import Request
+from mpdoctor.examiner.request import SAVED, Request
 from mpdoctor.examiner.session import OtherBackend, Session, Unusable
 from mpdoctor.facts.failure import FailureFacts
 
@@ -39,17 +39,19 @@ def main(request_path: str) -> None:
 
 def run(session: Session) -> None:
     """Run the target until its training call, which never returns; else look at the models that it left."""
-    from mpdoctor.examiner import targets
+    from mpdoctor.examiner import saved_models, targets
 
     kind = session.request.kind
-    session.events.stage("importing TensorFlow" if kind == "keras-file" else "running the script")
+    session.events.stage("importing TensorFlow" if kind in SAVED else "running the script")
     if kind == "script":
         targets.run_script(session)
         _look_at_untrained_models(session)
     elif kind == "factory":
         targets.train_factory(session)
+    elif kind == "saved-model":
+        saved_models.examine_saved_directory(session)
     else:
-        targets.train_keras_file(session)
+        saved_models.train_saved_file(session)
 
 
 def _look_at_untrained_models(session: Session) -> None:
@@ -77,7 +79,7 @@ def _say_how_it_ended(session: Session, error: BaseException, seconds: float) ->
     if session.training is not None or error is session.failed_in_tape:
         during = "training"
     else:
-        during = "loading" if session.request.kind == "keras-file" else "script"
+        during = "loading" if session.request.kind in SAVED else "script"
     layer = session.watch.layer_of_error(error)
     failure = failure_from_exception(
         error,
@@ -89,10 +91,12 @@ def _say_how_it_ended(session: Session, error: BaseException, seconds: float) ->
         saw_model=bool(session.models()),
         seconds=seconds,
         keras=None if session.keras is None else session.keras.facts,
+        saved_file=getattr(error, "saved_file", None) or session.loads.file_of_error(error),
     )
     if session.training is not None:
         session.training.conclude("failed", failure)
-    session.tell_models()
+    if during != "loading":  # what a file that cannot be loaded leaves behind is half a model
+        session.tell_models()
     session.fail(failure)
 
 

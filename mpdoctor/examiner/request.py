@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
+# Saved models: a .keras archive, an HDF5 file, a SavedModel directory.
+SAVED = ("keras-file", "hdf5-file", "saved-model")
+
 
 @dataclass(frozen=True)
 class Request:
     """One target to examine.
 
     kind
-        "script", "factory" or "keras-file".
+        "script", "factory", or one of SAVED.
     path, module, factory
         The absolute path of the file; for a factory named by module its dotted name; the factory's function.
     arguments

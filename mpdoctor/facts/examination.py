@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.saved_graph import SavedGraphFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.versions import Keras
 
@@ -16,6 +17,8 @@ class ExaminationFacts:
 
     model_status, training_status
         (status, reason): status is "done", "skipped" or "failed".
+    not_restored
+        What a saved file holds and Keras could not restore, and why; "" where all of it was.
     files_written
         Files that the script opened for writing while it ran.
     forced_policy
@@ -25,11 +28,13 @@ class ExaminationFacts:
     python: str = ""
     keras: Keras | None = None
     models: tuple[ModelFacts, ...] = ()
+    graphs: tuple[SavedGraphFacts, ...] = ()
     trainings: tuple[TrainingFacts, ...] = ()
     failure: FailureFacts | None = None
     model_status: tuple[str, str] = ("skipped", "")
     training_status: tuple[str, str] = ("skipped", "")
     stand_ins: tuple[str, ...] = ()
+    not_restored: str = ""
     files_written: tuple[str, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
     forced_policy: str | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mpdoctor.facts.location import Location
+from mpdoctor.facts.saved_file import SavedFileFacts
 from mpdoctor.facts.versions import Keras
 
 
@@ -35,6 +36,8 @@ class FailureFacts:
         Path and class of the Keras layer whose call was on the stack, where there was one.
     own_layer_location
         Where that layer's class stands, if it is the user's own.
+    saved_file
+        What the file says of itself whose loading raised.
     saw_model
         Whether a model had been seen before.
     last_words
@@ -56,3 +59,4 @@ class FailureFacts:
     seconds: float = 0.0
     last_words: str = ""
     keras: Keras | None = None
+    saved_file: SavedFileFacts | None = None

@@ -43,6 +43,7 @@ def _diagnosis(diagnosis: Diagnosis) -> dict[str, Any]:
         },
         "findings": [_finding(finding) for finding in diagnosis.findings],
         "models": [_model(target, model) for target, model in diagnosis.models],
+        "graphs": [{"target": target, **_plain(graph)} for target, graph in diagnosis.graphs],
         "probes": [_probe(probe) for probe in diagnosis.probes],
         "environment": dict(sorted(diagnosis.environment.items())),
         "skipped": [dataclasses.asdict(skipped) for skipped in diagnosis.skipped],

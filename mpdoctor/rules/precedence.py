@@ -13,6 +13,7 @@ LINE, MODEL = "line", "model"
 EXPLAINS: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
     (("MP105", "MP111", "MP113", "MP208", "MP702"), ("MP209",), MODEL),
     (("MP701", "MP312", "MP116"), ("MP106",), MODEL),
+    (("MP702",), ("MP309",), MODEL),
     (("MP201",), ("MP504", "MP507"), MODEL),
     (("MP101", "MP304", "MP310"), ("MP309",), LINE),
     (("MP407",), ("MP102", "MP301"), LINE),
@@ -52,6 +53,7 @@ OF_THE_ERROR = (
     "MP407",
     "MP415",
     "MP605",
+    "MP703",
 )
 
 

@@ -1,9 +1,9 @@
 """Finds the rules by walking this package, and runs them over facts.
 
 A rule is a module `<family>/mp201_half_precision_output.py` with a docstring, a `SEVERITY`, the Keras it speaks
-about (`KERAS`), and up to five functions, one for each kind of facts: `in_source`, `in_model`, `in_training`,
-`in_failure`, and `in_suppression` for ignore comments once all others have spoken. Each takes facts and yields
-findings; none of them looks at anything else.
+about (`KERAS`), and up to six functions, one for each kind of facts: `in_source`, `in_model`, `in_saved_graph`,
+`in_training`, `in_failure`, and `in_suppression` for ignore comments once all others have spoken. Each takes facts and
+yields findings; none of them looks at anything else.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ STAGES = {
     "in_source": "source",
     "in_suppression": "source",
     "in_model": "model",
+    "in_saved_graph": "model",
     "in_training": "training",
     "in_failure": "model",
 }

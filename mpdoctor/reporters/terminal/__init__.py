@@ -10,6 +10,7 @@ from rich.text import Text
 from mpdoctor.finding import Diagnosis
 from mpdoctor.reporters.terminal.ending import ending, stages
 from mpdoctor.reporters.terminal.findings import paragraph_from_finding
+from mpdoctor.reporters.terminal.graphs import paragraphs_from_graphs
 from mpdoctor.reporters.terminal.layers import paragraphs_from_models
 from mpdoctor.reporters.terminal.look import Look, Paragraph
 from mpdoctor.reporters.terminal.training import paragraph_from_probe
@@ -46,6 +47,7 @@ def _paragraphs(diagnosis: Diagnosis, look: Look) -> list[Paragraph]:
         headlines(diagnosis, look),
         *(paragraph_from_finding(finding, look) for finding in real),
         *paragraphs_from_models(diagnosis, look),
+        *paragraphs_from_graphs(diagnosis, look),
         *(paragraph_from_probe(probe, look, short=short) for probe in diagnosis.probes),
         stages(diagnosis, look),
     ]

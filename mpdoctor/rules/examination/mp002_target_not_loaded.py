@@ -48,6 +48,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.examination.error_words import headline_from_failure, place_of_failure
+from mpdoctor.rules.examination.loading_errors import remedy_from_loading_error
 
 SEVERITY = Severity.ERROR
 
@@ -91,11 +92,8 @@ def _in(failure: FailureFacts) -> str:
 
 
 def _remedy(failure: FailureFacts) -> str:
-    if failure.during == "loading":
-        return (
-            "If it holds classes of your own, name their module with --custom-objects; "
-            "else save it again with this Keras."
-        )
+    if failure.during == "loading" or failure.saved_file is not None:
+        return remedy_from_loading_error(failure)
     if failure.exception in ("ModuleNotFoundError", "ImportError"):
         return "Install what is missing for the interpreter that examines, or name another one with --python."
     if failure.exception == "FileNotFoundError":

@@ -48,12 +48,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.dtypes import HALF_POLICIES
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.source import UNSURE, SourceFacts
 from mpdoctor.facts.values import Call, known, options
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.optimizers.bare import is_bare
 from mpdoctor.rules.optimizers.wrappers import compiles_of
 from mpdoctor.rules.saving.files import ending_of, loads, policies_in_file, training_of, writer_of
+from mpdoctor.rules.saving.loaded import layers_inside
 
 SEVERITY = Severity.ERROR
 
@@ -74,6 +76,29 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             "`LossScaleOptimizer(…)`.",
             load.location,
         )
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    if model.call.kind == "none" or not model.optimizer or model.wrapper or _has_factor(model):
+        return
+    for load in model.loads:
+        half = [layer for layer in layers_inside(model, load) if layer.compute_dtype == "float16" and layer.variables]
+        if half and load.policy != "mixed_float16":
+            yield Finding(
+                f"`{load.file}` was saved with float16 layers ({len(half)}, `{half[0].path}` first), and the global "
+                f"policy was {load.policy} when it was loaded: they stay float16, and {model.optimizer[0].class_name} "
+                "trains them without loss scaling. Gradients below 6e-08 are 0.",
+                'Set the policy before loading: `set_global_policy("mixed_float16")`; or compile the loaded model with '
+                "`LossScaleOptimizer(…)`.",
+                load.location,
+                model=model.id,
+                layer=load.part or None,
+                evidence={"file": load.file, "policy": load.policy, "float16 layers": [one.path for one in half]},
+            )
+
+
+def _has_factor(model: ModelFacts) -> bool:
+    return any(link.loss_scale_factor for link in model.optimizer)
 
 
 def listed_policies(policies: tuple[object, ...]) -> str:

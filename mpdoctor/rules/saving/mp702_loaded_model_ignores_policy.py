@@ -47,11 +47,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.dtypes import HALF_POLICIES
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.saving.files import loads, policies_in_file, training_of
+from mpdoctor.rules.saving.loaded import layers_inside
 
 SEVERITY = Severity.WARNING
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    if model.call.kind == "none":
+        return
+    for load in model.loads:
+        layers = [layer for layer in layers_inside(model, load) if layer.floating and not layer.is_model]
+        heavy = [layer for layer in layers if layer.variables]
+        if heavy and load.policy in HALF_POLICIES and all(one.compute_dtype == "float32" for one in layers):
+            yield Finding(
+                f"`{load.file}` was saved with float32 layers: all {len(heavy)} that have weights stay float32, though "
+                f"the global policy was {load.policy} when it was loaded.",
+                "Build the model again under the policy and give it the weights: `new.set_weights(old.get_weights())`, "
+                "or `load_weights`.",
+                load.location,
+                model=model.id,
+                layer=load.part or None,
+                evidence={"file": load.file, "policy": load.policy, "float32 layers": [one.path for one in heavy]},
+            )
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:

@@ -1,0 +1,131 @@
+"""Where the numbers of a saved graph come from and where they go, through calls of functions, branches and loops.
+
+Only the protocol buffer is read. A place is a node of the outermost graph or of a function, an argument of a function,
+or one output of a call; a function that is called twice is looked at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, Iterator, Sequence, Tuple, Union
+
+import tensorflow as tf
+
+Place = Tuple[Union[str, int], ...]  # (function, node) or (function, node, output); the outermost graph is ""
+OUTERMOST = ""
+
+
+class GraphFlow:
+    """Every place of one GraphDef.
+
+    inputs, users
+        What a place is computed from, in order, and what is computed from it.
+    nodes
+        The NodeDef of the places that have one: an argument and the output of a call have none.
+    """
+
+    def __init__(self, graph: Any) -> None:
+        self.inputs: dict[Place, list[Place]] = {}
+        self.users: dict[Place, list[Place]] = {}
+        self.nodes: dict[Place, Any] = {}
+        self._functions = {function.signature.name: function for function in graph.library.function}
+        self._calls = {name: self._calls_in(function.node_def) for name, function in self._functions.items()}
+        self._calls[OUTERMOST] = self._calls_in(graph.node)
+        self._add(OUTERMOST, graph.node)
+        for name, function in self._functions.items():
+            self._add(name, function.node_def)
+
+    def results(self, function: str) -> list[Place]:
+        """What a function returns, in order."""
+        definition = self._functions[function]
+        calls = self._calls[function]
+        return [_place(function, definition.ret[one.name], calls) for one in definition.signature.output_arg]
+
+    def arguments(self, function: str) -> list[Place]:
+        return [(function, one.name) for one in self._functions[function].signature.input_arg]
+
+    def tensor(self, name: str) -> Place:
+        """The place of a tensor of the outermost graph: "StatefulPartitionedCall:1"."""
+        head, _, index = name.partition(":")
+        called = (OUTERMOST, head, int(index or 0))
+        return called if called in self.inputs else (OUTERMOST, head)
+
+    def before(self, places: Iterable[Place]) -> set[Place]:
+        """These places and all that they are computed from."""
+        return _closure(places, self.inputs)
+
+    def after(self, places: Iterable[Place], without: Iterable[str] = ()) -> set[Place]:
+        """These places and all that is computed from them, save through operations of the kinds `without`."""
+        stopped = frozenset(without)
+        kept = {place: users for place, users in self.users.items() if self.op(place) not in stopped}
+        return _closure(places, kept)
+
+    def op(self, place: Place) -> str:
+        """ "" for a place that is no node."""
+        node = self.nodes.get(place)
+        return "" if node is None else node.op
+
+    # --- building -----------------------------------------------------------------------------------------------
+    def _add(self, function: str, nodes: Sequence[Any]) -> None:
+        calls = self._calls[function]
+        for node in nodes:
+            given = [_place(function, text, calls) for text in node.input if not text.startswith("^")]
+            if node.name in calls:
+                self._add_call(function, node, given)
+            else:
+                self.nodes[(function, node.name)] = node
+                self._connect(given, (function, node.name))
+
+    def _calls_in(self, nodes: Sequence[Any]) -> set[str]:
+        return {node.name for node in nodes if any(True for _ in self._called(node))}
+
+    def _called(self, node: Any) -> Iterator[tuple[str, str]]:
+        """(attribute, function) for every function that a node calls."""
+        if node.op in self._functions:
+            yield "f", node.op
+        for name, value in node.attr.items():
+            for function in [value.func] if value.HasField("func") else value.list.func:
+                if function.name in self._functions:
+                    yield name, function.name
+
+    def _add_call(self, function: str, node: Any, given: list[Place]) -> None:
+        for attribute, callee in self._called(node):
+            branches = attribute in ("then_branch", "else_branch", "branches")
+            arguments = self.arguments(callee)
+            for place, argument in zip(given[1:] if branches else given, arguments):
+                self._connect([place], argument)
+            if attribute == "cond":
+                continue
+            for number, result in enumerate(self.results(callee)):
+                self._connect([result], (function, node.name, number))
+                if attribute == "body" and number < len(arguments):  # the next round; or none at all
+                    self._connect([result], arguments[number])
+                    self._connect(given[number : number + 1], (function, node.name, number))
+
+    def _connect(self, given: list[Place], place: Place) -> None:
+        self.inputs.setdefault(place, []).extend(given)
+        for one in given:
+            self.users.setdefault(one, []).append(place)
+
+
+def _place(function: str, text: str, calls: set[str]) -> Place:
+    """The place of an input: "node", "node:1", "node:output:1" or an argument."""
+    name, *rest = text.split(":")
+    return (function, name, int(rest[-1]) if rest else 0) if name in calls else (function, name)
+
+
+def _closure(places: Iterable[Place], neighbours: dict[Place, list[Place]]) -> set[Place]:
+    found, left = set(), list(places)
+    while left:
+        place = left.pop()
+        if place not in found:
+            found.add(place)
+            left.extend(neighbours.get(place, ()))
+    return found
+
+
+def dtype_of(node: Any, *attributes: str) -> str:
+    """The dtype that a node names under the first of these attributes that it has, "" where it has none."""
+    for name in attributes:
+        if name in node.attr and node.attr[name].type:
+            return str(tf.dtypes.as_dtype(node.attr[name].type).name)
+    return ""

@@ -1,0 +1,90 @@
+"""A saved graph that was inspected and not trained: what it takes and gives, and what it computes in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from mpdoctor.facts.op_lists import EVER_ALLOWED, EVER_DENIED, HALF
+from mpdoctor.facts.saved_graph import SavedGraphFacts, SignatureFacts, TensorSpecFacts
+from mpdoctor.finding import Diagnosis
+from mpdoctor.reporters.terminal.look import Look, Paragraph, count, indented, labelled
+
+LABEL = 12
+MOST_SIGNATURES = 3
+MOST_TENSORS = 4
+MOST_OPS = 6
+DTYPES = (*HALF, "float32", "float64")
+
+
+def paragraphs_from_graphs(diagnosis: Diagnosis, look: Look) -> list[Paragraph]:
+    return [_paragraph(graph, look) for _, graph in diagnosis.graphs]
+
+
+def _paragraph(graph: SavedGraphFacts, look: Look) -> Paragraph:
+    saved_by = f"saved by TensorFlow {look.name(graph.saved_by, 20)}" if graph.saved_by else ""
+    told: Paragraph = [
+        Text.assemble(("Graph", "bold"), f" of {look.name(graph.path, 50)}: inspected, not trained", overflow="fold"),
+        indented(Text(look.dot.join(filter(None, [count(graph.nodes, "operation"), saved_by])), style="dim")),
+        *_signatures(graph.signatures, look),
+        _line("variables", _variables(graph)),
+    ]
+    for label, names in (("allow list", EVER_ALLOWED), ("deny list", EVER_DENIED)):
+        for number, text in enumerate(_ops(graph, names, look)):
+            told.append(_line("" if number else label, text))
+    if graph.casts:
+        casts = (f"{one.source} {look.arrow} {one.target} {one.count}" for one in graph.casts)
+        told.append(_line("casts", ", ".join(casts)))
+    return told
+
+
+def _line(label: str, text: str) -> RenderableType:
+    return labelled(label, Text(text, overflow="fold"), wide=LABEL)
+
+
+def _signatures(signatures: tuple[SignatureFacts, ...], look: Look) -> Iterable[RenderableType]:
+    """Those that take and give the same are told once."""
+    by_text: dict[str, list[str]] = {}
+    for one in signatures:
+        takes, gives = (_tensors(tensors, look) for tensors in (one.inputs, one.outputs))
+        by_text.setdefault(f"{takes} {look.arrow} {gives}", []).append(look.name(one.name, 30))
+    if not by_text:
+        yield _line("signatures", "none: its functions were inspected")
+    for text, names in list(by_text.items())[:MOST_SIGNATURES]:
+        yield _line("signature" if len(names) == 1 else "signatures", f"{', '.join(names)}: {text}")
+    left = len(by_text) - MOST_SIGNATURES
+    if left > 0:
+        yield _line("", f"{look.more} {count(left, 'more signature')}")
+
+
+def _tensors(tensors: tuple[TensorSpecFacts, ...], look: Look) -> str:
+    shown = [_tensor(one, look) for one in tensors[:MOST_TENSORS]]
+    left = len(tensors) - len(shown)
+    return ", ".join(shown + ([f"{left} more"] if left else [])) or "nothing"
+
+
+def _tensor(tensor: TensorSpecFacts, look: Look) -> str:
+    sizes = "" if tensor.shape is None else f" ({', '.join('?' if n is None else str(n) for n in tensor.shape)})"
+    return f"{look.name(tensor.name, 30)} {tensor.dtype}{sizes}"
+
+
+def _variables(graph: SavedGraphFacts) -> str:
+    if not graph.variables:
+        return "none"
+    sizes: dict[str, list[int]] = {}
+    for one in graph.variables:
+        sizes.setdefault(one.dtype, []).append(one.size)
+    return ", ".join(f"{len(own)} in {dtype} ({count(sum(own), 'number')})" for dtype, own in sorted(sizes.items()))
+
+
+def _ops(graph: SavedGraphFacts, names: frozenset[str], look: Look) -> Iterable[str]:
+    """One line a dtype."""
+    for dtype in DTYPES:
+        ops = sorted(graph.ops_in(dtype, names), key=lambda one: -one.count)
+        shown = [f"{one.op} {one.count}" for one in ops[:MOST_OPS]]
+        if len(ops) > MOST_OPS:
+            shown.append(f"{look.more} {count(len(ops) - MOST_OPS, 'more kind')}")
+        if ops:
+            yield f"{dtype}: {', '.join(shown)}"

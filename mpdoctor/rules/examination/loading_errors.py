@@ -1,0 +1,70 @@
+"""What to do where a saved model cannot be loaded, by the error that Keras or TensorFlow raised."""
+
+from __future__ import annotations
+
+import re
+
+from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.versions import Keras
+
+NAME = r"['\"`](?P<name>[\w>.]+)['\"`]"
+UNKNOWN = (
+    rf"Unknown [\w ]+: {NAME}",
+    rf"Cannot deserialize object of type {NAME}",
+    rf"Could not locate (?:class|function) {NAME}",
+)
+OTHERWISE = (
+    "If it holds classes of your own, name their module with --custom-objects; else save it again with this Keras."
+)
+REMEDIES: tuple[tuple[str, str], ...] = (
+    (
+        r"bad marshal data|code\(\) (argument|takes)|unknown opcode",
+        "The lambda in it was compiled by another version of Python, and only that one can read it. Examine it with "
+        "that Python (--python), or save the model with a named function in place of the lambda.",
+    ),
+    (
+        r"'LossScaleOptimizer(V3)?' object has no attribute 'name'",
+        "The file was compiled and never trained, which Keras 2 cannot load under mixed_float16. Train it a step "
+        "before saving, or save it uncompiled and compile after loading.",
+    ),
+    (
+        r"truncated|file signature not found|Unsuccessful TensorSliceReader|DataLoss|unable to open|corrupt",
+        "A part of it is missing or damaged. Copy the whole file, or the directory with its variables/, once more.",
+    ),
+    (
+        r"safe_mode=False|enable_unsafe_deserialization",
+        "It holds code that would run while loading. If you trust the file, add --allow-code-in-file.",
+    ),
+    (
+        r"No such file or directory|File not found|does not exist|NOT_FOUND",
+        "A file that belongs to it is missing: a SavedModel needs its variables/ and assets/ beside saved_model.pb. A "
+        "HDF5 file under the name of .keras, as TensorFlow before 2.12 wrote it, must be renamed to .h5 for Keras 3.",
+    ),
+)
+
+
+def remedy_from_loading_error(failure: FailureFacts) -> str:
+    for pattern in UNKNOWN:
+        found = re.search(pattern, failure.message)
+        if found and "LossScaleOptimizer" not in found["name"]:
+            return (
+                f"`{found['name']}` is none of Keras' own: name the module that defines it with --custom-objects "
+                "MODULE."
+            )
+    for pattern, remedy in REMEDIES:
+        if re.search(pattern, failure.message):
+            return remedy
+    return _other_version(failure) or OTHERWISE
+
+
+def _other_version(failure: FailureFacts) -> str:
+    saved, here = failure.saved_file, failure.keras
+    if saved is None or here is None or not saved.keras_version or saved.keras_version == here.version:
+        return ""
+    written = Keras(here.package, saved.keras_version)
+    if not written.release or written.release <= here.release:
+        return ""
+    return (
+        f"It was saved by Keras {saved.keras_version}, and here is {here}: a newer Keras writes what an older one does "
+        "not know. Update it, or name an interpreter that has it with --python."
+    )

@@ -1,0 +1,11 @@
+"""The layers of a live model that came from a file."""
+
+from __future__ import annotations
+
+from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.saved_file import LoadFacts
+
+
+def layers_inside(model: ModelFacts, load: LoadFacts) -> list[LayerFacts]:
+    """Those of the loaded part; all of them where the model itself was loaded."""
+    return [layer for layer in model.layers if not load.part or layer.path.startswith(load.part + "/")]

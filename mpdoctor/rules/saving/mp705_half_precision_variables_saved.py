@@ -1,0 +1,61 @@
+"""A SavedModel keeps its variables in 16 bits: the float32 master copies are gone.
+
+## Why it matters
+Under mixed_float16 every variable is float32, and only what layers compute with is 16-bit. Variables that are
+16-bit themselves come from a pure "float16" or "bfloat16" policy, from a dtype given to add_weight, or from a
+conversion for serving. As the latter they are fine, and half the size. Whoever trains on from such a file
+loses every update smaller than 1/2048 of a float16 weight, 1/256 of a bfloat16 one.
+
+## Flagged
+```python
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("float16")
+model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1)])
+tf.saved_model.save(model, "exported")
+```
+
+## Fixed
+```python
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1, dtype="float32")])
+tf.saved_model.save(model, "exported")
+```
+
+## Versions
+All.
+
+## Where users met it
+The pure policy behind it: keras-team/keras#9582, tensorflow/tensorflow#38457, tensorflow/tensorflow#43172.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.op_lists import HALF
+from mpdoctor.facts.saved_graph import SavedGraphFacts
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.wording import listed
+
+SEVERITY = Severity.INFO
+LOST = {"float16": "1/2048", "bfloat16": "1/256"}
+
+
+def in_saved_graph(graph: SavedGraphFacts) -> Iterator[Finding]:
+    for dtype in HALF:
+        half = [one for one in graph.variables if one.dtype == dtype]
+        if half:
+            numbers = sum(one.size for one in half)
+            how_many = "All" if len(half) == len(graph.variables) else f"{len(half)} of"
+            names = listed([f"`{one.name}`" for one in half], most=2)
+            yield Finding(
+                f"{how_many} {len(graph.variables)} variables of this graph are {dtype} ({names}): "
+                f"{numbers} number{'s' if numbers != 1 else ''} without a float32 master copy. Training on from here "
+                f"would lose every update below {LOST[dtype]} of a weight.",
+                "For serving alone this is fine. To train on, save the model before the conversion; build it under "
+                f'"mixed_{dtype}" and not under "{dtype}".',
+                evidence={"variables": [one.name for one in half], "dtype": dtype, "numbers": numbers},
+            )

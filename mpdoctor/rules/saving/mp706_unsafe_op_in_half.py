@@ -1,0 +1,116 @@
+"""A SavedModel graph computes in 16 bits what TensorFlow's own mixed-precision rewrite keeps in float32.
+
+## Why it matters
+The rewrite has a deny list of operations whose results leave float16's range, or lose too many digits, for ordinary
+inputs: Exp, Expm1, Pow, Sum, Mean, L2Loss and the cross-entropies; for bfloat16 the same without Sum and Mean. In
+float16 Exp is inf above 11.09, and a Sum or a Pow above 65504. A warning are Exp, Expm1, Pow, Sum and L2Loss whose
+result is used as it is; where it is cast to float32, or can't leave the range because of what it is computed from
+(`exp(x - max(x))`, a sum over probabilities or a mask), and for a Mean, it is advice.
+
+## Flagged
+```python
+import tensorflow as tf
+
+
+class Energy(tf.Module):
+    @tf.function(input_signature=[tf.TensorSpec((None, 8), tf.float16)])
+    def __call__(self, x):
+        return tf.reduce_sum(tf.square(x), axis=-1)
+
+
+tf.saved_model.save(Energy(), "exported")
+```
+
+## Fixed
+```python
+import tensorflow as tf
+
+
+class Energy(tf.Module):
+    @tf.function(input_signature=[tf.TensorSpec((None, 8), tf.float16)])
+    def __call__(self, x):
+        return tf.reduce_sum(tf.square(tf.cast(x, tf.float32)), axis=-1)
+
+
+tf.saved_model.save(Energy(), "exported")
+```
+
+## Versions
+All. The lists are those of TensorFlow 2.21.0 (auto_mixed_precision_lists.h).
+
+## Where users met it
+No report found; the lists are TensorFlow's own experience.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.op_lists import DENY, HALF
+from mpdoctor.facts.saved_graph import OpFacts, SavedGraphFacts
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.wording import listed
+
+SEVERITY = Severity.INFO
+# What it does to what is ordinary elsewhere.
+OVERFLOWS = {
+    "Exp": "Exp is inf above 11.09",
+    "Expm1": "Expm1 is inf above 11.09",
+    "Pow": "Pow is inf where the result passes 65504",
+    "Sum": "Sum is inf where the total passes 65504",
+    "L2Loss": "L2Loss is inf where half the sum of squares passes 65504",
+}
+# bfloat16 has float32's range and 8 bits of a number.
+ROUNDS = "a bfloat16 result has 2 to 3 digits, and Exp and Pow multiply what their input has lost"
+SAVING = "SaveV2"  # no part of what the graph computes; MP705 speaks of what it saves
+
+
+def in_saved_graph(graph: SavedGraphFacts) -> Iterator[Finding]:
+    for dtype in HALF:
+        denied = [one for one in graph.ops_in(dtype, DENY[dtype]) if one.op != SAVING]
+        risky = [one for one in denied if one.op in OVERFLOWS and _unguarded(one)]
+        if risky:
+            yield _warning(risky, dtype)
+        advised = [one for one in denied if one not in risky]
+        if advised:
+            yield _advice(advised, dtype)
+
+
+def _unguarded(one: OpFacts) -> int:
+    return one.count - one.widened - one.limited
+
+
+def _warning(ops: list[OpFacts], dtype: str) -> Finding:
+    why = "; ".join(OVERFLOWS[one.op] for one in ops) if dtype == "float16" else ROUNDS
+    names = listed([f"{one.op} ({_unguarded(one)}: {_examples(one)})" for one in ops])
+    return Finding(
+        f"This graph computes {names} in {dtype}, and nothing casts the result to float32: {why}. TensorFlow's own "
+        "rewrite keeps them in float32.",
+        "Cast their input to float32 in the code that was saved, `tf.cast(x, tf.float32)`, or give the layer "
+        'dtype="float32"; save it again.',
+        layer=ops[0].examples[0] if ops[0].examples else None,
+        severity=Severity.WARNING,
+        evidence=_evidence(ops, dtype),
+    )
+
+
+def _advice(ops: list[OpFacts], dtype: str) -> Finding:
+    names = listed([f"{one.op} ({one.count}: {_examples(one)})" for one in ops])
+    return Finding(
+        f"This graph computes {names} in {dtype}, which TensorFlow's own rewrite keeps in float32.",
+        "Compare its outputs with those of the float32 model on inputs of your own; where they differ, give the layer "
+        'dtype="float32" and save it again.',
+        evidence=_evidence(ops, dtype),
+    )
+
+
+def _examples(one: OpFacts) -> str:
+    shown = [f"`{name}`" for name in one.examples[:2]]
+    return ", ".join(shown) + (" …" if one.count > len(shown) else "")
+
+
+def _evidence(ops: list[OpFacts], dtype: str) -> dict[str, object]:
+    return {
+        "dtype": dtype,
+        "ops": {one.op: {"count": one.count, "cast up": one.widened, "limited": one.limited} for one in ops},
+    }
