@@ -1,21 +1,17 @@
-"""The parent's end of the examiner: spawn, events, time-out, and what a dead process left behind."""
+"""The parent's end of the examiner: what it is asked, what its events tell, and what a dead process left behind."""
 
 from __future__ import annotations
 
-import collections
-import contextlib
-import json
 import os
-import signal
-import subprocess
 import tempfile
-import threading
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from mpdoctor.examiner.request import Request
+from mpdoctor.examiner_process import QUIET, EventReader, ExaminerProcess
+from mpdoctor.facts.environment import EnvironmentFacts, labels_from_environment
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
@@ -28,19 +24,7 @@ from mpdoctor.progress import Progress
 from mpdoctor.settings import Settings
 from mpdoctor.targets import Target
 
-START = Path(__file__).parent / "examiner" / "start.py"
 POLL = 0.03  # seconds between two looks at the events
-LAST_WORDS = 40  # lines of stderr that are kept
-# Loggers that would open a connection of their own during the few steps that we train.
-QUIET = {
-    "WANDB_MODE": "disabled",
-    "COMET_MODE": "disabled",
-    "NEPTUNE_MODE": "debug",
-    "CLEARML_OFFLINE_MODE": "1",
-    "MPLBACKEND": "Agg",
-    "TF_CPP_MIN_LOG_LEVEL": "2",
-    "TF_FORCE_GPU_ALLOW_GROWTH": "true",
-}
 
 
 class ExaminerCrashed(Exception):
@@ -57,13 +41,24 @@ def examine(target: Target, settings: Settings, progress: Progress, policy: str)
         return ExaminationFacts(failure=FailureFacts("unusable", "start", message=str(reason)))
     with tempfile.TemporaryDirectory(prefix="mpdoctor-", ignore_cleanup_errors=True) as folder:
         request = _request(target, settings, policy, Path(folder))
-        (Path(folder) / "request.json").write_text(request.to_json(), encoding="utf-8")
-        progress.stage(f"starting {python.name}")
-        process = _Process([str(python), str(START), str(Path(folder) / "request.json")], _environment(settings))
-        seen = _Seen()
-        reader = _EventReader(Path(request.events))
-        outcome = _watch(process, reader, seen, settings, progress)
-        return _facts(seen, outcome, process, policy)
+        seen = _watched(python, request, settings, progress)
+    return _facts(seen, policy)
+
+
+def environment_from_interpreter(python: Path, settings: Settings, progress: Progress) -> EnvironmentFacts:
+    """Ask an interpreter what it is and computes on; nothing else is run there.
+
+    Raises ExaminerCrashed."""
+    with tempfile.TemporaryDirectory(prefix="mpdoctor-", ignore_cleanup_errors=True) as folder:
+        request = Request("environment", None, None, None, (), str(Path(folder) / "events.jsonl"))
+        seen = _watched(python, request, settings, progress)
+    if "crashed" in seen.notes:
+        raise ExaminerCrashed(seen.notes["crashed"])
+    known = seen.environment_facts()
+    if seen.ended or known.problem:
+        return known
+    how = "did not come to an end" if seen.outcome == "timed-out" else "killed the process"
+    return replace(known, problem=f"importing TensorFlow {how}. Its last words: {seen.last_words or 'none'}")
 
 
 def _request(target: Target, settings: Settings, policy: str, folder: Path) -> Request:
@@ -85,99 +80,13 @@ def _request(target: Target, settings: Settings, policy: str, folder: Path) -> R
 
 
 def _environment(settings: Settings) -> dict[str, str]:
-    environment = {**QUIET, **os.environ}
-    if settings.device == "cpu":
-        environment["CUDA_VISIBLE_DEVICES"] = "-1"
-    return environment
+    return {**os.environ, **({"CUDA_VISIBLE_DEVICES": "-1"} if settings.device == "cpu" else {})}
 
 
-# --- the process ------------------------------------------------------------------------------------------------
-class _Process:
-    """The examiner in a process group of its own; its output is drained, and only the end of it kept."""
-
-    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
-        self.started = time.monotonic()
-        self._process = subprocess.Popen(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-        self._errors: collections.deque[bytes] = collections.deque(maxlen=LAST_WORDS)
-        assert self._process.stdout is not None and self._process.stderr is not None
-        for stream, kept in ((self._process.stdout, None), (self._process.stderr, self._errors)):
-            threading.Thread(target=self._drain, args=(stream, kept), daemon=True).start()
-
-    @staticmethod
-    def _drain(stream: IO[bytes], kept: collections.deque[bytes] | None) -> None:
-        while chunk := stream.readline(65536):
-            if kept is not None:
-                kept.append(chunk)
-
-    @property
-    def seconds(self) -> float:
-        return time.monotonic() - self.started
-
-    def exit_code(self) -> int | None:
-        return self._process.poll()
-
-    def kill(self) -> None:
-        """End it and whatever it started."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            if hasattr(os, "killpg"):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            else:
-                self._process.kill()
-        self._process.wait()
-
-    def last_words(self) -> str:
-        """The end of stderr, without TensorFlow's own log lines."""
-        lines = b"".join(self._errors).decode("utf-8", "replace").splitlines()
-        return "\n".join(line for line in lines if line.strip() and not _is_log_line(line))[-2000:]
-
-
-def _is_log_line(line: str) -> bool:
-    head = line.split(" ", 1)[0]
-    return (
-        line.startswith(("To enable the following instructions", "WARNING: All log messages before absl"))
-        or (len(head) == 5 and head[0] in "IWE" and head[1:].isdigit())
-        or " tensorflow/" in line[:60]
-        or " external/" in line[:60]
-    )
-
-
-class _EventReader:
-    """Reads the events that were appended since the last look; an unfinished line waits for its rest."""
-
-    def __init__(self, path: Path) -> None:
-        self._path, self._offset = path, 0
-
-    def new(self) -> list[dict[str, Any]]:
-        try:
-            with self._path.open("rb") as file:
-                file.seek(self._offset)
-                data = file.read()
-        except FileNotFoundError:
-            return []
-        complete = data[: data.rfind(b"\n") + 1]
-        self._offset += len(complete)
-        return [event for event in map(_event_from_line, complete.split(b"\n")) if event is not None]
-
-
-def _event_from_line(line: bytes) -> dict[str, Any] | None:
-    """None for what is no event: a full disk or a fork of the script's cuts a line, and the next one follows it."""
-    try:
-        event = json.loads(line)
-    except ValueError:
-        return None
-    return event if isinstance(event, dict) and "event" in event else None
-
-
+# --- what the events tell -----------------------------------------------------------------------------------------
 @dataclass
 class _Seen:
-    """What the events have told so far."""
+    """What the events have told so far; and in the end, how the process ended: "ended" by itself or "timed-out"."""
 
     notes: dict[str, Any] = field(default_factory=dict)
     models: dict[str, Any] = field(default_factory=dict)
@@ -186,8 +95,14 @@ class _Seen:
     trainings: list[Any] = field(default_factory=list)
     failure: Any = None
     steps: int = 0
+    environment: Any = None
+    signal: int | None = None
+    exit_code: int | None = None
     training: bool = False
     ended: bool = False
+    outcome: str = ""
+    seconds: float = 0.0
+    last_words: str = ""
 
     def take(self, event: dict[str, Any], progress: Progress) -> None:
         kind = event.pop("event")
@@ -201,6 +116,8 @@ class _Seen:
             self.notes.update(event)
         elif kind == "end":
             self.ended = True
+        elif kind == "exited":
+            self.signal, self.exit_code = event["signal"], event["exit_code"]
         elif event["kind"] == "model":
             self.models[event["facts"]["id"]] = event["facts"]
         elif event["kind"] == "built":
@@ -209,38 +126,65 @@ class _Seen:
             self.graphs.append(event["facts"])
         elif event["kind"] == "training":
             self.trainings.append(event["facts"])
+        elif event["kind"] == "environment":
+            self.environment = event["facts"]
         else:
             self.failure = event["facts"]
 
+    def environment_facts(self) -> EnvironmentFacts:
+        """Without the variables that mpdoctor itself has set there."""
+        known: EnvironmentFacts = _converter().structure(self.environment or {}, EnvironmentFacts)
+        variables = {name: value for name, value in known.variables.items() if name in os.environ or name not in QUIET}
+        return replace(known, variables=variables)
 
-def _watch(process: _Process, reader: _EventReader, seen: _Seen, settings: Settings, progress: Progress) -> str:
-    """Until the examiner ends: "ended", "timed-out" (no training step in time, or a step that never returns)."""
+
+def _watched(python: Path, request: Request, settings: Settings, progress: Progress) -> _Seen:
+    """Until the examiner ends, or no training step was reached in time, or a step never returns."""
+    written = Path(request.events).with_name("request.json")
+    written.write_text(request.to_json(), encoding="utf-8")
+    reader = EventReader(Path(request.events))
+    progress.stage(f"starting {python.name}")
+    process = ExaminerProcess(python, written, _environment(settings))
+    seen = _Seen()
     first_step_at: float | None = None
     try:
-        while True:
-            code = process.exit_code()
-            for event in reader.new():
-                seen.take(event, progress)
-            if code is not None:
-                return "ended"
+        while not seen.outcome:
+            ended = process.has_ended()
+            _take_all(reader, seen, progress)
             if first_step_at is None and seen.steps:
                 first_step_at = process.seconds
             limit = settings.timeout if first_step_at is None else first_step_at + settings.budget + settings.timeout
-            if process.seconds > limit:
-                return "timed-out"
-            time.sleep(POLL)
+            if ended or seen.ended:
+                seen.outcome = "ended"
+            elif process.seconds > limit:
+                seen.outcome = "timed-out"
+            else:
+                time.sleep(POLL)
     finally:
-        process.kill()
+        process.end()
+    seen.seconds = process.seconds
+    if not seen.ended:
+        _take_all(reader, seen, progress)
+    if seen.signal is None and seen.exit_code is None:
+        seen.signal, seen.exit_code = process.signal_and_exit_code()
+    seen.last_words = process.last_words()
+    reader.close()
+    return seen
+
+
+def _take_all(reader: EventReader, seen: _Seen, progress: Progress) -> None:
+    for event in reader.new():
+        seen.take(event, progress)
 
 
 # --- what it brought home -----------------------------------------------------------------------------------------
-def _facts(seen: _Seen, outcome: str, process: _Process, policy: str) -> ExaminationFacts:
+def _facts(seen: _Seen, policy: str) -> ExaminationFacts:
     if "crashed" in seen.notes:
         raise ExaminerCrashed(seen.notes["crashed"])
     convert = _converter()
     failure = convert.structure(seen.failure, FailureFacts) if seen.failure else None
-    if failure is None and (outcome == "timed-out" or not seen.ended):
-        failure = _sudden_end(seen, outcome, process)
+    if failure is None and not seen.ended:
+        failure = _sudden_end(seen)
     known = seen.models if seen.ended else {**seen.built, **seen.models}
     models = tuple(convert.structure(model, ModelFacts) for model in known.values())
     graphs = tuple(_graph(convert.structure(graph, SavedGraphFacts)) for graph in seen.graphs)
@@ -257,7 +201,7 @@ def _facts(seen: _Seen, outcome: str, process: _Process, policy: str) -> Examina
         training_status=_training_status(seen, trainings, failure),
         not_restored=seen.notes.get("not_restored", ""),
         files_written=tuple(seen.notes.get("files_written", ())),
-        environment=tuple((seen.notes.get("environment") or {}).items()),
+        environment=tuple(labels_from_environment(seen.environment_facts()).items()),
         forced_policy=None if policy == "auto" else policy,
     )
 
@@ -266,17 +210,16 @@ def _graph(graph: SavedGraphFacts) -> SavedGraphFacts:
     return replace(graph, path=shown_path(graph.path, Path.cwd()))
 
 
-def _sudden_end(seen: _Seen, outcome: str, process: _Process) -> FailureFacts:
-    code = process.exit_code()
-    died = outcome != "timed-out"
+def _sudden_end(seen: _Seen) -> FailureFacts:
+    died = seen.outcome != "timed-out"
     return FailureFacts(
         kind="died" if died else "timed-out",
         during="training" if seen.training else "script",
-        signal=-code if died and code is not None and code < 0 else None,
-        exit_code=code if died and code is not None and code >= 0 else None,
+        signal=seen.signal if died else None,
+        exit_code=seen.exit_code if died else None,
         saw_model=bool(seen.models or seen.built),
-        seconds=process.seconds,
-        last_words=process.last_words(),
+        seconds=seen.seconds,
+        last_words=seen.last_words,
     )
 
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from mpdoctor.examination import ExaminerCrashed, _EventReader, examine
+from mpdoctor.examination import ExaminerCrashed, examine
+from mpdoctor.examiner_process import EventReader
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.progress import SilentProgress
 from mpdoctor.settings import Settings
@@ -140,7 +141,7 @@ def test_a_defect_of_ours_is_told_as_such(project: Path, claiming: Path) -> None
 # --- events -----------------------------------------------------------------------------------------------------
 def test_an_event_half_written_waits_for_its_rest(tmp_path: Path) -> None:
     path = tmp_path / "events"
-    reader = _EventReader(path)
+    reader = EventReader(path)
     assert reader.new() == []
     whole = b"".join(json.dumps({"event": "stage", "text": text}).encode() + b"\n" for text in ("one", "two", "three"))
     got = []

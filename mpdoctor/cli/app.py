@@ -8,6 +8,7 @@ import typer
 
 from mpdoctor import __version__
 from mpdoctor.cli.check import check
+from mpdoctor.cli.env import env
 from mpdoctor.cli.explain import explain
 from mpdoctor.cli.rules import rules
 from mpdoctor.cli.show import show
@@ -41,3 +42,4 @@ app.command(short_help="Examine a training script or a model.")(check)
 app.command()(explain)
 app.command()(rules)
 app.command(short_help="Show a saved diagnosis, in any format.")(show)
+app.command(short_help="Show what this machine and this TensorFlow can do.")(env)

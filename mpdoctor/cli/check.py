@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpdoctor.cli.completion import rules_from_beginning
+from mpdoctor.cli.interpreter import PythonOption, interpreter_from_option
 from mpdoctor.cli.output import (
     ColorOption,
     OutputFormat,
@@ -56,7 +57,7 @@ def check(
         Policy,
         typer.Option(metavar="POLICY", help="auto, mixed_float16, mixed_bfloat16 or float32: the global policy."),
     ] = Policy.auto,
-    python: Annotated[Path | None, typer.Option(metavar="PATH", help="The Python that has your TensorFlow.")] = None,
+    python: PythonOption = None,
     device: Annotated[Device, typer.Option(metavar="DEVICE", help="auto, cpu or gpu: where to train.")] = Device.auto,
     seed: Annotated[int | None, typer.Option(metavar="N", help="For weights and made-up data.")] = None,
     keras: Annotated[
@@ -134,7 +135,7 @@ def check(
         budget=budget,
         timeout=timeout,
         policy=policy.value,
-        python=_interpreter(python),
+        python=interpreter_from_option(python),
         device=device.value,
         seed=seed,
         keras=judged_by,
@@ -200,31 +201,14 @@ def _walked(targets: tuple[Target, ...], configured: Configuration, force_exclud
 
 
 def _diagnosed(settings: Settings, quiet: bool) -> Diagnosis:
-    import sys
-
+    from mpdoctor.cli.streams import progress_for
     from mpdoctor.diagnosis import diagnose
-    from mpdoctor.progress import Progress, SilentProgress
 
-    progress: Progress = SilentProgress()
-    if not quiet and sys.stderr.isatty():
-        from mpdoctor.cli.progress import TerminalProgress
-
-        progress = TerminalProgress()
+    progress = progress_for(quiet)
     try:
         return diagnose(settings, progress)
     finally:
         progress.close()
-
-
-def _interpreter(given: Path | None) -> Path | None:
-    import shutil
-
-    if given is None:
-        return None
-    found = shutil.which(given)
-    if found is None:
-        fail(f"--python {given}: there is no such program.")
-    return Path(found)
 
 
 def _selectors(given: list[str] | None, option: str) -> tuple[str, ...]:

@@ -6,9 +6,12 @@ import os
 import shutil
 import sys
 from enum import Enum
-from typing import NoReturn, TextIO
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import typer
+
+if TYPE_CHECKING:
+    from mpdoctor.progress import Progress
 
 WIDEST = 80
 NARROWEST = 40
@@ -59,6 +62,17 @@ def has_blocks(stream: TextIO | None = None) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def progress_for(quiet: bool) -> Progress:
+    """Shown to people alone, on standard error."""
+    if quiet or not sys.stderr.isatty():
+        from mpdoctor.progress import SilentProgress
+
+        return SilentProgress()
+    from mpdoctor.cli.progress import TerminalProgress
+
+    return TerminalProgress()
 
 
 def width() -> int:

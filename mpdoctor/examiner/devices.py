@@ -14,7 +14,7 @@ _CPU_LISTS = "/proc/cpuinfo"
 _NUMBERS_OF_16_BITS = re.compile(r"\b(?:amx_\w+|avx512_(?:bf16|fp16)|bf16|fphp|asimdhp)\b")
 
 
-def devices_from_tensorflow(program_has_computed: bool) -> tuple[DeviceFacts, ...]:
+def devices_from_tensorflow(program_has_computed: bool = True) -> tuple[DeviceFacts, ...]:
     """Those that the program can see, the CPU last. Not to be called before the program has chosen among them.
 
     `program_has_computed`: TensorFlow's runtime is up, so that it costs nothing to ask it for TPUs somewhere else."""

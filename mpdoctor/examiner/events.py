@@ -1,17 +1,25 @@
 """The line to the parent: JSON lines appended to a file in a private directory.
 
-The file is opened anew for every line, so a script that closes all descriptors cannot cut the line, and the names
-used here are bound at import, so a script that patches `json` or `os` cannot bend it.
+The names used here are bound at import, so a script that patches `json` or `os` cannot bend it. The file stays open, so
+a script that removes its directory cannot cut it; one that closes all descriptors has it opened anew.
+
+Where a script forks, one process speaks: the first one, until another begins to train.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from json import dumps as _dumps
-from os import O_APPEND, O_CREAT, O_WRONLY
+from os import O_APPEND, O_CREAT, O_EXCL, O_RDONLY, O_WRONLY
 from os import close as _close
+from os import fstat as _fstat
+from os import getpid as _getpid
+from os import kill as _kill
 from os import open as _open
+from os import read as _read
+from os import waitpid as _waitpid
 from os import write as _write
+from time import sleep as _sleep
 from typing import Any
 
 
@@ -20,6 +28,9 @@ class Events:
 
     def __init__(self, path: str) -> None:
         self._path = path
+        self._first = _getpid()
+        self._file = _open(path, O_WRONLY | O_APPEND | O_CREAT, 0o600)
+        self._identity = _identity_of(self._file)
 
     def stage(self, text: str) -> None:
         """What happens now, in words for the progress bar."""
@@ -41,11 +52,70 @@ class Events:
         """The examiner has said all it has to say."""
         self._append({"event": "end"})
 
-    def _append(self, event: Any) -> None:
-        line = (_dumps(event) + "\n").encode("utf-8", "backslashreplace")
-        descriptor = _open(self._path, O_WRONLY | O_APPEND | O_CREAT, 0o600)
+    def exited(self, status: int) -> None:
+        """How the process ended, as wait() tells it."""
+        number = status & 0x7F
+        self._write({"event": "exited", "signal": number or None, "exit_code": None if number else status >> 8})
+
+    # --- which process speaks ---------------------------------------------------------------------------------
+    def begin_to_train(self) -> None:
+        """From now on this process speaks, unless another one began to train before."""
         try:
-            while line:
-                line = line[_write(descriptor, line) :]
+            mark = _open(self._path + ".trains", O_WRONLY | O_CREAT | O_EXCL, 0o600)
+        except OSError:  # another one did, or the directory is gone
+            return
+        _write(mark, str(_getpid()).encode())
+        _close(mark)
+
+    @property
+    def speaks(self) -> bool:
+        return _getpid() == (self._trains() or self._first)
+
+    def wait_for_training(self) -> None:
+        """Of the first process, at its end: until the one that trains has ended, too."""
+        other = self._trains()
+        while _getpid() == self._first and other is not None and other != self._first and _is_alive(other):
+            _sleep(0.05)
+
+    def _trains(self) -> int | None:
+        try:
+            mark = _open(self._path + ".trains", O_RDONLY)
+        except OSError:
+            return None
+        try:
+            return int(_read(mark, 20) or 0) or None
         finally:
-            _close(descriptor)
+            _close(mark)
+
+    # --- the file -----------------------------------------------------------------------------------------------
+    def _append(self, event: Any) -> None:
+        if self.speaks:
+            self._write(event)
+
+    def _write(self, event: Any) -> None:
+        line = (_dumps(event) + "\n").encode("utf-8", "backslashreplace")
+        if _identity_of(self._file) != self._identity:  # closed, and perhaps another file by now
+            self._file = _open(self._path, O_WRONLY | O_APPEND | O_CREAT, 0o600)
+            self._identity = _identity_of(self._file)
+        while line:
+            line = line[_write(self._file, line) :]
+
+
+def _identity_of(descriptor: int) -> tuple[int, int] | None:
+    try:
+        known = _fstat(descriptor)
+    except OSError:
+        return None
+    return known.st_dev, known.st_ino
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        return _waitpid(process, 1)[0] == 0  # 1: WNOHANG
+    except ChildProcessError:  # somebody else's child, or waited for by the program itself
+        pass
+    try:
+        _kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True

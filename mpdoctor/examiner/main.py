@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import threading
 import time
 from typing import Any
 
+from mpdoctor.examiner import environment, keeper
 from mpdoctor.examiner.events import Events
 from mpdoctor.examiner.failures import failure_from_exception
 from mpdoctor.examiner.ownership import class_location
@@ -21,7 +23,14 @@ def main(request_path: str) -> None:
     with open(request_path, encoding="utf-8") as file:
         request = Request.from_json(file.read())
     events = Events(request.events)
+    if keeper.is_kept():
+        keeper.keep_examiner(events)
+        events = Events(request.events)
     events.note(python="{}.{}.{}".format(*sys.version_info[:3]))
+    if request.kind == "environment":
+        environment.tell_environment(events)
+        events.end()
+        os._exit(0)
     session = Session(request, events)
     _watch_written_files(session)
     session.install()
@@ -45,6 +54,7 @@ def run(session: Session) -> None:
     session.events.stage("importing TensorFlow" if kind in SAVED else "running the script")
     if kind == "script":
         targets.run_script(session)
+        _wait_for_threads(session)
         _look_at_untrained_models(session)
     elif kind == "factory":
         targets.train_factory(session)
@@ -52,6 +62,14 @@ def run(session: Session) -> None:
         saved_models.examine_saved_directory(session)
     else:
         saved_models.train_saved_file(session)
+
+
+def _wait_for_threads(session: Session) -> None:
+    """As Python itself does at the end of a program: one of them may be about to train."""
+    if any(not thread.daemon and thread is not threading.main_thread() for thread in threading.enumerate()):
+        session.tell_built()
+        session.events.stage("waiting for the script's threads")
+        threading._shutdown()  # type: ignore[attr-defined]  # knows how to end those of executors
 
 
 def _look_at_untrained_models(session: Session) -> None:

@@ -61,6 +61,7 @@ class Training:
         data: str = "real",
         made_up_loss: str | None = None,
     ) -> None:
+        session.begins_to_train()
         self.session, self.keras = session, keras
         self.entries = [Entry(call, model)]
         self.learners: list[Learner] = []

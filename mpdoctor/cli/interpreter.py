@@ -1,0 +1,24 @@
+"""`--python`: the interpreter that examines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mpdoctor.cli.streams import fail
+
+PythonOption = Annotated[Path | None, typer.Option(metavar="PATH", help="The Python that has your TensorFlow.")]
+
+
+def interpreter_from_option(given: Path | None) -> Path | None:
+    """Ends with a usage error where there is no such program."""
+    import shutil
+
+    if given is None:
+        return None
+    found = shutil.which(given)
+    if found is None:
+        fail(f"--python {given}: there is no such program.")
+    return Path(found)

@@ -1,0 +1,143 @@
+"""What computes: the interpreter, its TensorFlow and Keras, the devices, and the variables that change what they do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Iterator, Mapping
+
+from mpdoctor.facts.devices import DeviceFacts
+from mpdoctor.facts.versions import Keras
+
+# Distributions that bring the package `tensorflow`, the usual one first.
+TENSORFLOWS = (
+    "tensorflow",
+    "tensorflow-cpu",
+    "tensorflow-gpu",
+    "tensorflow-intel",
+    "tensorflow-macos",
+    "tensorflow-rocm",
+    "tf-nightly",
+)
+# Beside TensorFlow, what a bug report names.
+PACKAGES = ("keras", "tf_keras", "numpy", "keras-hub", "tensorflow-addons", "tensorflow-metal", "horovod")
+# Those that decide which Keras runs, on what, and in which precision.
+VARIABLES = (
+    "TF_USE_LEGACY_KERAS",
+    "KERAS_BACKEND",
+    "TF_ENABLE_AUTO_MIXED_PRECISION",
+    "TF_ENABLE_AUTO_MIXED_PRECISION_GRAPH_REWRITE",
+    "TF_ENABLE_AUTO_MIXED_PRECISION_LOSS_SCALING",
+    "TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_IGNORE_PERFORMANCE",
+    "TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_LEVEL",
+    "NVIDIA_TF32_OVERRIDE",
+    "TF_ENABLE_CUBLAS_TENSOR_OP_MATH_FP32",
+    "TF_ENABLE_CUDNN_TENSOR_OP_MATH_FP32",
+    "TF_ENABLE_ONEDNN_OPTS",
+    "TF_SET_ONEDNN_FPMATH_MODE",
+    "TF_GPU_ALLOCATOR",
+    "TF_FORCE_GPU_ALLOW_GROWTH",
+    "TF_DETERMINISTIC_OPS",
+    "TF_CUDNN_DETERMINISTIC",
+    "TF_XLA_FLAGS",
+    "XLA_FLAGS",
+    "CUDA_VISIBLE_DEVICES",
+)
+LEGACY_KERAS = "TF_USE_LEGACY_KERAS"
+_LEGACY_KERAS_ON = ("true", "True", "1")  # as TensorFlow reads it: "yes" and "TRUE" mean no
+_KERAS_3_SINCE = (2, 16)
+
+
+@dataclass(frozen=True)
+class EnvironmentFacts:
+    """python, executable, platform
+        Of the interpreter that examines.
+    packages
+        Versions of what is installed there, by name of the distribution.
+    tensorflow
+        Its version; "" where there is none or it cannot be imported, and `problem` says why.
+    cuda, cudnn
+        Versions that this TensorFlow was built for; "" for one without CUDA.
+    keras
+        Which Keras `tf.keras` is, and why; None where that is not known.
+    devices
+        That TensorFlow computes on; () where the program came to its end before they were asked for.
+    variables
+        Those of VARIABLES that are set.
+    """
+
+    python: str = ""
+    executable: str = ""
+    platform: str = ""
+    packages: Mapping[str, str] = field(default_factory=dict)
+    tensorflow: str = ""
+    cuda: str = ""
+    cudnn: str = ""
+    keras: Keras | None = None
+    devices: tuple[DeviceFacts, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    problem: str = ""
+
+    @property
+    def tensorflow_release(self) -> tuple[int, ...]:
+        return Keras(tensorflow=self.tensorflow).tensorflow_release
+
+
+def keras_of_tensorflow(tensorflow: str, packages: Mapping[str, str], variables: Mapping[str, str]) -> Keras | None:
+    """Which Keras `tf.keras` is in this TensorFlow; None where its import would fail."""
+    release = Keras(tensorflow=tensorflow).tensorflow_release[:2]
+    if not release:
+        return None
+    if release < _KERAS_3_SINCE:
+        # up to 2.5 it is a part of TensorFlow, with a version that says nothing
+        version = packages.get("keras", "") if release >= (2, 6) else ""
+        return Keras("tf.keras", version or tensorflow, tensorflow, "TensorFlow up to 2.15 has Keras 2")
+    asked = variables.get(LEGACY_KERAS, "")
+    if asked in _LEGACY_KERAS_ON:
+        version = packages.get("tf_keras", "")
+        return Keras("tf_keras", version, tensorflow, f"{LEGACY_KERAS}={asked} is set") if version else None
+    version = packages.get("keras", "")
+    if not version:
+        return None
+    if version.startswith("2"):
+        return Keras("tf.keras", version, tensorflow, f"keras {version} is installed")
+    unless = f"{LEGACY_KERAS}={asked} asks for no other" if asked else f"unless {LEGACY_KERAS}=1 is set"
+    return Keras("keras", version, tensorflow, f"TensorFlow takes Keras 3 from 2.16 on, {unless}")
+
+
+def labels_from_environment(environment: EnvironmentFacts) -> dict[str, str]:
+    """All of it as labelled texts: the block that `mpdoctor env` and every report show."""
+    keras = environment.keras
+    failed = f"none: {environment.problem}" if environment.problem else ""
+    labels = {
+        "Python": environment.python,
+        "Interpreter": environment.executable,
+        "System": environment.platform,
+        "TensorFlow": environment.tensorflow or failed,
+        "tf.keras": f"{keras}: {keras.because}" if keras is not None else failed if environment.tensorflow else "",
+        **{("Keras" if name == "keras" else name): version for name, version in environment.packages.items()},
+        "CUDA build": environment.cuda,
+        "cuDNN build": environment.cudnn,
+    }
+    if environment.tensorflow == labels.get("tensorflow"):
+        del labels["tensorflow"]
+    if environment.devices and not any(device.kind != "CPU" for device in environment.devices):
+        built = "none that TensorFlow can use" if environment.cuda else "none: this TensorFlow was built without CUDA"
+        labels["GPU"] = built
+    for title, device in _titled(environment.devices):
+        capability = device.compute_capability
+        labels[title] = device.name or "of unknown name"
+        labels[f"{title} compute capability"] = "" if capability is None else "{}.{}".format(*capability)
+        for dtype in ("float16", "bfloat16"):
+            outlook = device.outlook(dtype, environment.tensorflow_release)
+            labels[f"{title} {dtype}"] = f"{outlook.speed}: {outlook.why}"
+    labels.update(environment.variables)
+    return {label: text for label, text in labels.items() if text}
+
+
+def _titled(devices: tuple[DeviceFacts, ...]) -> Iterator[tuple[str, DeviceFacts]]:
+    """Names such as "CPU", "GPU 0", "GPU 1"."""
+    counted: dict[str, int] = {}
+    for device in devices:
+        number = counted.setdefault(device.kind, 0)
+        counted[device.kind] += 1
+        yield device.kind if device.kind == "CPU" else f"{device.kind} {number}", device
