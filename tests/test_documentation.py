@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib.util
 import os
@@ -284,6 +285,8 @@ def test_the_other_examples_are_understood(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(block_of("ci.md", "pyproject.toml"))
     configured = configuration_from_file(tmp_path / "pyproject.toml")
     assert configured.ignore == ("MP210",)
+    left_out = [one.name for one in dataclasses.fields(configured) if getattr(configured, one.name) in (None, (), "")]
+    assert left_out == []
     names = [word for rule in all_rules() for word in (rule.code, rule.name)]
     assert not list(configured.unknown_rules(lambda text: any(name.startswith(text) for name in names)))
 
