@@ -174,6 +174,7 @@ def numbers_after(pattern: str, text: str) -> list[int]:
 def test_no_format_makes_a_line_up(finding: Finding) -> None:
     diagnosis = samples.diagnosis(finding)
     assert "line=" not in github.render(diagnosis)
+    assert "::train.py: `opt.epsilon" in github.render(diagnosis) or "::cell 3, line 2: `opt" in github.render(diagnosis)
     assert "lines" not in entries(diagnosis)[0]["location"]
     assert ElementTree.fromstring(junit.render(diagnosis)).findall(".//testcase[@line]") == []
     assert "region" not in sarif_run(diagnosis)["results"][0]["locations"][0]["physicalLocation"]

@@ -22,7 +22,9 @@ def _command_from_finding(finding: Finding) -> str:
     severity = Severity.INFO if finding.what_if else finding.severity or Severity.INFO
     place = finding.location
     told = [f"under mixed_float16: {finding.message}" if finding.what_if else finding.message]
-    if place and place.cell:  # a line of a cell is no line of the file that GitHub shows
+    if place is None:  # GitHub would show a file without a line at its first one
+        told.insert(0, f"{finding.target}:")
+    elif place.cell:  # a line of a cell is no line of the file that GitHub shows
         told.insert(0, f"cell {place.cell}, line {place.line}:")
     text = " ".join(told) + (f"\nfix: {finding.help}" if finding.help else "")
     title = f"{finding.code} {finding.name}"
