@@ -42,8 +42,8 @@ def trained(*layers: LayerFacts, **more: Any) -> ModelFacts:
 
 def dense(path: str, inputs: int, width: int, policy: str = "mixed_float16", **more: Any) -> LayerFacts:
     size = (("float32", inputs * width, True), ("float32", width, True))
-    given = {"variables": size, "settings": SettingsFacts(width=width), "input_dtypes": ("float16",), **more}
-    return layer(path, policy, **given)
+    told = {"settings": SettingsFacts(width=width), "input_dtypes": ("float16",), "output_shape": (None, width)}
+    return layer(path, policy, variables=size, **{**told, **more})
 
 
 LARGE = dense("large", 1024, 4096)
@@ -91,6 +91,12 @@ LOOP = {"call": CallFacts("loop", CALLED)}
 SOFTMAX = layer("out", is_output=True, settings=SettingsFacts(activation="softmax"))
 OWN_ADAM = OptimizerFacts("Mine", "train", own_class=True, class_location=CLASS, dropped=("warmup", "learning_rate"))
 RESCALING = {"class_name": "Rescaling", "variables": ()}
+PROMOTING = {
+    "variables": (),
+    "input_dtypes": ("float16",),
+    "output_dtypes": ("float32",),
+    "output_shape": (None, 8),
+}
 TWO = {"replicas": 2, "strategy": "MirroredStrategy"}
 
 
@@ -162,8 +168,8 @@ TWO = {"replicas": 2, "strategy": "MirroredStrategy"}
             layer("up", class_name="UpSampling2D", variables=(), input_dtypes=("float16",),
                   output_dtypes=("float32",)), HEAD, keras="tf_keras")),
         ("MP218", "though its code names no dtype", LINE, trained(
-            layer("resize", class_name="Lambda", variables=(), input_dtypes=("float16",),
-                  output_dtypes=("float32",)), HEAD)),
+            layer("resize", class_name="Lambda", **PROMOTING), HEAD)),
+        ("MP218", "puts out float32", LINE, trained(own("mine", **PROMOTING), layer("mine/inner"), HEAD)),
         ("MP303", "Adam decays all weights", CALLED, trained(BODY, HEAD, optimizer=wrapper(
             lost_calls=(LostCallFacts("exclude_from_weight_decay", CALLED),)))),
         ("MP308", "Lookahead is put around a LossScaleOptimizer", CALLED, trained(
@@ -246,9 +252,11 @@ def test_a_defect_is_named(code: str, words: str, location: Location | None, fac
         ("MP218", trained(BODY, function("cast", "Cast", "float16"), HEAD)),
         ("MP218", trained(BODY, function("softmax", "Softmax", "float16"), HEAD)),
         ("MP218", trained(BODY, function("add", "Add", "float32", "float16", is_output=True))),
-        ("MP218", trained(own("mine", input_dtypes=("float16",), output_dtypes=("float32",), names_dtype=True), HEAD)),
+        ("MP218", trained(own("mine", **PROMOTING, names_dtype=True), HEAD)),
+        ("MP218", trained(own("mine", **{**PROMOTING, "output_shape": (None,)}), HEAD)),
+        ("MP218", trained(own("mine", **PROMOTING), layer("mine/head", "float32"), HEAD)),
         ("MP218", trained(own("mine", "Mine", policy="float32", input_dtypes=("float16",)), HEAD)),
-        ("MP218", trained(own("mine", input_dtypes=("float16",), output_dtypes=("float32",), autocast=False), HEAD)),
+        ("MP218", trained(own("mine", **PROMOTING, autocast=False), HEAD)),
         ("MP218", trained(layer("up", class_name="UpSampling2D", input_dtypes=("float16",)), HEAD)),
         ("MP303", trained(BODY, HEAD)),
         ("MP306", trained(BODY, HEAD, optimizer=(*wrapper()[:1], LOOKAHEAD, *wrapper()))),
@@ -289,6 +297,8 @@ def test_a_defect_is_named(code: str, words: str, location: Location | None, fac
         ("MP803", trained(LARGE, TAIL, **A100)),
         ("MP803", trained(dense("small", 8, 8), TAIL, **CPU)),
         ("MP803", trained(convolution("image"), TAIL, **A100)),  # of an output whose size is not known
+        ("MP803", trained(dense("small", 8, 8, output_shape=(None, 512, 512, 8)), TAIL, **A100)),
+        ("MP803", trained(dense("cell", 8, 8, class_name="LSTMCell"), TAIL, **A100)),
         ("MP803", trained(convolution("image", output_shape=(None, 224, 224, 32)), TAIL, **A100)),
         ("MP804", trained(LARGE, convolution("plain"), TAIL, **A100)),
         ("MP804", trained(LARGE, convolution("grouped", groups=4), TAIL, **CPU)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from types import CodeType, FunctionType
-from typing import Any, Iterator
+from typing import Any, Collection, Iterator
 
 import numpy
 import tensorflow as tf
@@ -65,12 +65,13 @@ def names_dtype(layer: Any) -> bool:
     return any(about in word for word in words for about in _ABOUT_DTYPES)
 
 
-def raw_variables_from_layer(layer: Any, loss: Any) -> tuple[RawVariableFacts, ...]:
-    """`loss`: what was differentiated last, None where nothing was."""
+def raw_variables_from_layer(layer: Any, loss: Any, sources: Collection[int]) -> tuple[RawVariableFacts, ...]:
+    """`loss`: what was differentiated last, None where nothing was; those by which it was, the program trains itself.
+    `sources`: their identities."""
     return tuple(
         RawVariableFacts(name, value.dtype.name, bool(value.trainable), _reaches(value, loss))
         for name, value in vars(layer).items()
-        if isinstance(value, tf.Variable)
+        if isinstance(value, tf.Variable) and id(value) not in sources
     )
 
 

@@ -29,7 +29,8 @@ def _chain(keras: Any, optimizer: Any) -> list[Any]:
     chain: list[Any] = []
     while optimizer is not None and all(optimizer is not one for one in chain):
         chain.append(optimizer)
-        optimizer = keras.inner(optimizer) or _held(keras, optimizer)
+        inner = keras.inner(optimizer)
+        optimizer = _held(keras, optimizer) if inner is None else inner
     return chain
 
 

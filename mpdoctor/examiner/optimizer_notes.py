@@ -39,6 +39,12 @@ class OptimizerNotes:
         known = self._made.get(id(optimizer))
         return known[1] if known else None
 
+    def outermost(self, keras: Any) -> list[Any]:
+        """The optimizers of this Keras that the program made, but for those inside of another."""
+        made = [optimizer for optimizer, _ in self._made.values() if isinstance(optimizer, keras.optimizer_bases)]
+        inner = {id(keras.inner(optimizer)) for optimizer in made}
+        return [optimizer for optimizer in made if id(optimizer) not in inner]
+
     def erased(self, wrapper: Any) -> tuple[str, Location | None] | None:
         """The `loss_scale_factor` that the optimizer inside lost to this wrapper, and the line that wrapped it."""
         return self._erased.get(id(wrapper))
@@ -70,7 +76,7 @@ class OptimizerNotes:
             original(wrapper, *args, **kwargs)
             if function_called_by_user(sys._getframe(2)) == "compile":
                 self._by_compile.add(id(wrapper))
-            if before is not None and inner.loss_scale_factor is None:
+            if before is not None and getattr(inner, "loss_scale_factor", None) is None:
                 self._erased.setdefault(id(wrapper), (repr(before), own_location(sys._getframe(2))))
 
         replace_method(cls, "__init__", initialise)

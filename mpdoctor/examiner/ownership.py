@@ -22,12 +22,14 @@ _LIBRARIES = tuple(
 # Between a line of the user's and the function that it called, and of no interest.
 _WRAPPERS = ("error_handler", "wrapper", "_method_wrapper", "__new__", "__call__")
 
+_classes: dict[type, Location | None] = {}
+
 
 @functools.lru_cache(maxsize=None)
 def is_own(filename: str) -> bool:
     """Whether a code object's file is the user's: neither installed, nor the standard library's, nor ours, nor made
     by autograph."""
-    if filename.startswith("<") or _AUTOGRAPH in filename:
+    if filename.startswith("<") or _AUTOGRAPH in filename or filename.endswith((".pyx", ".pxd", ".pxi")):
         return False
     path = os.path.realpath(filename)
     parts = path.split(os.sep)
@@ -88,6 +90,12 @@ def _original_line(code: CodeType, copied: tuple[str, int]) -> Location | None:
 
 def class_location(cls: type) -> Location | None:
     """Where a class of the user's stands, None for a library's."""
+    if cls not in _classes:  # Python parses the whole file for it
+        _classes[cls] = _place_of_class(cls)
+    return _classes[cls]
+
+
+def _place_of_class(cls: type) -> Location | None:
     module = sys.modules.get(cls.__module__)
     filename = getattr(module, "__file__", None)
     if not filename or not is_own(filename):

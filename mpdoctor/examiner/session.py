@@ -18,7 +18,7 @@ from mpdoctor.examiner.optimizer_notes import OptimizerNotes
 from mpdoctor.examiner.ownership import own_code, own_location
 from mpdoctor.examiner.patching import replace_method
 from mpdoctor.examiner.request import Request
-from mpdoctor.examiner.watch import LayerWatch
+from mpdoctor.examiner.watch import LayerWatch, chain_of
 from mpdoctor.facts.devices import DeviceFacts
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
@@ -57,6 +57,7 @@ class Session:
         self._new_training: Any = None
         self.policy_set = False
         self.differentiated: Any = None  # what a tape was asked to differentiate last
+        self.sources: set[int] = set()  # by what a tape was ever asked to differentiate, by identity
         self._policy_lines: dict[str, Location] = {}  # by package: the user's line that set its policy last
         self._devices: tuple[DeviceFacts, ...] | None = None
         self.failed_in_tape: BaseException | None = None
@@ -109,7 +110,10 @@ class Session:
         try:
             from mpdoctor.examiner.adapters import adapter_for
 
-            self.keras = adapter_for(module)
+            adapter = adapter_for(module)
+            if adapter is None:
+                return
+            self.keras = adapter
             self._adapters.append(self.keras)
             self._patch(self.keras)
             if self.request.seed is not None:
@@ -241,6 +245,10 @@ class Session:
         except Exception as error:
             if len(self._tf_functions) == 1 and self._stopped_itself(error):
                 self.training.stopped_in_graph(function, args, kwargs)
+            if len(self._tf_functions) == 1 and self.training is not None and self.training.is_loop:
+                first = self.training.first_error_of_call(error, function, args, kwargs)
+                if first is not error:
+                    raise first from None
             raise
         finally:
             self._tf_functions.pop()
@@ -271,14 +279,20 @@ class Session:
         return original(optimizer, *args, **kwargs)
 
     def _gradient(self, original: Any, tape: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+        import tensorflow as tf
+
         self.losses.differentiated(target, sources)
         self.differentiated = target
+        self.sources.update(map(id, tf.nest.flatten(sources)))
         return original(tape, target, sources, *args, **kwargs)
 
     def _leave_tape(self, original: Any, tape: Any, kind: Any, error: Any, trace: Any) -> Any:
         if error is not None:
             self.failed_in_tape = error
         return original(tape, kind, error, trace)
+
+    def left_a_tape(self, error: BaseException) -> bool:
+        return any(one is self.failed_in_tape for one in chain_of(error))
 
     @property
     def scale_calls(self) -> dict[str, bool]:
@@ -292,11 +306,11 @@ class Session:
 
     def tell_models(self) -> bool:
         """Send the facts of every live model, of a program that does not train one. False where there is none."""
-        from mpdoctor.examiner.tracing import trace_outputs
-
         found = self.models()
         try:
             for keras, model in found:
+                from mpdoctor.examiner.tracing import trace_outputs  # it needs TensorFlow
+
                 trace_outputs(self.watch, keras, model)
                 self.events.facts("model", self._untrained(keras, model))
         except Exception as error:

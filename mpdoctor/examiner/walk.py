@@ -118,7 +118,9 @@ def _layer(session: Any, keras: Any, layer: Any, place: dict[str, Any]) -> Layer
         names_dtype=names_dtype(layer),
         settings=settings_from_layer(layer),
         config=None if isinstance(layer, keras.Model) else config_from_layer(layer),
-        raw_variables=raw_variables_from_layer(layer, session.differentiated) if keras.is_keras3 and own else (),
+        raw_variables=raw_variables_from_layer(layer, session.differentiated, session.sources)
+        if keras.is_keras3 and own
+        else (),
         policy_before=before,
         policy_set_at=set_at,
         made_at=watch.made_at(layer),

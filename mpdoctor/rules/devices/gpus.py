@@ -6,7 +6,8 @@ from mpdoctor.facts.devices import DeviceFacts
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 
 # They multiply matrices, which is what tensor cores do.
-DENSE = frozenset(("Dense", "EinsumDense", "LSTM", "GRU", "SimpleRNN", "LSTMCell", "GRUCell", "SimpleRNNCell"))
+DENSE = frozenset(("Dense", "EinsumDense"))
+RECURRENT = frozenset(("LSTM", "GRU", "SimpleRNN", "LSTMCell", "GRUCell", "SimpleRNNCell"))
 CONVOLUTIONS = frozenset(
     ("Conv1D", "Conv2D", "Conv3D", "Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose", "SeparableConv1D")
 ) | {"SeparableConv2D"}
@@ -29,5 +30,5 @@ def half_dtype(model: ModelFacts) -> str:
 
 def multiplying(model: ModelFacts) -> list[LayerFacts]:
     """The layers that multiply matrices in 16 bits."""
-    kinds = DENSE | CONVOLUTIONS
+    kinds = DENSE | RECURRENT | CONVOLUTIONS
     return [one for one in model.layers if one.class_name in kinds and one.computes_in_half and one.variables]

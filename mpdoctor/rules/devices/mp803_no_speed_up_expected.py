@@ -28,8 +28,8 @@ model.compile("adam", "mse")
 ```
 
 ## Versions
-All, on a GPU. The multiplications are counted from the weights and the sizes of the outputs; recurrent layers are
-counted for one step.
+All, on a GPU. The multiplications are counted from the weights and the sizes of the outputs; where one is not known,
+as with recurrent layers, nothing is said.
 
 ## Where users met it
 tensorflow/tensorflow#34406, tensorflow/tensorflow#40397, keras-team/keras#9594.
@@ -42,7 +42,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.devices.gpus import CONVOLUTIONS, gpus, multiplying
+from mpdoctor.rules.devices.gpus import RECURRENT, gpus, multiplying
 
 SEVERITY = Severity.INFO
 FEW = 250_000
@@ -73,14 +73,11 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 
 def _multiplications(layer: LayerFacts) -> int | None:
-    """For one example; None where the size of a convolution's output is not known."""
-    weights = sum(size for _, size, _ in layer.variables)
-    if layer.class_name not in CONVOLUTIONS:
-        return weights
+    """For one example; None where nobody knows in how many places or steps the layer multiplies."""
     places = layer.output_shape[1:-1]
-    if not places or None in places:
+    if layer.class_name in RECURRENT or not layer.output_shape or None in places:
         return None
-    return weights * math.prod(one for one in places if one is not None)
+    return sum(size for _, size, _ in layer.variables) * math.prod(one for one in places if one is not None)
 
 
 def _casts(layer: LayerFacts) -> bool:

@@ -62,6 +62,9 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         half = next((dtype for dtype in layer.input_dtypes if dtype in HALF), None)
         if half is None or layer.output_dtypes[:1] != ("float32",) or layer.is_output or layer.is_model:
             continue
+        inside = (one for one in model.layers if one.path.startswith(layer.path + "/") and one.floating)
+        if any(one.compute_dtype not in HALF for one in inside):
+            continue  # a layer inside of it was asked for float32
         told = _promotion(layer, half)
         if told is not None:
             message, help = told
@@ -83,11 +86,11 @@ def _promotion(layer: LayerFacts, half: str) -> tuple[str, str] | None:
     what = f"{layer.path} ({layer.class_name}) computes in {half} and puts out float32"
     if layer.class_name in RESIZING and not layer.own_class:
         return f"{what}, as its bilinear resize does.", 'Give it `interpolation="nearest"`, or cast its output.'
-    if (layer.class_name == "Lambda" or layer.own_class) and not layer.names_dtype and layer.autocast:
+    is_loss = len(layer.output_shape) < 2  # Keras' loss objects give float32, and are meant to
+    if (layer.class_name == "Lambda" or layer.own_class) and not (layer.names_dtype or is_loss) and layer.autocast:
         return (
             f"{what}, though its code names no dtype: something in it promotes (`tf.image.resize`, a float32 "
             "constant, a weight that comes first).",
-            "Cast what it returns: `tf.cast(outputs, inputs.dtype)`; or say that float32 is meant: "
-            '`dtype="float32"`.',
+            'Cast what it returns: `tf.cast(outputs, inputs.dtype)`; or say that float32 is meant: `dtype="float32"`.',
         )
     return None
