@@ -49,10 +49,10 @@ def in_saved_graph(graph: SavedGraphFacts) -> Iterator[Finding]:
         half = [one for one in graph.variables if one.dtype == dtype]
         if half:
             numbers = sum(one.size for one in half)
-            how_many = "All" if len(half) == len(graph.variables) else f"{len(half)} of"
+            how_many = f"{len(half)} of {len(graph.variables)} variables"
             names = listed([f"`{one.name}`" for one in half], most=2)
             yield Finding(
-                f"{how_many} {len(graph.variables)} variables of this graph are {dtype} ({names}): "
+                f"{how_many} of this graph {'is' if len(half) == 1 else 'are'} {dtype} ({names}): "
                 f"{numbers} number{'s' if numbers != 1 else ''} without a float32 master copy. Training on from here "
                 f"would lose every update below {LOST[dtype]} of a weight.",
                 "For serving alone this is fine. To train on, save the model before the conversion; build it under "

@@ -1,0 +1,186 @@
+"""Models that came from files and graphs that were saved: what the rules say about hand-written facts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from judging import KERASES
+from test_rules_source import BODY, HEAD, LINE, layer, model, said, wrapper
+
+from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.model import CallFacts, ModelFacts, OptimizerFacts
+from mpdoctor.facts.op_lists import ALLOW, DENY
+from mpdoctor.facts.saved_file import LoadFacts, SavedFileFacts
+from mpdoctor.facts.saved_graph import OpFacts, SavedGraphFacts, SavedVariableFacts
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.precedence import settled
+from mpdoctor.rules.registry import findings_from_facts
+
+ADAM = (OptimizerFacts("Adam", "keras"),)
+FLOAT32 = (layer("body", "float32"), layer("head", "float32", is_output=True))
+NESTED = (layer("back", is_model=True, variables=()), layer("back/body"), layer("new", "float32"), HEAD)
+
+
+def load(policy: str = "float32", part: str = "") -> dict[str, Any]:
+    return {"loads": (LoadFacts(part, "m.keras", policy, LINE),), "global_policy": policy}
+
+
+# --- models that were loaded ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("codes", "facts"),
+    [
+        (["MP701"], model(BODY, HEAD, optimizer=ADAM, **load())),
+        (["MP701"], model(BODY, HEAD, optimizer=ADAM, keras="tf_keras", **load())),
+        (["MP701"], model(BODY, HEAD, optimizer=ADAM, call=CallFacts("loop"), **load("mixed_bfloat16"))),
+        (["MP701"], model(*NESTED, optimizer=ADAM, **load(part="back"))),
+        ([], model(BODY, HEAD, optimizer=wrapper(), **load())),
+        ([], model(BODY, HEAD, optimizer=(OptimizerFacts("Adam", "k", loss_scale_factor="8.0"),), **load())),
+        ([], model(BODY, HEAD, optimizer=ADAM, call=CallFacts("none"), **load())),  # loaded and never trained
+        ([], model(layer("body", "mixed_bfloat16"), HEAD, optimizer=ADAM, **load())),
+        ([], model(*FLOAT32, optimizer=ADAM, policy="float32", **load())),
+        ([], model(layer("new"), layer("back", "float32"), layer("back/body", "float32"), **load(part="back"))),
+        (["MP702"], model(*FLOAT32, optimizer=wrapper(), **load("mixed_float16"))),
+        (["MP702"], model(*FLOAT32, optimizer=ADAM, policy="float32", **load("mixed_bfloat16"))),
+        (
+            ["MP702"],
+            model(BODY, layer("back", "float32", is_model=True), layer("back/a", "float32"), HEAD, optimizer=wrapper(),
+                  **load("mixed_float16", "back")),
+        ),
+        ([], model(*FLOAT32, optimizer=ADAM, policy="float32", call=CallFacts("none"), **load("mixed_float16"))),
+        ([], model(BODY, HEAD, optimizer=wrapper(), **load("mixed_float16"))),
+        ([], model(layer("rescale", "float32", variables=()), optimizer=wrapper(), **load("mixed_float16"))),
+    ],
+)  # fmt: skip
+def test_a_loaded_model(codes: list[str], facts: ModelFacts) -> None:
+    spoken = [one for one in said(facts) if one.code in ("MP701", "MP702")]
+    assert [one.code for one in spoken] == codes
+    assert all(one.location == LINE and "`m.keras`" in one.message for one in spoken)
+
+
+def test_what_a_load_explains_is_not_listed() -> None:
+    lost = settled(said(model(BODY, HEAD, optimizer=ADAM, policy="float32", **load())))
+    assert [one.code for one in lost] == ["MP701"]
+    ignored = settled(said(model(*FLOAT32, optimizer=wrapper(), **load("mixed_float16"))))
+    assert [one.code for one in ignored] == ["MP702"]
+
+
+# --- files that could not be loaded ---------------------------------------------------------------------------------
+OLD = SavedFileFacts("m.h5", "hdf5", "2.10.0", ("Policy",), ("mixed_float16",))
+NEW = SavedFileFacts("m.keras", "keras", "3.15.1", ("DTypePolicy",), ("float32", "mixed_float16"))
+PLAIN = SavedFileFacts("m.h5", "hdf5", "2.10.0")
+BATCH_SHAPE = "Error when deserializing class 'InputLayer' using config={}. Unrecognized keyword: ['batch_shape']"
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "keras", "saved", "message"),
+    [
+        ("MP703", "Keras 2.10.0 under mixed_float16", "3", OLD, "'str' object has no attribute 'quantization_mode'"),
+        ("MP703", "`Policy`", "3", OLD, "'str' object has no attribute 'convert_input'"),
+        ("MP703", "`Policy`", "3", OLD, "'str' object has no attribute 'variable_dtype'"),
+        ("MP703", "tf_keras", "3", OLD, "Could not locate class 'Policy'. Make sure custom classes are decorated"),
+        ("MP703", "`DTypePolicy`", "tf_keras", NEW, BATCH_SHAPE),
+        ("MP703", "--python", "2.15", NEW, BATCH_SHAPE),
+        ("MP002", "`Scale` is none of Keras' own", "tf_keras", NEW, "Unknown layer: 'Scale'. Please ensure"),
+        ("MP002", "`mine>Shift` is none", "3", OLD, "Unknown layer: 'mine>Shift'. Please ensure"),
+        ("MP002", "`closs` is none", "3", PLAIN, "Could not locate function 'closs'. Make sure custom classes"),
+        ("MP002", "`Scale` is none", "2.15", PLAIN, "Cannot deserialize object of type `Scale`. If `Scale` is a"),
+        ("MP002", "another version of Python", "2.15", PLAIN, "bad marshal data (unknown type code)"),
+        ("MP002", "never trained", "tf_keras", PLAIN, "'LossScaleOptimizerV3' object has no attribute 'name'"),
+        ("MP002", "It was saved by Keras 2.10.0, and here is tf.keras 2.4.4", "2.4", PLAIN, "Unknown argument"),
+        ("MP002", "--custom-objects", "2.15", PLAIN, "weight_decay is not a valid argument"),
+        ("MP002", "missing or damaged", "3", PLAIN, "Unable to synchronously open file (truncated file: eof = 96"),
+        ("MP002", "missing or damaged", "2.15", None, "Unsuccessful TensorSliceReader constructor: Failed to find"),
+    ],
+)  # fmt: skip
+def test_a_file_that_cannot_be_loaded(
+    code: str, words: str, keras: str, saved: SavedFileFacts | None, message: str
+) -> None:
+    failure = FailureFacts(
+        "raised", "loading", "ValueError", message, keras=KERASES[keras], saved_file=saved, seconds=3.0
+    )
+    found = list(findings_from_facts("in_failure", failure, failure.keras, lambda rule: True))
+    assert all(isinstance(one, Finding) for one in found), found
+    (spoken,) = settled(one for one in found if isinstance(one, Finding))
+    assert spoken.code == code
+    assert words in spoken.message + spoken.help
+
+
+def test_a_file_that_this_keras_cannot_even_try() -> None:
+    failure = FailureFacts(
+        "unusable", "loading", "WrongKeras", "m.keras was saved by Keras 3.15.1. Name another.", saved_file=NEW,
+        keras=KERASES["2.15"],
+    )  # fmt: skip
+    found = list(findings_from_facts("in_failure", failure, failure.keras, lambda rule: True))
+    assert [one.code for one in settled(one for one in found if isinstance(one, Finding))] == ["MP703"]
+
+
+# --- graphs ---------------------------------------------------------------------------------------------------------
+def graph(*ops: OpFacts, variables: tuple[SavedVariableFacts, ...] = ()) -> SavedGraphFacts:
+    return SavedGraphFacts("exported", "it was exported", ops=ops, variables=variables)
+
+
+def op(name: str, dtype: str = "float16", count: int = 1, **more: Any) -> OpFacts:
+    return OpFacts(name, dtype, count, **{"examples": (f"net/{name}",), **more})
+
+
+def variable(dtype: str, size: int = 8) -> SavedVariableFacts:
+    return SavedVariableFacts(f"kernel_{dtype}", dtype, size)
+
+
+HALF_MATMUL = op("MatMul", count=4, inner=3)
+
+
+@pytest.mark.parametrize(
+    ("expected", "facts"),
+    [
+        ([], graph()),
+        ([], graph(HALF_MATMUL, op("Softmax"), op("Relu"), op("BiasAdd"))),
+        ([], graph(op("Exp", "float32"), op("Sum", "float32"), op("MatMul", "float32", inner=1))),
+        # variables
+        ([], graph(variables=(variable("float32"), variable("int64")))),
+        (["MP705 info"], graph(variables=(variable("float32"), variable("float16")))),
+        (["MP705 info"], graph(variables=(variable("bfloat16"),))),
+        # the deny list
+        (["MP706 warning"], graph(op("Exp"))),
+        (["MP706 warning"], graph(op("Sum", count=3, widened=1, limited=1))),
+        (["MP706 warning"], graph(op("Pow"), op("L2Loss"), op("Expm1"))),
+        (["MP706 warning"], graph(op("Exp", "bfloat16"))),
+        (["MP706 info"], graph(op("Exp", widened=1))),
+        (["MP706 info"], graph(op("Sum", limited=2, count=2))),
+        (["MP706 info"], graph(op("Mean", count=9))),
+        (["MP706 info"], graph(op("SparseSoftmaxCrossEntropyWithLogits"))),
+        (["MP706 info", "MP706 warning"], graph(op("Exp"), op("Mean"))),
+        ([], graph(op("Sum", "bfloat16"), op("Mean", "bfloat16"))),  # the rewrite lets bfloat16 add up
+        ([], graph(op("SaveV2"))),
+        ([], graph(op("Log"), op("Softmax"), op("LogSoftmax"))),
+        # the allow list
+        (["MP707 info"], graph(HALF_MATMUL, op("Conv2D", "float32", count=2, inner=2))),
+        (["MP707 info"], graph(op("Einsum", "bfloat16", inner=1), op("MatMul", "float32", inner=1))),
+        ([], graph(HALF_MATMUL, op("MatMul", "float32"))),  # the last one before an output
+        ([], graph(op("MatMul", "float32", count=6, inner=5))),
+        ([], graph(HALF_MATMUL, op("Softmax", "float32", inner=1))),
+        ([], graph(HALF_MATMUL, op("MatMul", "float64", inner=1))),
+    ],
+)
+def test_what_is_said_of_a_saved_graph(expected: list[str], facts: SavedGraphFacts) -> None:
+    found = list(findings_from_facts("in_saved_graph", facts, None, lambda rule: True))
+    assert all(isinstance(one, Finding) and one.message and one.help for one in found), found
+    assert sorted(f"{one.code} {one.severity.value}" for one in found if isinstance(one, Finding)) == expected  # type: ignore[union-attr]
+
+
+def test_a_graph_finding_names_operations_and_numbers() -> None:
+    exponential = op("Exp", count=3, limited=1, examples=("encoder/exp", "encoder/exp_1"))
+    facts = graph(exponential, variables=(variable("float16"),))
+    half, unsafe = (one for one in findings_from_facts("in_saved_graph", facts, None, lambda rule: True))
+    assert isinstance(half, Finding) and isinstance(unsafe, Finding)
+    assert "1 of 1 variables of this graph is float16 (`kernel_float16`): 8 numbers" in half.message
+    assert "Exp (2: `encoder/exp`, `encoder/exp_1` …)" in unsafe.message
+    assert "11.09" in unsafe.message
+    assert unsafe.severity is Severity.WARNING
+
+
+def test_no_operation_is_on_both_lists() -> None:
+    for dtype, allowed in ALLOW.items():
+        assert not allowed & DENY[dtype]
+    assert DENY["bfloat16"] < DENY["float16"]
