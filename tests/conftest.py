@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
-from checking import keras_is_missing
+from checking import PACKAGES, keras_is_missing
 
 SAVED_MODELS = Path(__file__).parent / "saved_models.py"
+SAVED = Path(__file__).parents[1] / "fixtures" / "saved"
 
 
 @pytest.fixture(scope="session")
 def saved_models(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """A directory of `.keras` files as this Keras writes them, made when it is first asked for."""
-    made: dict[str, Path] = {}
+    """A directory of saved models as this Keras writes them, made when it is first asked for and kept for the next
+    run, until Keras or what writes them changes."""
 
     def directory_of(keras: str) -> Path:
         reason = keras_is_missing(keras)
         if reason:
             pytest.skip(reason)
-        if keras not in made:
-            made[keras] = tmp_path_factory.mktemp(f"saved_{keras}")
+        versions = "-".join(metadata.version(package) for package in (PACKAGES[keras], "tensorflow"))
+        written_by = hashlib.sha256(SAVED_MODELS.read_bytes()).hexdigest()[:8]
+        kept = SAVED / f"{PACKAGES[keras]}-{versions}-{written_by}"
+        if not kept.exists():
+            made = tmp_path_factory.mktemp(f"saved_{keras}")
             environment = {**os.environ, "TF_USE_LEGACY_KERAS": "1" if keras == "tf_keras" else "0"}
-            subprocess.run([sys.executable, SAVED_MODELS, made[keras]], env=environment, check=True)
-        return made[keras]
+            subprocess.run([sys.executable, SAVED_MODELS, made], env=environment, check=True)
+            fresh = kept.with_name(f"{kept.name}.new-{os.getpid()}")
+            shutil.copytree(made, fresh)
+            fresh.rename(kept)
+        return kept
 
     return directory_of
 

@@ -68,10 +68,10 @@ def check(
         typer.Option("--assume-mixed/--no-assume-mixed", help="Judge source as if a mixed policy were set."),
     ] = None,
     custom_objects: Annotated[
-        str | None, typer.Option(metavar="MODULE", help="Where the classes of a .keras file are defined.")
+        str | None, typer.Option(metavar="MODULE", help="Where the classes of a saved model are defined.")
     ] = None,
     allow_code_in_file: Annotated[
-        bool, typer.Option("--allow-code-in-file", help="Load a .keras file that holds code.")
+        bool, typer.Option("--allow-code-in-file", help="Load a saved model that holds code.")
     ] = False,
     select: Annotated[
         list[str] | None,
@@ -106,8 +106,9 @@ def check(
     """Examine a training script or a model: its source, its layers and optimizer, and a short training.
 
     TARGET is a script (train.py), a function that makes a model (model.py:build_model or
-    package.module:build_model) or a .keras file; of a directory, a notebook, standard input (-) and of several
-    targets the source alone is read. What follows a -- is handed to the script.
+    package.module:build_model) or a saved model (.keras, .h5, a SavedModel directory); of a directory of source, a
+    notebook, standard input (-) and of several targets the source alone is read. What follows a -- is handed to the
+    script.
 
     Exit status: 0 nothing found, 1 findings, 2 the target could not be examined, 3 mpdoctor itself broke.
     """
