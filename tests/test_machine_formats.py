@@ -170,11 +170,11 @@ def numbers_after(pattern: str, text: str) -> list[int]:
     return [int(number) for number in re.findall(pattern, text)]
 
 
-@pytest.mark.parametrize("finding", [NOWHERE, CELL], ids=["no line", "cell"])
-def test_no_format_makes_a_line_up(finding: Finding) -> None:
+@pytest.mark.parametrize(("finding", "place"), [(NOWHERE, "train.py"), (CELL, "cell 3, line 2")])
+def test_no_format_makes_a_line_up(finding: Finding, place: str) -> None:
     diagnosis = samples.diagnosis(finding)
     assert "line=" not in github.render(diagnosis)
-    assert "::train.py: `opt.epsilon" in github.render(diagnosis) or "::cell 3, line 2: `opt" in github.render(diagnosis)
+    assert f"::{place}: `opt.epsilon" in github.render(diagnosis)
     assert "lines" not in entries(diagnosis)[0]["location"]
     assert ElementTree.fromstring(junit.render(diagnosis)).findall(".//testcase[@line]") == []
     assert "region" not in sarif_run(diagnosis)["results"][0]["locations"][0]["physicalLocation"]
