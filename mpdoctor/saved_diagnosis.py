@@ -7,6 +7,7 @@ What only rules look at is not saved.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -172,6 +173,7 @@ LAID_OUT: dict[type, Callable[[Row], Row]] = {
     CallFacts: _call,
     Keras: _keras,
 }
+@functools.cache
 def _converter() -> cattrs.Converter:
     converter = cattrs.Converter()
     converter.register_structure_hook_factory(dataclasses.is_dataclass, lambda cls: _reader(cls, converter))

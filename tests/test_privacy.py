@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpdoctor.finding import Excerpt
-from mpdoctor.reporters import markdown
+from mpdoctor.reporters import html, markdown
 from mpdoctor.reporters.privacy import Surroundings, every_string, surroundings_from_environment, without_private
 
 ANN = Surroundings("/data/people/ann7", ("ann7",), (("WANDB_API_KEY", "0123456789abcdef"), ("DB_PASSWORD", "hunter2")))
@@ -107,7 +107,7 @@ def test_a_line_that_changed_is_marked_as_a_whole() -> None:
 
 
 # --- in the reports -------------------------------------------------------------------------------------------------
-SHARED = [markdown.render]
+SHARED = [markdown.render, html.render]
 PRIVATE = {
     "a home directory": "/home/mallory5/net",
     "a user's name": "mallory5",

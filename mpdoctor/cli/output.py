@@ -26,6 +26,9 @@ class OutputFormat(str, Enum):
     sarif = "sarif"
     gitlab = "gitlab"
     junit = "junit"
+    markdown = "markdown"
+    html = "html"
+    svg = "svg"
 
 
 FORMATS = ", ".join(one.value for one in OutputFormat)
@@ -33,11 +36,17 @@ FORMATS = ", ".join(one.value for one in OutputFormat)
 SUFFIXES = {
     ".sarif.json": OutputFormat.sarif,
     ".gitlab.json": OutputFormat.gitlab,
+    ".md": OutputFormat.markdown,
+    ".html": OutputFormat.html,
+    ".svg": OutputFormat.svg,
     ".sarif": OutputFormat.sarif,
     ".json": OutputFormat.json,
     ".xml": OutputFormat.junit,
     ".txt": OutputFormat.terminal,
 }
+
+# What is made to be read by others holds nothing private.
+SHARED = (OutputFormat.markdown, OutputFormat.html)
 
 # The options of every command that shows a diagnosis.
 OutputFormatOption = Annotated[OutputFormat, typer.Option(metavar="FORMAT", help=f"{FORMATS}.")]
@@ -79,7 +88,7 @@ def put_out(diagnosis: Diagnosis, output: Output) -> int:
     """Write every report that is asked for; the exit status. What can't be written ends with 2, a reporter that
     breaks with 3, and neither keeps the other reports from being written."""
     statuses = [diagnosis.exit_code, *(_write_file(diagnosis, path, form) for path, form in output.files)]
-    report = _rendered(diagnosis, output.shown, **_look(output))
+    report = _rendered(diagnosis, output.shown, **_look(output.shown, output.color))
     if report is None:
         statuses.append(3)
     else:
@@ -99,10 +108,15 @@ def _format_from_name(path: Path) -> OutputFormat:
     return form
 
 
-def _look(output: Output) -> dict[str, Any]:
-    if output.shown is not OutputFormat.terminal:
-        return {}
-    return {"width": width(), "color": has_color(output.color), "blocks": has_blocks()}
+def _look(form: OutputFormat, color: Color = Color.never) -> dict[str, Any]:
+    """What a reporter must be told of where its report goes."""
+    if form is OutputFormat.terminal:
+        return {"width": width(), "color": has_color(color), "blocks": has_blocks()}
+    if form in SHARED:
+        from mpdoctor.reporters.privacy import surroundings_from_environment
+
+        return {"surroundings": surroundings_from_environment(os.environ)}
+    return {}
 
 
 def _rendered(diagnosis: Diagnosis, form: OutputFormat, **look: Any) -> str | None:
@@ -121,7 +135,7 @@ def _rendered(diagnosis: Diagnosis, form: OutputFormat, **look: Any) -> str | No
 
 
 def _write_file(diagnosis: Diagnosis, path: Path, form: OutputFormat) -> int:
-    report = _rendered(diagnosis, form)
+    report = _rendered(diagnosis, form, **({} if form is OutputFormat.terminal else _look(form)))
     if report is None:
         return 3
     try:

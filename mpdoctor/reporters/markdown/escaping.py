@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 
 from mpdoctor.reporters.visible import one_line, shortened, visible
+from mpdoctor.reporters.words.prose import parts_from_prose
 
 LONGEST_CELL = 120
 LONGEST_PROSE = 1500
@@ -18,18 +19,12 @@ _CALLING = re.compile(
     r"(?:https?://|ftp://|mailto:|www\.)\S+|(?<!\S)[^\s@]*@\S+|(?<!\w)[\w./-]*#\d+|(?<!\w)GH-\d+|(?<!\w):[\w+-]+:"
 )
 _UNESCAPED_PIPE = re.compile(r"(?<!\\)\|")
-_CODE = re.compile(r"`([^`\n]+)`")
 
 
 def prose(text: str, longest: int = LONGEST_PROSE) -> str:
     """Sentences on one line; what stands between backticks is code."""
-    shown = one_line(shortened(text, longest))
-    parts = []
-    end = 0
-    for found in _CODE.finditer(shown):
-        parts += [_plain(shown[end : found.start()]), code(found.group(1), longest)]
-        end = found.end()
-    return _joined([*parts, _plain(shown[end:])])
+    parts = parts_from_prose(one_line(shortened(text, longest)))
+    return _joined(code(part, longest) if is_code else _plain(part) for is_code, part in parts)
 
 
 def code(text: str, longest: int = LONGEST_CELL) -> str:

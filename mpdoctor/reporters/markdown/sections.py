@@ -105,7 +105,7 @@ def _layer(row: LayerRow, look: Look) -> tuple[str, ...]:
     cells = [code(layer.path, 80), code(layer.class_name, 40), code(layer.policy, 40), dtypes]
     if row.odd:
         cells = [f"**{cell}**" if cell else "" for cell in cells]
-    return (*cells, code(row.outputs, 40), ", ".join(row.findings))
+    return (*cells, code(row.outputs, 40), ", ".join(dict.fromkeys(finding.code for finding in row.findings)))
 
 
 # --- graphs and trainings: as the terminal draws them -----------------------------------------------------------------

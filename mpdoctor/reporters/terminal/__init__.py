@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
-
-from rich.console import Console
 from rich.text import Text
 
 from mpdoctor.finding import Diagnosis
+from mpdoctor.reporters.terminal.drawing import drawn
 from mpdoctor.reporters.terminal.ending import ending, stages
 from mpdoctor.reporters.terminal.findings import paragraph_from_finding
 from mpdoctor.reporters.terminal.graphs import paragraphs_from_graphs
@@ -19,27 +17,10 @@ from mpdoctor.reporters.terminal.verdict import headlines
 
 def render(diagnosis: Diagnosis, *, width: int = 80, color: bool = False, blocks: bool = True) -> str:
     """`blocks`: whether marks, lines and block characters can be shown; else all that is ours is ASCII."""
-    out = io.StringIO()
-    console = Console(
-        file=out,
-        width=width,
-        force_terminal=color,
-        color_system="standard" if color else None,
-        no_color=not color,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        legacy_windows=False,
-    )
-    for number, paragraph in enumerate(_paragraphs(diagnosis, Look(width, blocks))):
-        if number:
-            console.print()
-        for line in paragraph:
-            console.print(line)
-    return "\n".join(line.rstrip(" ") for line in out.getvalue().split("\n"))
+    return drawn(paragraphs_from_diagnosis(diagnosis, Look(width, blocks)), width, color)
 
 
-def _paragraphs(diagnosis: Diagnosis, look: Look) -> list[Paragraph]:
+def paragraphs_from_diagnosis(diagnosis: Diagnosis, look: Look) -> list[Paragraph]:
     real = [finding for finding in diagnosis.findings if not finding.what_if]
     what_if = [finding for finding in diagnosis.findings if finding.what_if]
     short = not diagnosis.findings and len(diagnosis.probes) < 2  # little to say: a few lines, no paragraphs

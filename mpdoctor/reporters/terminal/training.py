@@ -7,12 +7,19 @@ import math
 from rich.console import RenderableType
 from rich.text import Text
 
-from mpdoctor.facts.training import StepFacts, TrainingFacts
+from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Probe
 from mpdoctor.reporters.terminal.look import MOOD_STYLES, Look, Paragraph, indented, labelled, number_text
 from mpdoctor.reporters.words.headline import GOOD, OPEN, mood_of_verdict
 from mpdoctor.reporters.words.plot import columns_from_steps, rows_from_scales, sparkline
-from mpdoctor.reporters.words.training import circumstances, failing_replicas, made_up, magnitudes, skipped_steps
+from mpdoctor.reporters.words.training import (
+    circumstances,
+    course_of_loss,
+    failing_replicas,
+    made_up,
+    magnitudes,
+    skipped_steps,
+)
 
 LABEL = 12
 SPARK = 30
@@ -27,7 +34,7 @@ def paragraph_from_probe(probe: Probe, look: Look, *, short: bool) -> Paragraph:
         told.append(_line("made up", Text(made_up(training, look), overflow="fold")))
     told += _loss_scale(probe, look)
     told += [_line("replica", Text(text, overflow="fold")) for text in failing_replicas(training, look)]
-    told += _loss(training.steps, look)
+    told += _loss(training, look)
     grew = magnitudes(training, look)
     if grew:
         label, text = grew
@@ -92,14 +99,12 @@ def _plot(training: TrainingFacts, look: Look) -> Paragraph:
     return told
 
 
-def _loss(steps: tuple[StepFacts, ...], look: Look) -> Paragraph:
-    losses = [step.loss for step in steps if step.loss is not None]
-    if not losses:
+def _loss(training: TrainingFacts, look: Look) -> Paragraph:
+    course = course_of_loss(training, look)
+    losses = [step.loss for step in training.steps]
+    spark = sparkline(losses, SPARK, look.blocks) if look.arrow in course else ""
+    if not course:
         return []
-    if len(losses) == 1 or not any(math.isfinite(loss) for loss in losses):
-        return [_line("loss", Text(number_text(losses[0]) + (" throughout" if len(losses) > 1 else "")))]
-    spark = sparkline([step.loss for step in steps], SPARK, look.blocks)
-    ends = f"{number_text(losses[0])} {look.arrow} {number_text(losses[-1])}"
-    return [_line("loss", Text.assemble(f"{ends}  ", (spark, "blue")))]
+    return [_line("loss", Text.assemble(f"{course}  ", (spark, "blue")) if spark else Text(course))]
 
 

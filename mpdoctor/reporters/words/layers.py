@@ -7,17 +7,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mpdoctor.facts.model import LayerFacts, ModelFacts
-from mpdoctor.finding import Diagnosis
+from mpdoctor.finding import Diagnosis, Finding
 from mpdoctor.reporters.words.look import Look, count
 
 
 @dataclass(frozen=True)
 class LayerRow:
-    """`odd`: it computes in another dtype than most. `findings`: codes of the findings that name it."""
+    """`odd`: it computes in another dtype than most. `findings`: those that name it."""
 
     layer: LayerFacts
     odd: bool
-    findings: tuple[str, ...]
+    findings: tuple[Finding, ...]
 
     @property
     def outputs(self) -> str:
@@ -30,15 +30,15 @@ class LayerRow:
 
 def rows_from_model(diagnosis: Diagnosis, model: ModelFacts) -> list[LayerRow]:
     usual = usual_dtype(model)
-    codes: dict[str, list[str]] = {}
+    named: dict[str, list[Finding]] = {}
     for finding in diagnosis.findings:
         if finding.layer and finding.model in (None, model.id):
-            codes.setdefault(finding.layer, []).append(finding.code)
+            named.setdefault(finding.layer, []).append(finding)
     return [
         LayerRow(
             layer,
             layer.floating and layer.compute_dtype != usual,
-            tuple(dict.fromkeys(codes.get(layer.path, ()))),
+            tuple(named.get(layer.path, ())),
         )
         for layer in model.layers
     ]

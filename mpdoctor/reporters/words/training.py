@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 from mpdoctor.facts.training import TensorFacts, TrainingFacts
@@ -67,6 +68,42 @@ def _ranges(numbers: list[int], look: Look) -> str:
             ranges.append([number, number])
     texts = [str(first) if first == last else f"{first}{look.dash}{last}" for first, last in ranges]
     return ", ".join(texts[:5]) + (f" and {len(texts) - 5} more" if len(texts) > 5 else "")
+
+
+def skips(training: TrainingFacts) -> list[bool]:
+    return [not step.applied for step in training.steps]
+
+
+def updates(training: TrainingFacts) -> list[bool]:
+    return [step.applied for step in training.steps]
+
+
+def is_constant(training: TrainingFacts) -> bool:
+    """Whether one loss scale held in every step that had one."""
+    return len({step.loss_scale for step in training.steps if step.loss_scale is not None}) == 1
+
+
+def course_of_scale(training: TrainingFacts, look: Look) -> str:
+    """Where it began and ended, and which steps it cost; "" where there is none."""
+    known = [step.loss_scale for step in training.steps if step.loss_scale is not None]
+    if not known:
+        return ""
+    first, last = known[0], known[-1]
+    fixed = ", fixed" if training.dynamic is False or training.uses_loss_scale_factor else ""
+    course = f"{number_text(first)} {look.arrow} {number_text(last)}"
+    if is_constant(training):
+        course = f"{number_text(first)} throughout{fixed}"
+    skipped = skipped_steps(training, look)
+    return f"{course}. Skipped: {skipped}." if skipped else f"{course}. No step was skipped."
+
+
+def course_of_loss(training: TrainingFacts, look: Look) -> str:
+    losses = [step.loss for step in training.steps if step.loss is not None]
+    if not losses:
+        return ""
+    if len(losses) == 1 or not any(math.isfinite(loss) for loss in losses):
+        return number_text(losses[0]) + (" throughout" if len(losses) > 1 else "")
+    return f"{number_text(losses[0])} {look.arrow} {number_text(losses[-1])}"
 
 
 def failing_replicas(training: TrainingFacts, look: Look) -> list[str]:

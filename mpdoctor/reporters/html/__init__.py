@@ -1,0 +1,116 @@
+"""One page that holds everything and asks nobody for anything: it is read offline, in print, by keyboard and by ear.
+
+Without scripts all of it is there; the one script adds a search to the tables of layers. A content security policy
+names that script and the style by their hashes, so that nothing else runs, whatever a layer is called.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from mpdoctor.finding import Diagnosis, Finding, Severity
+from mpdoctor.reporters.html import plot
+from mpdoctor.reporters.privacy import Surroundings, without_private
+from mpdoctor.reporters.terminal.drawing import drawn
+from mpdoctor.reporters.terminal.graphs import paragraphs_from_graphs
+from mpdoctor.reporters.terminal.look import Look as TerminalLook
+from mpdoctor.reporters.visible import place_text, shortened, visible
+from mpdoctor.reporters.words import checklist, environment, excerpts, findings, headline, layers, targets, training
+from mpdoctor.reporters.words.look import Look, count, number_text
+from mpdoctor.reporters.words.prose import parts_from_prose
+
+TEMPLATES = Path(__file__).parent / "templates"
+LONGEST_PROSE = 3000
+NOBODY = Surroundings()
+
+
+def render(diagnosis: Diagnosis, *, surroundings: Surroundings = NOBODY) -> str:
+    shown = without_private(diagnosis, surroundings)
+    style, script = (_source(name) for name in ("style.css", "search.js"))
+    look = Look()
+    page = _templates().get_template("report.html")
+    return page.render(
+        diagnosis=shown,
+        look=look,
+        headline=headline.headline_from_diagnosis(shown, look),
+        sections=_sections(shown),
+        graphs=drawn(paragraphs_from_graphs(shown, TerminalLook(look.width, look.blocks)), look.width),
+        style=Markup(style),
+        script=Markup(script),
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+    )
+
+
+def _sections(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
+    """(anchor, title, how much of it), of those that have something to say."""
+    real = sum(not finding.what_if for finding in diagnosis.findings)
+    what_if = len(diagnosis.findings) - real
+    counted = sum(len(model.layers) for _, model in diagnosis.models)
+    told = [
+        ("findings", "Findings", real),
+        ("what-if", "If mixed_float16 were turned on", what_if),
+        ("training", "Training", len(diagnosis.probes)),
+        ("layers", "Layers", counted),
+    ]
+    shown = [(anchor, title, str(number)) for anchor, title, number in told if number]
+    if diagnosis.graphs:
+        shown.append(("graphs", "Saved graphs", str(len(diagnosis.graphs))))
+    return [*shown, ("environment", "Environment", "")]
+
+
+def _templates() -> Environment:
+    templates = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+    templates.globals.update(
+        Severity=Severity,
+        checklist=checklist.checklist_from_diagnosis,
+        count=count,
+        environment=environment.rows_from_environment,
+        excerpt=excerpts.lines_from_finding,
+        findings=findings,
+        layers=layers,
+        number_text=number_text,
+        place=place_text,
+        plot=plot,
+        targets=targets,
+        training=training,
+        mood_of_verdict=headline.mood_of_verdict,
+        anchor=_anchor,
+    )
+    templates.filters.update(prose=_prose, share=lambda value: f"{value:.0%}" if value == value else "nan")
+    return templates
+
+
+def _shown(value: Any) -> Any:
+    """Whatever the page shows: nothing hidden in it stays hidden."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _prose(text: str) -> Markup:
+    parts = parts_from_prose(visible(shortened(text, LONGEST_PROSE)))
+    return Markup("").join(Markup("<code>{}</code>").format(part) if is_code else part for is_code, part in parts)
+
+
+def _anchor(finding: Finding, diagnosis: Diagnosis) -> str:
+    return f"finding-{next(number for number, one in enumerate(diagnosis.findings, 1) if one is finding)}"
+
+
+def _source(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _hash(source: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(source.encode("utf-8")).digest()).decode("ascii")

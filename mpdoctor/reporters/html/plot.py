@@ -1,0 +1,161 @@
+"""The geometry of the pictures: a course over the steps, and bars of magnitudes.
+
+A picture is as high as its box in pixels, so that its labels keep their size, and is stretched to the width of the
+page: whatever is text stands beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mpdoctor.facts.training import FLOAT16_LIMIT, StepFacts, TensorFacts
+from mpdoctor.reporters.words.look import number_text
+
+WIDTH, HEIGHT, MARGIN = 1000, 180, 12
+MOST_TICKS = 5
+LARGEST_POWER = 1023  # of two, that a float holds
+MOST_POINTS = 2000
+
+
+@dataclass(frozen=True)
+class Tick:
+    y: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """Steps in a row that have something in common, as an interval of the picture's width."""
+
+    x: float
+    width: float
+
+
+@dataclass(frozen=True)
+class Course:
+    """A number over the steps.
+
+    lines
+        Points of each unbroken stretch, "x,y x,y …".
+    areas
+        The same, closed down to the ground.
+    gone
+        Steps in which the number is not finite, or there is none.
+    """
+
+    ticks: tuple[Tick, ...]
+    lines: tuple[str, ...]
+    areas: tuple[str, ...]
+    gone: tuple[Run, ...]
+
+
+def course_of_scale(steps: Sequence[StepFacts]) -> Course | None:
+    """On a scale of powers of two; a scale of 0 lies on the ground."""
+    powers = [_power(step.loss_scale) for step in steps]
+    finite = [power for power in powers if power is not None and math.isfinite(power)]
+    if not finite:
+        return None
+    low, high = math.floor(min(finite)), min(math.ceil(max(finite)), LARGEST_POWER)
+    low, high = (low - 1, high + 1) if low == high else (low, high)
+    values = [None if power is None else min(max(power, float(low)), float(high)) for power in powers]
+    return _course(values, low, high, _powers_between(low, high), lambda power: number_text(2.0**power))
+
+
+def course_of_loss(steps: Sequence[StepFacts]) -> Course | None:
+    losses = [step.loss if step.loss is not None and math.isfinite(step.loss) else None for step in steps]
+    known = [loss for loss in losses if loss is not None]
+    if not known:
+        return None
+    low, high = min(known), max(known)
+    if not math.isfinite(high - low):
+        return None
+    if low == high:
+        low, high = low - (abs(low) or 1) / 2, high + (abs(high) or 1) / 2
+    return _course(losses, low, high, [low, (low + high) / 2, high], number_text)
+
+
+def runs(chosen: Sequence[bool]) -> tuple[Run, ...]:
+    """The intervals in which it holds."""
+    found: list[list[int]] = []
+    for step, holds in enumerate(chosen):
+        if holds and found and found[-1][1] == step:
+            found[-1][1] += 1
+        elif holds:
+            found.append([step, step + 1])
+    unit = WIDTH / max(len(chosen), 1)
+    return tuple(Run(round(first * unit, 2), round((end - first) * unit, 2)) for first, end in found)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """How large a tensor got, as a share of the picture's width; `limit` is where float16 ends."""
+
+    frame: TensorFacts
+    width: float
+    limit: float
+    is_finite: bool
+
+
+def bars_from_frames(frames: Sequence[TensorFacts]) -> list[Bar]:
+    """On a scale of powers of ten, from the smallest to well beyond the largest float16."""
+    exponents = [math.log10(one.largest) for one in frames if 0 < one.largest < math.inf]
+    low = min([*exponents, 0.0]) - 1
+    high = max([*exponents, math.log10(FLOAT16_LIMIT)]) + 1
+
+    def width(value: float) -> float:
+        return round(WIDTH * (math.log10(value) - low) / (high - low), 2) if 0 < value < math.inf else 0.0
+
+    limit = width(FLOAT16_LIMIT)
+    bars = []
+    for one in frames:
+        is_finite = not one.nonfinite > 0 and math.isfinite(one.largest)
+        bars.append(Bar(one, width(one.largest) if is_finite else float(WIDTH), limit, is_finite))
+    return bars
+
+
+def _course(
+    values: Sequence[float | None], low: float, high: float, ticks: Sequence[float], label: Callable[[float], str]
+) -> Course:
+    def y(value: float) -> float:
+        return round(MARGIN + (HEIGHT - 2 * MARGIN) * ((high - value) / (high - low)), 2)
+
+    unit = WIDTH / len(values)
+    every = max(1, len(values) // MOST_POINTS)
+    stretches: list[list[tuple[float, float]]] = [[]]
+    for step, value in enumerate(values):
+        if value is None:
+            stretches.append([])
+        elif step % every == 0 or step == len(values) - 1:
+            stretches[-1].append((round((step + 0.5) * unit, 2), y(value)))
+    # a single step is a short line
+    drawn = [one if len(one) > 1 else [(one[0][0] - unit / 2, one[0][1]), (one[0][0] + unit / 2, one[0][1])]
+             for one in stretches if one]  # fmt: skip
+    return Course(
+        tuple(Tick(y(value), label(value)) for value in ticks),
+        tuple(" ".join(f"{x:g},{y:g}" for x, y in stretch) for stretch in drawn),
+        tuple(
+            " ".join(f"{x:g},{y:g}" for x, y in [(stretch[0][0], HEIGHT), *stretch, (stretch[-1][0], HEIGHT)])
+            for stretch in drawn
+        ),
+        runs([value is None for value in values]),
+    )
+
+
+def _powers_between(low: int, high: int) -> list[float]:
+    """A few of them, the ends and 2^0 = 1 among them."""
+    step = max(1, math.ceil((high - low) / (MOST_TICKS - 1)))
+    powers = {low, high, *range(high, low, -step)}
+    if low < 0 < high:
+        powers = {power for power in powers if power in (low, high) or abs(power) >= step / 2} | {0}
+    close = {power for power in powers if power != low and power - low < step / 2}
+    return sorted(powers - close)
+
+
+def _power(scale: float | None) -> float | None:
+    if scale is None or math.isnan(scale) or scale < 0:
+        return None
+    if scale == 0:
+        return -math.inf
+    return math.inf if math.isinf(scale) else math.log2(scale)
