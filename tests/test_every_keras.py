@@ -11,12 +11,15 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 from checking import Check, contents
 from environments import ENVIRONMENTS, Environment, needs_environment
 from marks import Marks, marks_from_source
+
+from mpdoctor.examiner.adapters import adapter_for
 
 SCRIPTS = Path(__file__).parents[1] / "fixtures" / "every_keras"
 AT_ONCE = 2
@@ -118,6 +121,13 @@ def test_the_table_can_be_run_here(environment: Environment) -> None:
     if environment.missing:
         pytest.skip(environment.missing)
     assert len([case for case in ALL if case.environment == environment]) >= 25
+
+
+@pytest.mark.parametrize("version", ["2.4.3", "2.3.1"])
+def test_a_package_keras_from_before_it_was_tensorflows_is_left_alone(version: str) -> None:
+    module = ModuleType("keras")
+    module.__version__ = version
+    assert adapter_for(module) is None
 
 
 def test_marks_name_what_they_speak_of() -> None:
