@@ -121,7 +121,7 @@ def _target_from_path(text: str, path: Path) -> Target:
         return Target(text, "notebook", path=path)
     if suffix in ("", ".pyw") and _is_python(path):
         return Target(text, "script", path=path)
-    raise TargetError(f"{text} is {_other_kind(path)}. mpdoctor examines {SUPPORTED}.")
+    raise TargetError(f"{text} is {_other_kind(path) or f'nothing mpdoctor knows. It examines {SUPPORTED}'}.")
 
 
 def _holds_saved_model(path: Path) -> bool:
@@ -132,15 +132,19 @@ def _holds_saved_model(path: Path) -> bool:
 
 
 def _other_kind(path: Path) -> str:
+    """What kind of file it is, and what to name in its place; "" where nobody knows."""
     if path.name in (SAVED_MODEL, "keras_metadata.pb", "fingerprint.pb"):
         return f"a part of a SavedModel: name its directory, {path.parent}"
     if path.suffix.lower() in (".pb", ".pbtxt"):
-        return "a graph without its SavedModel, as TensorFlow 1 froze them: it holds no model that can be examined"
+        return (
+            "a graph without its SavedModel, as TensorFlow 1 froze them: it holds no variables and no signatures to "
+            "examine. Name the SavedModel or the script that it was made from"
+        )
     if path.suffix.lower() in (".tflite", ".onnx"):
-        return "a converted model: examine the one that it was converted from"
+        return "a converted model. Name the one that it was converted from"
     if path.suffix.lower() in (".index", ".ckpt") or path.name == "checkpoint" or ".data-0" in path.name:
         return "a checkpoint: it holds weights and no model. Name the script or the function that builds the model"
-    return "nothing mpdoctor knows"
+    return ""
 
 
 def _is_python(path: Path) -> bool:

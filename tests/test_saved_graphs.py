@@ -179,6 +179,21 @@ def test_sums_and_powers() -> None:
     assert (powers.count, powers.limited) == (2, 1)
 
 
+def test_weighted_sums() -> None:
+    import tensorflow as tf
+
+    scale = tf.Variable(tf.ones(8, "float16"))
+
+    def sums(x: Any) -> Any:
+        mask = tf.cast(x > 0, "float16")
+        attended = tf.reduce_sum(tf.nn.softmax(x) * x, axis=-1)
+        scored = tf.reduce_sum(tf.tanh(x) * scale, axis=-1)
+        return attended, scored, tf.reduce_sum(x * mask, axis=-1), tf.reduce_sum(x * scale, axis=-1)
+
+    found = one(facts_of(sums, kept=scale), "Sum")
+    assert (found.count, found.limited) == (4, 2)
+
+
 def test_matrix_products_in_the_midst_and_at_the_end() -> None:
     import tensorflow as tf
 

@@ -175,7 +175,7 @@ def test_a_graph_finding_names_operations_and_numbers() -> None:
     half, unsafe = (one for one in findings_from_facts("in_saved_graph", facts, None, lambda rule: True))
     assert isinstance(half, Finding) and isinstance(unsafe, Finding)
     assert "1 of 1 variables of this graph is float16 (`kernel_float16`): 8 numbers" in half.message
-    assert "Exp (2: `encoder/exp`, `encoder/exp_1` …)" in unsafe.message
+    assert "Exp (2: `encoder/exp`, `encoder/exp_1`)" in unsafe.message
     assert "11.09" in unsafe.message
     assert unsafe.severity is Severity.WARNING
 

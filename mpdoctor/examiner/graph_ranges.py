@@ -100,18 +100,18 @@ class Ranges:
 
     def _takes_its_own_maximum(self, inputs: list[Place]) -> bool:
         """Whether this is `x - max(x)`, where what is not finite in the maximum may have been replaced."""
-        left, right = (self._origin(one) for one in inputs[:2])
+        left, right = (self.origin(one) for one in inputs[:2])
         seen = 0
         while right is not None and seen < DEEPEST:
             op, before = self._flow.op(right), self._flow.inputs.get(right, [])
             if op == "Max":
-                return bool(before) and self._origin(before[0]) == left
+                return bool(before) and self.origin(before[0]) == left
             if op not in ("Select", "SelectV2", "Where") or len(before) < 2:
                 return False
-            right, seen = self._origin(before[1]), seen + 1
+            right, seen = self.origin(before[1]), seen + 1
         return False
 
-    def _origin(self, place: Place) -> Place | None:
+    def origin(self, place: Place) -> Place | None:
         """Where the numbers of a place come from unchanged."""
         for _ in range(DEEPEST):
             inputs = self._flow.inputs.get(place, [])

@@ -32,6 +32,7 @@ INITIALIZER = "__saved_model_init_op"
 EXAMPLES = 3
 LARGEST_EXPONENT = 11.09  # exp() of more is inf in float16
 LARGEST_SUMMAND = 1.0
+PRODUCTS = ("Mul", "MulNoNan")
 
 
 def graph_facts_from_proto(meta_graph: Any, path: str, because: str) -> SavedGraphFacts:
@@ -165,11 +166,25 @@ def _is_limited(flow: GraphFlow, ranges: Ranges, place: Place) -> bool:
     if op in ("Exp", "Expm1"):
         return high <= LARGEST_EXPONENT
     if op == "Sum":
-        return low >= -LARGEST_SUMMAND and high <= LARGEST_SUMMAND
+        small = low >= -LARGEST_SUMMAND and high <= LARGEST_SUMMAND
+        return small or _is_weighted(flow, ranges, ranges.origin(inputs[0]))
     if op == "Pow":
         exponent = ranges.of(inputs[1]) if len(inputs) > 1 else (0.0, 0.0)
         return low >= 0 and high <= 1 and exponent[0] >= 0
     return False
+
+
+def _is_weighted(flow: GraphFlow, ranges: Ranges, summands: Place | None) -> bool:
+    """Whether what is added up is numbers times probabilities, or small numbers times weights: no more than a matrix
+    product of the same would be. (Numbers times a mask may be anything.)"""
+    if summands is None or flow.op(summands) not in PRODUCTS:
+        return False
+    factors = flow.inputs.get(summands, [])
+    made_by = [flow.op(origin) for origin in map(ranges.origin, factors) if origin is not None]
+    if "Softmax" in made_by:
+        return True
+    bounds = [ranges.of(factor) for factor in factors]
+    return "ReadVariableOp" in made_by and any(low >= -1 and high <= 1 for low, high in bounds)
 
 
 def _casts(nodes: dict[Place, Any]) -> Iterator[CastFacts]:

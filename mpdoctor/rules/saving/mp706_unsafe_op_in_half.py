@@ -82,7 +82,7 @@ def _unguarded(one: OpFacts) -> int:
 
 def _warning(ops: list[OpFacts], dtype: str) -> Finding:
     why = "; ".join(OVERFLOWS[one.op] for one in ops) if dtype == "float16" else ROUNDS
-    names = listed([f"{one.op} ({_unguarded(one)}: {_examples(one)})" for one in ops])
+    names = listed([f"{one.op} ({_examples(one, _unguarded(one))})" for one in ops])
     return Finding(
         f"This graph computes {names} in {dtype}, and nothing casts the result to float32: {why}. TensorFlow's own "
         "rewrite keeps them in float32.",
@@ -95,7 +95,7 @@ def _warning(ops: list[OpFacts], dtype: str) -> Finding:
 
 
 def _advice(ops: list[OpFacts], dtype: str) -> Finding:
-    names = listed([f"{one.op} ({one.count}: {_examples(one)})" for one in ops])
+    names = listed([f"{one.op} ({_examples(one, one.count)})" for one in ops])
     return Finding(
         f"This graph computes {names} in {dtype}, which TensorFlow's own rewrite keeps in float32.",
         "Compare its outputs with those of the float32 model on inputs of your own; where they differ, give the layer "
@@ -104,9 +104,10 @@ def _advice(ops: list[OpFacts], dtype: str) -> Finding:
     )
 
 
-def _examples(one: OpFacts) -> str:
-    shown = [f"`{name}`" for name in one.examples[:2]]
-    return ", ".join(shown) + (" …" if one.count > len(shown) else "")
+def _examples(one: OpFacts, count: int) -> str:
+    """ "3: `encoder/exp`, `decoder/exp` …"."""
+    shown = [f"`{name}`" for name in one.examples[: min(count, 2)]]
+    return f"{count}: {', '.join(shown)}{' …' if count > len(shown) else ''}"
 
 
 def _evidence(ops: list[OpFacts], dtype: str) -> dict[str, object]:
