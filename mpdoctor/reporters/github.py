@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Crashed, Diagnosis, Finding, Severity
-from mpdoctor.reporters.visible import visible
+from mpdoctor.reporters.visible import cell_text, visible
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
@@ -24,8 +24,8 @@ def _command_from_finding(finding: Finding) -> str:
     told = [f"under mixed_float16: {finding.message}" if finding.what_if else finding.message]
     if place is None:  # GitHub would show a file without a line at its first one
         told.insert(0, f"{finding.target}:")
-    elif place.cell:  # a line of a cell is no line of the file that GitHub shows
-        told.insert(0, f"cell {place.cell}, line {place.line}:")
+    elif place.cell:
+        told.insert(0, f"{cell_text(place.cell, place.line)}:")
     text = " ".join(told) + (f"\nfix: {finding.help}" if finding.help else "")
     title = f"{finding.code} {finding.name}"
     return _command(_COMMANDS[severity], {**_properties_from_location(place), "title": title}, text)

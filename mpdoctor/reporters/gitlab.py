@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from mpdoctor.finding import Diagnosis, Finding, Severity
-from mpdoctor.reporters.visible import visible
+from mpdoctor.reporters.visible import cell_text, visible
 
 _SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.INFO: "info"}
 
@@ -45,7 +45,7 @@ def _entry(finding: Finding, fingerprint: str, paths: dict[str, str]) -> dict[st
 def _description(finding: Finding) -> str:
     """GitLab shows little more than this text, so that it holds the code and the cure too."""
     place = finding.location
-    cell = f"cell {place.cell}, line {place.line}: " if place and place.cell else ""
+    cell = f"{cell_text(place.cell, place.line)}: " if place and place.cell else ""
     what_if = "under mixed_float16: " if finding.what_if else ""
     cure = f"\nfix: {finding.help}" if finding.help else ""
     return f"{finding.code}: {cell}{what_if}{finding.message}{cure}"

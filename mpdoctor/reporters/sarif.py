@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import AlsoSeen, Diagnosis, Excerpt, Finding, RuleSummary, Severity
-from mpdoctor.reporters.visible import visible
+from mpdoctor.reporters.visible import cell_text, visible
 from mpdoctor.reporters.whereabouts import models_of_finding, whereabouts_from_finding
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -146,7 +146,7 @@ def _location(place: Location, excerpt: Excerpt | None = None) -> dict[str, Any]
     """A line of a notebook's cell is no line of the file: it is said in words."""
     physical: dict[str, Any] = {"artifactLocation": _file(place.path)}
     if place.cell:
-        return {"physicalLocation": physical, "message": {"text": f"cell {place.cell}, line {place.line}"}}
+        return {"physicalLocation": physical, "message": {"text": cell_text(place.cell, place.line)}}
     region: dict[str, Any] = {"startLine": place.line}
     if place.column:
         region["startColumn"] = place.column
@@ -168,7 +168,7 @@ def _related(also: AlsoSeen, finding: Finding, diagnosis: Diagnosis) -> dict[str
         location = {"physicalLocation": {"artifactLocation": _file(path)}}
     else:
         location = _location_of_target(finding, diagnosis)
-    cell = f"cell {also.cell}, line {also.line}: " if also.cell else ""
+    cell = f"{cell_text(also.cell, also.line)}: " if also.cell else ""
     return {**location, "message": _message(f"{cell}{also.code}: {also.text}")}
 
 

@@ -41,6 +41,11 @@ def place_text(place: Location, column: bool = False) -> str:
     return f"{place.path}{cell}:{place.line}{at}"
 
 
+def cell_text(cell: int, line: int | None) -> str:
+    """`cell 3, line 2`: a line of a notebook, for what would take its number for one of the file."""
+    return f"cell {cell}, line {line}"
+
+
 def _visible_character(character: str) -> str:
     if character == "\n" or character == _JOINER or unicodedata.category(character) not in _HIDING:
         return character
