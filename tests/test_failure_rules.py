@@ -124,6 +124,13 @@ def raised(exception: str, message: str, during: str = "script", **more: Any) ->
     return failure("raised", during, exception=exception, message=message, **more)
 
 
+IN_CALL = {"inside": "layer", "computes_in_half": True}
+
+
+def frame(text: str) -> Frame:
+    return Frame("train.py", 7, "call", text, True)
+
+
 LAYER = {"layer": "to_picture", "layer_class": "ToPicture"}
 # (id, failure, codes, what the first of them says or advises)
 TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
@@ -199,13 +206,13 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
         ["MP901"],
         ("stops in layer `to_picture` (ToPicture): ValueError: no",),
     ),
-    ("two-dtypes", raised("TypeError", MIXED, "training"), ["MP901"], ("Two dtypes meet", "x.dtype")),
+    ("two-dtypes", raised("TypeError", MIXED, "training"), ["MP901"], ("Two dtypes meet: `+` is given", "other.dtype")),
     ("two-dtypes-eagerly", raised("InvalidArgumentError", HALF_AND_FLOAT, "training"), ["MP901"], ("Two dtypes meet",)),
     (
         "no-kernel",
         raised("InvalidArgumentError", NO_KERNEL, "training", **LAYER),
-        ["MP901", "MP211"],
-        ('`to_picture` dtype="float32"',),
+        ["MP211", "MP901"],
+        ('`to_picture` `dtype="float32"`',),
     ),
     *(
         (f"no-kernel-{number}", raised("NotFoundError", message), ["MP211", "MP002"], words)
@@ -213,13 +220,13 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
     ),
     (
         "assigned",
-        raised("ValueError", ASSIGNED, "training", frames=(Frame("a.py", 7, "call", "self.mean.assign(m)", True),)),
+        raised("ValueError", ASSIGNED, "training", **IN_CALL, frames=(frame("self.mean.assign(m)"),)),
         ["MP205", "MP901"],
         ("`self.mean.assign(m)` assigns a 16-bit value", "tf.float32"),
     ),
     (
         "converted-elsewhere",
-        raised("ValueError", ASSIGNED, "training", frames=(Frame("a.py", 7, "call", "return x + y", True),)),
+        raised("ValueError", ASSIGNED, "training", **IN_CALL, frames=(frame("return x + y"),)),
         ["MP901"],
         (),
     ),
@@ -235,7 +242,13 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
         ["MP605", "MP901"],
         ("in layer `to_picture` (ToPicture): 3200 values",),
     ),
-    ("missing", raised("AttributeError", LACKS + "'epsilon'"), ["MP301", "MP002"], ("no `epsilon`", "inner_optimizer")),
+    (
+        "missing",
+        raised("AttributeError", LACKS + "'epsilon'", frames=(frame("x = opt.epsilon"),)),
+        ["MP301", "MP002"],
+        ("no `epsilon`", "inner_optimizer"),
+    ),
+    ("missing-to-keras", raised("AttributeError", LACKS + "'name'", frames=(frame("load(path)"),)), ["MP002"], ()),
     (
         "keras2-loop",
         raised("AttributeError", LACKS + "'get_scaled_loss'", "training"),

@@ -53,8 +53,8 @@ class CloserLook:
     def first_error(self, error: Exception, repeat: Callable[[], Any]) -> Exception:
         """Where several operations of a graph fail, chance decides which of them is told: the graph has no order.
         Repeated eagerly, the step stops at the first."""
-        if not isinstance(error, tf.errors.OpError):
-            return error
+        if not isinstance(error, tf.errors.OpError) or isinstance(error, tf.errors.OutOfRangeError):
+            return error  # raised in order, or the end of the data
         with self._repeating():
             try:
                 repeat()

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import os
 import re
 import traceback
 from dataclasses import replace
-from typing import Any
+from typing import Any, Iterator
 
-from mpdoctor.examiner.ownership import is_own
+from mpdoctor.examiner.layer_calls import dtype_name, flat_tensors
+from mpdoctor.examiner.ownership import class_location, is_own
+from mpdoctor.examiner.watch import chain_of
+from mpdoctor.examiner.whereabouts import inside_from_frames
 from mpdoctor.facts.failure import FailureFacts, Frame
 from mpdoctor.facts.location import Location
 
 _LONGEST_MESSAGE = 4000
+_HALVES = ("float16", "bfloat16")
 
 
 def first_line(error: BaseException) -> str:
@@ -22,26 +27,62 @@ def first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {lines[0]}"[:200]
 
 
+def failure_under_watch(session: Any, error: BaseException, during: str, **known: Any) -> FailureFacts:
+    """An exception that left the program, with the layer and the dtypes that were about. `known` are further fields of
+    FailureFacts."""
+    failure = failure_from_exception(error, during, **known)
+    if session.keras is None:
+        return failure
+    from mpdoctor.examiner.operands import operands_of_line  # it needs TensorFlow, which the program may not have
+
+    layer, given = session.watch.call_of_error(error)
+    if layer is not None:
+        failure = replace(
+            failure,
+            layer=layer.name,
+            layer_class=type(layer).__name__,
+            own_layer_location=class_location(type(layer)),
+            layer_dtype=str(layer.compute_dtype or ""),
+            layer_inputs=tuple(_inputs(layer, given)),
+            layer_is_recurrent=hasattr(layer, "state_size") or hasattr(layer, "cell"),
+        )
+    policy = session.keras.global_policy()
+    return replace(
+        failure,
+        under_tape=session.left_a_tape(error),
+        computes_in_half=policy.endswith(_HALVES) or failure.layer_dtype in _HALVES or session.watch.saw(_HALVES),
+        operands=() if failure.location is None else operands_of_line(error, failure.location),
+        keras=session.keras.facts,
+        saved_file=getattr(error, "saved_file", None) or session.loads.file_of_error(error),
+    )
+
+
 def failure_from_exception(error: BaseException, during: str, **known: Any) -> FailureFacts:
     """`known` are further fields of FailureFacts: layer, saw_model, kind …"""
-    frames = _frames(error)
+    text = _text(error)
+    frames = _frames(error, text)
     own = [frame for frame in frames if frame.own]
     told = FailureFacts(
         kind="raised",
         during=during,
         exception=type(error).__name__,
-        message=_message(error),
+        message=_shortened(text),
         location=_location(error, own),
-        frames=tuple(frames[-30:]),
+        frames=tuple(frame for frame in frames if frame.own or frame is frames[-1])[-30:],
+        inside=inside_from_frames([*frames, *_frames_of_origin(error)]),
+        raised_by_program=bool(frames) and frames[-1].own and frames[-1].text.startswith(("raise", "assert")),
     )
     return replace(told, **known)
 
 
-def _message(error: BaseException) -> str:
+def _text(error: BaseException) -> str:
     try:
-        text = str(error)
+        return str(error)
     except Exception as broken:  # a user's exception whose __str__ raises
-        text = f"(its text cannot be shown: {type(broken).__name__})"
+        return f"(its text cannot be shown: {type(broken).__name__})"
+
+
+def _shortened(text: str) -> str:
     if len(text) <= _LONGEST_MESSAGE:
         return text
     # of a long one the ends say something: a graph's error comes last, after the traceback of its node
@@ -54,10 +95,9 @@ def _location(error: BaseException, own: list[Frame]) -> Location | None:
     return Location(own[-1].path, own[-1].line) if own else None
 
 
-def _frames(error: BaseException) -> list[Frame]:
+def _frames(error: BaseException, text: str) -> list[Frame]:
     """Every frame, outermost first. Where autograph rewrote a function, or a graph was built earlier than it failed,
-    the
-    traceback does not show the user's line: autograph's own record, the message or the graph node does."""
+    the traceback does not show the user's line: autograph's own record, the message or the graph node does."""
     frames = []
     for summary in traceback.extract_tb(error.__traceback__):
         if "__autograph_generated_file" not in summary.filename:
@@ -67,11 +107,31 @@ def _frames(error: BaseException) -> list[Frame]:
         frame = _frame(original.filename, original.lineno, original.function_name)
         if frame.own:
             frames.append(frame)
-    told = re.findall(r'File "([^"]+)", line (\d+), in (\w+)', _message(error))
-    frames.extend(_frame(path, int(line), name) for path, line, name in told if is_own(path))
+    told = re.findall(r'File "([^"]+)", line (\d+), in ([\w<>]+)', text)
+    frames.extend(_frame(path, int(line), name) for path, line, name in told)
     return frames
+
+
+def _frames_of_origin(error: BaseException) -> list[Frame]:
+    """The frames of the errors that this one was made from: autograph's own shows none of those that it wrote."""
+    origins = list(chain_of(error))[1:]
+    summaries = [summary for origin in origins for summary in traceback.extract_tb(origin.__traceback__)]
+    return [_frame(summary.filename, summary.lineno or 0, summary.name) for summary in summaries]
 
 
 def _frame(path: str, line: int, function: str) -> Frame:
     absolute = os.path.abspath(path) if not path.startswith("<") else path
     return Frame(absolute, line, function, linecache.getline(path, line).strip(), is_own(path))
+
+
+def _inputs(layer: Any, given: tuple[tuple[Any, ...], dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    args, kwargs = given
+    try:
+        signature = inspect.signature(layer.call)
+        named = {name: value for name, value in kwargs.items() if name in signature.parameters}
+        arguments = signature.bind_partial(*args, **named).arguments
+    except (TypeError, ValueError):  # a call that does not fit, and will say so itself
+        return
+    for name, value in arguments.items():
+        for tensor in flat_tensors(value):
+            yield name, dtype_name(tensor)

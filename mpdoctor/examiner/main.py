@@ -11,8 +11,7 @@ from typing import Any
 
 from mpdoctor.examiner import environment, keeper
 from mpdoctor.examiner.events import Events
-from mpdoctor.examiner.failures import failure_from_exception
-from mpdoctor.examiner.ownership import class_location
+from mpdoctor.examiner.failures import failure_from_exception, failure_under_watch
 from mpdoctor.examiner.request import SAVED, Request
 from mpdoctor.examiner.session import OtherBackend, Session, Unusable
 from mpdoctor.facts.failure import FailureFacts
@@ -94,23 +93,22 @@ def _say_how_it_ended(session: Session, error: BaseException, seconds: float) ->
     if isinstance(error, NoModel):
         session.fail(FailureFacts("exited", "script", exit_code=0, message="The script ended."))
         return
-    if session.training is not None or error is session.failed_in_tape:
+    if session.training is not None or session.left_a_tape(error):
         during = "training"
     else:
         during = "loading" if session.request.kind in SAVED else "script"
-    layer = session.watch.layer_of_error(error)
-    failure = failure_from_exception(
+    failure = failure_under_watch(
+        session,
         error,
         during,
         kind="unusable" if _is_unusable(error) else "raised",
-        layer=None if layer is None else layer.name,
-        layer_class=None if layer is None else type(layer).__name__,
-        own_layer_location=None if layer is None else class_location(type(layer)),
         saw_model=bool(session.models()),
         seconds=seconds,
-        keras=None if session.keras is None else session.keras.facts,
-        saved_file=getattr(error, "saved_file", None) or session.loads.file_of_error(error),
     )
+    if session.training is None and failure.under_tape:
+        from mpdoctor.examiner.failed_loop import training_of_failed_loop
+
+        session.training = training_of_failed_loop(session, error, failure)
     if session.training is not None:
         session.training.conclude("failed", failure)
     if during != "loading":  # what a file that cannot be loaded leaves behind is half a model

@@ -12,9 +12,8 @@ import tensorflow as tf
 
 from mpdoctor.examiner import data as data_facts
 from mpdoctor.examiner.closer_look import CloserLook
-from mpdoctor.examiner.failures import failure_from_exception
+from mpdoctor.examiner.failures import failure_under_watch
 from mpdoctor.examiner.learner import Entry, Learner
-from mpdoctor.examiner.ownership import class_location
 from mpdoctor.examiner.replicas import replicas_in_step
 from mpdoctor.examiner.shortened import shortened_fit
 from mpdoctor.examiner.stopping import InGraphStop
@@ -77,6 +76,7 @@ class Training:
         self._calls = 0
         self._since: list[Callable[[], Any]] = []  # what was run since the last step, as gradients are added up
         self._in_half = False
+        self._has_looked_at_error = False
 
     # --- the three ways in ----------------------------------------------------------------------------------------
     def run_fit(self, fit: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -233,6 +233,15 @@ class Training:
         self.after_step(lambda: function(*args, **kwargs))
         self.conclude("budget")
 
+    def first_error_of_call(
+        self, error: Exception, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Exception:
+        """Where the graph of the user's loop failed. Once: a loop may catch its errors, and go on."""
+        if self._has_looked_at_error or self._look.repeats:
+            return error
+        self._has_looked_at_error = True
+        return self._look.first_error(error, lambda: function(*args, **kwargs))
+
     @own_work
     def after_step(self, repeat: Callable[[], Any] | None = None) -> None:
         """`repeat` runs what was just run once more; None where only the user's own code can."""
@@ -288,17 +297,7 @@ class Training:
     # --- the end --------------------------------------------------------------------------------------------------
     @own_work
     def _failed(self, error: Exception) -> None:
-        layer = self.session.watch.layer_of_error(error)
-        place = None if layer is None else class_location(type(layer))
-        failure = failure_from_exception(
-            error,
-            "training",
-            layer=None if layer is None else layer.name,
-            layer_class=None if layer is None else type(layer).__name__,
-            own_layer_location=place,
-            saw_model=True,
-            keras=self.keras.facts,
-        )
+        failure = failure_under_watch(self.session, error, "training", saw_model=True)
         if failure.location is None:  # Keras raised by itself: the user's line is the one that called it
             failure = replace(failure, location=self.entries[-1].call.location)
         self.conclude("failed", failure)
@@ -317,7 +316,7 @@ class Training:
             self._look.compare_scales(learners)
         models = trained_models(self, learners)
         names = names_of_learners([of_steps for _, of_steps in models], learners)
-        for told, _ in models:
+        for told, _ in sorted(models, key=lambda pair: len(pair[0].optimizer)):  # the last one told of a model counts
             events.facts("model", told)
         for learner, (_, model), name in zip(learners, models, names):
             events.facts("training", training_facts(self, learner, model, name, ended, failure))

@@ -94,8 +94,10 @@ class LayerWatch:
         def dtype_policy(layer: Any, value: Any) -> None:
             before = policy_name(layer)
             write(layer, value)
-            frame = sys._getframe(1)
-            place = own_location(frame) if own_code(frame) else None
+            frame: FrameType | None = sys._getframe(1)
+            while frame is not None and frame.f_code.co_name == "__setattr__":  # Keras' own
+                frame = frame.f_back
+            place = own_location(frame) if frame is not None and own_code(frame) else None
             if place is not None:
                 self._policies.setdefault(layer, (before, place))
 

@@ -21,6 +21,20 @@ class Frame:
 
 
 @dataclass(frozen=True)
+class OperandFacts:
+    """A value with a dtype that the failing line names.
+
+    kind
+        "tensor"; "weight", made by the layer's Keras, which casts it as the policy says; "variable", a tf.Variable of
+        the program's own, which nobody casts; "array" of numpy, which takes the dtype of what it meets.
+    """
+
+    name: str
+    kind: str
+    dtype: str
+
+
+@dataclass(frozen=True)
 class FailureFacts:
     """What ended the examination before it had seen everything.
 
@@ -36,6 +50,24 @@ class FailureFacts:
         Path and class of the Keras layer whose call was on the stack, where there was one.
     own_layer_location
         Where that layer's class stands, if it is the user's own.
+    layer_dtype
+        The dtype that this layer computes in.
+    layer_inputs
+        (parameter, dtype) of every tensor that its call was given, before Keras cast any.
+    layer_is_recurrent
+        Whether it is a recurrent layer, or a cell of one.
+    inside
+        What Keras or TensorFlow was doing, the innermost that is known: "layer", "loss", "metric", "optimizer",
+        "loss scaling", "total loss" (where Keras adds up the losses of a step), "step" (the rest of a train_step),
+        "data" (a pipeline); "" for the program's own code and whatever else.
+    under_tape
+        Whether the error left a GradientTape: between the first layer and the gradients.
+    raised_by_program
+        Whether a `raise` or `assert` of the program's own made it: then its words are the program's.
+    computes_in_half
+        Whether 16-bit layers had been called, or a policy asked for them.
+    operands
+        What the failing line names and has a dtype.
     saved_file
         What the file says of itself whose loading raised.
     saw_model
@@ -53,6 +85,14 @@ class FailureFacts:
     layer: str | None = None
     layer_class: str | None = None
     own_layer_location: Location | None = None
+    layer_dtype: str = ""
+    layer_inputs: tuple[tuple[str, str], ...] = ()
+    layer_is_recurrent: bool = False
+    inside: str = ""
+    under_tape: bool = False
+    raised_by_program: bool = False
+    computes_in_half: bool = False
+    operands: tuple[OperandFacts, ...] = ()
     signal: int | None = None
     exit_code: int | None = None
     saw_model: bool = False
@@ -60,3 +100,15 @@ class FailureFacts:
     last_words: str = ""
     keras: Keras | None = None
     saved_file: SavedFileFacts | None = None
+
+    @property
+    def said_by_library(self) -> str:
+        """The words of Keras, TensorFlow or numpy; "" for those of the program itself, which may say anything."""
+        return "" if self.raised_by_program or self.kind != "raised" else self.message
+
+    @property
+    def failing_line(self) -> str:
+        """The text of the line that raised, "" where it is not known."""
+        here = self.location
+        frames = reversed(self.frames)
+        return next((f.text for f in frames if f.own and here and f.line == here.line), "")

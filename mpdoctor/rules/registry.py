@@ -102,6 +102,10 @@ def _stages(looks: Iterable[str], fails_in: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(stage for stage in ("source", "model", "training") if stage in seen)
 
 
+def _stage_of(kind: str, facts: Any) -> str:
+    return "training" if kind == "in_failure" and facts.during == "training" else STAGES[kind]
+
+
 def rule_by_code_or_name(text: str) -> Rule | None:
     wanted = text.strip().lower()
     return next((r for r in all_rules() if wanted in (r.code.lower(), r.name)), None)
@@ -124,7 +128,7 @@ def findings_from_facts(
                     code=rule.code,
                     name=rule.name,
                     severity=finding.severity or rule.severity,
-                    stage=finding.stage or STAGES[kind],
+                    stage=finding.stage or _stage_of(kind, facts),
                 )
         except Exception as error:  # a rule's defect is ours: it is shown, and ends the run with exit status 3
             frame = traceback.extract_tb(error.__traceback__)[-1]

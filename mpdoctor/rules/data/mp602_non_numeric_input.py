@@ -37,8 +37,10 @@ Questions about float16 training that turned out to be about text columns in the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import ArrayFacts, ModelFacts
 from mpdoctor.facts.names import public_name
 from mpdoctor.facts.source import SourceFacts
@@ -49,6 +51,7 @@ from mpdoctor.rules.data.sources import behind, fed_values
 from mpdoctor.rules.layers.kinds import TEXT
 
 SEVERITY = Severity.ERROR
+FAILS_IN = ("model", "training")
 HELP = {
     "features": "Turn text into numbers first: `keras.layers.StringLookup`, or your own table; then "
     '`np.asarray(…, dtype="float32")`.',
@@ -69,6 +72,30 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 HELP[role],
                 call.location,
             )
+
+
+def in_failure(failure: FailureFacts) -> Iterator[Finding]:
+    what = _what_was_refused(failure)
+    if what is not None and failure.inside != "data":
+        yield Finding(
+            f"The data holds {what}: no layer can compute with them.",
+            HELP["labels" if failure.inside == "loss" else "features"],
+            failure.location,
+            evidence={"exception": failure.exception, "error": failure.message},
+        )
+
+
+def _what_was_refused(failure: FailureFacts) -> str | None:
+    said = failure.said_by_library
+    refused = re.search(r"\bInvalid dtype: (object|str|bytes|datetime64|timedelta64)", said)
+    if refused is not None:
+        return {"object": "Python objects", "str": "strings", "bytes": "strings"}.get(refused[1], "dates")
+    found = re.search(r"Failed to convert a NumPy array to a Tensor \(Unsupported (?:object|numpy) type:? ?(\w+)", said)
+    if found is not None:
+        return "dates" if found[1] in ("NPY_DATETIME", "NPY_TIMEDELTA") else "Python objects"
+    by_keras = "cast(" not in failure.failing_line  # a cast of the program's own says more than we know
+    cast = re.search(r"Cast string to (?:float|half|bfloat16) is not supported", said)
+    return "strings" if cast is not None and by_keras else None
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:

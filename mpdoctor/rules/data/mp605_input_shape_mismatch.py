@@ -62,9 +62,7 @@ FAILS_IN = ("model", "training")
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
-    if failure.kind != "raised":
-        return
-    error = shape_error_from_message(failure.message)
+    error = shape_error_from_message(failure.said_by_library)
     if error is None:
         return
     place = place_of_failure(failure)
@@ -73,6 +71,5 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
         error.remedy,
         failure.location,
         layer=failure.layer,
-        stage="training" if failure.during == "training" else "model",
         evidence={"expected": error.expected, "actual": error.actual, "exception": failure.exception},
     )

@@ -37,7 +37,7 @@ _BETWEEN = r"Dimensions must be equal, but are \d+ and \d+ for '\{\{node "
 # (pattern, words with {expected} and {actual}, remedy)
 _KNOWN: tuple[tuple[str, str, str], ...] = (
     (
-        r"expected axis (?P<axis>-?\d+) of input shape to have value (?P<expected>\w+), but received input with shape "
+        r"expected axis (?P<axis>-?\d+) of input shape to have value (?P<expected>\w+),? but received input with shape "
         + SHAPE.format("actual"),
         "axis {axis} of the input should be {expected}, and the input has shape {actual}",
         _DATA,

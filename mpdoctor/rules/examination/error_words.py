@@ -19,6 +19,7 @@ def essence_of_message(message: str) -> str:
     """The line that says something, without colours, "Exception encountered when calling …" and node dumps."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", message)
     told = re.split(r"^\s*\w*(?:Error|Exception): ", plain, flags=re.MULTILINE)[-1]  # of an error inside another
+    told = re.split(r"^Node: '.*'$", told, flags=re.MULTILINE)[-1]  # after the lines that made it, as told until 2.12
     lines = [line.strip() for line in told.splitlines() if line.strip() and not _is_wrapping(line.strip())]
     text = lines[0] if lines else ""
     text = re.sub(r" for '\{\{node [^']*'", "", text)
@@ -41,3 +42,9 @@ def place_of_failure(failure: FailureFacts) -> str:
     if failure.layer is None:
         return ""
     return f"layer `{failure.layer}` ({failure.layer_class})"
+
+
+def evidence_of(failure: FailureFacts) -> dict[str, object]:
+    """The error as it was raised, and the dtypes of what its line names."""
+    values = {operand.name: operand.dtype for operand in failure.operands}
+    return {"exception": failure.exception, "error": failure.message, **({"dtypes": values} if values else {})}

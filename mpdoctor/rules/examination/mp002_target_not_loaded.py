@@ -49,6 +49,7 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.examination.error_words import headline_from_failure, place_of_failure
 from mpdoctor.rules.examination.loading_errors import remedy_from_loading_error
+from mpdoctor.rules.examination.remedies import remedy_from_failure
 
 SEVERITY = Severity.ERROR
 
@@ -94,8 +95,6 @@ def _in(failure: FailureFacts) -> str:
 def _remedy(failure: FailureFacts) -> str:
     if failure.during == "loading" or failure.saved_file is not None:
         return remedy_from_loading_error(failure)
-    if failure.exception in ("ModuleNotFoundError", "ImportError"):
-        return "Install what is missing for the interpreter that examines, or name another one with --python."
-    if failure.exception == "FileNotFoundError":
-        return "Run the check from the folder that the script is run from, or give it the path after `--`."
-    return "The script stops here without mpdoctor, too. Mend this line first; --static judges the source meanwhile."
+    return remedy_from_failure(failure) or (
+        "The script stops here without mpdoctor, too. Mend this line first; --static judges the source meanwhile."
+    )

@@ -47,15 +47,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.dtypes import is_array
+from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Call, Operation, Value, is_call_of, options
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.examination.error_words import evidence_of, place_of_failure
 from mpdoctor.rules.layers.calls import asks_for_dtype
+from mpdoctor.rules.layers.failing_calls import clash_in_call, has_a_reason_of_its_own
 from mpdoctor.rules.layers.meetings import Meeting, is_half, is_weight, meetings, origin
 from mpdoctor.rules.layers.variables import is_raw_variable_of_layer
 from mpdoctor.rules.wording import text_at
 
 SEVERITY = Severity.ERROR
+FAILS_IN = ("model", "training")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -75,6 +79,25 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 _help(wide[0], text),
                 event.location,
             )
+
+
+def in_failure(failure: FailureFacts) -> Iterator[Finding]:
+    clash = clash_in_call(failure)
+    if clash is None or has_a_reason_of_its_own(failure):
+        return
+    tensors = [operand for operand in failure.operands if operand.kind == "tensor"]
+    wide = next((o.name for o in tensors if o.dtype == "float32"), "")
+    like = next((f"{o.name}.dtype" for o in tensors if o.dtype == clash.half), "self.compute_dtype")
+    yield Finding(
+        f"In {place_of_failure(failure)} {clash.words}: the layer's input is {clash.half} under its policy, and "
+        + (f"`{wide}` is float32." if wide else "what this line makes is float32."),
+        f"Cast it, `tf.cast({wide}, {like})`, or make it in that dtype: `dtype={like}`."
+        if wide
+        else f"Make it in the input's dtype: `dtype={like}`, or `tf.cast(…, {like})`.",
+        failure.location,
+        layer=failure.layer,
+        evidence=evidence_of(failure),
+    )
 
 
 def may_raise(facts: SourceFacts, met: Meeting) -> bool:

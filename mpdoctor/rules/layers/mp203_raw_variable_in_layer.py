@@ -50,14 +50,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Call, Value, options
 from mpdoctor.finding import AlsoSeen, Finding, Severity
+from mpdoctor.rules.examination.error_words import evidence_of, place_of_failure
 from mpdoctor.rules.layers.calls import asks_for_dtype
+from mpdoctor.rules.layers.failing_calls import clash_in_call, raw_variable
 from mpdoctor.rules.layers.meetings import Meeting, is_half, meetings, origin
 from mpdoctor.rules.layers.variables import ASSIGNING, FLOATS, may_be_trained, raw_variables
+from mpdoctor.rules.wording import listed
 
 SEVERITY = Severity.ERROR
+UNTRAINED = "Keras 3 does not train a raw variable: it is not among the layer's `trainable_variables`"
+HELP = 'Make it with `self.add_weight(name=…, shape=…, initializer="ones")`: Keras casts and trains that.'
+FAILS_IN = ("model", "training")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -78,6 +86,39 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 yield _finding(facts, variable, None)
 
 
+def in_failure(failure: FailureFacts) -> Iterator[Finding]:
+    clash, variable = clash_in_call(failure), raw_variable(failure)
+    if clash is not None and variable is not None:
+        yield Finding(
+            f"In {place_of_failure(failure)} {clash.words}: `{variable.name}` is a `tf.Variable`, which Keras does not "
+            f"cast to the layer's {clash.half}.",
+            f'Make it with `self.add_weight(name="{variable.name.removeprefix("self.")}", …)`: Keras casts such a '
+            "weight, and trains it.",
+            failure.location,
+            layer=failure.layer,
+            evidence=evidence_of(failure),
+        )
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    if not model.is_trained or not model.keras.is_keras3:
+        return
+    for layer in model.layers:
+        raw = [
+            one.name for one in layer.raw_variables if one.trainable and one.reaches_loss and one.dtype in FLOATS
+        ]
+        if raw and layer.computes_in_half:
+            yield Finding(
+                f"{listed([f'`self.{name}`' for name in raw])} of {layer.path} ({layer.class_name}) "
+                f"{'is a tf.Variable' if len(raw) == 1 else 'are tf.Variables'}, and the loss depends on "
+                f"{'it' if len(raw) == 1 else 'them'}. {UNTRAINED}.",
+                HELP,
+                layer.class_location,
+                layer=layer.path,
+                evidence={"variables": raw},
+            )
+
+
 def _meets(facts: SourceFacts, met: Meeting, variable: Call, past_casts: bool) -> bool:
     event, meeting = met
     mine = [one for one in meeting if _is_of(one, variable, past_casts)]
@@ -90,20 +131,19 @@ def _is_of(value: Value, variable: Call, past_casts: bool) -> bool:
 
 
 def _finding(facts: SourceFacts, variable: Call, raising: Meeting | None) -> Finding:
-    untrained = "Keras 3 does not train it: it is not among the layer's `trainable_variables`"
     if raising is None:
-        message = f"This weight is a tf.Variable of the layer's own. {untrained}, and stays as it is initialised."
+        message = f"This weight is a tf.Variable of the layer's own. {UNTRAINED}, and stays as it is initialised."
     else:
         message = (
             "This weight is a tf.Variable of the layer's own, which stays float32: where it meets the 16-bit input "
         )
         message += f"(line {raising[0].location.line}) TensorFlow raises."
         if facts.keras.is_keras3 and may_be_trained(variable):
-            message += f" Cast, it still does not learn: {untrained}."
+            message += f" Cast, it still does not learn. {UNTRAINED}."
     place = raising[0].location if raising is not None else None
     return Finding(
         message,
-        'Make it with `self.add_weight(name=…, shape=…, initializer="ones")`: Keras casts and trains that.',
+        HELP,
         variable.location,
         also_seen=(AlsoSeen("MP203", "source", "It meets the layer's input here.", place.path, place.line),)
         if place is not None

@@ -58,6 +58,7 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Call, Value, options
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.examination.dtype_clashes import half_given_for_float32
 from mpdoctor.rules.layers.calls import asks_for_dtype, runs_in_call
 from mpdoctor.rules.layers.meetings import is_half, is_weight
 from mpdoctor.rules.layers.variables import ASSIGNING, is_raw_variable_of_layer
@@ -87,9 +88,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
-    line = next((frame.text for frame in reversed(failure.frames) if frame.own), "")
-    refused = "requested dtype float32 for Tensor with dtype float16" in failure.message
-    if failure.kind == "raised" and refused and ".assign" in line:
+    line, half = failure.failing_line, half_given_for_float32(failure)
+    if half is not None and failure.inside == "layer" and ".assign" in line:
         yield Finding(
             f"`{line.strip()}` assigns a 16-bit value to a float32 variable: this line raised.",
             "Cast it to the variable's own dtype: `tf.cast(…, tf.float32)`.",

@@ -44,16 +44,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.dtypes import AUTOCAST, HALF, VARIABLE
+from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Api, Attribute, Call, Item, Operation, Value, class_of, is_call_of, options
 from mpdoctor.finding import AlsoSeen, Finding, Severity
+from mpdoctor.rules.examination.error_words import evidence_of, place_of_failure
 from mpdoctor.rules.layers.calls import asks_for_dtype, policies_of_instances, runs_in_call
 from mpdoctor.rules.layers.casts import is_cast, is_cast_to, is_kept
+from mpdoctor.rules.layers.failing_calls import clash_in_call, names_variable_dtype
 from mpdoctor.rules.layers.meetings import Meeting, is_half, meetings
 from mpdoctor.rules.layers.mp202_float32_tensor_meets_half_input import may_raise
 from mpdoctor.rules.layers.outputs import SIXTEEN_BITS
 
 SEVERITY = Severity.WARNING
+FAILS_IN = ("model", "training")
 MOST_STEPS = 40
 
 
@@ -83,6 +87,20 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             also_seen=(AlsoSeen("MP206", "source", "It meets a 16-bit tensor here.", place.path, place.line),)
             if place is not None and place.line != call.location.line
             else (),
+        )
+
+
+def in_failure(failure: FailureFacts) -> Iterator[Finding]:
+    clash = clash_in_call(failure)
+    if clash is not None and names_variable_dtype(failure):
+        yield Finding(
+            f"In {place_of_failure(failure)} {clash.words}: `self.dtype` is the dtype of the layer's weights, float32, "
+            f"and the layer computes in {clash.half}.",
+            "Write `self.compute_dtype`, or the dtype of the input: `inputs.dtype`.",
+            failure.location,
+            severity=Severity.ERROR,
+            layer=failure.layer,
+            evidence=evidence_of(failure),
         )
 
 

@@ -76,7 +76,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
-    operation = operation_without_kernel(failure.message) if failure.kind == "raised" else None
+    operation = operation_without_kernel(failure.said_by_library)
     if operation is not None:
         where = f" (in layer `{failure.layer}`)" if failure.layer else ""
         yield Finding(

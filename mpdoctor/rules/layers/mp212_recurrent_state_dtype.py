@@ -42,16 +42,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.dtypes import is_array
+from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Call, Collection, Value, is_call_of, known, options
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.examination.error_words import evidence_of, place_of_failure
 from mpdoctor.rules.layers.calls import asks_for_dtype, policies_of_instances
+from mpdoctor.rules.layers.failing_calls import is_float32_state
 from mpdoctor.rules.layers.outputs import SIXTEEN_BITS
 from mpdoctor.rules.layers.policies import half_dtype_of_layer
 from mpdoctor.rules.wording import text_at
 
 SEVERITY = Severity.ERROR
+FAILS_IN = ("model", "training")
 RECURRENT = (
     "keras.layers.LSTM",
     "keras.layers.GRU",
@@ -85,6 +89,19 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         state = next((one for one in _spread(returned.value) if _is_float32(facts, one)), None)
         if is_half and state is not None and owner.find_method("call") and not asks_for_dtype(returned.context):
             yield _finding(facts, state, owner.name, returned.location)
+
+
+def in_failure(failure: FailureFacts) -> Iterator[Finding]:
+    if is_float32_state(failure):
+        yield Finding(
+            f"In {place_of_failure(failure)} the state is float32, and the layer computes in {failure.layer_dtype}: "
+            "Keras 2 casts the input only.",
+            "Make the state in the layer's dtype: `tf.zeros(…, dtype=layer.compute_dtype)`, or cast it: "
+            "`tf.cast(state, x.dtype)`.",
+            failure.location,
+            layer=failure.layer,
+            evidence=evidence_of(failure),
+        )
 
 
 def _stateful(facts: SourceFacts) -> Iterator[Finding]:

@@ -49,6 +49,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.dtypes import dtype_named
+from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.names import public_name
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.tensors import KEEPING
@@ -68,10 +69,13 @@ from mpdoctor.facts.values import (
     options,
 )
 from mpdoctor.finding import AlsoSeen, Finding, Severity
+from mpdoctor.rules.examination.dtype_clashes import array_of_another_dtype
+from mpdoctor.rules.examination.error_words import evidence_of, place_of_failure
 from mpdoctor.rules.layers.calls import asks_for_dtype, runs_in_call
 from mpdoctor.rules.layers.meetings import half_dtypes
 
 SEVERITY = Severity.ERROR
+FAILS_IN = ("model", "training")
 CALLING = {
     "tensorflow.numpy_function": "Tout",
     "tensorflow.py_function": "Tout",
@@ -88,6 +92,19 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in facts.calls_of(*CALLING):
         if runs_in_call(call.context) and not asks_for_dtype(call.context):
             yield from _function(facts, call)
+
+
+def in_failure(failure: FailureFacts) -> Iterator[Finding]:
+    half = array_of_another_dtype(failure)
+    if half is not None:
+        place = place_of_failure(failure)
+        yield Finding(
+            f"{f'In {place} a' if place else 'A'} TensorArray of float32 is given a {half} tensor.",
+            "Make it in the dtype of what goes in: `tf.TensorArray(inputs.dtype, …)`.",
+            failure.location,
+            layer=failure.layer,
+            evidence=evidence_of(failure),
+        )
 
 
 def _arrays(facts: SourceFacts) -> Iterator[Finding]:

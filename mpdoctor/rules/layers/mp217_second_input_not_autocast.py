@@ -52,14 +52,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.dtypes import is_array
+from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Call, ClassFacts, Defined, Parameter, Value, class_of, options
 from mpdoctor.finding import AlsoSeen, Finding, Severity
+from mpdoctor.rules.examination.error_words import evidence_of, place_of_failure
 from mpdoctor.rules.layers.calls import asks_for_dtype
+from mpdoctor.rules.layers.failing_calls import clash_in_call, is_float32_state, later_input
 from mpdoctor.rules.layers.meetings import is_half, meetings, origin
 from mpdoctor.rules.layers.policies import half_dtype_of_layer
 
 SEVERITY = Severity.ERROR
+FAILS_IN = ("model", "training")
 KERAS = ("2",)
 
 
@@ -91,6 +95,21 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                     ),
                 )
                 break
+
+
+def in_failure(failure: FailureFacts) -> Iterator[Finding]:
+    clash, second = clash_in_call(failure), later_input(failure)
+    if clash is None or second is None or is_float32_state(failure):
+        return
+    yield Finding(
+        f"In {place_of_failure(failure)} {clash.words}: `{second.name}` is an input that stays float32, because "
+        "Keras 2 casts the first one only.",
+        f"Cast it: `tf.cast({second.name}, {failure.layer_inputs[0][0]}.dtype)`, or give the layer one list of all "
+        "inputs.",
+        failure.location,
+        layer=failure.layer,
+        evidence=evidence_of(failure),
+    )
 
 
 def _called_layer(facts: SourceFacts, call: Call) -> Iterator[ClassFacts]:

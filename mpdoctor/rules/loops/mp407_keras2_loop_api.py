@@ -68,7 +68,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
-    found = re.search(WRAPPER_LACKS, failure.message) if failure.exception == "AttributeError" else None
+    found = re.search(WRAPPER_LACKS, failure.said_by_library) if failure.exception == "AttributeError" else None
     if found is not None and found[1] in KERAS2_LOOP:
         yield Finding(
             f"`{found[1]}` is Keras 2's; the LossScaleOptimizer of Keras 3 has no such method.",

@@ -31,17 +31,21 @@ aws-samples/deep-learning-models#44, keisen/tf-keras-vis#39.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.source import Read, SourceFacts
 from mpdoctor.facts.values import Call, Collection, Value, options, walk
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.loops.api import WRAPPER_LACKS
 from mpdoctor.rules.loops.scaling import SCALING, scales
 from mpdoctor.rules.optimizers.events import reads
 from mpdoctor.rules.optimizers.wrappers import WRAPPER, wrapped
 from mpdoctor.rules.wording import text_at
 
 SEVERITY = Severity.ERROR
+FAILS_IN = ("model", "training")
 NUMBERS = ("loss_scale", "dynamic_scale", "initial_scale", "dynamic_growth_steps", "dynamic_counter", "step_counter")
 ONCE_BUILT = ("dynamic_scale", "step_counter")
 LEAVES_UNBUILT = ("scale_loss", "print", "isinstance", "type", "id", "repr", "str")
@@ -52,6 +56,30 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if facts.keras.is_keras3:
         yield from _not_built(facts)
     yield from _several_losses(facts)
+
+
+def in_failure(failure: FailureFacts) -> Iterator[Finding]:
+    said = failure.said_by_library
+    scaling = failure.frames[-1].function if failure.inside == "loss scaling" and failure.frames else ""
+    several = re.search(r"'(tuple|list|dict)' object has no attribute 'dtype'", said)
+    unbuilt = re.search(WRAPPER_LACKS, said) if failure.keras is not None and failure.keras.is_keras3 else None
+    if several is not None and scaling in SCALING:
+        yield Finding(
+            f"`{scaling}` takes one loss, and gets a {several[1]} of them.",
+            f"Scale each: `[optimizer.{scaling}(loss) for loss in losses]`; or their sum.",
+            failure.location,
+        )
+    elif "EagerTensor' object is not callable" in said and ".loss_scale()" in failure.failing_line:
+        yield Finding(
+            "`loss_scale` is a number and no method.", "Write it without the parentheses.", failure.location
+        )
+    elif unbuilt is not None and unbuilt[1] in ONCE_BUILT:
+        yield Finding(
+            f"`{unbuilt[1]}` exists once the optimizer is built, and nothing has built it yet.",
+            "Call `optimizer.build(model.trainable_variables)` first; what the scale starts from is "
+            "`optimizer.initial_scale`.",
+            failure.location,
+        )
 
 
 def _called(facts: SourceFacts) -> Iterator[Finding]:

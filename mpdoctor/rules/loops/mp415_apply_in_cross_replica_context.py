@@ -82,7 +82,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
-    if "must be called in a replica context" in failure.message:
+    if "must be called in a replica context" in failure.said_by_library:
         yield Finding(
             "Gradients are applied outside `strategy.run`, where no replica is.",
             HELP,

@@ -69,13 +69,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.examination.dtype_clashes import clash_of_precisions
+from mpdoctor.rules.examination.error_words import evidence_of
 from mpdoctor.rules.numbers.clashes import clashes
 from mpdoctor.rules.numbers.losses import DATA
 from mpdoctor.rules.wording import text_at
 
 SEVERITY = Severity.ERROR
+FAILS_IN = ("model", "training")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -94,3 +98,21 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             "Cast the prediction first: `tf.cast(prediction, tf.float32)`; a loss is best computed in float32.",
             clash.event.location,
         )
+
+
+def in_failure(failure: FailureFacts) -> Iterator[Finding]:
+    clash = clash_of_precisions(failure)
+    if clash is None:
+        return
+    if failure.inside == "loss":
+        where = "In the loss"
+    elif failure.inside in ("", "step") and failure.under_tape and failure.layer is None:
+        where = "Between the model and its gradients, where the loss is computed,"  # no layer was being called
+    else:
+        return
+    yield Finding(
+        f"{where} {clash.words}.",
+        "Cast the prediction first: `tf.cast(prediction, tf.float32)`; a loss is best computed in float32.",
+        failure.location,
+        evidence=evidence_of(failure),
+    )

@@ -68,14 +68,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.examination.dtype_clashes import clash_of_precisions, half_given_for_float32
+from mpdoctor.rules.examination.error_words import evidence_of
 from mpdoctor.rules.layers.meetings import is_weight
 from mpdoctor.rules.layers.variables import ASSIGNING
 from mpdoctor.rules.numbers.clashes import clashes
 from mpdoctor.rules.numbers.precision import precision_of
 
 SEVERITY = Severity.ERROR
+FAILS_IN = ("model", "training")
 HELP = "Cast the predictions first: `y_pred = tf.cast(y_pred, tf.float32)`."
 
 
@@ -102,3 +106,16 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             yield Finding(
                 f"A {name} value is assigned to a float32 state of this metric: this line raises.", HELP, call.location
             )
+
+
+def in_failure(failure: FailureFacts) -> Iterator[Finding]:
+    if failure.inside != "metric":
+        return
+    clash, assigned = clash_of_precisions(failure), half_given_for_float32(failure)
+    if clash is not None:
+        what = f"In a metric {clash.words}."
+    elif assigned is not None:
+        what = f"A metric assigns a {assigned} value to its float32 state."
+    else:
+        return
+    yield Finding(what, HELP, failure.location, evidence=evidence_of(failure))

@@ -47,15 +47,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.names import kind_of_class, public_name
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Api, Attribute, Call, Defined, Value, class_of, is_api, known, options
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.examination.dtype_clashes import half_added_to_float32
+from mpdoctor.rules.examination.error_words import evidence_of
 from mpdoctor.rules.layers.calls import asks_for_dtype
 from mpdoctor.rules.numbers.constants import numbers_from_value
 from mpdoctor.rules.numbers.precision import Precision, precision_of
 
 SEVERITY = Severity.ERROR
+FAILS_IN = ("model", "training")
 KERAS = ("3",)
 SINCE = (3, 8)
 HALF = ("float16", "bfloat16")
@@ -85,6 +89,19 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 "Cast it: `self.add_loss(tf.cast(loss, tf.float32))`; better, compute it in float32 from the start.",
                 call.location,
             )
+
+
+def in_failure(failure: FailureFacts) -> Iterator[Finding]:
+    half = half_added_to_float32(failure) if failure.inside == "total loss" else None
+    if half is not None:
+        yield Finding(
+            f"A layer adds a {half} loss (`add_loss`, or an activity regularizer), which Keras 3 cannot add to its own "
+            "in float32.",
+            "Cast what is added: `self.add_loss(tf.cast(loss, tf.float32))`; a layer with an activity regularizer "
+            'needs `dtype="float32"`, or a `kernel_regularizer` instead.',
+            failure.location,
+            evidence=evidence_of(failure),
+        )
 
 
 def _of_regularized(precision: Precision, layer: Call) -> str | None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 from mpdoctor.facts.values import MISSING, Call, known
 
@@ -23,17 +24,28 @@ INNER_ONLY: dict[str, object] = {
 }
 KERAS3_ARGUMENTS = ("inner_optimizer", "initial_scale", "dynamic_growth_steps", "name", "dynamic")
 KERAS2_ARGUMENTS = ("inner_optimizer", "dynamic", "initial_scale", "dynamic_growth_steps")
+HOW_TO_START = "Leave it out (2**15), or give a positive number."
+FIXED_IN_KERAS3: Problem = (
+    "Keras 3 has no fixed loss scale in its wrapper: `dynamic=False` raises ValueError.",
+    "Drop `dynamic=False` for a dynamic scale; for a fixed one give the inner optimizer `loss_scale_factor=…` and "
+    "leave the wrapper out.",
+)
+FIXED_WITHOUT_SCALE: Problem = (
+    "`dynamic=False` needs an `initial_scale`: this line raises ValueError.",
+    "Say which fixed scale it is: `LossScaleOptimizer(optimizer, dynamic=False, initial_scale=1024)`; or drop "
+    "`dynamic=False`.",
+)
+FIXED_THAT_GROWS: Problem = (
+    "`dynamic_growth_steps` belongs to a dynamic scale, and this one is fixed (`dynamic=False`): this line raises "
+    "ValueError.",
+    "Drop `dynamic_growth_steps`, or drop `dynamic=False`.",
+)
 
 
 def problem_in_keras3(call: Call) -> Problem | None:
     """What Keras 3 refuses or breaks on, and the change to make; None where nothing is certain."""
     if known(call.keyword("dynamic")) is False:
-        return (
-            "Keras 3 has no fixed loss scale in its wrapper: `dynamic=False` raises ValueError.",
-            "Drop `dynamic=False` for a dynamic scale; for a fixed one give the inner optimizer "
-            "`loss_scale_factor=…` and "
-            "leave the wrapper out.",
-        )
+        return FIXED_IN_KERAS3
     second = known(call.argument(1))
     if isinstance(second, (bool, str)):
         return (
@@ -63,25 +75,13 @@ def problem_in_keras2(call: Call) -> Problem | None:
     given = call.argument(1, "dynamic")
     dynamic = True if given is None and not call.open else known(given)
     if dynamic is not MISSING and not isinstance(dynamic, bool):
-        return (
-            f"`dynamic` is {dynamic!r}, and must be True or False; this line raises TypeError.",
-            "Drop it for a dynamic scale. A starting value is `initial_scale=…`, by name.",
-        )
+        return _not_a_bool(repr(dynamic))
     scale, growth = call.argument(2, "initial_scale"), call.argument(3, "dynamic_growth_steps")
     if dynamic is False and not call.open:
         if scale is None or known(scale) is None:
-            return (
-                "`dynamic=False` needs an `initial_scale`: this line raises ValueError.",
-                "Say which fixed scale it is: `LossScaleOptimizer(optimizer, dynamic=False, "
-                "initial_scale=1024)`; or drop "
-                "`dynamic=False`.",
-            )
+            return FIXED_WITHOUT_SCALE
         if growth is not None and known(growth) not in (MISSING, None):
-            return (
-                "`dynamic_growth_steps` belongs to a dynamic scale, and this one is fixed (`dynamic=False`): this line "
-                "raises ValueError.",
-                "Drop `dynamic_growth_steps`, or drop `dynamic=False`.",
-            )
+            return FIXED_THAT_GROWS
     return problem_with_numbers(known(scale), known(growth), dynamic is not False)
 
 
@@ -89,13 +89,12 @@ def problem_with_numbers(
     scale: object, growth: object, dynamic: bool | None, none_raises: bool = False
 ) -> Problem | None:
     """Numbers that no step survives. MISSING, and None where it means "the default", are not judged."""
-    how = "Leave it out (2**15), or give a positive number."
     if isinstance(scale, str):
-        return f"`initial_scale` is the string {scale!r}: the first step raises.", how
+        return f"`initial_scale` is the string {scale!r}: the first step raises.", HOW_TO_START
     if scale is None and none_raises:
-        return "`initial_scale=None` raises at the first step in Keras 3.", how
+        return "`initial_scale=None` raises at the first step in Keras 3.", HOW_TO_START
     if isinstance(scale, (int, float)) and not (scale > 0 and math.isfinite(scale)):
-        return f"`initial_scale` is {scale:g}: {_effect(float(scale))}.", how
+        return f"`initial_scale` is {scale:g}: {_effect(float(scale))}.", HOW_TO_START
     wanted = "Leave it out (2000), or give a whole number from 1 on."
     if isinstance(growth, str):
         return f"`dynamic_growth_steps` is the string {growth!r}: the first step raises.", wanted
@@ -111,6 +110,38 @@ def _effect(scale: float) -> str:
         return "the unscaled gradients are inf or NaN"
     return (
         "every update goes the wrong way" if scale < 0 and math.isfinite(scale) else "every gradient becomes inf or NaN"
+    )
+
+
+def problem_in_message(said: str, by_wrapper: bool) -> Problem | None:
+    """What a constructor of Keras 2 or 3 refused, in its words; or, `by_wrapper`, what its first step broke on."""
+    if "LossScaleOptimizer no longer supports `dynamic=False`" in said:
+        return FIXED_IN_KERAS3
+    refused = re.search(r"LossScaleOptimizer does not support `(\w+)`\. Instead, set", said)
+    if refused is not None:
+        return _belongs_to_inner(refused[1])
+    unknown = re.search(r"LossScaleOptimizer does not support arguments: `(\w+)`", said) or re.search(
+        r"LossScaleOptimizer(?:V3)?\.__init__\(\) got an unexpected keyword argument '(\w+)'", said
+    )
+    if unknown is not None:
+        return _belongs_to_inner(unknown[1]) if unknown[1] in INNER_ONLY else _unknown_argument(unknown[1])
+    given = re.search(r'"dynamic" argument to LossScaleOptimizer\.__init__ must be a bool, but got: (.+)', said)
+    if given is not None:
+        return _not_a_bool(given[1])
+    if '"initial_scale" must be specified if "dynamic" is False' in said:
+        return FIXED_WITHOUT_SCALE
+    if '"dynamic_growth_steps" must be None if "dynamic" is False' in said:
+        return FIXED_THAT_GROWS
+    text = re.search(r"could not convert string to float: (.+)|dtype='string' is not a valid dtype", said)
+    if by_wrapper and text is not None:
+        return f"`initial_scale` is {f'the string {text[1]}' if text[1] else 'a string'}.", HOW_TO_START
+    return None
+
+
+def _not_a_bool(given: str) -> Problem:
+    return (
+        f"`dynamic` is {given}, and must be True or False; this line raises TypeError.",
+        "Drop it for a dynamic scale. A starting value is `initial_scale=…`, by name.",
     )
 
 

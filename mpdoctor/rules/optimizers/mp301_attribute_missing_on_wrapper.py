@@ -50,6 +50,7 @@ from mpdoctor.rules.wording import name_of_optimizer, text_at
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")
+ONCE_BUILT = ("dynamic_scale", "step_counter")
 SOMEWHERE_MISSING = frozenset().union(*MISSING.values())
 # What this Keras calls it instead, or where it went.
 INSTEAD_KERAS3 = {
@@ -97,13 +98,18 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
-    found = re.search(WRAPPER_LACKS, failure.message) if failure.exception == "AttributeError" else None
+    found = re.search(WRAPPER_LACKS, failure.said_by_library) if failure.exception == "AttributeError" else None
     keras3 = failure.keras is None or failure.keras.is_keras3
-    if found is None or (keras3 and found[1] in KERAS2_LOOP):
+    if found is None or (keras3 and found[1] in (*KERAS2_LOOP, *ONCE_BUILT)):
+        return  # MP407 and MP411
+    # Keras itself may miss an attribute, in a method that the program calls or in one that it knows nothing of
+    named = re.findall(r"\.(\w+)\b", failure.failing_line)
+    name = next((one for one in named if one == found[1] or one in SOMEWHERE_MISSING), None)
+    if name is None:
         return
     yield Finding(
-        f"The LossScaleOptimizer has no `{found[1]}`, and does not ask the optimizer inside for it.",
-        _help("optimizer", found[1], failure.keras or Keras()),
+        f"The LossScaleOptimizer has no `{name}`, and does not ask the optimizer inside for it.",
+        _help("optimizer", name, failure.keras or Keras()),
         failure.location,
     )
 

@@ -45,6 +45,8 @@ from mpdoctor.rules.optimizers.wrappers import inner_argument, wrapper_calls
 from mpdoctor.rules.wording import listed
 
 SEVERITY = Severity.ERROR
+FAILS_IN = ("model", "training")
+STEPS = ("_learning_rate", "update_step", "_resource_apply_dense", "_resource_apply_sparse")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -79,9 +81,33 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
-    """The constructor of a custom optimizer that overrides nothing raises by itself."""
-    missing = re.search(r"Optimizer\w*\.__init__\(\) missing \d+ required .*'(\w+)'$", failure.message)
-    refused = re.search(r"(\w+) is not a valid argument, kwargs should be empty\s+for `optimizer_exp", failure.message)
+    """What cannot be wrapped; a custom optimizer that lacks something, in its constructor or at its first step."""
+    said, keras = failure.said_by_library, failure.keras or Keras()
+    by_wrapper = said if failure.inside == "loss scaling" else ""
+    wrapped = re.search(r'"inner_optimizer" must be an instance of .* but got: (.+?)\.?(?:\n|$)', said)
+    wrapped = wrapped or re.search(r"'(\w+)' object has no attribute 'loss_scale_factor'", by_wrapper)
+    if wrapped is not None:
+        yield Finding(
+            f"LossScaleOptimizer is given {_in_words(wrapped[1])} where an optimizer of {keras.package} belongs.",
+            "Make the optimizer first, of the same Keras: `LossScaleOptimizer(keras.optimizers.Adam())`.",
+            failure.location,
+        )
+    if failure.inside != "optimizer" or failure.raised_by_program:
+        step = ""
+    elif re.search(r"'\w+' object has no attribute '_learning_rate'", said):
+        step = "_learning_rate"
+    else:
+        step = failure.frames[-1].function if failure.exception == "NotImplementedError" and failure.frames else ""
+    if step in STEPS:
+        yield Finding(
+            f"The custom optimizer lacks `{step}`, which Keras calls at every step.",
+            "Set it in `__init__`: `self._learning_rate = self._build_learning_rate(learning_rate)`."
+            if step == "_learning_rate"
+            else f"Define `{step}` in its class.",
+            failure.location,
+        )
+    missing = re.search(r"Optimizer\w*\.__init__\(\) missing \d+ required .*'(\w+)'", said)
+    refused = re.search(r"(\w+) is not a valid argument, kwargs should be empty\s+for `optimizer_exp", said)
     if failure.exception != "TypeError":
         return
     if missing:
@@ -90,13 +116,21 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
         problem = f"its base class takes no `{refused[1]}`, so the class has to keep it itself"
     else:
         return
-    keras3 = failure.keras is None or failure.keras.is_keras3
-    call = "super().__init__(learning_rate=learning_rate, name=name)" if keras3 else "super().__init__(name=name)"
+    passed_on = "learning_rate=learning_rate, name=name" if keras.is_keras3 else "name=name"
+    call = f"super().__init__({passed_on})"
     yield Finding(
         f"The custom optimizer cannot be made: {problem}.",
         f"Give the class an `__init__` that calls `{call}`, and an `update_step`.",
         failure.location,
     )
+
+
+def _in_words(given: str) -> str:
+    """What Keras shows of it, which may be the address of an object."""
+    made_of = re.match(r"<(?:class ')?(?:\w+\.)*(\w+)(?:'| object)", given)
+    if made_of is None:
+        return f"`{given}`"
+    return f"the class `{made_of[1]}` itself" if given.startswith("<class") else f"a `{made_of[1]}`"
 
 
 def _problem(inner: Value, wrapper: Call, keras: Keras) -> tuple[str, str] | None:

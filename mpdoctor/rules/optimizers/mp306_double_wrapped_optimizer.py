@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.training import TrainingFacts
@@ -39,6 +40,7 @@ from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.optimizers.wrappers import inner_argument, wrapped, wrapper_calls
 
 SEVERITY = Severity.ERROR
+FAILS_IN = ("model", "training")
 HELP = "Wrap once: remove one of the two LossScaleOptimizers."
 
 
@@ -49,10 +51,23 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             yield Finding(_message(facts.keras), HELP, call.location)
 
 
+def in_failure(failure: FailureFacts) -> Iterator[Finding]:
+    said = failure.said_by_library
+    # TensorFlow 2.4 stumbles over the wrapper's own attribute instead
+    in_constructor = failure.inside == "loss scaling" and "no attribute '_hyper'" in said
+    if "LossScaleOptimizer cannot wrap another LossScaleOptimizer" in said or in_constructor:
+        yield Finding(
+            "A LossScaleOptimizer is put into another one, which Keras 2 refuses.",
+            "Wrap once: under a mixed_float16 policy compile() wraps by itself what is not wrapped yet.",
+            failure.location,
+        )
+
+
 def in_model(model: ModelFacts) -> Iterator[Finding]:
-    wrappers = [link for link in model.optimizer if link.is_wrapper]
-    if len(wrappers) > 1:
-        yield Finding(_message(model.keras), HELP, wrappers[0].made_at, evidence={"wrappers": len(wrappers)})
+    for outer, inner in zip(model.optimizer, model.optimizer[1:], strict=False):
+        if outer.is_wrapper and inner.is_wrapper:
+            yield Finding(_message(model.keras), HELP, outer.made_at, evidence={"inside": inner.class_name})
+            return
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:

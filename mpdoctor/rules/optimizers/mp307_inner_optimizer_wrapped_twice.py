@@ -79,7 +79,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
-    if '"inner_optimizer" is already wrapped by a LossScaleOptimizer' in failure.message:
+    said = failure.said_by_library
+    # TensorFlow 2.4 stumbles over the first wrapper's mark on the optimizer
+    marked = failure.inside == "loss scaling" and "_track_trackable() with name='loss_scale'" in said
+    if '"inner_optimizer" is already wrapped by a LossScaleOptimizer' in said or marked:
         yield Finding(
             "One optimizer is put into two LossScaleOptimizers (under mixed_float16 every compile() makes one), which "
             "Keras 2 refuses.",

@@ -33,14 +33,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.source import SourceFacts, library_of
 from mpdoctor.facts.values import Api
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.optimizers.arguments import problem_in_keras2, problem_in_keras3, problem_with_numbers
+from mpdoctor.rules.optimizers.arguments import (
+    problem_in_keras2,
+    problem_in_keras3,
+    problem_in_message,
+    problem_with_numbers,
+)
 from mpdoctor.rules.optimizers.wrappers import WRAPPER
 
 SEVERITY = Severity.ERROR
+FAILS_IN = ("model", "training")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -52,6 +59,12 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         problem = look(call)
         if problem is not None:
             yield Finding(problem[0], problem[1], call.location)
+
+
+def in_failure(failure: FailureFacts) -> Iterator[Finding]:
+    problem = problem_in_message(failure.said_by_library, failure.inside == "loss scaling")
+    if problem is not None:
+        yield Finding(*problem, failure.location)
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:

@@ -32,8 +32,10 @@ tensorflow/tensorflow#32905, google-parfait/tensorflow-federated#2856.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.source import SourceFacts, Use
 from mpdoctor.facts.values import Api
 from mpdoctor.facts.versions import Keras
@@ -41,6 +43,12 @@ from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.policy.api_history import IN_EXPERIMENTAL, KERAS3_ONLY, REMOVED, below, is_private
 
 SEVERITY = Severity.ERROR
+FAILS_IN = ("model", "training")
+LOSS_SCALE_OF_POLICY = (
+    "`Policy(…, loss_scale=…)` raises TypeError: a policy has carried no loss scale since TensorFlow 2.4.",
+    "Drop `loss_scale`: compile() scales the loss under mixed_float16; for a scale of your own wrap the optimizer in "
+    "`LossScaleOptimizer(optimizer, initial_scale=…)`.",
+)
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -59,12 +67,27 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         given = call.keyword("loss_scale")
         old_class = isinstance(call.callee, Api) and ".experimental." in call.callee.name
         if given is not None and not old_class and not call.context.guarded:
-            yield Finding(
-                "`Policy(…, loss_scale=…)` raises TypeError: a policy has carried no loss scale since TensorFlow 2.4.",
-                "Drop `loss_scale`: compile() scales the loss under mixed_float16; for a scale of your own wrap the "
-                "optimizer in `LossScaleOptimizer(optimizer, initial_scale=…)`.",
-                call.location,
-            )
+            yield Finding(*LOSS_SCALE_OF_POLICY, call.location)
+
+
+def in_failure(failure: FailureFacts) -> Iterator[Finding]:
+    said = failure.said_by_library
+    missing = re.search(r"module '([\w.]+)' has no attribute '(\w+)'", said)
+    name = _public_name(f"{missing[1]}.{missing[2]}") if missing else ""
+    gone = next((entry for entry in REMOVED if below(name + ".", entry[0]) or name == entry[0]), None) if name else None
+    if gone is not None:
+        below_it = re.search(rf"\b{name.rpartition('.')[2]}\.(\w+)", failure.failing_line)
+        instead = gone[2].format(last=below_it[1] if below_it else "set_global_policy")
+        yield Finding(f"`{name}` is gone from this version, and the program stops there.", f"Write `{instead}`.",
+                      failure.location)  # fmt: skip
+    elif re.search(r"Policy\.__init__\(\) got an unexpected keyword argument 'loss_scale'", said):
+        yield Finding(*LOSS_SCALE_OF_POLICY, failure.location)
+
+
+def _public_name(private: str) -> str:
+    """`keras.mixed_precision` of "tf_keras.api._v2.keras.mixed_precision", as modules call themselves."""
+    name = re.sub(r"^tensorflow\._api\.v2\.", "tensorflow.", private)
+    return re.sub(r"^.*\bkeras\.(?=mixed_precision|optimizers)", "keras.", name)
 
 
 def _gone(use: Use, keras: Keras) -> tuple[str, str] | None:

@@ -43,7 +43,14 @@ from mpdoctor.rules.policy.policy_names import is_policy_name, meant_by
 
 SEVERITY = Severity.ERROR
 POLICY = "keras.mixed_precision.Policy"
-REFUSED = r"Cannot convert (?:value )?'?(.+?)'? to a mixed precision (?:Policy|DTypePolicy)\."
+REFUSED = (
+    r"Cannot convert (?:value )?'?(.+?)'? to a mixed precision (?:Policy|DTypePolicy)\.",
+    r"Cannot convert (?:the argument `type_value`:|value) '(mixed_\w+)' to a TensorFlow DType",
+)
+REFUSED_DTYPE = (
+    r"Invalid `policy` argument\. Expected the string name .* Received: policy=<dtype: '(\w+)'>",
+    r"'name' must be a string, not a DType\. Instead, pass DType\.name\. (?:Received: name=|Got: )(\w+)",
+)
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -90,8 +97,17 @@ def _message(name: str, facts: SourceFacts) -> str:
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
-    refused = re.search(REFUSED, failure.message) if failure.exception == "ValueError" else None
-    if refused is not None:
+    said = failure.said_by_library
+    refused = next(filter(None, (re.search(words, said) for words in REFUSED)), None)
+    given = next(filter(None, (re.search(words, said) for words in REFUSED_DTYPE)), None)
+    if given is not None:
+        named = f"mixed_{given[1]}" if given[1] in ("float16", "bfloat16") else given[1]
+        yield Finding(
+            f"A policy is named by a string, and the dtype object `{given[1]}` is given.",
+            f'Write `"{named}"`.',
+            failure.location,
+        )
+    elif refused is not None:
         yield Finding(
             f'"{refused[1]}" is no dtype policy{f" of {failure.keras}" if failure.keras else ""}, '
             "and the program stops there.",

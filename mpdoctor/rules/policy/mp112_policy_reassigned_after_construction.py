@@ -33,6 +33,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.facts.source import SourceFacts, Write
 from mpdoctor.facts.values import Attribute, ClassFacts, Instance, Item, Value, class_of, options
 from mpdoctor.finding import Finding, Severity
@@ -41,6 +44,10 @@ from mpdoctor.rules.optimizers.events import writes
 from mpdoctor.rules.policy.building import layer_name
 
 SEVERITY = Severity.WARNING
+MODEL_ONLY = "This changes the model's own policy and none of its layers: they go on computing as they were built."
+REFUSED = "`dtype_policy` cannot be assigned in Keras 2: this line raises AttributeError."
+HELP = "Set the global policy before the layers are built, or give them their `dtype` as they are made."
+FAILS_IN = ("model", "training")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -49,18 +56,41 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue
         kinds = {_kind(one) for one in options(write.of)}
         if kinds == {"model"} and facts.keras.is_keras3:
-            yield Finding(
-                "This changes the model's own policy and none of its layers: they go on computing as they were built.",
-                "Set the global policy before the model is built, or give the layers their `dtype` as they are made.",
-                write.location,
-            )
+            yield Finding(MODEL_ONLY, HELP, write.location)
         elif kinds and kinds <= {"model", "layer"} and not facts.keras.is_keras3:
-            yield Finding(
-                "`dtype_policy` cannot be assigned in Keras 2: this line raises AttributeError.",
-                "Set the global policy before the layers are built, or give them their `dtype` as they are made.",
-                write.location,
-                severity=Severity.ERROR,
-            )
+            yield Finding(REFUSED, HELP, write.location, severity=Severity.ERROR)
+
+
+def in_failure(failure: FailureFacts) -> Iterator[Finding]:
+    if "Can't set the attribute \"dtype_policy\"" in failure.said_by_library:
+        yield Finding(
+            "`dtype_policy` cannot be assigned in Keras 2.",
+            "Set the global policy before the layers are built, or give them their `dtype` as they are made.",
+            failure.location,
+            severity=Severity.ERROR,
+        )
+
+
+def in_model(model: ModelFacts) -> Iterator[Finding]:
+    yield from _left_behind(model.policy_before, model.policy, model.policy_set_at, model.layers)
+    for nested in model.layers:
+        if nested.is_model:
+            inside = tuple(one for one in model.layers if one.path.startswith(nested.path + "/"))
+            yield from _left_behind(nested.policy_before, nested.policy, nested.policy_set_at, inside)
+
+
+def _left_behind(
+    before: str, now: str, place: Location | None, layers: tuple[LayerFacts, ...]
+) -> Iterator[Finding]:
+    """Where none of the layers followed a model's new policy."""
+    weighty = [layer for layer in layers if layer.variables and not layer.is_model]
+    if before not in ("", now) and weighty and all(layer.policy != now for layer in weighty):
+        yield Finding(
+            MODEL_ONLY,
+            HELP,
+            place,
+            evidence={"model": now, "layers": sorted({layer.policy for layer in weighty})},
+        )
 
 
 def _kind(value: Value) -> str | None:

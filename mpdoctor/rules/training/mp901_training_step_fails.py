@@ -15,13 +15,12 @@ import tensorflow as tf
 tf.keras.mixed_precision.set_global_policy("mixed_float16")
 
 
-class Spectrum(tf.keras.layers.Layer):
-    def call(self, x):
-        return tf.abs(tf.signal.rfft(x))  # an FFT has no float16 kernel
+def squared_error(labels, prediction):
+    return tf.reduce_mean(tf.square(tf.cast(labels, tf.int32) - prediction))  # int32 meets float32
 
 
-model = tf.keras.Sequential([Spectrum(), tf.keras.layers.Dense(1, dtype="float32")])
-model.compile("adam", "mse")
+model = tf.keras.Sequential([tf.keras.Input((8,)), tf.keras.layers.Dense(1, dtype="float32")])
+model.compile("adam", squared_error)
 model.fit(np.random.rand(64, 8), np.random.rand(64, 1))
 ```
 
@@ -34,13 +33,12 @@ import tensorflow as tf
 tf.keras.mixed_precision.set_global_policy("mixed_float16")
 
 
-class Spectrum(tf.keras.layers.Layer):
-    def call(self, x):
-        return tf.abs(tf.signal.rfft(x))
+def squared_error(labels, prediction):
+    return tf.reduce_mean(tf.square(tf.cast(labels, tf.float32) - prediction))
 
 
-model = tf.keras.Sequential([Spectrum(dtype="float32"), tf.keras.layers.Dense(1, dtype="float32")])
-model.compile("adam", "mse")
+model = tf.keras.Sequential([tf.keras.Input((8,)), tf.keras.layers.Dense(1, dtype="float32")])
+model.compile("adam", squared_error)
 model.fit(np.random.rand(64, 8), np.random.rand(64, 1))
 ```
 
@@ -59,7 +57,8 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.examination.error_words import essence_of_message, headline_from_failure, place_of_failure
+from mpdoctor.rules.examination.error_words import headline_from_failure, place_of_failure
+from mpdoctor.rules.examination.remedies import remedy_from_failure
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("training",)
@@ -71,19 +70,9 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     place = place_of_failure(failure)
     yield Finding(
         f"The training step stops{f' in {place}' if place else ''}: {headline_from_failure(failure)}",
-        _remedy(failure),
+        remedy_from_failure(failure) or "Mend this line; the script stops here without mpdoctor, too.",
         failure.location,
         layer=failure.layer,
         stage="training",
         evidence={"exception": failure.exception, "error": failure.message},
     )
-
-
-def _remedy(failure: FailureFacts) -> str:
-    message = essence_of_message(failure.message).lower()
-    halves = ("float16", "half", "bfloat16")
-    if any(half in message for half in halves) and ("float32" in message or "float tensor" in message):
-        return 'Two dtypes meet. Cast one to the other\'s: tf.cast(value, x.dtype), or give the layer dtype="float32".'
-    if any(half in message for half in halves) and failure.layer:
-        return f'Give the layer `{failure.layer}` dtype="float32", so that it computes in float32.'
-    return "Mend this line; the script stops here without mpdoctor, too."

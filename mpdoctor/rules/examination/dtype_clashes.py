@@ -1,0 +1,93 @@
+"""Two dtypes that met, as TensorFlow tells it: from 2.4 to 2.21, eagerly and in graphs."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from mpdoctor.facts.failure import FailureFacts
+
+HALVES = ("float16", "bfloat16")
+_NAMES = {"half": "float16", "float": "float32", "double": "float64"}
+_SIGNS = {"AddV2": "+", "Add": "+", "Sub": "-", "Mul": "*", "RealDiv": "/", "MatMul": "matmul", "ConcatV2": "concat",
+          "Pack": "stack", "SelectV2": "where", "Einsum": "einsum"}  # fmt: skip
+_WORDS = (
+    r"Input '\w+' of '(?P<op>\w+)' Op has type (?P<one>\w+) that does not match type (?P<other>\w+)",
+    r"cannot compute (?P<op>\w+) as input #\d+\(zero-based\) was expected to be an? (?P<one>\w+) tensor "
+    r"but is an? (?P<other>\w+) tensor",
+    r"Tensors in list passed to '\w+' of '(?P<op>\w+)' Op have types \[(?P<all>[^\]]*)\] that don't all match",
+    r"`?x`? and `?y`? must have the same dtype, got tf\.(?P<one>\w+) != tf\.(?P<other>\w+)",
+)
+_CONVERTED = (
+    r"Tensor conversion requested dtype (?P<to>\w+) for Tensor with dtype (?P<given>\w+)",
+    r"Incompatible type conversion requested to type '(?P<to>\w+)' for AutoCastVariable which is casted to type "
+    r"'(?P<given>\w+)'",
+)
+
+
+class Clash(NamedTuple):
+    """An operation by its sign or name, "" where the message names none, and the dtypes that it was given."""
+
+    operation: str
+    dtypes: frozenset[str]
+
+    @property
+    def half(self) -> str:
+        return next(dtype for dtype in HALVES if dtype in self.dtypes)
+
+    @property
+    def words(self) -> str:
+        what = f"`{self.operation}`" if self.operation else "one operation"
+        return f"{what} is given {' and '.join(sorted(self.dtypes))}"
+
+
+def clash_from_failure(failure: FailureFacts) -> Clash | None:
+    """Whatever dtypes they are."""
+    for words in _WORDS:
+        found = re.search(words, failure.said_by_library)
+        if found is None:
+            continue
+        parts = found.groupdict()
+        named = parts["all"].split(", ") if parts.get("all") else [parts["one"], parts["other"]]
+        operation = (parts.get("op") or "").removeprefix("_Mkl")
+        return Clash(_SIGNS.get(operation, operation), frozenset(_NAMES.get(name, name) for name in named))
+    return None
+
+
+def clash_of_precisions(failure: FailureFacts) -> Clash | None:
+    """A 16-bit tensor and a float32 one in one operation, in a program that computes in 16 bits; None for whatever else
+    was raised: whole numbers and float64 clash without mixed precision, too."""
+    clash = clash_from_failure(failure)
+    if clash is None or not failure.computes_in_half:
+        return None
+    return clash if len(clash.dtypes) == 2 and "float32" in clash.dtypes and clash.dtypes & set(HALVES) else None
+
+
+def half_given_for_float32(failure: FailureFacts) -> str | None:
+    """The 16-bit dtype of a tensor that was to be converted to float32, as assign() does; None for other errors."""
+    for words in _CONVERTED:
+        found = re.search(words, failure.said_by_library)
+        if found is not None and found["to"] == "float32" and found["given"] in HALVES and failure.computes_in_half:
+            return found["given"]
+    return None
+
+
+def array_of_another_dtype(failure: FailureFacts) -> str | None:
+    """The 16-bit dtype of what was written into a TensorArray of float32; None for other errors."""
+    said = failure.said_by_library if failure.computes_in_half else ""
+    found = re.search(r"TensorArray dtype is float32 but Op is trying to write dtype (\w+)", said)
+    found = found or re.search(r"Invalid data types; op elements (\w+) but list elements float\b", said)
+    dtype = _NAMES.get(found[1], found[1]) if found else ""
+    return dtype if dtype in HALVES else None
+
+
+def half_added_to_float32(failure: FailureFacts) -> str | None:
+    """The 16-bit dtype of a loss in a list of losses that Keras adds up in float32; None for other errors."""
+    found = re.search(
+        r"Cannot convert a list containing a tensor of dtype <dtype: '(b?float16)'> to <dtype: 'float32'>",
+        failure.said_by_library,
+    )
+    if found is not None:
+        return found[1]
+    clash = clash_of_precisions(failure)
+    return clash.half if clash is not None else None

@@ -1,0 +1,77 @@
+"""What to do about errors that no rule explains: what is missing, what does not go together, what is too large."""
+
+from __future__ import annotations
+
+import re
+
+from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.rules.examination.dtype_clashes import clash_from_failure
+
+# (class of the exception, words in its text, what to do; an empty pattern fits whatever stands there)
+_KNOWN: tuple[tuple[str, str, str], ...] = (
+    (
+        r"",
+        r"URL fetch failure on (?P<what>[^\s:]+://[^\s:]+)|Max retries exceeded with url|[Nn]ame or service not known"
+        r"|Temporary failure in name resolution|getaddrinfo failed|Connection refused|Network is unreachable",
+        "The program wants something from the network, which this machine does not reach. Fetch it once where there is "
+        "one, and give the program the file.",
+    ),
+    (
+        r"",
+        r"OOM when allocating tensor|Unable to allocate .+ for an array|CUDA_ERROR_OUT_OF_MEMORY|[Oo]ut of memory",
+        "There is not enough memory for it: a smaller batch or a smaller model, or --device cpu where the GPU is full.",
+    ),
+    (
+        r"^(?:ResourceExhaustedError|MemoryError)$",
+        r"",
+        "There is not enough memory for it: a smaller batch or a smaller model.",
+    ),
+    (
+        r"",
+        r"Trying to access resource .+ located in device .+ from device"
+        r"|merge_call called while defining a new graph or a tf\.function",
+        "XLA cannot compile a step that several replicas share: write `jit_compile=False` in compile(), or train on "
+        "one device.",
+    ),
+    (
+        r"",
+        r"has no attribute '_register_wrapper_optimizer_cls'|has no attribute 'register_loss_scale_wrapper'",
+        "The installed keras is made for another TensorFlow: install the one that belongs to it, `pip install "
+        "keras==2.10` for TensorFlow 2.10.",
+    ),
+    (
+        r"",
+        r"not (?:yet )?supported in Keras 3|is Keras 3, but this is not yet supported|install the backwards-compatible "
+        r"`?tf[-_]keras|requires? `?tf[-_]keras",
+        "The program is written for Keras 2: install tf_keras and set TF_USE_LEGACY_KERAS=1 before TensorFlow is "
+        "imported.",
+    ),
+    (
+        r"^(?:ModuleNotFoundError|ImportError)$",
+        r"",
+        "Install what is missing for the interpreter that examines, or name another one with --python.",
+    ),
+    (
+        r"^FileNotFoundError$",
+        r"",
+        "Run the check from the folder that the script is run from, or give it the path after `--`.",
+    ),
+    (
+        r"",
+        r"No such file or directory|No file or directory found at|^File not found: filepath=|SavedModel file does not "
+        r"exist|errno = 2",
+        "Run the check from the folder that the script is run from, or give it the path after `--`.",
+    ),
+)
+
+
+def remedy_from_failure(failure: FailureFacts) -> str | None:
+    """None for an error that speaks of nothing known."""
+    said = failure.said_by_library
+    clash = clash_from_failure(failure)
+    if clash is not None:
+        return f"Two dtypes meet: {clash.words}. Cast one to the other's: `tf.cast(value, other.dtype)`."
+    if not said and failure.exception not in ("ModuleNotFoundError", "ImportError", "FileNotFoundError"):
+        return None
+    known = (entry for entry in _KNOWN if re.search(entry[0], failure.exception) and re.search(entry[1], said))
+    return next((remedy for _, _, remedy in known), None)
