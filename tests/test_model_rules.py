@@ -149,6 +149,8 @@ TWO = {"replicas": 2, "strategy": "MirroredStrategy"}
             LINE,
             model(layer("body", **CLONED), layer("head", is_output=True, **CLONED), global_policy="float32"),
         ),
+        ("MP201", "comes from add (Add) in float16", LINE, trained(
+            BODY, function("add", "Add", "float16", output="float16", is_output=True))),
         ("MP203", "`self.gamma` of scale (Mine) is a tf.Variable", CLASS, trained(raw(True), HEAD)),
         ("MP210", "its scale is so small", LINE, trained(
             layer("r", **RESCALING, settings=SettingsFacts(constants=(("scale", 1 / 65535, 1 / 65535),))), HEAD)),

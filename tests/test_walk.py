@@ -87,7 +87,8 @@ def cloned():
 
 
 def quantized():
-    model = K.Sequential([L.Input((8,)), L.Dense(8, name="whole"), L.Dense(4, name="low_rank")], name="quantized")
+    layers = [L.Input((8,)), L.Dense(8, dtype="mixed_bfloat16", name="whole"), L.Dense(4, name="low_rank")]
+    model = K.Sequential(layers, name="quantized")
     model.layers[0].quantize("int8")
     model.layers[1].enable_lora(2)
     return model
@@ -159,7 +160,7 @@ def test_every_layer_is_seen_once_with_its_dtypes(walked: Any, keras: str) -> No
         },
         "wrappers": {
             "every": (*H, "float16"),
-            "every/each": (*H, "float16"),
+            "every/each": H if keras == "3" else (*H, "float16"),  # Keras 3 goes around its __call__
             "both": (*H, "float16"),
             "both/forward_lstm": (*H, "float16"),
             "both/backward_lstm": (*H, "float16"),
@@ -184,7 +185,7 @@ def test_every_layer_is_seen_once_with_its_dtypes(walked: Any, keras: str) -> No
     }
     if keras == "3":
         expected["quantized"] = {
-            "whole": ("int8_from_mixed_float16", "float16", "float16"),
+            "whole": ("int8_from_mixed_bfloat16", "bfloat16", "bfloat16"),
             "low_rank": (*H, "float16"),
         }
         expected["mapped"] = {"half": (*F, "float32"), "mixed": (*H, "float16")}

@@ -99,7 +99,7 @@ def _layer(session: Any, keras: Any, layer: Any, place: dict[str, Any]) -> Layer
     before, set_at = watch.policy_before(layer) or ("", None)
     return LayerFacts(
         class_name=type(layer).__name__,
-        policy=policy_name(layer),
+        policy=_own_policy_name(layer),
         compute_dtype=str(layer.compute_dtype),
         variable_dtype=keras.variable_dtype(layer),
         input_dtypes=called.input_dtypes,
@@ -127,6 +127,12 @@ def _layer(session: Any, keras: Any, layer: Any, place: dict[str, Any]) -> Layer
         made_by=watch.made_by(layer),
         **place,
     )
+
+
+def _own_policy_name(layer: Any) -> str:
+    """Of a DTypePolicyMap what it holds for this very layer."""
+    policy = getattr(layer, "dtype_policy", None)
+    return str(policy[layer.path].name) if hasattr(policy, "default_policy") else policy_name(layer)
 
 
 def _operation(session: Any, keras: Any, operation: Any, place: dict[str, Any]) -> LayerFacts:

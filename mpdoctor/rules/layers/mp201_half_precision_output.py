@@ -52,6 +52,7 @@ from mpdoctor.rules.layers.outputs import output_layers, sixteen_bit_output
 
 SEVERITY = Severity.WARNING
 HALF = ("float16", "bfloat16")
+BEHIND = '{} `Activation("linear", dtype="float32")` behind it.'
 TRAINING = ("compile", "fit", "train_on_batch", "fit_generator")
 
 
@@ -78,7 +79,9 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         if dtype is not None:
             yield Finding(
                 _message(f"{layer.path} ({layer.class_name})", dtype),
-                f'Give {layer.path} `dtype="float32"`, or put `Activation("linear", dtype="float32")` behind it.',
+                BEHIND.format("Put")
+                if layer.is_operation
+                else f'Give {layer.path} `dtype="float32"`, {BEHIND.format("or put")}',
                 layer.made_at,
                 layer=layer.path,
                 evidence={"output_dtype": dtype, "policy": layer.policy},

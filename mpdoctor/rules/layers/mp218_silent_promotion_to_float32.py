@@ -4,7 +4,8 @@
 What is computed from there on until the next layer casts it back is computed, and kept for the way back, in float32:
 twice the memory, none of the speed. In Keras 3.15 `inputs + layer(inputs)` promotes, because the Input is float32;
 in a chain of such sums the whole residual stream is float32. `tf.image.resize` gives float32 whatever it is given,
-and so does bilinear UpSampling2D in Keras 2 (tf_keras 2.21, TensorFlow 2.15 and 2.10). A cast that is written out,
+and so does UpSampling2D in Keras 2, unless it takes the nearest pixel (tf_keras 2.21, TensorFlow 2.15 and 2.10; no
+other of some ninety built-in layers puts out more digits than it computes with). A cast that is written out,
 or `dtype="float32"`, is meant, and nothing is said.
 
 ## Flagged
@@ -85,7 +86,10 @@ def _promotion(layer: LayerFacts, half: str) -> tuple[str, str] | None:
         return None  # dtype="float32" was asked for
     what = f"{layer.path} ({layer.class_name}) computes in {half} and puts out float32"
     if layer.class_name in RESIZING and not layer.own_class:
-        return f"{what}, as its bilinear resize does.", 'Give it `interpolation="nearest"`, or cast its output.'
+        return (
+            f'{what}: in Keras 2 every interpolation but "nearest" does.',
+            'Give it `interpolation="nearest"`, or cast its output.',
+        )
     is_loss = len(layer.output_shape) < 2  # Keras' loss objects give float32, and are meant to
     if (layer.class_name == "Lambda" or layer.own_class) and not (layer.names_dtype or is_loss) and layer.autocast:
         return (
