@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Tuple
+
+from mpdoctor.facts.frozen import dataclass
 
 # Of a notebook: of each cell of code its number among all cells, from 1, and the line of the whole text that it
 # begins in.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Iterable, Iterator
 
 from mpdoctor.facts.dtypes import HALF_POLICIES, policies_named
@@ -32,12 +33,17 @@ def signs_of_mixed_precision(calls: Iterable[Call], uses: Iterable[Use], writes:
         if _call_is_a_sign(call):
             yield call.location
     for use in uses:
-        name = public_name(use.api.name)
-        if any(name == sign or name.startswith(sign + ".") for sign in _NAMES):
+        if _name_is_a_sign(use.api.name):
             yield use.location
     for write in writes:
         if known(write.index) in _VARIABLES:
             yield write.location
+
+
+@lru_cache(maxsize=None)
+def _name_is_a_sign(name: str) -> bool:
+    name = public_name(name)
+    return any(name == sign or name.startswith(sign + ".") for sign in _NAMES)
 
 
 def _call_is_a_sign(call: Call) -> bool:

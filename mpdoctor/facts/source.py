@@ -16,11 +16,12 @@ no reason to report it twice (findings at one location are merged).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Iterator, Union
 
 from mpdoctor.facts.dtypes import dtype_of, policies_named
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Cells, Location
 from mpdoctor.facts.mixedness import signs_of_mixed_precision
 from mpdoctor.facts.names import public_name
@@ -143,7 +144,7 @@ UNSURE = Unsure()
 PolicyName = Union[str, None, Unsure]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=False)  # for what is worked out when it is asked for
 class SourceFacts:
     """One program (or module) as its text tells it. Everything is in program order.
 

@@ -11,10 +11,11 @@ Ask with the functions below: `options` first, because a name may hold one of se
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any, Iterator, Mapping
 
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.names import public_name
 

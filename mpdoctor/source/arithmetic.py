@@ -139,7 +139,7 @@ def without_earlier(value: Value) -> Value:
 def joined(values: Iterable[Value | None]) -> Value:
     """One value that may be each of these. Equal constants and names count once."""
     values = tuple(values)
-    if len(values) == 1 and values[0] is not None:
+    if values and values[0] is not None and values.count(values[0]) == len(values):  # the same one: they compare so
         return values[0]
     found: list[Value] = []
     for value in values:
@@ -154,7 +154,10 @@ def joined(values: Iterable[Value | None]) -> Value:
 
 
 def _is_among(one: Value, found: list[Value]) -> bool:
-    return any(one is other or (type(one) is type(other) and _is_equal(one, other)) for other in found)
+    for other in found:  # noqa: SIM110 - asked so often that a generator shows
+        if one is other or (type(one) is type(other) and _is_equal(one, other)):
+            return True
+    return False
 
 
 def _is_equal(one: Value, other: Value) -> bool:

@@ -89,7 +89,7 @@ class Definitions(Following):
             self.place(node) if isinstance(node, ast.Lambda) else self.module.source.name_after(node, keyword, name),
         )
         self._facts[id(node)] = facts
-        is_generator = "yield" in self.module.source.text and _is_generator(node)
+        is_generator = self.module.source.may_yield and _is_generator(node)
         closure = Closure(facts, node, self.scope.enclosing_function, self.module, defaults, is_generator)
         self.closures[id(facts)] = closure
         self.module.functions.append(facts)

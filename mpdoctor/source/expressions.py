@@ -10,7 +10,6 @@ from mpdoctor.facts.values import (
     MISSING,
     Api,
     Branch,
-    Either,
     Known,
     Operation,
     Unknown,
@@ -89,15 +88,15 @@ class Expressions(Containers):
         return value
 
     def _name(self, node: ast.Name) -> Value:
-        value = self.find(node.id, node)
-        if isinstance(value, (Api, Either)) and id(value) in self.imported:
+        value = self.scope.find(node.id) or self._unbound(node.id, node)
+        if id(value) in self.imported:
             self._record_uses(value, self.place(node))
         return value
 
     def find(self, name: str, node: ast.expr) -> Value:
-        value = self.scope.find(name)
-        if value is not None:
-            return value
+        return self.scope.find(name) or self._unbound(name, node)
+
+    def _unbound(self, name: str, node: ast.expr) -> Value:
         if is_builtin(name):
             return Api(self.place(node), "builtins." + name, "builtins", "builtins." + name)
         return self.from_star_import(name, self.place(node))

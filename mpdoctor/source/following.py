@@ -78,8 +78,9 @@ class Following(KnownCalls):
         keywords, more = self._keywords(node.keywords)
         location = self.place(node)
         is_open = is_open or more
-        results = [self._call_one(one, args, keywords, is_open, location, dropped, node) for one in options(callee)]
-        return joined(results)
+        if not isinstance(callee, Either):
+            return self._call_one(callee, args, keywords, is_open, location, dropped, node)
+        return joined(self._call_one(one, args, keywords, is_open, location, dropped, node) for one in callee.options)
 
     def _keywords(self, nodes: list[ast.keyword]) -> tuple[Keywords, bool]:
         found: list[tuple[str, Value]] = []

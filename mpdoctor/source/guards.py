@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+from functools import cache
 
 from mpdoctor.facts.values import Api, Value, walk
 
@@ -54,12 +55,14 @@ def asks_whether_it_works(test: ast.expr, value: Value) -> bool:
 
 def _comes_from_asking(value: Value) -> bool:
     """Whether a value was computed from an answer. An answer lies near: what takes many steps is data."""
-    for part in itertools.islice(walk(value), _NEAR):
-        if isinstance(part, Api) and part.name.rpartition(".")[2] in _ASKING:
-            return True
-        if isinstance(part, Api) and any(map(_names_a_version, part.name.split("."))):  # also `__version__.startswith`
-            return True
-    return False
+    return any(isinstance(part, Api) and _is_of_an_answer(part.name) for part in itertools.islice(walk(value), _NEAR))
+
+
+@cache
+def _is_of_an_answer(name: str) -> bool:
+    """Whether a library's name asks, or is a version or part of one (`__version__.startswith`)."""
+    parts = name.split(".")
+    return parts[-1] in _ASKING or any(map(_names_a_version, parts))
 
 
 def _asks(node: ast.AST) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import sys
 from functools import cache
 
 from mpdoctor.facts.location import Location
@@ -48,7 +49,13 @@ def canonical_name(spelled: str) -> str:
 
 
 def api_from_name(spelled: str, location: Location) -> Api:
-    return Api(location, canonical_name(spelled), spelled.partition(".")[0], spelled)
+    return Api(location, canonical_name(spelled), _root(spelled), spelled)
+
+
+@cache
+def _root(spelled: str) -> str:
+    """The same text for the same name: there are many of each."""
+    return sys.intern(spelled.partition(".")[0])
 
 
 def is_builtin(name: str) -> bool:

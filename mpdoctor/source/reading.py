@@ -31,15 +31,14 @@ class Source:
     def __post_init__(self) -> None:
         self._is_ascii = self.text.isascii()  # then bytes are characters
         self._lines: list[str] = []
+        self.may_yield = "yield" in self.text
 
     def location(self, node: ast.expr | ast.stmt | ast.alias | ast.arg | ast.ExceptHandler) -> Location:
         """The whole node. It is remembered on the node, because one function is often followed many times."""
-        place = getattr(node, "place", None)
+        place: Location | None = getattr(node, "place", None)
         if place is None:
-            place = node.place = self.span(  # type: ignore[union-attr]
-                node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0
-            )
-        assert isinstance(place, Location)
+            place = self.span(node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0)
+            node.place = place  # type: ignore[union-attr]
         return place
 
     def span(self, line: int, start: int, end_line: int, end: int) -> Location:

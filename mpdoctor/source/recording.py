@@ -53,9 +53,12 @@ class Recorder:
 
     def next_order(self) -> int:
         self.order += 1
+        return self.order
+
+    def end_if_enough(self) -> None:
+        """Asked before each statement."""
         if self.order > self.last_order:
             raise Enough
-        return self.order
 
     def change_context(self, **changes: Any) -> Context:
         """Enter something; gives back the context to restore on leaving it."""

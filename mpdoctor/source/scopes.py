@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+import dataclasses
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.source import sets_policy
 from mpdoctor.facts.values import Call, ClassFacts, FunctionFacts, Value
 from mpdoctor.source.arithmetic import joined
@@ -14,7 +16,7 @@ from mpdoctor.source.reading import Source
 from mpdoctor.source.recording import Events
 
 
-@dataclass(eq=False)
+@dataclasses.dataclass(eq=False, slots=True)
 class Scope:
     """The names of a module, a function or a class body. `redirected` holds `global` and `nonlocal` names."""
 
@@ -74,7 +76,7 @@ def merged_names(paths: list[dict[str, Value]]) -> dict[str, Value]:
     return result
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, slots=False)
 class Module(Value):
     """A first-party module, as a value that the program may hold. Rules never meet its inside.
 
@@ -111,7 +113,7 @@ class Module(Value):
         return [call for call in self.events.calls if sets_policy(call)]
 
 
-@dataclass(eq=False)
+@dataclasses.dataclass(eq=False, slots=True)
 class Closure:
     """A function of the user's, ready to be followed: its tree, and where it looks names up. `is_plain` is True if it
     was walked and named nothing of TensorFlow or Keras."""
@@ -130,7 +132,7 @@ class Closure:
     is_followable: bool = True
 
 
-@dataclass(eq=False)
+@dataclasses.dataclass(eq=False, slots=True)
 class Frame:
     """One function that is being walked. `returns` fills up; `exits` collects the names at each break and
     continue; `ends_program` tells whether the block that ended last did so by raising or exiting."""

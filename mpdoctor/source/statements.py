@@ -88,6 +88,7 @@ class Statements(Assignments):
         self.depth += 1
         before, goes_on = self.context, True
         for statement in body:
+            self.end_if_enough()
             if self.stack:
                 self.followed += 1
             walk = self._statements.get(type(statement))

@@ -22,7 +22,7 @@ class Walker(Recorder):
         self.imported: dict[int, Value] = {}  # by id, the values that import statements made
 
     def place(self, node: ast.expr | ast.stmt) -> Location:
-        return self.module.source.location(node)
+        return getattr(node, "place", None) or self.module.source.location(node)
 
     @abstractmethod
     def evaluate(self, node: ast.expr) -> Value: ...
