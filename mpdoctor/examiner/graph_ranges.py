@@ -99,16 +99,22 @@ class Ranges:
         return ANYTHING
 
     def _takes_its_own_maximum(self, inputs: list[Place]) -> bool:
-        """Whether this is `x - max(x)`, where what is not finite in the maximum may have been replaced."""
+        """Whether this is `x - max(x)`, where what is not finite in the maximum may have been replaced, or
+        `x - logsumexp(x)`, which takes more."""
         left, right = (self.origin(one) for one in inputs[:2])
-        seen = 0
-        while right is not None and seen < DEEPEST:
-            op, before = self._flow.op(right), self._flow.inputs.get(right, [])
-            if op == "Max":
-                return bool(before) and self.origin(before[0]) == left
-            if op not in ("Select", "SelectV2", "Where") or len(before) < 2:
-                return False
-            right, seen = self.origin(before[1]), seen + 1
+        return left is not None and self._is_at_least_maximum(right, left)
+
+    def _is_at_least_maximum(self, place: Place | None, of: Place, depth: int = DEEPEST) -> bool:
+        if place is None or not depth:
+            return False
+        op, before = self._flow.op(place), [self.origin(one) for one in self._flow.inputs.get(place, [])]
+        if op == "Max":
+            return before[0] == of
+        if op in ("Select", "SelectV2"):  # where it is finite
+            return len(before) == 3 and self._is_at_least_maximum(before[1], of, depth - 1)
+        if op in ("Add", "AddV2"):  # the logarithm of a sum in which the maximum itself is exp(0)
+            logarithms = [one for one in before if one is not None and self._flow.op(one) == "Log"]
+            return bool(logarithms) and any(self._is_at_least_maximum(one, of, depth - 1) for one in before)
         return False
 
     def origin(self, place: Place) -> Place | None:

@@ -41,7 +41,7 @@ class LoadWatch:
 
     def __init__(self) -> None:
         self._loads: weakref.WeakKeyDictionary[Any, LoadFacts] = weakref.WeakKeyDictionary()
-        self._failed: tuple[BaseException, str] | None = None
+        self._failed: list[tuple[BaseException, str]] = []
 
     def install(self, keras: Any) -> None:
         """`keras` is an adapter."""
@@ -64,15 +64,17 @@ class LoadWatch:
 
     def file_of_error(self, error: BaseException) -> SavedFileFacts | None:
         """What the file says of itself whose loading raised this error."""
+        from mpdoctor.examiner.saved_directories import saved_directory_from_path
         from mpdoctor.examiner.saved_reading import saved_file_from_path
         from mpdoctor.examiner.session import Unusable
 
-        if self._failed is None:
-            return None
-        left_with, path = self._failed
-        if id(left_with) not in {id(error), id(error.__cause__), id(error.__context__)} or os.path.isdir(path):
+        chain = {id(error), id(error.__cause__), id(error.__context__)}
+        path = next((path for left_with, path in self._failed if id(left_with) in chain), None)
+        if path is None:
             return None
         try:
+            if os.path.isdir(path):
+                return saved_directory_from_path(path).facts()
             return saved_file_from_path(path).facts()
         except Unusable:  # it is no model at all, and the error says so
             return None
@@ -85,7 +87,7 @@ class LoadWatch:
             try:
                 model = original(path, *args, **kwargs)
             except Exception as error:
-                self._failed = (error, name)
+                self._failed.append((error, name))
                 raise
             if isinstance(model, keras.Model):
                 self._loads[model] = LoadFacts("", os.path.basename(os.path.normpath(name)), policy, place)

@@ -12,6 +12,7 @@ from typing import Any, Iterator
 
 from mpdoctor.examiner.saved_reading import SavedFile
 from mpdoctor.examiner.session import Unusable
+from mpdoctor.facts.saved_file import SavedFileFacts
 
 GRAPH = "saved_model.pb"
 METADATA = "keras_metadata.pb"
@@ -34,6 +35,10 @@ class SavedDirectory:
         """Whether Keras 2's `save` wrote it: TensorFlow before 2.5 kept Keras' metadata inside of the graph."""
         return os.path.exists(os.path.join(self.path, METADATA)) or any(self._embedded_metadata())
 
+    def facts(self) -> SavedFileFacts:
+        """Keras 2 has the version of its TensorFlow, or one like it."""
+        return SavedFileFacts(self.name, "saved-model", self.meta_graph.meta_info_def.tensorflow_version)
+
     def keras_file(self, package: str) -> SavedFile:
         """The Keras model in it, as `package` (the Keras 2 at hand) writes its metadata."""
         path = os.path.join(self.path, METADATA)
@@ -43,7 +48,8 @@ class SavedDirectory:
             metadata = _metadata_class(package)()
             metadata.ParseFromString(_content(path, self.name))
             texts = [node.metadata for node in metadata.nodes]
-        return SavedFile(self.path, "saved-model", _configuration(texts, self.name), keras_version="2")
+        version = self.facts().keras_version
+        return SavedFile(self.path, "saved-model", _configuration(texts, self.name), keras_version=version)
 
     def _embedded_metadata(self) -> Iterator[str]:
         for node in self.meta_graph.object_graph_def.nodes:

@@ -173,7 +173,7 @@ def _load(session: Session, saved: SavedFile, objects: dict[str, Any]) -> Any:
     if "safe_mode" in inspect.signature(load).parameters:  # older ones know no safe mode
         options["safe_mode"] = not session.request.allow_code_in_file
     try:
-        return load(saved.path, **options)
+        model = load(saved.path, **options)
     except Exception as error:
         if saved.form == "keras" or _names_unknown(error):
             raise
@@ -185,6 +185,27 @@ def _load(session: Session, saved: SavedFile, objects: dict[str, Any]) -> Any:
             not_restored=f"the optimizer and the loss of {saved.name}, on which Keras raises {first_line(error)}"
         )
         return model
+    _replace_empty_optimizer(session, saved, model)
+    return model
+
+
+def _replace_empty_optimizer(session: Session, saved: SavedFile, model: Any) -> None:
+    """Keras 3 restores the optimizer of a trained HDF5 file for no variables (3.15), so that nobody can train on with
+    it: a fresh one of the same configuration takes its place."""
+    keras, optimizer = session.keras, getattr(model, "optimizer", None)
+    if not keras.is_keras3 or optimizer is None or not optimizer.built:
+        return
+    innermost = optimizer
+    while keras.inner(innermost) is not None:
+        innermost = keras.inner(innermost)
+    if innermost._trainable_variables or not model.trainable_variables:
+        return
+    optimizers = keras.module.optimizers
+    model.optimizer = optimizers.deserialize(optimizers.serialize(optimizer))
+    session.events.note(
+        not_restored=f"the state of the optimizer of {saved.name}. Keras {keras.facts.version} restores it for no "
+        'variables, so that fit() after load_model() stops with "Unknown variable"; compile the model again there'
+    )
 
 
 def _names_unknown(error: Exception) -> bool:

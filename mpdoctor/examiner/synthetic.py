@@ -18,6 +18,9 @@ def data_from_specs(keras: Any, model: Any, loss: str) -> tuple[Any, Any]:
 
     Raises Unusable where the model has no input specs (subclassed and never built) or wants strings."""
     inputs, outputs = _specs(model, "inputs"), _specs(model, "outputs")
+    called_with = getattr(model, "_saved_model_inputs_spec", None)
+    if not inputs and called_with is not None:
+        return _data_from_calls(model, called_with, loss)
     if not inputs or not outputs:
         raise Unusable(
             "the model has no input shapes to make data from: build it with keras.Input, or examine the script that "
@@ -31,6 +34,21 @@ def data_from_specs(keras: Any, model: Any, loss: str) -> tuple[Any, Any]:
     if isinstance(given, dict):
         return dict(zip(names, features)), _single(labels)
     return _single(features), _single(labels)
+
+
+def _data_from_calls(model: Any, specs: Any, loss: str) -> tuple[Any, Any]:
+    """The same for a subclassed model of Keras 2, which remembers what it was called with, and what it was saved with;
+    what comes out is asked of it."""
+    generator = tf.random.Generator.from_seed(0)
+    vocabulary = _smallest_vocabulary(model)
+    features = tf.nest.map_structure(lambda spec: _feature(generator, _before_autocast(spec), vocabulary), specs)
+    outputs = model(tf.nest.map_structure(lambda tensor: tensor[:2], features), training=False)
+    return features, tf.nest.map_structure(lambda tensor: _label(generator, tensor, loss), outputs)
+
+
+def _before_autocast(spec: Any) -> Any:
+    """What it remembers is what its layers were given; a program hands over float32."""
+    return tf.TensorSpec(spec.shape, tf.float32) if spec.dtype in (tf.float16, tf.bfloat16) else spec
 
 
 def _specs(model: Any, name: str) -> list[Any]:
