@@ -29,13 +29,13 @@ def _paragraph(graph: SavedGraphFacts, look: Look) -> Paragraph:
         Text.assemble(("Graph", "bold"), f" of {look.name(graph.path, 50)}: inspected, not trained", overflow="fold"),
         indented(Text(look.dot.join(filter(None, [count(graph.nodes, "operation"), saved_by])), style="dim")),
         *_signatures(graph.signatures, look),
-        _line("variables", _variables(graph)),
+        _line("variables", _variables(graph, look)),
     ]
     for label, names in (("allow list", EVER_ALLOWED), ("deny list", EVER_DENIED)):
         for number, text in enumerate(_ops(graph, names, look)):
             told.append(_line("" if number else label, text))
     if graph.casts:
-        casts = (f"{one.source} {look.arrow} {one.target} {one.count}" for one in graph.casts)
+        casts = (f"{look.name(c.source, 12)} {look.arrow} {look.name(c.target, 12)} {c.count}" for c in graph.casts)
         told.append(_line("casts", ", ".join(casts)))
     return told
 
@@ -67,15 +67,15 @@ def _tensors(tensors: tuple[TensorSpecFacts, ...], look: Look) -> str:
 
 def _tensor(tensor: TensorSpecFacts, look: Look) -> str:
     sizes = "" if tensor.shape is None else f" ({', '.join('?' if n is None else str(n) for n in tensor.shape)})"
-    return f"{look.name(tensor.name, 30)} {tensor.dtype}{sizes}"
+    return f"{look.name(tensor.name, 30)} {look.name(tensor.dtype, 12)}{sizes}"
 
 
-def _variables(graph: SavedGraphFacts) -> str:
+def _variables(graph: SavedGraphFacts, look: Look) -> str:
     if not graph.variables:
         return "none"
     sizes: dict[str, list[int]] = {}
     for one in graph.variables:
-        sizes.setdefault(one.dtype, []).append(one.size)
+        sizes.setdefault(look.name(one.dtype, 12), []).append(one.size)
     return ", ".join(f"{len(own)} in {dtype} ({count(sum(own), 'number')})" for dtype, own in sorted(sizes.items()))
 
 
