@@ -14,6 +14,7 @@ from mpdoctor.facts.op_lists import ALLOW, DENY
 from mpdoctor.facts.saved_file import LoadFacts, SavedFileFacts
 from mpdoctor.facts.saved_graph import OpFacts, SavedGraphFacts, SavedVariableFacts
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.examination.loading_errors import headline_from_loading_error
 from mpdoctor.rules.precedence import settled
 from mpdoctor.rules.registry import findings_from_facts
 
@@ -104,6 +105,35 @@ def test_a_file_that_cannot_be_loaded(
     (spoken,) = settled(one for one in found if isinstance(one, Finding))
     assert spoken.code == code
     assert words in spoken.message + spoken.help
+
+
+@pytest.mark.parametrize(
+    ("message", "headline"),
+    [
+        (BATCH_SHAPE, "TypeError: Error when deserializing class 'InputLayer' using config={}. Unrecognized keyword"),
+        (
+            "<class 'keras.src.models.sequential.Sequential'> could not be deserialized properly. Please ensure that "
+            "components … are explicitly deserialized.\n\nconfig={'module': 'keras', 'config': {}}.\n\nException "
+            "encountered: Unrecognized keyword arguments passed to Dense: {'quantization_config': None}",
+            "TypeError: Unrecognized keyword arguments passed to Dense: {'quantization_config': None}",
+        ),
+        (
+            "Unknown layer: 'Scale'. Please ensure you are using a `keras.utils.custom_object_scope` and that …",
+            "TypeError: Unknown layer: 'Scale'",
+        ),
+        (
+            "Could not locate class 'Sub'. Make sure custom classes are decorated with `@keras.saving.register…`",
+            "TypeError: Could not locate class 'Sub'",
+        ),
+        (
+            "Cannot deserialize object of type `Scale`. If `Scale` is a custom class, please register it using …",
+            "TypeError: Cannot deserialize object of type `Scale`",
+        ),
+    ],
+)
+def test_the_error_of_a_file_in_one_line(message: str, headline: str) -> None:
+    failure = FailureFacts("raised", "loading", "TypeError", message)
+    assert headline_from_loading_error(failure).startswith(headline)
 
 
 def test_a_file_that_this_keras_cannot_even_try() -> None:

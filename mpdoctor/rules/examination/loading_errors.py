@@ -6,6 +6,7 @@ import re
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.versions import Keras
+from mpdoctor.rules.examination.error_words import headline_from_failure
 
 NAME = r"['\"`](?P<name>[\w>.]+)['\"`]"
 UNKNOWN = (
@@ -41,6 +42,16 @@ REMEDIES: tuple[tuple[str, str], ...] = (
         "HDF5 file under the name of .keras, as TensorFlow before 2.12 wrote it, must be renamed to .h5 for Keras 3.",
     ),
 )
+
+
+def headline_from_loading_error(failure: FailureFacts) -> str:
+    """The error in one line: without the configuration that Keras puts around it, and without its own advice, which is
+    for who calls load_model()."""
+    innermost = re.findall(r"Exception encountered: (.+)", failure.message)
+    if innermost:
+        return f"{failure.exception}: {innermost[-1].strip()}"
+    told = headline_from_failure(failure)
+    return re.split(r"\. (?:Please ensure you are using|Make sure custom classes|If `[\w>.]+` is a custom)", told)[0]
 
 
 def remedy_from_loading_error(failure: FailureFacts) -> str:

@@ -48,7 +48,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.examination.error_words import headline_from_failure, place_of_failure
-from mpdoctor.rules.examination.loading_errors import remedy_from_loading_error
+from mpdoctor.rules.examination.loading_errors import headline_from_loading_error, remedy_from_loading_error
 from mpdoctor.rules.examination.remedies import remedy_from_failure
 
 SEVERITY = Severity.ERROR
@@ -64,8 +64,10 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
         yield _exited(failure)
     else:
         stopped = "The saved model cannot be loaded" if failure.during == "loading" else "The program stopped here"
+        is_file = failure.during == "loading" or failure.saved_file is not None
+        error = headline_from_loading_error(failure) if is_file else headline_from_failure(failure)
         yield Finding(
-            f"{stopped}{_in(failure)}, before any training step: {headline_from_failure(failure)}",
+            f"{stopped}{_in(failure)}, before any training step: {error}",
             _remedy(failure),
             failure.location,
             layer=failure.layer,

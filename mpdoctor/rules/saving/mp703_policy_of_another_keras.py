@@ -63,7 +63,7 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.saved_file import SavedFileFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.examination.error_words import headline_from_failure
+from mpdoctor.rules.examination.loading_errors import headline_from_loading_error
 from mpdoctor.rules.wording import listed
 
 SEVERITY = Severity.ERROR
@@ -78,7 +78,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     if not unknown or not _is_the_reason(failure, keras):
         return
     named = listed([f"`{name}`" for name in unknown])
-    error = f": {headline_from_failure(failure)}" if failure.exception and failure.kind == "raised" else ""
+    error = f": {headline_from_loading_error(failure)}" if failure.exception and failure.kind == "raised" else ""
     under = [name for name in saved.policies if name in HALF_POLICIES]
     yield Finding(
         f"`{saved.name}` was saved by {_writer(saved, keras)}{' under ' + listed(under) if under else ''}. "
