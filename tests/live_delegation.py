@@ -1,4 +1,5 @@
-"""What the LossScaleOptimizer of the Keras at hand answers for its inner optimizer: measured, printed as JSON.
+"""What the LossScaleOptimizer of the Keras at hand answers for its inner optimizer, and what its constructor refuses:
+measured, printed as JSON.
 
 `mpdoctor/rules/optimizers/delegation.py` holds what this prints; `python tests/live_delegation.py` makes it again,
 with TF_USE_LEGACY_KERAS=1 for tf_keras. It needs TensorFlow and no other file of this project.
@@ -15,6 +16,50 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 # Private names that users have read from a wrapper (keras-team/keras#16218, tensorflow/models#9262 and others).
 PRIVATE = ("_decayed_lr", "_hyper", "_hypers_created", "_get_hyper", "_set_hyper", "_variables", "_weights")
+
+
+WRAPPED = "keras.mixed_precision.LossScaleOptimizer({})"
+SGD = "keras.optimizers.SGD(0.1)"
+GIVEN = (
+    SGD,
+    SGD + ", dynamic=True",
+    SGD + ", dynamic=False",
+    SGD + ", dynamic=False, initial_scale=1024.0",
+    SGD + ", dynamic=False, initial_scale=1024.0, dynamic_growth_steps=10",
+    SGD + ", True",
+    SGD + ", 'dynamic'",
+    SGD + ", 1024.0",
+    SGD + ", initial_scale=1024.0",
+    SGD + ", dynamic_growth_steps=100",
+    SGD + ", name='scaling'",
+    SGD + ", clipnorm=1.0",
+    SGD + ", weight_decay=0.1",
+    SGD + ", use_ema=True",
+    SGD + ", loss_scale='dynamic'",
+    SGD + ", growth_interval=100",
+    "inner_optimizer=" + SGD,
+    "'sgd'",
+    "None",
+    "keras.optimizers.SGD",
+    "tf.compat.v1.train.GradientDescentOptimizer(0.1)",
+    WRAPPED.format(SGD),
+)
+
+
+def refused():
+    """{expression: name of the exception that it raises, None where it is accepted}"""
+    import tensorflow as tf
+
+    found = {}
+    for given in GIVEN:
+        expression = WRAPPED.format(given)
+        try:
+            eval(expression, {"tf": tf, "keras": tf.keras})  # of the list above
+        except Exception as error:
+            found[expression] = type(error).__name__
+        else:
+            found[expression] = None
+    return found
 
 
 def measured():
@@ -105,5 +150,5 @@ def _equal(left, right):
 
 
 if __name__ == "__main__":
-    json.dump(measured(), sys.stdout, indent=1)
+    json.dump({"wrappers": measured(), "refused": refused()}, sys.stdout, indent=1)
     print()

@@ -118,7 +118,7 @@ def test_a_project_gets_exactly_what_its_marks_say(project: Project, diagnosis: 
     assert diagnosis.exit_code == int(project.marks.setting("exit", project.keras)), str(diagnosis)
     verdicts = [probe["verdict"] for probe in report["probes"]]
     verdict = project.marks.setting("verdict", project.keras)
-    assert verdicts == ([verdict] if verdict else []), str(diagnosis)
+    assert verdicts == (verdict.split(", ") if verdict else []), str(diagnosis)
     assert "Traceback" not in diagnosis.stderr
 
 
@@ -144,6 +144,12 @@ def test_a_loss_that_is_not_scaled_is_seen_live_as_well(project: Project, diagno
     assert "training" in {sight["stage"] for sight in seen}, seen
     # In Keras 2 such a loop scales and unscales nothing, so that nothing depends on the scale.
     assert ("MP912" in {sight["code"] for sight in seen}) == (project.keras == "3"), seen
+
+
+@named("halves_everywhere-3", "halves_everywhere-tf_keras")
+def test_what_comes_of_a_16_bit_output_is_told_with_it(project: Project, diagnosis: Check) -> None:
+    seen = {sight["code"] for sight in diagnosis.finding("MP201")["also_seen"] if sight["stage"] == "model"}
+    assert {"MP507", *(["MP504"] if project.keras == "tf_keras" else [])} <= seen
 
 
 @named("loop_without_unscale-tf_keras")

@@ -3,11 +3,13 @@ at hand."""
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from checking import needs_keras
@@ -310,11 +312,12 @@ def test_values_are_shared_and_not_equal() -> None:
     assert Call() != Call()
 
 
-def live(keras: str) -> dict[str, dict[str, list[str]]]:
+@functools.cache
+def live(keras: str) -> dict[str, dict[str, Any]]:
     environment = {**os.environ, "TF_USE_LEGACY_KERAS": "1" if keras == "tf_keras" else "0"}
     script = [sys.executable, str(HERE / "live_delegation.py")]
     run = subprocess.run(script, env=environment, capture_output=True, text=True, check=True)
-    return {name.partition(".")[2]: answers for name, answers in json.loads(run.stdout).items()}
+    return json.loads(run.stdout)
 
 
 @pytest.mark.parametrize(
@@ -326,7 +329,7 @@ def live(keras: str) -> dict[str, dict[str, list[str]]]:
     ],
 )
 def test_the_delegation_table_is_that_of_the_live_wrapper(keras: str, class_name: str, kind: str) -> None:
-    answers = live(keras)[class_name]
+    [answers] = [found for name, found in live(keras)["wrappers"].items() if name.endswith("." + class_name)]
     has, missing = set(answers["has"]), set(answers["missing"])
     assert not MISSING[kind] & has
     assert missing <= MISSING[kind]
@@ -334,6 +337,16 @@ def test_the_delegation_table_is_that_of_the_live_wrapper(keras: str, class_name
     assert set(answers["own"]) - {"built"} == OWN[kind]
     assert set(answers["lost"]) - {"built", "_hypers_created"} <= LOST[kind]
     assert not LOST[kind] & (has - set(answers["lost"]) - OWN[kind])
+
+
+@pytest.mark.parametrize("keras", [pytest.param(keras, marks=needs_keras(keras)) for keras in ("3", "tf_keras")])
+def test_what_the_constructor_refuses_is_flagged(keras: str) -> None:
+    """And what it accepts is not told to raise."""
+    for expression, error in live(keras)["refused"].items():
+        text = f"import tensorflow as tf\nfrom tensorflow import keras\nopt = {expression}\n"
+        told = [one.message for one in findings_in(facts_of(text, keras)) if one.code in ("MP304", "MP306", "MP310")]
+        assert told or error is None, expression
+        assert error or not any("this line raises" in message for message in told), (expression, told)
 
 
 @needs_keras("3")

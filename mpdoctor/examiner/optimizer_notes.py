@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+from types import FrameType
 from typing import Any
 
 from mpdoctor.examiner.ownership import function_called_by_user, is_own, own_location
@@ -60,7 +61,7 @@ class OptimizerNotes:
 
     def _note_births(self, cls: type) -> None:
         def initialise(original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> None:
-            place = own_location(sys._getframe(2))
+            place = own_location(_outside_of_constructors(optimizer, sys._getframe(2)))
             if place is not None:
                 self._made.setdefault(id(optimizer), (optimizer, place))
             original(optimizer, *args, **kwargs)
@@ -106,6 +107,15 @@ class OptimizerNotes:
             self._writes.setdefault(id(wrapper), []).append(written)
 
         replace_method(cls, "__setattr__", assign)
+
+
+def _outside_of_constructors(optimizer: Any, frame: FrameType) -> FrameType:
+    """Where the optimizer is made, not where its own class calls its base's constructor."""
+    while frame.f_back is not None and frame.f_code.co_argcount:
+        if frame.f_locals.get(frame.f_code.co_varnames[0]) is not optimizer:
+            break
+        frame = frame.f_back
+    return frame
 
 
 def _short(value: Any) -> str:

@@ -21,13 +21,12 @@ EXPLAINS: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
     (("MP310",), ("MP102",), LINE),
     (("MP104",), ("MP107",), LINE),
     (("MP203", "MP206", "MP207", "MP212", "MP214", "MP217"), ("MP202",), LINE),
-    (("MP401", "MP402", "MP403", "MP404", "MP405", "MP406", "MP408", "MP410", "MP306"), ("MP912",), MODEL),
-    (("MP308",), ("MP401", "MP912"), MODEL),
+    (("MP401", "MP402", "MP403", "MP404", "MP405", "MP406", "MP408", "MP410", "MP306", "MP308"), ("MP912",), MODEL),
     (("MP902", "MP903", "MP911"), ("MP905", "MP909"), MODEL),
     (("MP904", "MP601", "MP511", "MP911", "MP313"), ("MP907",), MODEL),
 )
 # The same where the right one was seen in the training alone: the source shows a place of its own.
-EXPLAINS_LIVE = ((("MP904", "MP907"), ("MP503",)),)
+EXPLAINS_LIVE = ((("MP904", "MP907"), ("MP503",)), (("MP308",), ("MP401",)))
 # Seen live, these stand on another line than in the source, as does what has no line at all: a model or a training
 # that shows the defect confirms what the source shows.
 CONFIRMED_LIVE = (
