@@ -237,9 +237,6 @@ class Keras2:
     def compile(self, model: Any, loss: str) -> None:
         model.compile(optimizer="adam", loss=loss)
 
-    def load(self, path: str, custom_objects: Any, allow_code: bool) -> Any:
-        return self.module.models.load_model(path, custom_objects=custom_objects, safe_mode=not allow_code)
-
     def set_policy(self, name: str) -> None:
         setter = getattr(self._policy, "set_global_policy", None) or self._policy.set_policy  # 2.4 has the latter
         setter(name)

@@ -218,9 +218,6 @@ class Keras3:
     def compile(self, model: Any, loss: str) -> None:
         model.compile(optimizer="adam", loss=loss)
 
-    def load(self, path: str, custom_objects: Any, allow_code: bool) -> Any:
-        return self.module.saving.load_model(path, custom_objects=custom_objects, safe_mode=not allow_code)
-
     def set_policy(self, name: str) -> None:
         self.module.config.set_dtype_policy(name)
 

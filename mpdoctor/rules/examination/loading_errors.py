@@ -33,6 +33,10 @@ REMEDIES: tuple[tuple[str, str], ...] = (
         "A part of it is missing or damaged. Copy the whole file, or the directory with its variables/, once more.",
     ),
     (
+        r"No module named",
+        "Install it for the interpreter that examines, or name another one with --python.",
+    ),
+    (
         r"safe_mode=False|enable_unsafe_deserialization",
         "It holds code that would run while loading. If you trust the file, add --allow-code-in-file.",
     ),
