@@ -89,7 +89,7 @@ def _refuse_own_names(session: Session, saved: SavedFile, objects: dict[str, Any
         raise Unusable(
             f"{saved.name} needs {_listed([f'`{one}`' for one in unknown])}, which {'is' if few else 'are'} none of "
             f"Keras' own{_were_given(session)}. Name the module that defines {'it' if few else 'them'}: "
-            "--custom-objects MODULE"
+            f"--custom-objects {unknown[0].module or 'MODULE'}"
         )
 
 

@@ -29,7 +29,7 @@ REMEDIES: tuple[tuple[str, str], ...] = (
         "before saving, or save it uncompiled and compile after loading.",
     ),
     (
-        r"truncated|file signature not found|Unsuccessful TensorSliceReader|DataLoss|unable to open|corrupt",
+        r"no item named|truncated|file signature not found|Unsuccessful TensorSliceReader|DataLoss|unable to open|corrupt",
         "A part of it is missing or damaged. Copy the whole file, or the directory with its variables/, once more.",
     ),
     (
