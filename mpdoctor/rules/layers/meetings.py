@@ -64,8 +64,13 @@ PASSING = frozenset(
 )
 
 
-def meetings(facts: SourceFacts) -> Iterator[Meeting]:
+@lru_cache(maxsize=1)
+def meetings(facts: SourceFacts) -> tuple[Meeting, ...]:
     """Every operation of TensorFlow's on several tensors, with those of its operands that must agree."""
+    return tuple(_meetings(facts))
+
+
+def _meetings(facts: SourceFacts) -> Iterator[Meeting]:
     for operation in facts.operations:
         if operation.operator in OPERATORS and len(operation.operands) == 2:
             yield operation, operation.operands

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import (
@@ -43,8 +44,14 @@ TRANSPARENT_METHODS = frozenset(
 SMALLEST_SCALE = 128  # a power of two from here on that multiplies a loss is a loss scale made by hand
 
 
-def applied_gradients(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
-    """Every (apply call, tape.gradient call) where the one applies what the other gave. Guarded ones are left out."""
+@lru_cache(maxsize=1)
+def applied_gradients(facts: SourceFacts) -> tuple[tuple[Call, Call], ...]:
+    """Every (apply call, tape.gradient call) where the one applies what the other gave. Guarded ones are left out. A
+    dozen rules ask, for one program after the other."""
+    return tuple(_applied_gradients(facts))
+
+
+def _applied_gradients(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
     for apply in facts.method_calls(*APPLYING):
         if apply.context.guarded:
             continue

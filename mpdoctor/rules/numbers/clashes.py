@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from mpdoctor.facts.dtypes import HALF, dtype_named, is_array
@@ -39,17 +40,22 @@ class Clash(NamedTuple):
     in_metric: bool
 
 
-def clashes(facts: SourceFacts) -> Iterator[Clash]:
+@lru_cache(maxsize=1)
+def clashes(facts: SourceFacts) -> tuple[Clash, ...]:
+    """Asked for by two rules, for one program after the other."""
+    return tuple(_clashes(facts))
+
+
+def _clashes(facts: SourceFacts) -> Iterator[Clash]:
     precision = precision_of(facts)
     functions_behind = FunctionsBehind()
-    may_be_narrow = any(_casts_by_name(call) for call in facts.calls)
     for event, meeting in meetings(facts):
         tensors = [(one, precision.dtype(one, event.context)) for one in meeting if not isinstance(one, Known)]
         half = next(((one, dtype) for one, dtype in tensors if dtype in HALF), None)
         wide = next(((one, dtype) for one, dtype in tensors if dtype in WIDE and not is_array(one)), None)
         if half is None or wide is None or not half[1] or not wide[1] or asks_for_dtype(event.context):
             continue
-        if facts.dtype_of(half[0]) in HALF or (wide[1] == DATA and may_be_narrow):
+        if facts.dtype_of(half[0]) in HALF or (wide[1] == DATA and any(map(_casts_by_name, facts.calls))):
             continue  # cast by name: MP207
         if facts.keras.is_keras3 and any(is_weight(one) for one in options(meeting[0])):
             continue  # a variable of Keras 3 that comes first promotes
@@ -61,8 +67,10 @@ def clashes(facts: SourceFacts) -> Iterator[Clash]:
 
 def _casts_by_name(call: Call) -> bool:
     """Whether the program casts something to 16 bits by name: its data, perhaps."""
+    if call.method not in CASTING:
+        return False
     given = [*call.args[:2], *(value for name, value in call.keywords if name == "dtype")]
-    return call.method in CASTING and any(dtype_named(one) in HALF for one in given)
+    return any(dtype_named(one) in HALF for one in given)
 
 
 def _is_metric(function: FunctionFacts, precision: Precision) -> bool:

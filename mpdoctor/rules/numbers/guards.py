@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache, lru_cache
 
 from mpdoctor.facts.names import public_name
 from mpdoctor.facts.source import SourceFacts
@@ -14,6 +15,7 @@ ADDED, BOUND = "added", "bound"
 
 _PLACES = ("tensorflow", "tensorflow.nn", "tensorflow.math", "keras.ops", "keras.ops.numpy", "keras.backend")
 _DIVIDING = ("divide", "truediv", "true_divide")
+_OF_ONE = ("reciprocal", "log", "sqrt", "rsqrt")
 _PASSING = ("reshape", "expand_dims", "squeeze", "identity", "stop_gradient", "transpose", "cast")
 _LOWER = {"maximum": (0, 1), "clip_by_value": (1,), "clip": (1,)}
 _UPPER = {"minimum": (0, 1), "clip_by_value": (2,), "clip": (2,)}
@@ -54,11 +56,21 @@ def function_named(value: Value) -> str:
     """ "log" for a call of tf.math.log, K.log, ops.log; "" for other values."""
     if not isinstance(value, Call) or not isinstance(value.callee, Api):
         return ""
-    place, _, name = public_name(value.callee.name).rpartition(".")
-    return name if place in _PLACES else ""
+    return _function_from_name(value.callee.name)
 
 
-def _uses(facts: SourceFacts) -> Iterator[tuple[str, Value, User]]:
+@cache
+def _function_from_name(name: str) -> str:
+    place, _, function = public_name(name).rpartition(".")
+    return function if place in _PLACES else ""
+
+
+@lru_cache(maxsize=1)
+def _uses(facts: SourceFacts) -> tuple[tuple[str, Value, User], ...]:
+    return tuple(_found_uses(facts))
+
+
+def _found_uses(facts: SourceFacts) -> Iterator[tuple[str, Value, User]]:
     for operation in facts.operations:
         if operation.operator == "/" and len(operation.operands) == 2:
             yield DIVISOR, operation.operands[1], operation
@@ -66,7 +78,8 @@ def _uses(facts: SourceFacts) -> Iterator[tuple[str, Value, User]]:
             use = ROOT if known(operation.operands[1]) == 0.5 else RECIPROCAL_ROOT
             yield use, operation.operands[0], operation
     for call in facts.calls:
-        name, first = function_named(call), _first(call)
+        name = function_named(call)
+        first = _first(call) if name in _OF_ONE else None
         if name in _DIVIDING and len(call.args) > 1:
             yield DIVISOR, call.args[1], call
         elif name == "reciprocal" and first is not None:

@@ -69,13 +69,12 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
     precision = precision_of(facts)
-    kept_small = {id(one) for value in guarded_values(facts) for one in walk(value)}
     for call in facts.calls:
         weights = _decayed(call)
-        if id(call) in kept_small:
-            continue  # a length that the weights are divided by
         if weights is None or not is_made_of_weights(weights) or asks_for_dtype(call.context):
             continue
+        if any(one is call for value in guarded_values(facts) for one in walk(value)):
+            continue  # a length that the weights are divided by
         if precision.runs_in_call(call.context) and precision.dtype(weights, call.context) == "float16":
             yield Finding(
                 "In `call()` these weights are float16, and so is the sum of their squares: it ends at 65504, and "

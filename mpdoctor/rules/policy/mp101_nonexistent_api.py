@@ -31,10 +31,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
+from functools import cache
 
-from mpdoctor.facts.location import Location
 from mpdoctor.facts.source import SourceFacts, Use
-from mpdoctor.facts.values import Api
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.policy.api_history import (
     IN_EXPERIMENTAL,
@@ -52,13 +51,11 @@ ROOM, OLD_ROOM = "keras.mixed_precision.", "keras.mixed_precision.experimental."
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     imported: set[str] = set()
-    either = _looked_up_in_several(facts)
     for use in facts.uses:
-        is_lookup = use.is_import or (use.dotted > 0 and use.location not in either)
-        real = (
-            _real_name(use.api) if is_lookup and not use.context.guarded and not is_private(use.api.spelled) else None
-        )
-        if real is None:
+        real = _real_name(use.api.name)
+        if real is None or use.context.guarded or is_private(use.api.spelled):
+            continue
+        if not use.is_import and (not use.dotted or _is_one_of_several(facts, use)):
             continue
         # The import is what fails; the uses of what it would have brought are not worth another line.
         if use.is_import:
@@ -74,24 +71,24 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         )
 
 
-def _looked_up_in_several(facts: SourceFacts) -> set[Location]:
-    """Where one of several things is meant, by the path that the program took: it was prepared for more than one."""
-    names: dict[Location, str] = {}
-    return {use.location for use in facts.uses if names.setdefault(use.location, use.api.name) != use.api.name}
+def _is_one_of_several(facts: SourceFacts, use: Use) -> bool:
+    """Whether one of several things is meant, by the path that the program took: it was prepared for more than one."""
+    return any(other.location == use.location and other.api.name != use.api.name for other in facts.uses)
 
 
 def _as_written(facts: SourceFacts, use: Use) -> str:
     return use.api.spelled if use.is_import else text_at(facts, use.location) or use.api.spelled
 
 
-def _real_name(api: Api) -> str | None:
+@cache
+def _real_name(name: str) -> str | None:
     """What to write instead of a name that never existed; None for every other name."""
     for entry, real in NEVER_EXISTED.items():
-        if below(api.name, entry):
+        if below(name, entry):
             return f"Write `{real}`."
-    place, names = (OLD_ROOM, IN_EXPERIMENTAL) if api.name.startswith(OLD_ROOM) else (ROOM, IN_MIXED_PRECISION)
-    first = api.name[len(place) :].partition(".")[0]
-    if not api.name.startswith(place) or first in names or first in MODULES_INSIDE or first.startswith("_"):
+    place, names = (OLD_ROOM, IN_EXPERIMENTAL) if name.startswith(OLD_ROOM) else (ROOM, IN_MIXED_PRECISION)
+    first = name[len(place) :].partition(".")[0]
+    if not name.startswith(place) or first in names or first in MODULES_INSIDE or first.startswith("_"):
         return None
     if first.lower() in ("policyscope", "policy_scope", "autocast"):
         return "Set the policy for the whole program with `set_global_policy`, or give single layers `dtype=…`."

@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.source import SourceFacts, Use
@@ -54,7 +55,7 @@ LOSS_SCALE_OF_POLICY = (
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     imported: list[str] = []
     for use in facts.uses:
-        if use.context.guarded or is_private(use.api.spelled):
+        if not _may_be_gone(use.api.name) or use.context.guarded or is_private(use.api.spelled):
             continue
         gone = _gone(use, facts.keras)
         if gone is None or any(use.api.spelled == name or use.api.spelled.startswith(name + ".") for name in imported):
@@ -87,7 +88,13 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
 def _public_name(private: str) -> str:
     """`keras.mixed_precision` of "tf_keras.api._v2.keras.mixed_precision", as modules call themselves."""
     name = re.sub(r"^tensorflow\._api\.v2\.", "tensorflow.", private)
-    return re.sub(r"^.*\bkeras\.(?=mixed_precision|optimizers)", "keras.", name)
+    return re.sub(r"^.*\bkeras\.(?:api\.)?(?=mixed_precision|optimizers)", "keras.", name)
+
+
+@cache
+def _may_be_gone(name: str) -> bool:
+    """Whether some version lacks it. The module itself, without anything below it, is gone as well."""
+    return any(below(name, entry) or name == entry.rstrip(".") for entry, *_ in REMOVED)
 
 
 def _gone(use: Use, keras: Keras) -> tuple[str, str] | None:
@@ -95,7 +102,6 @@ def _gone(use: Use, keras: Keras) -> tuple[str, str] | None:
     knows)."""
     api = use.api
     for entry, since, instead in REMOVED:
-        # The module itself, without anything below it, is gone as well.
         if not below(api.name, entry) and api.name != entry.rstrip("."):
             continue
         if not use.looks_up(entry.rstrip(".").rpartition(".")[2]):

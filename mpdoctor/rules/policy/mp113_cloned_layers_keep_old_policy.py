@@ -40,6 +40,8 @@ larq/larq#631, tensorflow/tensorflow#46380, keras-team/keras#19752.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
 
 from mpdoctor.facts.dtypes import HALF_POLICIES
 from mpdoctor.facts.model import ModelFacts
@@ -113,21 +115,24 @@ def _clones(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
 def _described(facts: SourceFacts, config: Value | None) -> Iterator[Call]:
     """The model whose `get_config()` or `to_json()` this is, as it came."""
     for one in options(config):
-        if isinstance(one, Call) and one.method in CONFIGS and not any(_is_changed(one, facts)):
+        if isinstance(one, Call) and one.method in CONFIGS and id(one) not in _changed(facts):
             yield from _models(one.receiver)
 
 
-def _is_changed(config: Call, facts: SourceFacts) -> Iterator[bool]:
-    for write in facts.writes:
-        yield any(_is_from(of, config) for of in options(write.of))
-    for call in facts.method_calls("pop", "update", "setdefault", "replace"):
-        yield any(_is_from(of, config) for of in options(call.receiver))
+@lru_cache(maxsize=1)
+def _changed(facts: SourceFacts) -> frozenset[int]:
+    """Ids of what the program changes in place, itself or something in it."""
+    changes = [write.of for write in facts.writes]
+    changes += [call.receiver for call in facts.method_calls("pop", "update", "setdefault", "replace") if call.receiver]
+    return frozenset(id(one) for change in changes for of in options(change) for one in _down_to_the_start(of))
 
 
-def _is_from(value: Value, config: Call) -> bool:
-    while value is not config and hasattr(value, "of"):
+def _down_to_the_start(value: Any) -> Iterator[Any]:
+    """`a.b[c]`, `a.b` and `a`."""
+    yield value
+    while hasattr(value, "of"):
         value = value.of
-    return value is config
+        yield value
 
 
 def _models(value: Value | None) -> list[Call]:
