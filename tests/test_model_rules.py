@@ -165,7 +165,10 @@ TWO = {"replicas": 2, "strategy": "MirroredStrategy"}
         ("MP216", "in float16, exact up to 2048: of its 6000 ids", LINE, trained(embedding(6000, "float16"), HEAD)),
         ("MP216", "in bfloat16, exact up to 256", LINE, model(embedding(1000, "bfloat16"), HEAD)),
         ("MP218", "`add` is given float16 and float32", LINE, trained(
-            BODY, function("add", "Add", "float32", "float16"), HEAD)),
+            layer("input", class_name="InputLayer", floating=False), BODY,
+            function("add", "Add", "float32", "float16", given_by=("input", "body")), HEAD)),
+        ("MP218", "float16 and a float32 constant", LINE, trained(
+            BODY, function("multiply", "Multiply", "float16"), HEAD)),
         ("MP218", "up (UpSampling2D) computes in float16 and puts out float32", LINE, trained(
             layer("up", class_name="UpSampling2D", variables=(), input_dtypes=("float16",),
                   output_dtypes=("float32",)), HEAD, keras="tf_keras")),
@@ -252,6 +255,8 @@ def test_a_defect_is_named(code: str, words: str, location: Location | None, fac
         ("MP216", trained(embedding(2048, "float16"), HEAD)),
         ("MP218", trained(BODY, function("add", "Add", "float16", "float16", output="float16"), HEAD)),
         ("MP218", trained(BODY, function("cast", "Cast", "float16"), HEAD)),
+        ("MP218", trained(layer("stream", "float32"), BODY, function(
+            "add", "Add", "float32", "float16", given_by=("stream", "body")), HEAD)),
         ("MP218", trained(BODY, function("softmax", "Softmax", "float16"), HEAD)),
         ("MP218", trained(BODY, function("add", "Add", "float32", "float16", is_output=True))),
         ("MP218", trained(own("mine", **PROMOTING, names_dtype=True), HEAD)),

@@ -149,6 +149,7 @@ def _operation(session: Any, keras: Any, operation: Any, place: dict[str, Any]) 
         output_dtypes=dtypes,
         floating=bool(floating),
         is_operation=True,
+        given_by=tuple(tensor._keras_history.operation.name for tensor in inputs),
         made_at=session.watch.made_at(operation),
         made_by=session.watch.made_by(operation),
         **place,

@@ -37,8 +37,9 @@ class LayerFacts:
         True if an output of a nested model comes from this layer.
     is_model
         True for a nested model.
-    is_operation
-        True for a function that was called with Keras' symbolic tensors: it has no policy and no weights.
+    is_operation, given_by
+        True for a function that was called with Keras' symbolic tensors: it has no policy and no weights. In Keras 3,
+        the names of the layers and functions that its inputs come from.
     names_dtype
         Whether the code of a class or function of the user's names a dtype, or a cast.
     raw_variables
@@ -68,6 +69,7 @@ class LayerFacts:
     output_shape: tuple[int | None, ...] = ()
     mask_steps: int | None = None
     is_operation: bool = False
+    given_by: tuple[str, ...] = ()
     names_dtype: bool = False
     settings: SettingsFacts = NO_SETTINGS
     config: ConfigFacts | None = None

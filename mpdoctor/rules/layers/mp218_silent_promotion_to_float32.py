@@ -53,7 +53,10 @@ from mpdoctor.finding import Finding, Severity
 SEVERITY = Severity.WARNING
 HALF = ("float16", "bfloat16")
 RESIZING = ("UpSampling2D",)  # built in; of all others the output was seen to be what they compute in
-MEANT = ("Cast", "View")  # functions that are called for their dtype
+# Functions of several tensors, of which the widest decides.
+PROMOTING = frozenset(
+    ("Add", "Subtract", "Multiply", "Divide", "TrueDivide", "Power", "Maximum", "Minimum", "Matmul", "Einsum", "Dot")
+) | {"Tensordot", "Where", "Concatenate", "Stack"}
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
@@ -66,6 +69,8 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         inside = (one for one in model.layers if one.path.startswith(layer.path + "/") and one.floating)
         if any(one.compute_dtype not in HALF for one in inside):
             continue  # a layer inside of it was asked for float32
+        if layer.is_operation and _is_wanted(layer, model):
+            continue
         told = _promotion(layer, half)
         if told is not None:
             message, help = told
@@ -73,12 +78,23 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             yield Finding(message, help, layer.made_at, layer=layer.path, evidence=evidence)
 
 
+def _is_wanted(function: LayerFacts, model: ModelFacts) -> bool:
+    """Whether a float32 input comes from a layer that was asked for float32, as a stream kept in float32 does."""
+    parent = function.path.rpartition("/")[0]
+    pairs = zip(function.given_by, function.input_dtypes, strict=False)
+    wide = {f"{parent}/{name}" if parent else name for name, dtype in pairs if dtype == "float32"}
+    return any(
+        layer.path in wide and layer.class_name != "InputLayer" and not layer.is_operation for layer in model.layers
+    )
+
+
 def _promotion(layer: LayerFacts, half: str) -> tuple[str, str] | None:
     if layer.is_operation:
-        if "float32" not in layer.input_dtypes or layer.class_name in MEANT:
+        if layer.class_name not in PROMOTING:
             return None
+        other = "float32" if "float32" in layer.input_dtypes else "a float32 constant"
         return (
-            f"`{layer.class_name.lower()}` is given {half} and float32 here, and gives float32: the stream is "
+            f"`{layer.class_name.lower()}` is given {half} and {other} here, and gives float32: the stream is "
             "float32 until the next layer casts it.",
             f'Use a layer, which casts all its inputs (`keras.layers.Add()`), or cast the float32 one to "{half}".',
         )
