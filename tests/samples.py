@@ -8,6 +8,14 @@ import math
 from mpdoctor.facts.failure import FailureFacts, Frame
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ArrayFacts, CallFacts, LayerFacts, ModelFacts, OptimizerFacts
+from mpdoctor.facts.saved_graph import (
+    CastFacts,
+    OpFacts,
+    SavedGraphFacts,
+    SavedVariableFacts,
+    SignatureFacts,
+    TensorSpecFacts,
+)
 from mpdoctor.facts.training import (
     CulpritFacts,
     GradientCulpritFacts,
@@ -426,6 +434,7 @@ def hostile() -> Diagnosis:
         targets=targets,
         models=((NASTY, odd), (long, model()), ("", dataclasses.replace(odd, id="", layers=(), optimizer=()))),
         probes=probes,
+        graphs=((NASTY, _hostile_graph()), (long, SavedGraphFacts("", ""))),
         skipped=(Skipped("MP315", NASTY), Skipped("training", long)),
         crashed=(Crashed("MP999", NASTY, long),),
         environment={NASTY: long, "a": ""},
@@ -433,6 +442,22 @@ def hostile() -> Diagnosis:
         exit_code=3,
         command=f"mpdoctor check {NASTY}",
         version=NASTY,
+    )
+
+
+def _hostile_graph() -> SavedGraphFacts:
+    long = "x" * 10_000
+    tensors = (TensorSpecFacts(NASTY, long, (None, 3)), TensorSpecFacts(long, NASTY, None))
+    return SavedGraphFacts(
+        ODD_PATH,
+        NASTY,
+        saved_by=long,
+        tags=(NASTY,),
+        signatures=(SignatureFacts(NASTY, tensors, tensors), SignatureFacts(long)),
+        variables=(SavedVariableFacts(NASTY, "float16", 10**12), SavedVariableFacts(long, NASTY, 0)),
+        ops=(OpFacts("Exp", "float16", 3, examples=(NASTY, long)), OpFacts(NASTY, long, 1)),
+        casts=(CastFacts(NASTY, long, 2),),
+        nodes=7,
     )
 
 

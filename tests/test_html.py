@@ -13,13 +13,16 @@ import html5lib
 import pytest
 import samples
 from browser import MISSING, Browser
+from generated import diagnoses
+from hypothesis import HealthCheck, Phase, given, settings
 
 from mpdoctor.facts.training import StepFacts
-from mpdoctor.finding import Probe, Verdict
+from mpdoctor.finding import Diagnosis, Probe, Verdict
 from mpdoctor.reporters import html
 from mpdoctor.reporters.html.plot import HEIGHT, WIDTH, bars_from_frames, course_of_loss, course_of_scale, runs
 from mpdoctor.reporters.visible import one_line
 
+QUICK = [Phase.explicit, Phase.reuse, Phase.generate]  # to shrink a diagnosis takes minutes
 EVERY = [*samples.SAMPLES.values(), samples.hostile]
 needs_browser = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
@@ -90,6 +93,14 @@ def test_hostile_names_are_text() -> None:
     cells = [texts(cell) for cell in root.iter("th")]
     assert one_line(samples.NASTY)[:100] in "".join(cells)
     assert "{{ 7 * 7 }}" in texts(root)
+
+
+@given(diagnoses())
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), phases=QUICK)
+def test_any_diagnosis_is_right_html(diagnosis: Diagnosis) -> None:
+    root = parsed(html.render(diagnosis))
+    assert len(list(root.iter("script"))) == 1
+    assert len(list(root.iter("article"))) == len(diagnosis.findings) + len(diagnosis.probes)
 
 
 # --- the pictures ---------------------------------------------------------------------------------------------------

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 import samples
-from hypothesis import given, settings
+from generated import diagnoses
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from mpdoctor.finding import Diagnosis
 from mpdoctor.reporters import markdown
 from mpdoctor.reporters.markdown.escaping import block, code, prose, table
 from mpdoctor.reporters.visible import one_line, visible
@@ -88,7 +90,22 @@ def test_a_table_keeps_its_cells(rows: list[tuple[str, str]]) -> None:
 
 @pytest.mark.parametrize("sample", EVERY)
 def test_only_our_own_html_is_html(sample: Any) -> None:
-    tokens = list(flat(markdown.render(sample())))
+    assert_nothing_foreign(markdown.render(sample()))
+
+
+@given(diagnoses())
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # to shrink a diagnosis takes minutes
+)
+def test_no_diagnosis_brings_foreign_html(diagnosis: Diagnosis) -> None:
+    assert_nothing_foreign(markdown.render(diagnosis))
+
+
+def assert_nothing_foreign(told: str) -> None:
+    tokens = list(flat(told))
     assert not [token for token in tokens if token.type in ("html_inline", "link_open", "image")]
     for token in tokens:
         if token.type == "html_block":

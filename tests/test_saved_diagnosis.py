@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import re
@@ -10,11 +11,13 @@ from typing import Any
 
 import pytest
 import samples
-from hypothesis import given, settings
+from generated import diagnoses
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from mpdoctor.cli import main
 from mpdoctor.cli.output import Output, OutputFormat, put_out
+from mpdoctor.finding import Diagnosis
 from mpdoctor.reporters import json as json_reporter
 from mpdoctor.reporters import terminal
 from mpdoctor.saved_diagnosis import NotADiagnosis, diagnosis_from_json
@@ -26,6 +29,23 @@ EVERY = [*samples.SAMPLES.values(), samples.hostile]
 def test_json_of_what_was_read_is_the_same_json(sample: Any) -> None:
     text = json_reporter.render(sample())
     assert json_reporter.render(diagnosis_from_json(text)) == text
+
+
+@given(diagnoses())
+# no shrinking: it takes minutes, and a diagnosis is small enough
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+)
+def test_whatever_is_saved_is_shown_as_it_was(diagnosis: Diagnosis) -> None:
+    """By every reporter, of any diagnosis."""
+    text = json_reporter.render(diagnosis)
+    again = diagnosis_from_json(text)
+    for form in OutputFormat:
+        reporter = importlib.import_module(f"mpdoctor.reporters.{form.value}")
+        assert reporter.render(again) == reporter.render(diagnosis), form
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ names that script and the style by their hashes, so that nothing else runs, what
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,7 @@ def _sections(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     return [*shown, ("environment", "Environment", "")]
 
 
+@functools.cache
 def _templates() -> Environment:
     templates = Environment(
         loader=FileSystemLoader(TEMPLATES),
