@@ -12,6 +12,20 @@ from live import START, examined
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 
 MODELS = """
+def widened(tensor):
+    return tf.cast(tensor, tf.float32)
+
+
+class Traced(L.Layer):
+    @tf.function
+    def call(self, inputs):
+        return widened(inputs)
+
+    @property
+    def units(self):
+        raise RuntimeError("not yet")
+
+
 class Own(L.Layer):
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
@@ -60,9 +74,11 @@ def functions():
     hidden = L.Dense(8, name="hidden")(inputs)
     cast = L.Lambda(lambda t: tf.cast(t, tf.float32) / 255.0, name="casting")(hidden)
     doubled = L.Lambda(lambda t: t * 2, name="doubling")(hidden)
+    helped = L.Lambda(lambda t: widened(t), name="helped")(hidden)
+    traced = Traced(name="traced")(hidden)
     product = doubled * 2.0
     total = inputs + product if KERAS3 else product
-    return K.Model(inputs, [cast, total], name="functions")
+    return K.Model(inputs, [cast, total, helped, traced], name="functions")
 
 
 def pictures():
@@ -169,6 +185,8 @@ def test_every_layer_is_seen_once_with_its_dtypes(walked: Any, keras: str) -> No
             "hidden": (*H, "float16"),
             "casting": (*H, "float32"),
             "doubling": (*H, "float16"),
+            "helped": (*H, "float32"),
+            "traced": (*H, "float32"),
             **({"multiply": ("", "float16", "float16"), "add": ("", "float32", "float32")} if keras == "3" else {}),
             **({} if keras == "3" else {"tf.math.multiply": (*H, "float16")}),
         },
@@ -212,7 +230,12 @@ def test_what_a_layer_is_given_and_told(walked: Any, keras: str) -> None:
     assert models["pictures"]["convolution"].output_shape[1:] == (6, 6, 4)
     told = models["pictures"]["convolution"].settings
     assert (told.width, told.groups) == (4, 1)
-    assert (models["functions"]["casting"].names_dtype, models["functions"]["doubling"].names_dtype) == (True, False)
+    assert {name: layer.names_dtype for name, layer in models["functions"].items() if layer.class_name == "Lambda"} == {
+        "casting": True,
+        "doubling": False,
+        "helped": True,
+    }
+    assert models["functions"]["traced"].names_dtype
     own = models["nested"]["own"]
     assert own.config is not None and own.config.config_at is not None
     assert (own.config.takes_dtype, own.config.holds_dtype) == (True, False)
@@ -226,7 +249,7 @@ def test_outputs_lead_to_what_computes_them(walked: Any, keras: str) -> None:
     outputs = {name: [layer.path for layer in model.layers if layer.is_output] for name, model in walked(keras).items()}
     function = "add" if keras == "3" else "tf.math.multiply"
     assert outputs["nested"] == ["result"]
-    assert sorted(outputs["functions"]) == sorted(["casting", function])
+    assert sorted(outputs["functions"]) == sorted(["casting", "helped", "traced", function])
     assert (outputs["wrappers"], outputs["sub"]) == (["both"], ["head"])
     ends = {layer.path for layer in walked(keras)["nested"].layers if layer.ends_submodel}
     assert ends == {"encoder/ends", "around/inside/deepest"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import os
 from types import CodeType, FunctionType
@@ -23,18 +24,18 @@ _DEEPEST = 4  # calls of the user's own functions that are followed
 
 def settings_from_layer(layer: Any) -> SettingsFacts:
     class_name = type(layer).__name__
-    widths = (getattr(layer, name, None) for name in _WIDTHS)
+    widths = (_whole(_told(layer, name)) for name in _WIDTHS)
     return SettingsFacts(
-        epsilon=_number(getattr(layer, "epsilon", None)),
-        width=next((width for width in widths if isinstance(width, int)), None),
-        rows=_whole(getattr(layer, "input_dim", None)) if class_name == "Embedding" else None,
-        groups=_whole(getattr(layer, "groups", None)),
-        activation=_name_of_function(getattr(layer, "activation", None)),
-        normalizes=class_name == "UnitNormalization" or getattr(layer, "normalize", None) is True,
+        epsilon=_number(_told(layer, "epsilon")),
+        width=next((width for width in widths if width is not None), None),
+        rows=_whole(_told(layer, "input_dim")) if class_name == "Embedding" else None,
+        groups=_whole(_told(layer, "groups")),
+        activation=_name_of_function(_told(layer, "activation")),
+        normalizes=class_name == "UnitNormalization" or _told(layer, "normalize") is True,
         constants=tuple(
             (name, *magnitudes)
             for name in _LEARNT.get(class_name, ())
-            for magnitudes in _magnitudes(getattr(layer, name, None))
+            for magnitudes in _magnitudes(_told(layer, name))
         ),
     )
 
@@ -56,12 +57,14 @@ def config_from_layer(layer: Any) -> ConfigFacts | None:
 
 def names_dtype(layer: Any) -> bool:
     """Whether the user's code of a layer speaks of dtypes anywhere, in functions of the user's that it calls too."""
-    functions = [one for cls in _own_classes(type(layer)) for one in vars(cls).values() if inspect.isfunction(one)]
-    function = getattr(layer, "function", None)
-    if inspect.isfunction(function):
-        functions.append(function)
+    parts = [one for cls in _own_classes(type(layer)) for one in vars(cls).values()]
     seen: set[CodeType] = set()
-    words = [word.lower() for one in functions for word in _words(one, seen, _DEEPEST)]
+    words = (
+        word.lower()
+        for part in [*parts, _told(layer, "function")]
+        for function in _functions_in(part)
+        for word in _words(function, seen, _DEEPEST)
+    )
     return any(about in word for word in words for about in _ABOUT_DTYPES)
 
 
@@ -86,6 +89,16 @@ def _place_of_method(classes: list[type], name: str) -> Location | None:
     return None if code is None else Location(os.path.abspath(code.co_filename), code.co_firstlineno)
 
 
+def _functions_in(part: Any) -> list[FunctionType]:
+    """The user's own function behind a method, a property, a tf.function or a decorator."""
+    if isinstance(part, property):
+        return [one for one in (part.fget, part.fset) if inspect.isfunction(one)]
+    part = getattr(part, "__func__", part)
+    part = getattr(part, "python_function", part) if hasattr(part, "get_concrete_function") else part
+    wrapped = getattr(part, "__wrapped__", None)
+    return [one for one in (part, wrapped) if inspect.isfunction(one)]
+
+
 def _words(function: FunctionType, seen: set[CodeType], depth: int) -> Iterator[str]:
     code = function.__code__
     if code in seen or not depth:
@@ -101,9 +114,16 @@ def _words(function: FunctionType, seen: set[CodeType], depth: int) -> Iterator[
             elif isinstance(constant, CodeType):
                 waiting.append(constant)
         for name in one.co_names:
-            called = function.__globals__.get(name)
-            if inspect.isfunction(called) and is_own(called.__code__.co_filename):
-                yield from _words(called, seen, depth - 1)
+            yield from _words_of_called(function.__globals__.get(name), seen, depth - 1)
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):  # it is empty yet
+            yield from _words_of_called(cell.cell_contents, seen, depth - 1)
+
+
+def _words_of_called(called: Any, seen: set[CodeType], depth: int) -> Iterator[str]:
+    for function in _functions_in(called):
+        if is_own(function.__code__.co_filename):
+            yield from _words(function, seen, depth)
 
 
 def _holds_dtype(layer: Any) -> bool | None:
@@ -114,6 +134,13 @@ def _holds_dtype(layer: Any) -> bool | None:
 
 
 # --- its values ---------------------------------------------------------------------------------------------------
+def _told(layer: Any, name: str) -> Any:
+    try:
+        return getattr(layer, name, None)
+    except Exception:  # a property of the user's own, which may raise whatever it likes
+        return None
+
+
 def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 

@@ -131,7 +131,7 @@ def _layer(session: Any, keras: Any, layer: Any, place: dict[str, Any]) -> Layer
 
 def _own_policy_name(layer: Any) -> str:
     """Of a DTypePolicyMap what it holds for this very layer."""
-    policy = getattr(layer, "dtype_policy", None)
+    policy: Any = getattr(layer, "dtype_policy", None)
     return str(policy[layer.path].name) if hasattr(policy, "default_policy") else policy_name(layer)
 
 
