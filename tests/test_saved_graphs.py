@@ -219,6 +219,17 @@ def test_matrix_products_in_the_midst_and_at_the_end() -> None:
     assert (half.count, half.inner) == (1, 1)
 
 
+def test_a_float32_branch_beside_a_16_bit_one() -> None:
+    import tensorflow as tf
+
+    weights = tf.Variable(tf.ones((8, 8)))
+
+    def branches(x: Any) -> Any:
+        return tf.matmul(x, weights), tf.matmul(tf.cast(x, "float16"), tf.cast(weights, "float16"))
+
+    assert one(facts_of(branches, "float32", kept=weights), "MatMul", "float32").inner == 1
+
+
 def test_what_does_not_reach_an_output_is_passed_over() -> None:
     import tensorflow as tf
 

@@ -70,6 +70,7 @@ def test_what_a_load_explains_is_not_listed() -> None:
 OLD = SavedFileFacts("m.h5", "hdf5", "2.10.0", ("Policy",), ("mixed_float16",))
 NEW = SavedFileFacts("m.keras", "keras", "3.15.1", ("DTypePolicy",), ("float32", "mixed_float16"))
 PLAIN = SavedFileFacts("m.h5", "hdf5", "2.10.0")
+NEWER = SavedFileFacts("m", "saved-model", "2.15.1")
 BATCH_SHAPE = "Error when deserializing class 'InputLayer' using config={}. Unrecognized keyword: ['batch_shape']"
 
 
@@ -89,6 +90,9 @@ BATCH_SHAPE = "Error when deserializing class 'InputLayer' using config={}. Unre
         ("MP002", "another version of Python", "2.15", PLAIN, "bad marshal data (unknown type code)"),
         ("MP002", "never trained", "tf_keras", PLAIN, "'LossScaleOptimizerV3' object has no attribute 'name'"),
         ("MP002", "It was saved by Keras 2.10.0, and here is tf.keras 2.4.4", "2.4", PLAIN, "Unknown argument"),
+        ("MP002", "saved by Keras 2.15.1, and here is tf.keras 2.10.1", "2.10", NEWER, "(file signature not found)"),
+        ("MP002", "saved by Keras 2.15.1, and here is tf.keras 2.4.4", "2.4", NEWER, "SavedModel file does not exist"),
+        ("MP002", "saved by Keras 2.15.1, and here", "2.4", NEWER, "Expecting value: line 1 column 1 (char 0)"),
         ("MP002", "--custom-objects", "2.15", PLAIN, "weight_decay is not a valid argument"),
         ("MP002", "missing or damaged", "3", PLAIN, "Unable to synchronously open file (truncated file: eof = 96"),
         ("MP002", "missing or damaged", "2.15", None, "Unsuccessful TensorSliceReader constructor: Failed to find"),

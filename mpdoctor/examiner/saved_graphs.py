@@ -114,7 +114,9 @@ def _ops(flow: GraphFlow, nodes: dict[Place, Any], inputs: list[Place]) -> Itera
             by_kind.setdefault((node.op, dtype), []).append(place)
     from_inputs = flow.after(inputs, SHAPES_ONLY)
     varying = from_inputs | flow.after([p for p, n in nodes.items() if n.op in VARIABLES], SHAPES_ONLY)
-    to_compute = _before_allowed(flow, nodes)
+    allowed = [place for place, node in nodes.items() if node.op in EVER_ALLOWED]
+    before_allowed = flow.before(before for place in allowed for before in flow.inputs.get(place, ()))
+    after_half = flow.after(place for place in allowed if dtype_of(nodes[place], "T") in HALF)
     ranges = Ranges(flow)
     for (op, dtype), places in sorted(by_kind.items()):
         widened = {p for p in places if dtype in HALF and _is_widened(flow, p, nodes)}
@@ -126,15 +128,9 @@ def _ops(flow: GraphFlow, nodes: dict[Place, Any], inputs: list[Place]) -> Itera
             count=len(places),
             widened=len(widened),
             limited=len(limited - widened),
-            inner=sum(p in from_inputs and p in to_compute for p in places),
+            inner=sum(p in from_inputs and (p in before_allowed or p not in after_half) for p in places),
             examples=tuple(str(place[1]) for place in worst_first[:EXAMPLES]),
         )
-
-
-def _before_allowed(flow: GraphFlow, nodes: dict[Place, Any]) -> set[Place]:
-    """All places that an operation of the allow list is computed from."""
-    allowed = [place for place, node in nodes.items() if node.op in EVER_ALLOWED]
-    return flow.before(before for place in allowed for before in flow.inputs.get(place, ()))
 
 
 def _is_widened(flow: GraphFlow, place: Place, nodes: dict[Place, Any]) -> bool:

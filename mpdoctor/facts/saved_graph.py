@@ -42,8 +42,8 @@ class OpFacts:
     limited
         How many of them can't leave float16's range, because of what their input is: `exp(x - max(x))`, a mask.
     inner
-        How many of them take what comes from the graph's inputs and hand their result on to another operation of
-        TensorFlow's allow list: neither made of constants nor the last one before an output.
+        How many of them take what comes from the graph's inputs, and are no head: they hand their result on to another
+        operation of TensorFlow's allow list, or take nothing that a 16-bit one gave.
     examples
         Names of the first few, those that are neither widened nor limited before the others.
     """

@@ -17,7 +17,8 @@ UNKNOWN = (
 OTHERWISE = (
     "If it holds classes of your own, name their module with --custom-objects; else save it again with this Keras."
 )
-REMEDIES: tuple[tuple[str, str], ...] = (
+# What an error can mean alone.
+CERTAIN: tuple[tuple[str, str], ...] = (
     (
         r"bad marshal data|code\(\) (argument|takes)|unknown opcode",
         "The lambda in it was compiled by another version of Python, and only that one can read it. Examine it with "
@@ -28,6 +29,9 @@ REMEDIES: tuple[tuple[str, str], ...] = (
         "The file was compiled and never trained, which Keras 2 cannot load under mixed_float16. Train it a step "
         "before saving, or save it uncompiled and compile after loading.",
     ),
+)
+# What it means where the file is not simply too new: an older Keras calls what it does not know missing or damaged.
+LIKELY: tuple[tuple[str, str], ...] = (
     (
         r"no item named|truncated|file signature not found|Unsuccessful TensorSliceReader|DataLoss|unable to open|corrupt",
         "A part of it is missing or damaged. Copy the whole file, or the directory with its variables/, once more.",
@@ -66,10 +70,11 @@ def remedy_from_loading_error(failure: FailureFacts) -> str:
                 f"`{found['name']}` is none of Keras' own: name the module that defines it with --custom-objects "
                 "MODULE."
             )
-    for pattern, remedy in REMEDIES:
-        if re.search(pattern, failure.message):
-            return remedy
-    return _other_version(failure) or OTHERWISE
+    return _matching(CERTAIN, failure) or _other_version(failure) or _matching(LIKELY, failure) or OTHERWISE
+
+
+def _matching(remedies: tuple[tuple[str, str], ...], failure: FailureFacts) -> str:
+    return next((remedy for pattern, remedy in remedies if re.search(pattern, failure.message)), "")
 
 
 def _other_version(failure: FailureFacts) -> str:

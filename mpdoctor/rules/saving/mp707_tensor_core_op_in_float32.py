@@ -3,8 +3,8 @@
 ## Why it matters
 Matrix products and convolutions are what 16 bits gain most on: on tensor cores they are up to 8 times as fast as in
 float32. A float32 one in the midst of a 16-bit graph is a part that kept another policy, often a model that was
-loaded or built before the policy was set. The last one before an output is meant to be float32, and so is what is
-computed from constants; both are passed over.
+loaded or built before the policy was set. The last one before an output, on top of 16-bit ones, is meant to be float32,
+and so is what is computed from constants; both are passed over.
 
 ## Flagged
 ```python
