@@ -33,7 +33,7 @@ CERTAIN: tuple[tuple[str, str], ...] = (
 # What it means where the file is not simply too new: an older Keras calls what it does not know missing or damaged.
 LIKELY: tuple[tuple[str, str], ...] = (
     (
-        r"no item named|truncated|file signature not found|Unsuccessful TensorSliceReader|DataLoss|unable to open|corrupt",
+        r"no item named|truncated|signature not found|Unsuccessful TensorSliceReader|DataLoss|unable to open|corrupt",
         "A part of it is missing or damaged. Copy the whole file, or the directory with its variables/, once more.",
     ),
     (
