@@ -200,6 +200,7 @@ def _facts(seen: _Seen, policy: str) -> ExaminationFacts:
         model_status=("done", "") if models or graphs else ("failed", "no model was seen"),
         training_status=_training_status(seen, trainings, failure),
         not_restored=seen.notes.get("not_restored", ""),
+        stand_ins=tuple(seen.notes.get("stand_ins", ())),
         files_written=tuple(seen.notes.get("files_written", ())),
         environment=tuple(labels_from_environment(seen.environment_facts()).items()),
         forced_policy=None if policy == "auto" else policy,

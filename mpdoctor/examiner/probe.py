@@ -65,7 +65,8 @@ class Training:
         self.entries = [Entry(call, model)]
         self.learners: list[Learner] = []
         self.is_loop = call.kind == "loop"
-        self.data_kind, self.made_up_loss = data, made_up_loss
+        self.data_kind = "stand-in" if data == "real" and session.stand_ins.data else data
+        self.made_up_loss = made_up_loss
         self.wanted = session.request.steps
         self.started = 0.0
         self._given_optimizer = optimizer

@@ -18,6 +18,7 @@ from mpdoctor.examiner.optimizer_notes import OptimizerNotes
 from mpdoctor.examiner.ownership import own_code, own_location
 from mpdoctor.examiner.patching import replace_method
 from mpdoctor.examiner.request import Request
+from mpdoctor.examiner.stand_ins import StandIns
 from mpdoctor.examiner.watch import LayerWatch, chain_of
 from mpdoctor.facts.devices import DeviceFacts
 from mpdoctor.facts.failure import FailureFacts
@@ -51,6 +52,9 @@ class Session:
         self.events = events
         self.watch = LayerWatch()
         self.notes = OptimizerNotes()
+        self.stand_ins = StandIns(
+            os.path.join(os.path.dirname(request.events), "stand-ins"), lambda names: events.note(stand_ins=names)
+        )
         self.loads = LoadWatch()
         self.keras: Any = None
         self.training: Any = None
@@ -77,6 +81,7 @@ class Session:
                 "keras": self._keras_imported,
                 "tf_keras": self._keras_imported,
                 **dict.fromkeys(POLICY_MODULES, self._watch_policy),
+                "tensorflow_datasets": self.stand_ins.install_tensorflow_datasets,
             },
             before={"tensorflow": functools.partial(self.events.stage, "importing TensorFlow")},
         ).install()
@@ -138,6 +143,7 @@ class Session:
         if keras.is_keras3:
             self.watch.install_operations(keras.Operation, keras.Layer)
         self.notes.install(keras)
+        self.stand_ins.install(keras)
         self.loads.install(keras)
         # where it is defined, not below: Keras 3 compiles no loaded model whose class seems to override it
         owner = next(cls for cls in keras.trainer.__mro__ if "compile" in vars(cls))
