@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from mpdoctor.facts.failure import FailureFacts, Frame
 from mpdoctor.facts.location import Location
+from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding
 from mpdoctor.rules.data.shape_errors import shape_error_from_message
 from mpdoctor.rules.examination.error_words import essence_of_message, headline_from_failure
@@ -26,6 +27,8 @@ WRAPPED = '"inner_optimizer" is already wrapped by a LossScaleOptimizer. An opti
 LACKS = "'LossScaleOptimizer' object has no attribute "
 NO_REPLICA = "apply_gradients() must be called in a replica context."
 NO_KERNEL = "Value for attr 'T' of half is not in the list of allowed values: double, complex64"
+INDEX = "Value passed to parameter 'indices' has DataType float16 not in list of allowed values: int16, int32, int64"
+INDEX_EAGERLY = "Value for attr 'Tindices' of half is not in the list of allowed values: int32, int64\n\tOp<name=Gather"
 NO_KERNELS = [  # TensorFlow 2.10, 2.15 and 2.21
     (
         "Could not find device for node: {{node Svd}} = Svd[T=DT_HALF, compute_uv=true]\nAll kernels …",
@@ -124,6 +127,22 @@ def raised(exception: str, message: str, during: str = "script", **more: Any) ->
     return failure("raised", during, exception=exception, message=message, **more)
 
 
+REMEDIES = [
+    ("ResourceExhaustedError", "OOM when allocating tensor with shape[64,9] and type half on /gpu:0", "smaller batch"),
+    ("MemoryError", "", "not enough memory"),
+    ("URLError", "<urlopen error [Errno -2] Name or service not known>", "network"),
+    ("OSError", "We couldn't connect to 'https://huggingface.co': Network is unreachable", "Fetch it once"),
+    ("InvalidArgumentError", "Trying to access resource w (defined @ a) located in device /gpu:1 from device /gpu:0",
+     "`jit_compile=False` in compile()"),
+    ("RuntimeError", "merge_call called while defining a new graph or a tf.function. This can often …", "XLA"),
+    ("ValueError", "Your currently installed version of Keras is Keras 3, but this is not yet supported in X.",
+     "tf_keras and set TF_USE_LEGACY_KERAS=1"),
+    ("ImportError", "`keras.optimizers.legacy` is not supported in Keras 3.", "tf_keras"),
+    ("AttributeError", "module 'x' has no attribute '_register_wrapper_optimizer_cls'", "installed keras"),
+    ("ValueError", "File not found: filepath=a.keras. Please ensure the file is an accessible `.keras`", "folder"),
+    ("NotFoundError", "train.tfrecord; No such file or directory [Op:IteratorGetNext]", "give it the path"),
+    ("KeyError", "'No such file'", "without mpdoctor"),
+]  # fmt: skip
 IN_CALL = {"inside": "layer", "computes_in_half": True}
 
 
@@ -214,6 +233,8 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
         ["MP211", "MP901"],
         ('`to_picture` `dtype="float32"`',),
     ),
+    ("half-as-an-index", raised("TypeError", INDEX, "training", **LAYER), ["MP901"], ()),
+    ("half-as-an-index-eagerly", raised("InvalidArgumentError", INDEX_EAGERLY, **LAYER), ["MP002"], ()),
     *(
         (f"no-kernel-{number}", raised("NotFoundError", message), ["MP211", "MP002"], words)
         for number, (message, words) in enumerate(NO_KERNELS)
@@ -248,6 +269,18 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
         ["MP301", "MP002"],
         ("no `epsilon`", "inner_optimizer"),
     ),
+    (
+        "missing-on-the-wrapper-of-2.4",
+        raised(
+            "AttributeError",
+            LACKS + "'build'",
+            inside="loss scaling",
+            frames=(frame("optimizer.build(variables)"),),
+            keras=Keras("tf.keras", "2.4.0", "2.4.4"),
+        ),
+        ["MP301", "MP002"],
+        ("no `build`",),
+    ),
     ("missing-to-keras", raised("AttributeError", LACKS + "'name'", frames=(frame("load(path)"),)), ["MP002"], ()),
     (
         "keras2-loop",
@@ -261,6 +294,10 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
         raised("ValueError", NO_REPLICA, "training"),
         ["MP415", "MP901"],
         ("where no replica is", "strategy.run(step"),
+    ),
+    *(
+        (f"nothing-fits-{words.split()[0]}", raised(exception, text), ["MP002"], (words,))
+        for exception, text, words in REMEDIES
     ),
     ("shapes-in-last-words", failure("died", message=RESHAPE, signal=6), ["MP004"], ("SIGABRT",)),
     (

@@ -105,7 +105,7 @@ def _say_how_it_ended(session: Session, error: BaseException, seconds: float) ->
         saw_model=bool(session.models()),
         seconds=seconds,
     )
-    if session.training is None and failure.under_tape:
+    if session.training is None and failure.under_tape and session.request.probe:
         from mpdoctor.examiner.failed_loop import training_of_failed_loop
 
         session.training = training_of_failed_loop(session, error, failure)

@@ -109,6 +109,13 @@ class FailureFacts:
     @property
     def failing_line(self) -> str:
         """The text of the line that raised, "" where it is not known."""
+        return self._failing_frame.text if self._failing_frame else ""
+
+    @property
+    def failing_function(self) -> str:
+        return self._failing_frame.function if self._failing_frame else ""
+
+    @property
+    def _failing_frame(self) -> Frame | None:
         here = self.location
-        frames = reversed(self.frames)
-        return next((f.text for f in frames if f.own and here and f.line == here.line), "")
+        return next((f for f in reversed(self.frames) if f.own and here and f.line == here.line), None)

@@ -71,7 +71,7 @@ def remedy_from_failure(failure: FailureFacts) -> str | None:
     clash = clash_from_failure(failure)
     if clash is not None:
         return f"Two dtypes meet: {clash.words}. Cast one to the other's: `tf.cast(value, other.dtype)`."
-    if not said and failure.exception not in ("ModuleNotFoundError", "ImportError", "FileNotFoundError"):
+    if failure.raised_by_program and failure.exception not in ("ImportError", "FileNotFoundError"):
         return None
     known = (entry for entry in _KNOWN if re.search(entry[0], failure.exception) and re.search(entry[1], said))
     return next((remedy for _, _, remedy in known), None)

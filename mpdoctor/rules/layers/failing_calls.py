@@ -23,6 +23,8 @@ def clash_in_call(failure: FailureFacts) -> Clash | None:
         return None
     if failure.own_layer_location is None and failure.layer_class != "Lambda":
         return None
+    if failure.failing_function in ("build", "__init__"):
+        return None
     clash = clash_of_precisions(failure)
     return clash if clash is not None and failure.layer_dtype in clash.dtypes else None
 

@@ -56,9 +56,11 @@ _WORDS = (
     r"No OpKernel was registered to support Op '(\w+)'.*DT_(?:HALF|BFLOAT16)",
     r"(I?RFFT) requires tf\.float32 or tf\.float64 inputs.*(?:float16)",
     r"`?real`? and `?imag`? (?:components )?have incorrect types: b?float16",
-    r"Value passed to parameter '\w+' has DataType b?float16 not in list of allowed values",
-    r"Value for attr '\w+' of b?(?:half|float16) is not in the list of allowed values.*Op<name=(\w+)",
-    r"Value for attr '\w+' of (?:half|bfloat16) is not in the list of allowed values",
+    r"Value passed to parameter '\w+' has DataType b?float16 not in list of allowed values: [^\n]*float32",
+    # (where whole numbers alone are allowed, it is an index: MP506, and no matter of kernels)
+    r"Value for attr '\w+' of (?:half|bfloat16) is not in the list of allowed values: [^\n]*(?:float|double).*"
+    r"Op<name=(\w+)",
+    r"Value for attr '\w+' of (?:half|bfloat16) is not in the list of allowed values: [^\n]*(?:float|double)",
     r"Unsupported dtype(?:19|14) for '\{\{node (\w+)",
 )
 

@@ -61,11 +61,13 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     said = failure.said_by_library
     scaling = failure.frames[-1].function if failure.inside == "loss scaling" and failure.frames else ""
-    several = re.search(r"'(tuple|list|dict)' object has no attribute 'dtype'", said)
+    several = re.search(
+        r"'(tuple|list|dict)' object has no attribute 'dtype'|can't multiply (sequence) by non-int", said
+    )
     unbuilt = re.search(WRAPPER_LACKS, said) if failure.keras is not None and failure.keras.is_keras3 else None
     if several is not None and scaling in SCALING:
         yield Finding(
-            f"`{scaling}` takes one loss, and gets a {several[1]} of them.",
+            f"`{scaling}` takes one loss, and gets a {several[1] or several[2]} of them.",
             f"Scale each: `[optimizer.{scaling}(loss) for loss in losses]`; or their sum.",
             failure.location,
         )

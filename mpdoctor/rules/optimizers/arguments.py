@@ -121,10 +121,13 @@ def problem_in_message(said: str, by_wrapper: bool) -> Problem | None:
     if refused is not None:
         return _belongs_to_inner(refused[1])
     unknown = re.search(r"LossScaleOptimizer does not support arguments: `(\w+)`", said) or re.search(
-        r"LossScaleOptimizer(?:V3)?\.__init__\(\) got an unexpected keyword argument '(\w+)'", said
+        r"LossScaleOptimizer(?:V3)?\.__init__\(\) got an unexpected keyword argument '(\w+)'"
+        r"|Argument\(s\) not recognized: \{'(loss_scale)':",
+        said,
     )
     if unknown is not None:
-        return _belongs_to_inner(unknown[1]) if unknown[1] in INNER_ONLY else _unknown_argument(unknown[1])
+        name = next(filter(None, unknown.groups()))
+        return _belongs_to_inner(name) if name in INNER_ONLY else _unknown_argument(name)
     given = re.search(r'"dynamic" argument to LossScaleOptimizer\.__init__ must be a bool, but got: (.+)', said)
     if given is not None:
         return _not_a_bool(given[1])
@@ -132,9 +135,12 @@ def problem_in_message(said: str, by_wrapper: bool) -> Problem | None:
         return FIXED_WITHOUT_SCALE
     if '"dynamic_growth_steps" must be None if "dynamic" is False' in said:
         return FIXED_THAT_GROWS
-    text = re.search(r"could not convert string to float: (.+)|dtype='string' is not a valid dtype", said)
+    text = re.search(
+        r"could not convert string to float: ('.+')|dtype='string' is not a valid dtype|got ('.+?') of type 'str'", said
+    )
     if by_wrapper and text is not None:
-        return f"`initial_scale` is {f'the string {text[1]}' if text[1] else 'a string'}.", HOW_TO_START
+        given = text[1] or text[2]
+        return f"`initial_scale` is {f'the string {given}' if given else 'a string'}.", HOW_TO_START
     return None
 
 

@@ -92,6 +92,13 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
             "Make the optimizer first, of the same Keras: `LossScaleOptimizer(keras.optimizers.Adam())`.",
             failure.location,
         )
+    alien = re.search(r"'(\w+)' object has no attribute '(build|apply|variables|stateless_apply)'", by_wrapper)
+    if alien is not None and keras.is_keras3:  # which takes whatever it is given, and asks at the first step
+        yield Finding(
+            f"LossScaleOptimizer wraps a `{alien[1]}`, which has no `{alien[2]}`: it is no optimizer of Keras 3.",
+            "Wrap an optimizer of the Keras that trains the model: `LossScaleOptimizer(keras.optimizers.Adam())`.",
+            failure.location,
+        )
     if failure.inside != "optimizer" or failure.raised_by_program:
         step = ""
     elif re.search(r"'\w+' object has no attribute '_learning_rate'", said):
