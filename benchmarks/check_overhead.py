@@ -1,6 +1,6 @@
 """What does `mpdoctor check` cost beside the training itself?
 
-For three fixture projects: wall time of `mpdoctor check` beside that of the same script, run as it is, under
+For fixture projects in both Kerases: wall time of `mpdoctor check` beside that of the same script, run as it is, under
 the same policy and with the same number of steps. The two alternate, so that a busy machine slows both; it
 prints medians and their ratio.
 
@@ -34,6 +34,7 @@ class Case:
 
 CASES = (
     Case("healthy_transformer.py", "3", 60),
+    Case("healthy_transformer.py", "tf_keras", 60),
     Case("healthy_loop_keras3.py", "3", 100),
     Case("healthy_train_step_tf_keras.py", "tf_keras", 60),
 )
