@@ -82,8 +82,8 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     under = [name for name in saved.policies if name in HALF_POLICIES]
     yield Finding(
         f"`{saved.name}` was saved by {_writer(saved, keras)}{' under ' + listed(under) if under else ''}. "
-        f"It names its policies by {named}, {'a class' if len(unknown) == 1 else 'classes'} that {keras} does not know, "
-        f"and can't be loaded here{error}.",
+        f"It names its policies by {named}, {'a class' if len(unknown) == 1 else 'classes'} that {keras} does not "
+        f"know, and can't be loaded here{error}.",
         _remedy(keras),
         failure.location,
         evidence={"file": saved.name, "saved by": saved.keras_version, "policies": list(unknown)},
