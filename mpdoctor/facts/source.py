@@ -206,6 +206,12 @@ class SourceFacts:
     broken_cells: tuple[Problem, ...] = ()
     passed_over: str = ""
 
+    @property
+    def is_blank(self) -> bool:
+        """Whether there is nothing for a rule to look at: the file can be read, and was not walked, or is empty."""
+        events = self.uses, self.calls, self.reads, self.writes, self.operations, self.withs, self.returns
+        return not (any(events) or self.classes or self.functions or self.unreadable or self.broken_cells)
+
     @cached_property
     def mixed_precision_signs(self) -> tuple[Location, ...]:
         """Where the program shows that it means mixed (or 16-bit) precision: a policy that is set and may be

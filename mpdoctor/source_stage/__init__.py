@@ -6,28 +6,21 @@ one that does imports it. Of the others only their syntax is looked at.
 
 from __future__ import annotations
 
-import dataclasses
-import multiprocessing
 import os
-import traceback
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from multiprocessing.connection import Connection
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.versions import Keras
-from mpdoctor.finding import Crashed, Finding
-from mpdoctor.rules.registry import findings_from_facts
-from mpdoctor.source.outlines import outlines_from_texts, reached_from
-from mpdoctor.source.portions import Portions
-from mpdoctor.source.program import without_garbage_collection
+from mpdoctor.source.outlines import Outline, outlines_from_texts, reached_from
+from mpdoctor.source_stage.desk import Desk, Judged, Order
+
+if TYPE_CHECKING:
+    from mpdoctor.source_stage.elsewhere import DeskElsewhere
 
 WORTH_A_PROCESS = 400_000  # bytes of source: fewer are walked before another process is up
-
-Judged = list[Finding | Crashed]
-Order = tuple[Path, dict[str, Any]]  # a file, and what the facts of it are to say besides
 
 
 class SourceStage:
@@ -57,7 +50,7 @@ class SourceStage:
         self._mixed: set[Path] = set()
         if with_imports:
             self._desks = _desks(1, unsaved)
-            self._outlines = {}
+            self._outlines: dict[Path, Outline] = {}
             self._hand_out("walk_with_imports", [dict(files)])
         else:
             self._outlines = outlines_from_texts({path: _text(path, unsaved) for path in files})
@@ -129,35 +122,6 @@ class SourceStage:
             yield desk.answer()
 
 
-class Desk:
-    """One process' share of the files: it walks them, keeps their facts, and judges them."""
-
-    def __init__(self, unsaved: Mapping[Path, bytes]) -> None:
-        self._portions = Portions(unsaved)
-        self._facts: dict[Path, SourceFacts] = {}
-
-    @without_garbage_collection()
-    def read(self, files: Mapping[Path, str]) -> dict[Path, tuple[SourceFacts, bool]]:
-        self._facts |= (found := {path: self._portions.unwalked(path, shown) for path, shown in files.items()})
-        return {path: (facts, False) for path, facts in found.items()}
-
-    def walk(self, files: Mapping[Path, str], with_imports: bool = False) -> dict[Path, tuple[SourceFacts, bool]]:
-        """The facts without their events, and whether these show mixed precision."""
-        self._facts |= (found := self._portions.walked(files, with_imports))
-        return {path: (_without_events(facts), bool(facts.mixed_precision_signs)) for path, facts in found.items()}
-
-    def walk_with_imports(self, files: Mapping[Path, str]) -> dict[Path, tuple[SourceFacts, bool]]:
-        return self.walk(files, with_imports=True)
-
-    @without_garbage_collection()
-    def judge(self, orders: list[Order], codes: frozenset[str]) -> dict[Path, Judged]:
-        return {path: self._judged(path, changes, codes) for path, changes in orders}
-
-    def _judged(self, path: Path, changes: dict[str, Any], codes: frozenset[str]) -> Judged:
-        facts = dataclasses.replace(self._facts[path], **changes)
-        return list(findings_from_facts("in_source", facts, facts.keras, lambda rule: rule.code in codes))
-
-
 class DeskHere:
     """A desk of this process."""
 
@@ -171,48 +135,14 @@ class DeskHere:
         return self._answer
 
 
-class DeskElsewhere:
-    """A desk of a process of its own, which ends with this one."""
+def _desks(count: int, unsaved: Mapping[Path, bytes]) -> Sequence[DeskHere | DeskElsewhere]:
+    """One here, or several elsewhere: what those built goes with their process, and is not taken down piece by piece,
+    which would take as long as to judge it."""
+    if count == 1:
+        return [DeskHere(unsaved)]
+    from mpdoctor.source_stage.elsewhere import DeskElsewhere
 
-    def __init__(self, unsaved: Mapping[Path, bytes]) -> None:
-        self._line, far_end = multiprocessing.Pipe()
-        process = multiprocessing.Process(target=_serve, args=(far_end, dict(unsaved)), daemon=True)
-        process.start()
-        far_end.close()
-
-    def ask(self, what: str, arguments: tuple[Any, ...]) -> None:
-        self._line.send((what, arguments))
-
-    def answer(self) -> Any:
-        """Raises RuntimeError with the other process' traceback where that broke."""
-        broke, answer = self._line.recv()
-        if broke:
-            raise RuntimeError(answer)
-        return answer
-
-
-def _serve(line: Connection, unsaved: Mapping[Path, bytes]) -> None:
-    desk = Desk(unsaved)
-    while True:
-        try:
-            what, arguments = line.recv()
-        except EOFError:  # the other end has all that it wanted
-            return
-        try:
-            line.send((False, getattr(desk, what)(*arguments)))
-        except Exception:
-            line.send((True, traceback.format_exc()))
-
-
-def _desks(count: int, unsaved: Mapping[Path, bytes]) -> list[DeskHere | DeskElsewhere]:
-    """One here, the others elsewhere: those are asked first, so that all work at once."""
-    return [*(DeskElsewhere(unsaved) for _ in range(count - 1)), DeskHere(unsaved)]
-
-
-def _without_events(facts: SourceFacts) -> SourceFacts:
-    return dataclasses.replace(
-        facts, uses=(), calls=(), reads=(), writes=(), operations=(), withs=(), returns=(), classes=(), functions=()
-    )
+    return [DeskElsewhere(unsaved) for _ in range(count)]
 
 
 def _text(path: Path, unsaved: Mapping[Path, bytes]) -> bytes:

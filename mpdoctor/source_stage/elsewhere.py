@@ -1,0 +1,46 @@
+"""Desks in processes of their own. Apart, because most runs need none and `multiprocessing` is slow to import."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import traceback
+from collections.abc import Mapping
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, NoReturn
+
+from mpdoctor.source_stage.desk import Desk
+
+
+class DeskElsewhere:
+    """A desk of a process of its own, which ends with this one."""
+
+    def __init__(self, unsaved: Mapping[Path, bytes]) -> None:
+        self._line, far_end = multiprocessing.Pipe()
+        process = multiprocessing.Process(target=_serve, args=(far_end, dict(unsaved)), daemon=True)
+        process.start()
+        far_end.close()
+
+    def ask(self, what: str, arguments: tuple[Any, ...]) -> None:
+        self._line.send((what, arguments))
+
+    def answer(self) -> Any:
+        """Raises RuntimeError with the other process' traceback where that broke."""
+        broke, answer = self._line.recv()
+        if broke:
+            raise RuntimeError(answer)
+        return answer
+
+
+def _serve(line: Connection, unsaved: Mapping[Path, bytes]) -> NoReturn:
+    desk = Desk(unsaved)
+    while True:
+        try:
+            what, arguments = line.recv()
+        except EOFError:  # the other end has all that it wanted; to take down what was built would take a while
+            os._exit(0)
+        try:
+            line.send((False, getattr(desk, what)(*arguments)))
+        except Exception:
+            line.send((True, traceback.format_exc()))
