@@ -155,6 +155,7 @@ def test_the_environment_stands_in_the_order_of_tensorflows_template() -> None:
     assert labels == [
         "mpdoctor",
         "TensorFlow version",
+        "Custom code",
         "OS platform and distribution",
         "Python version",
         "CUDA/cuDNN version",

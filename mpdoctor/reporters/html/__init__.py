@@ -27,7 +27,7 @@ from mpdoctor.reporters.words.look import Look, count, number_text
 from mpdoctor.reporters.words.prose import parts_from_prose
 
 TEMPLATES = Path(__file__).parent / "templates"
-LONGEST_PROSE = 3000
+LONGEST_PROSE = 1500
 NOBODY = Surroundings()
 
 

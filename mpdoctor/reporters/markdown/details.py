@@ -43,7 +43,8 @@ def _frame(frame: TensorFacts, look: Look) -> tuple[str, ...]:
     again = f" (call {frame.call})" if frame.call > 1 else ""
     shares = (f"{share:.0%}" for share in (frame.near_limit, frame.subnormal, frame.nonfinite))
     layer = code(f"{look.name(frame.layer, 60)} ({look.name(frame.layer_class, 30)}){again}")
-    return (layer, code(frame.dtype, 20), number_text(frame.largest), number_text(frame.smallest), *map(prose, shares))
+    largest = "inf or NaN" if frame.nonfinite > 0 else number_text(frame.largest)
+    return (layer, code(frame.dtype, 20), largest, number_text(frame.smallest), *map(prose, shares))
 
 
 def _failure(failure: FailureFacts, look: Look) -> Iterator[str]:

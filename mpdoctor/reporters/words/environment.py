@@ -14,6 +14,7 @@ from mpdoctor.reporters.words.targets import judged_by
 # What the template asks for, and the labels under which the environment has it.
 ASKED = {
     "TensorFlow version": ("TensorFlow", "tensorflow"),
+    "Custom code": (),
     "OS platform and distribution": ("System",),
     "Python version": ("Python",),
     "CUDA/cuDNN version": ("CUDA", "cuDNN"),
@@ -25,6 +26,7 @@ def rows_from_environment(diagnosis: Diagnosis, look: Look) -> list[tuple[str, s
     left = dict(diagnosis.environment)
     pythons = dict.fromkeys(target.python for target in diagnosis.targets if target.python)
     told = {question: _taken(left, labels) for question, labels in ASKED.items()}
+    told["Custom code"] = "yes"  # that is what mpdoctor examines
     told["Python version"] = told["Python version"] or ", ".join(pythons)
     told["GPU model"] = _gpus(left)
     told["Keras"] = _taken(left, KERAS) or ", ".join(dict.fromkeys(judged_by(target) for target in diagnosis.targets))
