@@ -255,6 +255,8 @@ def test_a_defect_is_named(code: str, words: str, location: Location | None, fac
         ("MP216", trained(embedding(2048, "float16"), HEAD)),
         ("MP218", trained(BODY, function("add", "Add", "float16", "float16", output="float16"), HEAD)),
         ("MP218", trained(BODY, function("cast", "Cast", "float16"), HEAD)),
+        ("MP218", trained(BODY, function("add", "Add", "float32", "float16", made_at=None), HEAD)),
+        ("MP218", trained(BODY, layer("l", class_name="Lambda", **PROMOTING, made_by="from_preset"), HEAD)),
         ("MP218", trained(layer("stream", "float32"), BODY, function(
             "add", "Add", "float32", "float16", given_by=("stream", "body")), HEAD)),
         ("MP218", trained(BODY, function("softmax", "Softmax", "float16"), HEAD)),

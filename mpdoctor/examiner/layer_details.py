@@ -41,9 +41,9 @@ def settings_from_layer(layer: Any) -> SettingsFacts:
 
 
 def config_from_layer(layer: Any) -> ConfigFacts | None:
-    """None for a class of a library's."""
+    """None for a class of a library's, and for one that has a way of its own."""
     own = _own_classes(type(layer))
-    if not own:
+    if not own or any("from_config" in vars(cls) for cls in own):
         return None
     parameters = inspect.signature(type(layer).__init__).parameters.values()
     config_at = _place_of_method(own, "get_config")

@@ -8,7 +8,7 @@ import sys
 from types import FrameType
 from typing import Any
 
-from mpdoctor.examiner.ownership import function_called_by_user, is_own, own_location
+from mpdoctor.examiner.ownership import called_by_line, is_own, own_location
 from mpdoctor.examiner.patching import replace_method
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import LostCallFacts, WriteFacts
@@ -75,7 +75,8 @@ class OptimizerNotes:
             inner = kwargs.get("inner_optimizer", args[0] if args else None)
             before = getattr(inner, "loss_scale_factor", None)
             original(wrapper, *args, **kwargs)
-            if function_called_by_user(sys._getframe(2)) == "compile":
+            called = called_by_line(sys._getframe(2))
+            if called is not None and called.co_name == "compile":
                 self._by_compile.add(id(wrapper))
             if before is not None and getattr(inner, "loss_scale_factor", None) is None:
                 self._erased.setdefault(id(wrapper), (repr(before), own_location(sys._getframe(2))))

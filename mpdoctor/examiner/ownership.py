@@ -51,12 +51,12 @@ def called_by_user() -> bool:
     return frame is not None and own_code(frame)
 
 
-def function_called_by_user(frame: FrameType | None) -> str:
-    """The library's function that a line of the user's called and that led here; "" where that line itself did."""
-    called = ""
+def called_by_line(frame: FrameType | None) -> CodeType | None:
+    """The library's function that a line of the user's called and that led here; None where that line itself did."""
+    called = None
     while frame is not None and not own_code(frame):
         if frame.f_code.co_name not in _WRAPPERS and not frame.f_code.co_filename.startswith(_PACKAGE + os.sep):
-            called = frame.f_code.co_name
+            called = frame.f_code
         frame = frame.f_back
     return called
 

@@ -6,16 +6,21 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 import weakref
 from types import FrameType
 from typing import Any, Dict, Iterator, Tuple
 
 from mpdoctor.examiner.layer_calls import LayerCalls, flat_tensors
-from mpdoctor.examiner.ownership import function_called_by_user, own_code, own_location
+from mpdoctor.examiner.ownership import called_by_line, own_code, own_location
 from mpdoctor.facts.location import Location
 
 Arguments = Tuple[Tuple[Any, ...], Dict[str, Any]]
+
+
+# Where Keras 3 keeps the functions that take tensors, operators among them.
+_IS_FUNCTION = re.compile(r"[/\\]keras[/\\]src[/\\](ops|backend|activations|random)[/\\]").search
 
 
 class LayerWatch:
@@ -71,14 +76,16 @@ class LayerWatch:
         layer_class.__new__ = __new__  # type: ignore[method-assign, assignment]
 
     def install_operations(self, operation_class: type, layer_class: type) -> None:
-        """Keras 3 makes an operation of its own for each function that is called with its symbolic tensors."""
+        """Keras 3 makes an operation of its own for each function that is called with its symbolic tensors. Noted are
+        those that the user's own line calls, not what a library's model is made of."""
         original_new = operation_class.__new__
         watch = self
 
         @functools.wraps(original_new)
         def __new__(cls: type, *args: Any, **kwargs: Any) -> Any:
             operation = original_new(cls, *args, **kwargs)
-            if not issubclass(cls, layer_class):
+            called = called_by_line(sys._getframe(1))
+            if not issubclass(cls, layer_class) and called is not None and _IS_FUNCTION(called.co_filename):
                 watch._note_birth(operation, sys._getframe(1))
             return operation
 
@@ -144,9 +151,9 @@ class LayerWatch:
         if place is None:
             return
         self._made.setdefault(layer, place)
-        called = function_called_by_user(frame)
-        if called:
-            self._made_by.setdefault(layer, called)
+        called = called_by_line(frame)
+        if called is not None:
+            self._made_by.setdefault(layer, called.co_name)
 
     def _note_output(self, layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outputs: Any) -> None:
         tensors = flat_tensors(outputs)

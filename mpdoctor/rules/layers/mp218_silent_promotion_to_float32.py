@@ -69,7 +69,8 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         inside = (one for one in model.layers if one.path.startswith(layer.path + "/") and one.floating)
         if any(one.compute_dtype not in HALF for one in inside):
             continue  # a layer inside of it was asked for float32
-        if layer.is_operation and _is_wanted(layer, model):
+        is_of_library = layer.made_at is None if layer.is_operation else layer.made_by != ""
+        if is_of_library or (layer.is_operation and _is_wanted(layer, model)):
             continue
         told = _promotion(layer, half)
         if told is not None:
