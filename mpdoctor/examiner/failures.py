@@ -42,7 +42,7 @@ def failure_under_watch(session: Any, error: BaseException, during: str, **known
             layer=layer.name,
             layer_class=type(layer).__name__,
             own_layer_location=class_location(type(layer)),
-            layer_dtype=str(layer.compute_dtype or ""),
+            layer_dtype=str(layer.compute_dtype or "") if _casts_its_input(layer) else "",
             layer_inputs=tuple(_inputs(layer, given)),
             layer_is_recurrent=hasattr(layer, "state_size") or hasattr(layer, "cell"),
         )
@@ -122,6 +122,10 @@ def _frames_of_origin(error: BaseException) -> list[Frame]:
 def _frame(path: str, line: int, function: str) -> Frame:
     absolute = os.path.abspath(path) if not path.startswith("<") else path
     return Frame(absolute, line, function, linecache.getline(path, line).strip(), is_own(path))
+
+
+def _casts_its_input(layer: Any) -> bool:
+    return bool(getattr(layer, "autocast", getattr(layer, "_autocast", True)))
 
 
 def _inputs(layer: Any, given: tuple[tuple[Any, ...], dict[str, Any]]) -> Iterator[tuple[str, str]]:

@@ -51,7 +51,7 @@ class FailureFacts:
     own_layer_location
         Where that layer's class stands, if it is the user's own.
     layer_dtype
-        The dtype that this layer computes in.
+        The dtype that this layer computes in and casts its input to; "" for one that casts nothing (autocast=False).
     layer_inputs
         (parameter, dtype) of every tensor that its call was given, before Keras cast any.
     layer_is_recurrent

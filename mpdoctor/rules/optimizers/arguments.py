@@ -139,8 +139,8 @@ def problem_in_message(said: str, by_wrapper: bool) -> Problem | None:
         r"could not convert string to float: ('.+')|dtype='string' is not a valid dtype|got ('.+?') of type 'str'", said
     )
     if by_wrapper and text is not None:
-        given = text[1] or text[2]
-        return f"`initial_scale` is {f'the string {given}' if given else 'a string'}.", HOW_TO_START
+        shown = text[1] or text[2]
+        return f"`initial_scale` is {f'the string {shown}' if shown else 'a string'}.", HOW_TO_START
     return None
 
 
