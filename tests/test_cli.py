@@ -121,8 +121,8 @@ def test_concise(script: Path) -> None:
         (["check", "trian.py"], "no such file or directory: 'trian.py'. Did you mean train.py?"),
         (["check", "nothing/at/all.py:build"], "no such file or directory: 'nothing/at/all.py'."),
         (["check", "x" * 10_000], "no such file or directory"),
-        (["check", "model.h5"], "model.h5 is an HDF5 file, which mpdoctor does not examine yet."),
-        (["check", "saved"], "saved is a SavedModel, which mpdoctor does not examine yet."),
+        (["check", "frozen.pb"], "frozen.pb is a graph without its SavedModel"),
+        (["check", "saved/saved_model.pb"], "is a part of a SavedModel: name its directory, saved."),
         (["check", "empty"], "there is no Python file in empty or below it."),
         (
             ["check", "train.py", "--select", "MP1O1"],
@@ -139,7 +139,7 @@ def test_concise(script: Path) -> None:
 def test_what_cannot_be_done_is_said_in_one_line_and_ends_with_2(
     script: Path, arguments: list[str], message: str
 ) -> None:
-    (script / "model.h5").touch()
+    (script / "frozen.pb").touch()
     (script / "saved").mkdir()
     (script / "saved" / "saved_model.pb").touch()
     (script / "empty").mkdir()
