@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import cattrs
+from cattrs import BaseValidationError
 from cattrs.gen import make_dict_structure_fn
 
 from mpdoctor.facts.model import CallFacts, LayerFacts, ModelFacts, OptimizerFacts
@@ -33,6 +34,8 @@ from mpdoctor.finding import (
 from mpdoctor.reporters.json import SCHEMA_VERSION
 
 Row = Mapping[str, Any]
+# What another shape than the one that is expected leads to.
+_DAMAGED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, BaseValidationError)
 
 
 class NotADiagnosis(Exception):
@@ -48,7 +51,7 @@ def diagnosis_from_json(text: str | bytes) -> Diagnosis:
     _refuse_other_versions(told)
     try:
         return _diagnosis(told)
-    except (cattrs.BaseValidationError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+    except _DAMAGED as error:
         raise NotADiagnosis(f"is no diagnosis by mpdoctor, or a damaged one: {_problem(error)}.") from error
 
 
@@ -66,7 +69,7 @@ def _refuse_other_versions(told: object) -> None:
 def _problem(error: Exception) -> str:
     if isinstance(error, KeyError):
         return f"{error.args[0]!r} is missing"
-    if isinstance(error, cattrs.BaseValidationError):
+    if isinstance(error, BaseValidationError):
         return cattrs.transform_error(error)[0]
     return str(error)
 
@@ -177,8 +180,11 @@ LAID_OUT: dict[type, Callable[[Row], Row]] = {
 def _converter() -> cattrs.Converter:
     converter = cattrs.Converter()
     converter.register_structure_hook_factory(dataclasses.is_dataclass, lambda cls: _reader(cls, converter))
-    converter.register_structure_hook_func(lambda kind: kind in (bool, int, str), _exactly)
-    converter.register_structure_hook_func(lambda kind: kind is float, _number)
+    for kind in (bool, int, str):
+        converter.register_structure_hook(kind, _exactly)
+    for named in (Severity, Verdict):  # they are str, and would be taken for it
+        converter.register_structure_hook(named, lambda value, cls: cls(value))
+    converter.register_structure_hook(float, _number)
     return converter
 
 

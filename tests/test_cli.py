@@ -47,7 +47,7 @@ def test_version() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), ("--help",), ("check", "--help"), ("explain", "-h"), ("rules", "-h")]
+    "arguments", [(), ("--help",), ("check", "--help"), ("show", "--help"), ("explain", "-h"), ("rules", "-h")]
 )
 def test_help_fits_and_goes_to_someone(arguments: tuple[str, ...]) -> None:
     done = run(*arguments)

@@ -32,17 +32,17 @@ class OutputFormat(str, Enum):
 
 
 FORMATS = ", ".join(one.value for one in OutputFormat)
-# The longest first: a.sarif.json is SARIF.
+# The longest that fits says the format: a.sarif.json is SARIF.
 SUFFIXES = {
-    ".sarif.json": OutputFormat.sarif,
-    ".gitlab.json": OutputFormat.gitlab,
     ".md": OutputFormat.markdown,
     ".html": OutputFormat.html,
     ".svg": OutputFormat.svg,
-    ".sarif": OutputFormat.sarif,
-    ".json": OutputFormat.json,
-    ".xml": OutputFormat.junit,
     ".txt": OutputFormat.terminal,
+    ".json": OutputFormat.json,
+    ".sarif": OutputFormat.sarif,
+    ".sarif.json": OutputFormat.sarif,
+    ".gitlab.json": OutputFormat.gitlab,
+    ".xml": OutputFormat.junit,
 }
 
 # What is made to be read by others holds nothing private.
@@ -101,11 +101,11 @@ def put_out(diagnosis: Diagnosis, output: Output) -> int:
 
 
 def _format_from_name(path: Path) -> OutputFormat:
-    form = next((form for suffix, form in SUFFIXES.items() if path.name.lower().endswith(suffix)), None)
-    if form is None:
+    fitting = [suffix for suffix in SUFFIXES if path.name.lower().endswith(suffix)]
+    if not fitting:
         known = ", ".join(f"{suffix} ({form.value})" for suffix, form in SUFFIXES.items())
         fail(f"--report {path}: its suffix must say which report it is: {known}.")
-    return form
+    return SUFFIXES[max(fitting, key=len)]
 
 
 def _look(form: OutputFormat, color: Color = Color.never) -> dict[str, Any]:
