@@ -117,3 +117,16 @@ def test_weights_alone_are_no_model(saved_models) -> None:
     done = examined(saved_models("3"), "healthy.weights.h5", "3")
     assert (done.exit_code, done.codes()) == (2, ["MP002"]), str(done)
     assert "weights only" in done.finding("MP002")["message"]
+
+
+@needs_tensorflow
+@slow
+def test_half_a_model_that_a_program_could_not_load_is_none(saved_models, tmp_path: Path) -> None:
+    shutil.copy(saved_models("3") / "own.keras", tmp_path)
+    (tmp_path / "train.py").write_text('import tensorflow as tf\n\nmodel = tf.keras.models.load_model("own.keras")\n')
+    done = examined(tmp_path, "train.py", "3")
+    assert (done.exit_code, done.codes()) == (2, ["MP002"]), str(done)
+    told = done.finding("MP002")
+    assert told["line"] == 3
+    assert "custom_objects={" in told["help"] and "Doubled" in told["help"]
+    assert not done.report["models"]

@@ -130,6 +130,11 @@ def test_a_file_that_cannot_be_loaded(
             "TypeError: Could not locate class 'Sub'",
         ),
         (
+            "<class 'S'> could not be deserialized.\n\nconfig={}.\n\nException encountered: Could not locate class "
+            "'Sub'. Make sure custom classes and functions are decorated with `@keras.saving.register…`",
+            "TypeError: Could not locate class 'Sub'",
+        ),
+        (
             "Cannot deserialize object of type `Scale`. If `Scale` is a custom class, please register it using …",
             "TypeError: Cannot deserialize object of type `Scale`",
         ),
@@ -137,7 +142,15 @@ def test_a_file_that_cannot_be_loaded(
 )
 def test_the_error_of_a_file_in_one_line(message: str, headline: str) -> None:
     failure = FailureFacts("raised", "loading", "TypeError", message)
-    assert headline_from_loading_error(failure).startswith(headline)
+    told = headline_from_loading_error(failure)
+    assert told.startswith(headline) and "Make sure" not in told and "Please" not in told
+
+
+def test_a_program_is_told_to_hand_over_its_classes() -> None:
+    message = "Unknown layer: 'mine>Scale'. Please ensure you are using a `keras.utils.custom_object_scope`"
+    failure = FailureFacts("raised", "script", "ValueError", message, LINE, keras=KERASES["3"], saved_file=PLAIN)
+    (told,) = (one for one in findings_from_facts("in_failure", failure, failure.keras, lambda r: r.code == "MP002"))
+    assert isinstance(told, Finding) and 'custom_objects={"Scale": Scale}' in told.help
 
 
 def test_a_file_that_this_keras_cannot_even_try() -> None:

@@ -10,6 +10,7 @@ import weakref
 from typing import Any, Iterator
 
 from mpdoctor.examiner.ownership import own_location
+from mpdoctor.facts.location import Location
 from mpdoctor.facts.saved_file import LoadFacts, SavedFileFacts
 
 # Where the Kerases keep what loads a whole model, behind the public functions, which a program has long bound by name:
@@ -42,6 +43,7 @@ class LoadWatch:
     def __init__(self) -> None:
         self._loads: weakref.WeakKeyDictionary[Any, LoadFacts] = weakref.WeakKeyDictionary()
         self._failed: list[tuple[BaseException, str]] = []
+        self._failed_at: set[Location] = set()
 
     def install(self, keras: Any) -> None:
         """`keras` is an adapter."""
@@ -61,6 +63,10 @@ class LoadWatch:
 
         if self._loads:
             yield from below(model, "")
+
+    def left_behind(self, made_at: Location | None) -> bool:
+        """Whether what was made on this line is a part of a model that could not be loaded there."""
+        return made_at in self._failed_at
 
     def file_of_error(self, error: BaseException) -> SavedFileFacts | None:
         """What the file says of itself whose loading raised this error."""
@@ -88,7 +94,10 @@ class LoadWatch:
                 model = original(path, *args, **kwargs)
             except Exception as error:
                 self._failed.append((error, name))
+                if place is not None:
+                    self._failed_at.add(place)
                 raise
+            self._failed_at -= {place}
             if isinstance(model, keras.Model):
                 self._loads[model] = LoadFacts("", os.path.basename(os.path.normpath(name)), policy, place)
             return model

@@ -307,7 +307,12 @@ class Session:
     # --- models -------------------------------------------------------------------------------------------------
     def models(self) -> list[tuple[Any, Any]]:
         """(adapter, model) of every live model that is not a part of another one, in the order of their birth lines."""
-        found = [(keras, model) for keras in self._adapters for model in live_models(keras)]
+        found = [
+            (keras, model)
+            for keras in self._adapters
+            for model in live_models(keras)
+            if not self.loads.left_behind(self.watch.made_at(model))
+        ]
         return sorted(found, key=lambda pair: getattr(self.watch.made_at(pair[1]), "line", 0))
 
     def tell_models(self) -> bool:

@@ -56,9 +56,7 @@ def headline_from_loading_error(failure: FailureFacts) -> str:
     """The error in one line: without the configuration that Keras puts around it, and without its own advice, which is
     for who calls load_model()."""
     innermost = re.findall(r"Exception encountered: (.+)", failure.message)
-    if innermost:
-        return f"{failure.exception}: {innermost[-1].strip()}"
-    told = headline_from_failure(failure)
+    told = f"{failure.exception}: {innermost[-1].strip()}" if innermost else headline_from_failure(failure)
     return re.split(r"\. (?:Please ensure you are using|Make sure custom classes|If `[\w>.]+` is a custom)", told)[0]
 
 
@@ -66,11 +64,18 @@ def remedy_from_loading_error(failure: FailureFacts) -> str:
     for pattern in UNKNOWN:
         found = re.search(pattern, failure.message)
         if found and "LossScaleOptimizer" not in found["name"]:
-            return (
-                f"`{found['name']}` is none of Keras' own: name the module that defines it with --custom-objects "
-                "MODULE."
-            )
+            return f"`{found['name']}` is none of Keras' own: {_bring(found['name'].rpartition('>')[2], failure)}"
     return _matching(CERTAIN, failure) or _other_version(failure) or _matching(LIKELY, failure) or OTHERWISE
+
+
+def _bring(name: str, failure: FailureFacts) -> str:
+    """How what a file names is made known: to mpdoctor, or by the program that loads it."""
+    if failure.during == "loading":
+        return "name the module that defines it with --custom-objects MODULE."
+    return (
+        f'hand it over, `load_model(…, custom_objects={{"{name}": {name}}})`, or register it where it is defined with '
+        "`@keras.saving.register_keras_serializable()` and import that before loading."
+    )
 
 
 def _matching(remedies: tuple[tuple[str, str], ...], failure: FailureFacts) -> str:
