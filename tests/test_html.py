@@ -221,6 +221,13 @@ def test_every_text_stands_out(browser: Browser, tmp_path: Path, sample: Any, da
 
 
 @needs_browser
+def test_the_measure_of_contrast_can_fail(browser: Browser, tmp_path: Path) -> None:
+    browser.open(page(tmp_path, samples.collapsing))
+    browser.run("document.documentElement.style.setProperty('--soft', '#999999')")
+    assert "P.soft mono" in browser.run(CONTRASTS) and "text.null" in browser.run(CONTRASTS)
+
+
+@needs_browser
 def test_hostile_names_stay_text_in_a_browser(browser: Browser, tmp_path: Path) -> None:
     browser.open(page(tmp_path, samples.hostile))
     assert browser.run("document.querySelectorAll('img, iframe, object, form, [onerror], [onclick]').length") == 0

@@ -64,6 +64,16 @@ def test_prose_shows_just_its_text(text: str) -> None:
     assert squeezed(shown(told)) == squeezed(one_line(text))
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["@tf.function", "#123", "keras-team/keras#5", "GH-7", "http://x.org/?a=1", "www.x.org", ":tada:", "a@b.org"],
+)
+def test_nobody_is_called_and_nothing_is_linked(text: str) -> None:
+    """On GitHub these mean something in prose, and nothing as code."""
+    told = [token for token in flat(prose(f"see {text} there")) if token.type == "code_inline"]
+    assert [token.content for token in told] == [text]
+
+
 @given(HOSTILE)
 @settings(deadline=None)
 def test_code_shows_just_its_text(text: str) -> None:
