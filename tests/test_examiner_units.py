@@ -103,18 +103,44 @@ class SourcePlace(NamedTuple):
     lineno: int
 
 
+CLASSES = """
+
+class Mine:
+    pass
+
+
+def registered(cls):
+    return cls
+
+
+@registered
+class Decorated:
+    pass
+
+
+class Gone:
+    pass
+
+
+late = type("Late", (), {})
+"""
+
+
 def test_the_place_of_a_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "layers_of_mine.py").write_text("\n\nclass Mine:\n    pass\n\n\nlate = type('Late', (), {})\n")
+    path = tmp_path / "layers_of_mine.py"
+    path.write_text(CLASSES)
     monkeypatch.syspath_prepend(str(tmp_path))
     module = importlib.import_module("layers_of_mine")
-    assert class_location(module.Mine) == Location(str(tmp_path / "layers_of_mine.py"), 3)
+    assert class_location(module.Mine) == Location(str(path), 3)
+    assert class_location(module.Decorated) == Location(str(path), 12)  # not its decorator's line
     assert class_location(module.late) is None
     assert class_location(type("Typed", (), {"__module__": "no.such.module"})) is None
     assert class_location(Path) is None
-    (tmp_path / "layers_of_mine.py").unlink()
+    path.unlink()
     importlib.invalidate_caches()
     linecache.clearcache()
-    assert class_location(module.Mine) is None
+    assert class_location(module.Gone) is None
+    assert class_location(module.Mine) == Location(str(path), 3)  # as it was when it was asked for
 
 
 # --- import hooks -----------------------------------------------------------------------------------------------
