@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
+from checking import ROOT, check, needs_tensorflow
 
 from mpdoctor.facts.devices import DeviceFacts
+from mpdoctor.facts.environment import EnvironmentFacts, keras_of_tensorflow, labels_from_environment
 
+BOTH = {"keras": "3.15.1", "tf_keras": "2.21.0"}
 CPU_WITH_BFLOAT16 = DeviceFacts("CPU", "AMD EPYC", None, ("avx512_bf16",))
 
 
@@ -39,3 +48,83 @@ def test_an_older_tensorflow_makes_less_of_a_cpu() -> None:
     assert CPU_WITH_BFLOAT16.outlook("bfloat16", (2, 10, 1)).speed == "no faster"
     assert "few hundred times" in CPU_WITH_BFLOAT16.outlook("float16", (2, 15, 1)).why
     assert "few hundred times" not in CPU_WITH_BFLOAT16.outlook("float16", (2, 16, 2)).why
+
+
+@pytest.mark.parametrize(
+    ("tensorflow", "packages", "variables", "package", "version", "because"),
+    [
+        ("2.4.4", {}, {}, "tf.keras", "2.4.4", "up to 2.15"),
+        ("2.15.1", {"keras": "2.15.0"}, {"TF_USE_LEGACY_KERAS": "0"}, "tf.keras", "2.15.0", "up to 2.15"),
+        ("2.21.0", BOTH, {}, "keras", "3.15.1", "unless TF_USE_LEGACY_KERAS=1"),
+        ("2.21.0", BOTH, {"TF_USE_LEGACY_KERAS": "1"}, "tf_keras", "2.21.0", "=1"),
+        ("2.21.0", BOTH, {"TF_USE_LEGACY_KERAS": "yes"}, "keras", "3.15.1", "=yes"),
+        ("2.16.2", {"keras": "2.15.0"}, {}, "tf.keras", "2.15.0", "keras 2.15.0 is installed"),
+    ],
+)
+def test_which_keras_tf_keras_is_and_why(
+    tensorflow: str, packages: dict[str, str], variables: dict[str, str], package: str, version: str, because: str
+) -> None:
+    keras = keras_of_tensorflow(tensorflow, packages, variables)
+    assert keras is not None
+    assert (keras.package, keras.version) == (package, version)
+    assert because in keras.because
+
+
+def test_a_keras_that_is_missing_is_none() -> None:
+    assert keras_of_tensorflow("2.21.0", {"keras": "3.15.1"}, {"TF_USE_LEGACY_KERAS": "1"}) is None
+    assert keras_of_tensorflow("2.21.0", {}, {}) is None
+    assert keras_of_tensorflow("", {"keras": "3.15.1"}, {}) is None
+
+
+def test_each_device_has_its_lines() -> None:
+    gpus = (DeviceFacts("GPU", "NVIDIA A100", (8, 0)), DeviceFacts("GPU", "Tesla T4", (7, 5)), DeviceFacts("CPU", "x"))
+    labels = labels_from_environment(EnvironmentFacts(tensorflow="2.15.1", devices=gpus, cuda="12.2"))
+    assert (labels["GPU 0"], labels["GPU 0 compute capability"]) == ("NVIDIA A100", "8.0")
+    assert labels["GPU 1 bfloat16"].startswith("slower: bfloat16 needs compute capability 8.0")
+    assert "GPU" not in labels
+    for cuda, words in (("12.2", "none that TensorFlow can use"), ("", "built without CUDA")):
+        alone = labels_from_environment(EnvironmentFacts(tensorflow="2.15.1", devices=gpus[2:], cuda=cuda))
+        assert words in alone["GPU"]
+
+
+# --- mpdoctor env -----------------------------------------------------------------------------------------------
+def env(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    surroundings = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+    command = [sys.executable, "-m", "mpdoctor", "env", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=surroundings, check=False)
+
+
+def test_an_interpreter_without_tensorflow_says_so_and_how_to_name_one(bare: Path) -> None:
+    told = env("--python", str(bare), "--output-format", "json", KERAS_BACKEND="jax")
+    labels = json.loads(told.stdout)
+    assert told.returncode == 0
+    assert labels["TensorFlow"].startswith(f"none: {bare} (Python ")
+    assert "--python" in labels["TensorFlow"]
+    assert (labels["Interpreter"], labels["KERAS_BACKEND"]) == (str(bare), "jax")
+    assert "TF_FORCE_GPU_ALLOW_GROWTH" not in labels  # which mpdoctor itself has set
+
+
+def test_a_tensorflow_that_cannot_be_imported_says_why(claiming: Path) -> None:
+    told = env("--python", str(claiming))
+    assert told.returncode == 0
+    assert "none: ImportError: nobody is to import this" in told.stdout
+    assert max(map(len, told.stdout.splitlines())) <= 80
+
+
+def test_what_is_no_python_is_a_usage_error(tmp_path: Path) -> None:
+    assert env("--python", str(tmp_path / "python")).returncode == 2
+    assert "is no Python" in env("--python", "/bin/true").stderr
+
+
+@needs_tensorflow
+@pytest.mark.slow
+def test_the_environment_of_this_tensorflow(tmp_path: Path) -> None:
+    import importlib.metadata as metadata
+
+    labels = json.loads(env("--output-format", "json", TF_USE_LEGACY_KERAS="1").stdout)
+    assert labels["TensorFlow"] == metadata.version("tensorflow")
+    assert labels["tf.keras"] == f"tf_keras {metadata.version('tf_keras')}: TF_USE_LEGACY_KERAS=1 is set"
+    assert labels["CPU float16"].startswith("slower")
+    (tmp_path / "train.py").write_text("import tensorflow as tf\ntf.keras.Sequential([tf.keras.layers.Dense(1)])\n")
+    report = check("train.py", directory=tmp_path, keras="tf_keras").report
+    assert {**report["environment"], "Interpreter": ""} == {**labels, "Interpreter": ""}

@@ -9,7 +9,7 @@ Where a script forks, one process speaks: the first one, until another begins to
 from __future__ import annotations
 
 from dataclasses import asdict
-from json import dumps as _dumps
+from json import JSONEncoder
 from os import O_APPEND, O_CREAT, O_EXCL, O_RDONLY, O_WRONLY
 from os import close as _close
 from os import fstat as _fstat
@@ -21,6 +21,14 @@ from os import waitpid as _waitpid
 from os import write as _write
 from time import sleep as _sleep
 from typing import Any
+
+
+class _Encoder(JSONEncoder):
+    encode = JSONEncoder.encode  # of its own: a script may patch the class
+    iterencode = JSONEncoder.iterencode
+
+
+_dumps = _Encoder().encode
 
 
 class Events:
