@@ -76,7 +76,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     what = _what_was_refused(failure)
-    if what is not None and failure.inside != "data":
+    if what is not None:
         yield Finding(
             f"The data holds {what}: no layer can compute with them.",
             HELP["labels" if failure.inside == "loss" else "features"],
@@ -93,7 +93,8 @@ def _what_was_refused(failure: FailureFacts) -> str | None:
     found = re.search(r"Failed to convert a NumPy array to a Tensor \(Unsupported (?:object|numpy) type:? ?(\w+)", said)
     if found is not None:
         return "dates" if found[1] in ("NPY_DATETIME", "NPY_TIMEDELTA") else "Python objects"
-    by_keras = "cast(" not in failure.failing_line  # a cast of the program's own says more than we know
+    # a cast of the program's own, in a layer or a pipeline, says more than we know
+    by_keras = "cast(" not in failure.failing_line and failure.inside != "data"
     cast = re.search(r"Cast string to (?:float|half|bfloat16) is not supported", said)
     return "strings" if cast is not None and by_keras else None
 

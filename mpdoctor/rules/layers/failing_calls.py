@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 
 from mpdoctor.facts.failure import FailureFacts, OperandFacts
-from mpdoctor.rules.examination.dtype_clashes import HALVES, Clash, clash_of_precisions
+from mpdoctor.rules.examination.dtype_clashes import HALVES, Clash, clash_of_precisions, half_given_for_float32
 
 # They make a tensor of their own, in float32 unless they are told otherwise.
 _MAKES_A_TENSOR = (
@@ -53,6 +53,15 @@ def later_input(failure: FailureFacts) -> OperandFacts | None:
     later = {name for name, dtype in failure.layer_inputs if name != first and dtype == "float32"}
     named = [o for o in failure.operands if o.kind == "tensor" and o.dtype == "float32"]
     return named[0] if named and all(operand.name in later for operand in named) else None
+
+
+def state_of_a_stateful_layer(failure: FailureFacts) -> str | None:
+    """The 16-bit dtype of the state that a recurrent layer of Keras 3.0 to 3.7 makes, and keeps in float32; None for
+    other errors."""
+    if failure.keras is None or not failure.keras.is_keras3 or not failure.layer_is_recurrent:
+        return None
+    by_keras = failure.own_layer_location is None and failure.inside == "layer"
+    return half_given_for_float32(failure) if by_keras else None
 
 
 def is_float32_state(failure: FailureFacts) -> bool:

@@ -49,7 +49,7 @@ from mpdoctor.facts.values import Call, Collection, Value, is_call_of, known, op
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.examination.error_words import evidence_of, place_of_failure
 from mpdoctor.rules.layers.calls import asks_for_dtype, policies_of_instances
-from mpdoctor.rules.layers.failing_calls import is_float32_state
+from mpdoctor.rules.layers.failing_calls import is_float32_state, state_of_a_stateful_layer
 from mpdoctor.rules.layers.outputs import SIXTEEN_BITS
 from mpdoctor.rules.layers.policies import half_dtype_of_layer
 from mpdoctor.rules.wording import text_at
@@ -92,6 +92,16 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
+    made = state_of_a_stateful_layer(failure)
+    if made is not None:
+        yield Finding(
+            f"In {place_of_failure(failure)} a {made} state is to be kept in a float32 variable, as Keras 3.0 to 3.7 "
+            "do for stateful layers.",
+            'Update Keras to 3.8 or newer, or give the layer `dtype="float32"`.',
+            failure.location,
+            layer=failure.layer,
+            evidence=evidence_of(failure),
+        )
     if is_float32_state(failure):
         yield Finding(
             f"In {place_of_failure(failure)} the state is float32, and the layer computes in {failure.layer_dtype}: "

@@ -115,7 +115,7 @@ def _effect(scale: float) -> str:
 
 def problem_in_message(said: str, by_wrapper: bool) -> Problem | None:
     """What a constructor of Keras 2 or 3 refused, in its words; or, `by_wrapper`, what its first step broke on."""
-    if "LossScaleOptimizer no longer supports `dynamic=False`" in said:
+    if re.search("LossScaleOptimizer no longer supp?orts `dynamic=False`", said):  # so spelled until Keras 3.3
         return FIXED_IN_KERAS3
     refused = re.search(r"LossScaleOptimizer does not support `(\w+)`\. Instead, set", said)
     if refused is not None:

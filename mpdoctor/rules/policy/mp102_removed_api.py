@@ -75,7 +75,8 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     said = failure.said_by_library
     missing = re.search(r"module '([\w.]+)' has no attribute '(\w+)'", said)
     name = _public_name(f"{missing[1]}.{missing[2]}") if missing else ""
-    gone = next((entry for entry in REMOVED if below(name + ".", entry[0]) or name == entry[0]), None) if name else None
+    removed = (entry for entry in REMOVED if below(name + ".", entry[0]) or name == entry[0])
+    gone = next((entry for entry in removed if _is_past(entry[1], failure.keras or Keras())), None)
     if gone is not None:
         below_it = re.search(rf"\b{name.rpartition('.')[2]}\.(\w+)", failure.failing_line)
         instead = gone[2].format(last=below_it[1] if below_it else "set_global_policy")
@@ -83,6 +84,11 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
                       failure.location)  # fmt: skip
     elif re.search(r"Policy\.__init__\(\) got an unexpected keyword argument 'loss_scale'", said):
         yield Finding(*LOSS_SCALE_OF_POLICY, failure.location)
+
+
+def _is_past(since: tuple[int, ...], keras: Keras) -> bool:
+    """What is not there yet is not gone."""
+    return keras.is_keras3 if since == KERAS3_ONLY else keras.is_keras3 or keras.tensorflow_release >= since
 
 
 def _public_name(private: str) -> str:

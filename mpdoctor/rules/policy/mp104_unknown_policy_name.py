@@ -44,7 +44,7 @@ from mpdoctor.rules.policy.policy_names import is_policy_name, meant_by
 SEVERITY = Severity.ERROR
 POLICY = "keras.mixed_precision.Policy"
 REFUSED = (
-    r"Cannot convert (?:value )?'?(.+?)'? to a mixed precision (?:Policy|DTypePolicy)\.",
+    r"Cannot convert (?:value )?'?(.+?)'? to a mixed precision \w*Policy\.",
     r"Cannot convert (?:the argument `type_value`:|value) '(mixed_\w+)' to a TensorFlow DType",
 )
 REFUSED_DTYPE = (
