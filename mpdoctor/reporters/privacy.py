@@ -71,6 +71,14 @@ NO_NAMES = frozenset(
         "src",
         "work",
         "workspace",
+        "circleci",
+        "travis",
+        "gitpod",
+        "codespace",
+        "azureuser",
+        "opc",
+        "pi",
+        "sagemaker-user",
     )
 )
 _SECRET_NAME = re.compile(
