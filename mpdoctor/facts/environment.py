@@ -115,8 +115,8 @@ def labels_from_environment(environment: EnvironmentFacts) -> dict[str, str]:
         "TensorFlow": environment.tensorflow or failed,
         "tf.keras": f"{keras}: {keras.because}" if keras is not None else failed if environment.tensorflow else "",
         **{("Keras" if name == "keras" else name): version for name, version in environment.packages.items()},
-        "CUDA build": environment.cuda,
-        "cuDNN build": environment.cudnn,
+        "CUDA": environment.cuda and f"{environment.cuda} (build)",
+        "cuDNN": environment.cudnn and f"{environment.cudnn} (build)",
     }
     if environment.tensorflow == labels.get("tensorflow"):
         del labels["tensorflow"]

@@ -6,6 +6,7 @@ from mpdoctor.finding import Diagnosis, Stage, TargetReport
 from mpdoctor.reporters.words.look import Look, count
 
 LONGEST_REASON = 300
+MOST_GPUS = 8
 NOT_DONE = {"source": "not read", "file": "not restored"}  # by the code of a Skipped that is no rule's
 
 
@@ -27,9 +28,12 @@ def broken(diagnosis: Diagnosis, look: Look) -> list[str]:
 
 
 def about(diagnosis: Diagnosis, look: Look) -> list[str]:
-    """The Kerases and Pythons of all targets, and how much was suppressed."""
+    """The Kerases and Pythons of all targets, what else computed there, and how much was suppressed."""
     told = [judged_by(target) for target in diagnosis.targets]
+    tensorflow = diagnosis.environment.get("TensorFlow")
+    told += [f"TensorFlow {tensorflow}"] if tensorflow else []
     told += [f"Python {target.python}" for target in diagnosis.targets if target.python]
+    told += [diagnosis.environment[f"GPU {n}"] for n in range(MOST_GPUS) if f"GPU {n}" in diagnosis.environment]
     if diagnosis.suppressed:
         told.append(f"{count(diagnosis.suppressed, 'finding')} suppressed")
     return [look.name(text, 100) for text in dict.fromkeys(told)]
