@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -94,7 +93,9 @@ def _keras_of_surroundings(target: Target) -> Keras:
 
 
 def _installed(distribution: str) -> str:
-    """The version of a package beside mpdoctor, "" without it. Nothing is imported."""
+    """The version of a package beside mpdoctor, "" without it. Nothing of it is imported."""
+    import importlib.metadata  # which most runs do without
+
     try:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:

@@ -4,7 +4,6 @@ and Keras. A range that allows both Keras 2 and Keras 3 says nothing."""
 from __future__ import annotations
 
 import configparser
-import importlib.metadata
 import os
 import re
 import sys
@@ -121,7 +120,9 @@ def _version(pins: list[_Pin], package: str, major: str) -> str:
 
 
 def _installed(package: str, major: str) -> str:
-    """The version of a package beside mpdoctor, "" without it or with another major one. Nothing is imported."""
+    """The version of a package beside mpdoctor, "" without it or with another major one. Nothing of it is imported."""
+    import importlib.metadata
+
     try:
         version = importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

@@ -415,6 +415,8 @@ def known(value: Value | None) -> Any:
 
 def parts(value: Value) -> tuple[Value, ...]:
     """The values that this one is directly made of."""
+    if isinstance(value, (Known, Api, Unknown, Parameter)):
+        return ()
     if isinstance(value, Call):
         return (value.callee, *value.args, *(argument for _, argument in value.keywords))
     if isinstance(value, Operation):
