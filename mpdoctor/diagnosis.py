@@ -296,4 +296,4 @@ def _brought_nothing(
 
 def _shown(path: str) -> str:
     relative = os.path.relpath(path)
-    return path if relative.startswith("..") else relative
+    return os.path.normpath(path) if relative.startswith("..") else relative

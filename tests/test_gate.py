@@ -428,3 +428,13 @@ def test_the_option_makes_no_keras_3_of_a_file_that_imports_tf_keras(tmp_path: P
     assert target["keras"]["package"] == "keras"
     assert [(other["keras"]["package"], other["files"]) for other in target["other_keras"]] == [("tf_keras", ["a.py"])]
     assert check("--static", "a.py", "--keras", "3", directory=tmp_path).codes() == []
+
+
+def test_a_directory_may_be_named_by_a_roundabout_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of it that import one another are shown by one name, whoever came upon them."""
+    write(tmp_path, {"here/x.py": "", "there/pkg/__init__.py": "", "there/pkg/a.py": WRONG, "there/pkg/z.py": WRONG})
+    (tmp_path / "there/pkg/a.py").write_text("from pkg import z\n" + WRONG)
+    monkeypatch.chdir(tmp_path / "here")
+    target = target_from_text(str(tmp_path / "here" / ".." / "there"))
+    findings = diagnose(Settings(targets=(target,), static=True), SilentProgress()).findings
+    assert [(Path(f.location.path).name, f.location.line) for f in findings if f.location] == [("a.py", 3), ("z.py", 2)]
