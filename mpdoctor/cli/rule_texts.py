@@ -87,7 +87,7 @@ def near_match(text: str) -> str:
 
 
 def _generations(rule: Rule) -> str:
-    names = {("2",): "Keras 2 and tf_keras", ("3",): "Keras 3"}
+    names: dict[tuple[str, ...], str] = {("2",): "Keras 2 and tf_keras", ("3",): "Keras 3"}
     return names.get(rule.keras, "every Keras")
 
 
