@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from checking import check, needs_keras
 
 from mpdoctor.examiner.stand_ins import StandIns
 
@@ -114,3 +115,52 @@ def test_files_are_the_same_every_time(tmp_path: Path) -> None:
         assert second is not None
         if name.endswith(".npz"):
             assert Path(first[1]).read_bytes() == Path(second[1]).read_bytes()
+
+
+OFFLINE = """\
+import tensorflow as tf
+from tensorflow.keras.applications import MobileNetV2
+from tensorflow.keras.datasets import cifar10, imdb, mnist
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+(x, y), (x_test, y_test) = mnist.load_data()
+assert (x.shape, x.dtype, x.min(), x.max()) == ((60000, 28, 28), "uint8", 0, 255)
+assert (y_test.shape, set(y_test)) == ((10000,), set(range(10)))
+(texts, sentiments), _ = imdb.load_data(num_words=500)
+assert len(texts) == 25000 and isinstance(texts[0], list) and max(map(max, texts)) == 499
+(_, labels), _ = cifar10.load_data()
+assert labels.shape == (50000, 1)
+backbone = MobileNetV2(weights="imagenet", include_top=False, input_shape=(96, 96, 3))
+assert backbone.output_shape == (None, 3, 3, 1280)
+del backbone
+
+inputs = tf.keras.Input((28, 28))
+outputs = tf.keras.layers.Dense(10, dtype="float32")(tf.keras.layers.Flatten()(inputs))
+model = tf.keras.Model(inputs, outputs)
+model.compile("adam", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+model.fit(x.astype("float32") / 255, y)
+"""
+ELSEWHERE = """\
+import tensorflow as tf
+
+path = tf.keras.utils.get_file("a.csv", "https://example.org/a.csv")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keras", [pytest.param(one, marks=needs_keras(one)) for one in ("3", "tf_keras")])
+def test_a_program_without_a_network(keras: str, tmp_path: Path) -> None:
+    """Whatever the machine has: a proxy that nobody answers at, and an empty cache."""
+    (tmp_path / "train.py").write_text(OFFLINE)
+    (tmp_path / "elsewhere.py").write_text(ELSEWHERE)
+    away = {"https_proxy": "http://127.0.0.1:9", "HOME": str(tmp_path / "home"), "KERAS_HOME": str(tmp_path / "home")}
+    done = check("train.py", "--steps", "20", directory=tmp_path, keras=keras, environment=away)
+    assert done.exit_code == 0, done
+    (target,), (probe,) = done.report["targets"], done.report["probes"]
+    data = [f"keras.datasets.{name}" for name in ("mnist", "imdb", "cifar10")]
+    assert target["stand_ins"] == [*data, "pretrained weights of mobilenet_v2"]
+    assert probe["data"] == "stand-in"
+
+    failed = check("elsewhere.py", directory=tmp_path, keras=keras, environment=away)
+    assert (failed.exit_code, failed.finding("MP002")["line"]) == (2, 3), failed
+    assert "network" in failed.finding("MP002")["help"]
