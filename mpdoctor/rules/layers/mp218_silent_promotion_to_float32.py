@@ -93,7 +93,7 @@ def _promotion(layer: LayerFacts, half: str) -> tuple[str, str] | None:
     if layer.is_operation:
         if layer.class_name not in PROMOTING:
             return None
-        other = "float32" if "float32" in layer.input_dtypes else "a float32 constant"
+        other = "float32" if len(layer.input_dtypes) > 1 else "a float32 constant"  # Keras 3.3 forgets which it was
         return (
             f"`{layer.class_name.lower()}` is given {half} and {other} here, and gives float32: the stream is "
             "float32 until the next layer casts it.",
