@@ -170,8 +170,15 @@ def test_the_environment_stands_in_the_order_of_tensorflows_template() -> None:
         "Python version",
         "CUDA/cuDNN version",
         "GPU model",
-        "Keras",
+        "Keras in use",
         "CUDA\\_VISIBLE\\_DEVICES",
         "GPU 0",
     ]
     assert "`12.5 / 9`" in told
+
+
+def test_the_keras_that_runs_stands_apart_from_what_is_installed() -> None:
+    environment = {"tf.keras": "tf_keras 2.21.0: asked for", "Keras": "3.15.1", "GPU": "none that TensorFlow can use"}
+    told = markdown.render(samples.diagnosis(environment=environment))
+    rows = ("| Keras in use | `tf_keras 2.21.0: asked for` |", "| GPU model | `none that TensorFlow can use` |")
+    assert all(row in told for row in (*rows, "| Keras | `3.15.1` |"))

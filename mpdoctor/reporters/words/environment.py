@@ -19,6 +19,7 @@ ASKED = {
     "Python version": ("Python",),
     "CUDA/cuDNN version": ("CUDA", "cuDNN"),
 }
+NO_GPU = "GPU"  # GPUs that are there are numbered
 KERAS = ("tf.keras", "Keras", "keras", "tf_keras")
 
 
@@ -28,8 +29,8 @@ def rows_from_environment(diagnosis: Diagnosis, look: Look) -> list[tuple[str, s
     told = {question: _taken(left, labels) for question, labels in ASKED.items()}
     told["Custom code"] = "yes"  # that is what mpdoctor examines
     told["Python version"] = told["Python version"] or ", ".join(pythons)
-    told["GPU model"] = _gpus(left)
-    told["Keras"] = _taken(left, KERAS) or ", ".join(dict.fromkeys(judged_by(target) for target in diagnosis.targets))
+    told["GPU model"] = left.pop(NO_GPU, "") or _gpus(left)
+    told["Keras in use"] = next((left.pop(label) for label in KERAS if label in left), "") or ", ".join(dict.fromkeys(judged_by(target) for target in diagnosis.targets))
     rows = [("mpdoctor", diagnosis.version), *told.items(), *sorted(left.items())]
     return [(look.name(label, 60), look.name(text, 300)) for label, text in rows if text]
 
