@@ -45,6 +45,7 @@ def test_what_16_bits_bring_on_a_device(device: DeviceFacts, float16: str, bfloa
 
 
 def test_an_older_tensorflow_makes_less_of_a_cpu() -> None:
+    assert "2.15 and later use AVX512_BF16" in CPU_WITH_BFLOAT16.outlook("bfloat16", (2, 10, 1)).why
     assert CPU_WITH_BFLOAT16.outlook("bfloat16", (2, 10, 1)).speed == "no faster"
     assert "few hundred times" in CPU_WITH_BFLOAT16.outlook("float16", (2, 15, 1)).why
     assert "few hundred times" not in CPU_WITH_BFLOAT16.outlook("float16", (2, 16, 2)).why
@@ -53,12 +54,13 @@ def test_an_older_tensorflow_makes_less_of_a_cpu() -> None:
 @pytest.mark.parametrize(
     ("tensorflow", "packages", "variables", "package", "version", "because"),
     [
-        ("2.4.4", {}, {}, "tf.keras", "2.4.4", "up to 2.15"),
-        ("2.15.1", {"keras": "2.15.0"}, {"TF_USE_LEGACY_KERAS": "0"}, "tf.keras", "2.15.0", "up to 2.15"),
-        ("2.21.0", BOTH, {}, "keras", "3.15.1", "unless TF_USE_LEGACY_KERAS=1"),
+        ("2.4.4", {}, {}, "tf.keras", "2.4.4", "up to 2.14"),
+        ("2.15.1", {"keras": "2.15.0"}, {"TF_USE_LEGACY_KERAS": "0"}, "tf.keras", "2.15.0", "=0 asks for no other"),
+        ("2.21.0", BOTH, {}, "keras", "3.15.1", "TF_USE_LEGACY_KERAS=1 is not set"),
         ("2.21.0", BOTH, {"TF_USE_LEGACY_KERAS": "1"}, "tf_keras", "2.21.0", "=1"),
         ("2.21.0", BOTH, {"TF_USE_LEGACY_KERAS": "yes"}, "keras", "3.15.1", "=yes"),
-        ("2.16.2", {"keras": "2.15.0"}, {}, "tf.keras", "2.15.0", "keras 2.15.0 is installed"),
+        ("2.16.2", {"keras": "2.15.0"}, {}, "tf.keras", "2.15.0", "the keras that is installed"),
+        ("2.15.1", {"keras": "3.0.5"}, {}, "keras", "3.0.5", "the keras that is installed"),
     ],
 )
 def test_which_keras_tf_keras_is_and_why(
@@ -72,6 +74,7 @@ def test_which_keras_tf_keras_is_and_why(
 
 def test_a_keras_that_is_missing_is_none() -> None:
     assert keras_of_tensorflow("2.21.0", {"keras": "3.15.1"}, {"TF_USE_LEGACY_KERAS": "1"}) is None
+    assert keras_of_tensorflow("2.15.1", {"keras": "2.15.0"}, {"TF_USE_LEGACY_KERAS": "1"}) is None  # measured
     assert keras_of_tensorflow("2.21.0", {}, {}) is None
     assert keras_of_tensorflow("", {"keras": "3.15.1"}, {}) is None
 

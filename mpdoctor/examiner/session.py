@@ -182,6 +182,17 @@ class Session:
         if self._environment is not None:
             self.events.facts("environment", as_of_now(self._environment, self._devices or ()))
 
+    def _tell_environment_at_end(self) -> None:
+        """Of a program that made no model, too."""
+        try:
+            if self._environment is not None and self._devices is None:
+                from mpdoctor.examiner.devices import devices_from_tensorflow
+
+                self._devices = devices_from_tensorflow(program_has_computed=False)
+            self._tell_environment()
+        except Exception as error:
+            self.broke(error)
+
     # --- what the program does ----------------------------------------------------------------------------
     def begins_to_train(self) -> None:
         """A process that dies while it trains can tell nothing more."""
@@ -373,7 +384,7 @@ class Session:
             os._exit(0)
         if self.keras is not None:
             self.events.note(keras=vars(self.keras.facts))
-        self._tell_environment()
+        self._tell_environment_at_end()
         self.events.note(files_written=sorted(set(self.files_written))[:50])
         self.events.end()
         os._exit(0)

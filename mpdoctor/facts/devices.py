@@ -70,7 +70,9 @@ class DeviceFacts:
             if tensorflow and tensorflow < _CPU_MULTIPLIES_FLOAT16:
                 return Outlook("slower", "a matrix product in float16 takes a few hundred times as long up to TF 2.15")
             return Outlook("slower", "a CPU converts each number to float32 and back; it shows errors, not speed")
-        known = [name for name in _CPU_BFLOAT16 if name in self.instructions]
-        if known and tensorflow >= _ONEDNN_MULTIPLIES_BFLOAT16:
-            return Outlook("faster", f"matrix products and convolutions only, by {known[0].upper()}")
-        return Outlook("no faster", "a CPU without bfloat16 units converts each number to float32 and back")
+        unit = next((name.upper() for name in _CPU_BFLOAT16 if name in self.instructions), "")
+        if not unit:
+            return Outlook("no faster", "a CPU without bfloat16 units converts each number to float32 and back")
+        if tensorflow >= _ONEDNN_MULTIPLIES_BFLOAT16:
+            return Outlook("faster", f"matrix products and convolutions only, by {unit}")
+        return Outlook("no faster", f"each number is converted to float32 and back; TF 2.15 and later use {unit}")

@@ -44,7 +44,7 @@ VARIABLES = (
 )
 LEGACY_KERAS = "TF_USE_LEGACY_KERAS"
 _LEGACY_KERAS_ON = ("true", "True", "1")  # as TensorFlow reads it: "yes" and "TRUE" mean no
-_KERAS_3_SINCE = (2, 16)
+_TAKES_INSTALLED_KERAS_SINCE = (2, 15)
 
 
 @dataclass(frozen=True)
@@ -87,10 +87,10 @@ def keras_of_tensorflow(tensorflow: str, packages: Mapping[str, str], variables:
     release = Keras(tensorflow=tensorflow).tensorflow_release[:2]
     if not release:
         return None
-    if release < _KERAS_3_SINCE:
+    if release < _TAKES_INSTALLED_KERAS_SINCE:
         # up to 2.5 it is a part of TensorFlow, with a version that says nothing
         version = packages.get("keras", "") if release >= (2, 6) else ""
-        return Keras("tf.keras", version or tensorflow, tensorflow, "TensorFlow up to 2.15 has Keras 2")
+        return Keras("tf.keras", version or tensorflow, tensorflow, "TensorFlow up to 2.14 has Keras 2")
     asked = variables.get(LEGACY_KERAS, "")
     if asked in _LEGACY_KERAS_ON:
         version = packages.get("tf_keras", "")
@@ -98,10 +98,9 @@ def keras_of_tensorflow(tensorflow: str, packages: Mapping[str, str], variables:
     version = packages.get("keras", "")
     if not version:
         return None
-    if version.startswith("2"):
-        return Keras("tf.keras", version, tensorflow, f"keras {version} is installed")
-    unless = f"{LEGACY_KERAS}={asked} asks for no other" if asked else f"unless {LEGACY_KERAS}=1 is set"
-    return Keras("keras", version, tensorflow, f"TensorFlow takes Keras 3 from 2.16 on, {unless}")
+    package = "tf.keras" if version.startswith("2") else "keras"
+    unless = f"{LEGACY_KERAS}={asked} asks for no other" if asked else f"{LEGACY_KERAS}=1 is not set"
+    return Keras(package, version, tensorflow, f"it is the keras that is installed, and {unless}")
 
 
 def labels_from_environment(environment: EnvironmentFacts) -> dict[str, str]:
