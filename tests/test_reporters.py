@@ -15,6 +15,7 @@ import samples
 from rich.cells import cell_len
 
 from mpdoctor.facts.location import Location
+from mpdoctor.facts.model import LayerFacts
 from mpdoctor.facts.training import StepFacts
 from mpdoctor.finding import AlsoSeen, Crashed, Excerpt, Finding, Probe, Severity, Skipped, Verdict
 from mpdoctor.reporters import concise, github, sarif, terminal
@@ -143,6 +144,16 @@ def test_the_layer_table_appears_only_where_layers_are_spoken_of() -> None:
     assert "MultiHeadAttention  float32" in table
 
 
+def test_a_function_between_layers_is_no_layer_of_a_policy() -> None:
+    (named,) = samples.many_layers().models
+    target, model = named
+    between = LayerFacts("add", "Add", "", "float32", "float32", is_operation=True)
+    with_function = dataclasses.replace(model, layers=(*model.layers, between))
+    changed = dataclasses.replace(samples.many_layers(), models=((target, with_function),))
+    assert terminal.render(changed) == terminal.render(samples.many_layers())
+
+
+
 def _caret_line(line: str, column: int, end_column: int, width: int = 80) -> tuple[str, str]:
     finding = Finding(
         "Message.", "", Location("a.py", 1, column, 1, end_column), code="MP101", severity=Severity.ERROR,
@@ -174,9 +185,9 @@ def test_carets_stand_under_the_span(line: str, span: str) -> None:
 def test_a_second_sight_that_says_the_same_is_not_spelt_out() -> None:
     again = AlsoSeen("MP302", "model", samples.SHADOWED.message)
     other = AlsoSeen("MP912", "training", samples.SHADOWED.message)
-    finding = dataclasses.replace(samples.SHADOWED, also_seen=(again, other))
+    finding = dataclasses.replace(samples.SHADOWED, also_seen=(again, other, again))
     shown = terminal.render(samples.diagnosis(finding))
-    assert "  also seen in the model\n" in shown
+    assert shown.count("  also seen in the model\n") == 1
     assert "  also seen while training (MP912): `opt.epsilon" in shown
 
 

@@ -82,6 +82,11 @@ class LayerFacts:
     def computes_in_half(self) -> bool:
         return self.compute_dtype in ("float16", "bfloat16")
 
+    @property
+    def follows_policy(self) -> bool:
+        """False for what no policy speaks of: layers without floating-point numbers, functions between layers."""
+        return self.floating and not self.is_operation
+
 
 @dataclass(frozen=True)
 class AttributeFacts:

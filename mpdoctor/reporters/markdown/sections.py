@@ -56,7 +56,7 @@ def _finding(finding: Finding, look: Look) -> str:
         told.append(f"Layers: {', '.join(code(name, 60) for name in named[:6])}{_left(len(named) - 6)}")
     if finding.help:
         told.append(f"**Fix:** {prose(finding.help)}")
-    told += [f"*{prose(also_seen(seen, finding, look))}*" for seen in finding.also_seen[:3]]
+    told += [f"*{prose(seen)}*" for seen in also_seen(finding, look)[:3]]
     return "\n\n".join(filter(None, told))
 
 
@@ -101,7 +101,8 @@ def _layers(diagnosis: Diagnosis, model: ModelFacts, look: Look) -> str:
 
 def _layer(row: LayerRow, look: Look) -> tuple[str, ...]:
     layer = row.layer
-    dtypes = code(f"{layer.compute_dtype} {look.arrow} {layer.variable_dtype}", 50)
+    shown = f"{layer.compute_dtype} {look.arrow} {layer.variable_dtype}" if layer.follows_policy else ""
+    dtypes = code(shown, 50)
     cells = [code(layer.path, 80), code(layer.class_name, 40), code(layer.policy, 40), dtypes]
     if row.odd:
         cells = [f"**{cell}**" if cell else "" for cell in cells]

@@ -29,9 +29,7 @@ def paragraph_from_finding(finding: Finding, look: Look) -> Paragraph:
         told.append(labelled("layers:", Text(look.listed(layers, most=6), overflow="fold")))
     if finding.help:
         told.append(labelled("fix:", look.prose(finding.help), "bold green"))
-    told += [
-        indented(Text(also_seen(seen, finding, look), style="dim", overflow="fold")) for seen in finding.also_seen
-    ]
+    told += [indented(Text(seen, style="dim", overflow="fold")) for seen in also_seen(finding, look)]
     return told
 
 

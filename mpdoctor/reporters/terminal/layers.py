@@ -24,7 +24,7 @@ def paragraphs_from_models(diagnosis: Diagnosis, look: Look) -> list[Paragraph]:
 
 
 def _floating(model: ModelFacts) -> list[LayerFacts]:
-    return [layer for layer in model.layers if layer.floating]
+    return [layer for layer in model.layers if layer.follows_policy]
 
 
 def _disagrees(model: ModelFacts) -> bool:

@@ -20,7 +20,12 @@ def further_layers(finding: Finding) -> list[str]:
     return [] if len(layers) < 2 or all(layer in finding.message for layer in layers) else list(layers)
 
 
-def also_seen(seen: AlsoSeen, finding: Finding, look: Look) -> str:
+def also_seen(finding: Finding, look: Look) -> list[str]:
+    """Each further sight in a line; those that say the same, once."""
+    return list(dict.fromkeys(_sight(seen, finding, look) for seen in finding.also_seen))
+
+
+def _sight(seen: AlsoSeen, finding: Finding, look: Look) -> str:
     where = SEEN.get(seen.stage, seen.stage)
     code = f" ({seen.code})" if seen.code != finding.code else ""
     if seen.code == finding.code and _say_the_same(seen.text, finding.message):

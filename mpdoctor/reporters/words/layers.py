@@ -37,7 +37,7 @@ def rows_from_model(diagnosis: Diagnosis, model: ModelFacts) -> list[LayerRow]:
     return [
         LayerRow(
             layer,
-            layer.floating and layer.compute_dtype != usual,
+            layer.follows_policy and layer.compute_dtype != usual,
             tuple(named.get(layer.path, ())),
         )
         for layer in model.layers
@@ -45,13 +45,13 @@ def rows_from_model(diagnosis: Diagnosis, model: ModelFacts) -> list[LayerRow]:
 
 
 def usual_dtype(model: ModelFacts) -> str:
-    floating = Counter(layer.compute_dtype for layer in model.layers if layer.floating)
+    floating = Counter(layer.compute_dtype for layer in model.layers if layer.follows_policy)
     return floating.most_common(1)[0][0] if floating else ""
 
 
 def in_dtypes(layers: Iterable[LayerFacts], look: Look) -> str:
     """ "3 layers: 2 in float16, 1 in float32"."""
-    layers = list(layers)
-    dtypes = Counter(layer.compute_dtype for layer in layers if layer.floating)
+    layers = [layer for layer in layers if not layer.is_operation]
+    dtypes = Counter(layer.compute_dtype for layer in layers if layer.follows_policy)
     told = ", ".join(f"{number} in {look.name(dtype, 24)}" for dtype, number in dtypes.most_common())
     return f"{count(len(layers), 'layer')}{': ' if told else ''}{told}"
