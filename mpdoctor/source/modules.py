@@ -32,6 +32,10 @@ class Files:
             found = self._sources[path] = parse(data, shown_as)
         return found
 
+    def holds(self, path: Path) -> bool:
+        """Whether this file was parsed already."""
+        return path in self._sources
+
     def find(self, root: Path, dotted: str) -> Path | None:
         """The file of a module below a directory: `a.b` is a/b.py or a/b/__init__.py."""
         key = (root, dotted)

@@ -26,7 +26,8 @@ class Portions:
     def unwalked(self, path: Path, shown_as: str) -> SourceFacts:
         """What there is to say of a file that is not walked: its text, or why it can't be read. Its tree is not kept,
         which would take far more room."""
-        source = _source(Files(self._unsaved), path, shown_as)
+        files = self._files if self._files.holds(path) else Files(self._unsaved)
+        source = _source(files, path, shown_as)
         if isinstance(source, Problem):
             return SourceFacts(shown_as, unreadable=source)
         return _with_what_was_read(SourceFacts(shown_as, source.text), source)
