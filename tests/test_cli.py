@@ -16,7 +16,8 @@ import mpdoctor
 from mpdoctor.cli.invocation import invocation_from_arguments
 from mpdoctor.rules.registry import all_rules
 
-ROOT = Path(mpdoctor.__file__).parent.parent
+INSTALLED = Path(mpdoctor.__file__).parent.parent
+README = Path(__file__).parents[1] / "README.md"
 RIGHT = "import keras\n\nkeras.mixed_precision.set_global_policy('mixed_float16')\n"
 WRONG = "import tensorflow as tf\n\nopt = tf.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())\n"
 HEAVY = ("tensorflow", "keras", "tf_keras", "numpy", "cattrs", "jinja2")
@@ -32,7 +33,7 @@ def run(
         text=True,
         encoding="utf-8",
         cwd=cwd,
-        env={**inherited, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", **environment},
+        env={**inherited, "PYTHONPATH": str(INSTALLED), "PYTHONIOENCODING": "utf-8", **environment},
     )
 
 
@@ -78,7 +79,7 @@ def test_nothing_heavy_is_loaded(script: Path, arguments: list[str]) -> None:
         capture_output=True,
         text=True,
         cwd=script,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(INSTALLED)},
     )
     assert done.stderr.splitlines()[-1:] == ["[]"], done.stderr
     assert done.stdout
@@ -167,7 +168,7 @@ def test_a_defect_of_ours_ends_with_3(script: Path) -> None:
         "terminal.render = render\n"
         "mpdoctor.cli.main(['check', '--static', 'train.py'])\n"
     )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(INSTALLED)}
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=script, env=environment
     )
@@ -183,7 +184,7 @@ def test_a_pipeline_that_breaks_ends_with_3(script: Path) -> None:
         "diagnosis.diagnose = diagnose\n"
         "mpdoctor.cli.main(['check', '--static', 'train.py'])\n"
     )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(INSTALLED)}
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=script, env=environment
     )
@@ -193,7 +194,7 @@ def test_a_pipeline_that_breaks_ends_with_3(script: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes and signals of POSIX")
 def test_a_closed_pipe_ends_quietly(script: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(INSTALLED)}
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run(
@@ -210,7 +211,7 @@ def test_a_closed_pipe_ends_quietly(script: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_a_full_disk_ends_with_2(script: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(INSTALLED)}
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "mpdoctor", "check", "--static", "train.py"],
@@ -240,7 +241,7 @@ def test_an_interrupt_ends_quietly_with_130(script: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
         cwd=script,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(INSTALLED)},
     )
     assert process.stdout is not None and process.stdout.readline() == "ready\n"
     time.sleep(0.2)
@@ -266,7 +267,7 @@ def test_a_stream_of_ascii_gets_ascii(script: Path) -> None:
 def test_a_terminal_gets_color_and_no_color_takes_it_away(script: Path, no_color: str, colored: bool) -> None:
     import pty
 
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": no_color, "TERM": "xterm"}
+    environment = {**os.environ, "PYTHONPATH": str(INSTALLED), "NO_COLOR": no_color, "TERM": "xterm"}
     main, terminal = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "mpdoctor", "check", "--static", "train.py"],
@@ -325,7 +326,4 @@ def test_rules_are_listed_in_every_form() -> None:
 
 
 def test_the_readme_shows_the_rules_that_there_are() -> None:
-    readme = ROOT / "README.md"
-    if not readme.exists():
-        pytest.skip("there is no README yet")
-    assert run("rules", "--output-format", "markdown").stdout in readme.read_text(encoding="utf-8")
+    assert run("rules", "--output-format", "markdown").stdout in README.read_text(encoding="utf-8")
