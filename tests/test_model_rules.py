@@ -267,6 +267,7 @@ def test_a_defect_is_named(code: str, words: str, location: Location | None, fac
         ("MP218", trained(own("mine", "Mine", policy="float32", input_dtypes=("float16",)), HEAD)),
         ("MP218", trained(own("mine", **PROMOTING, autocast=False), HEAD)),
         ("MP218", trained(layer("up", class_name="UpSampling2D", input_dtypes=("float16",)), HEAD)),
+        ("MP210", trained(layer("r", made_by="EfficientNetB0", **RESCALING), HEAD)),
         ("MP303", trained(BODY, HEAD)),
         ("MP306", trained(BODY, HEAD, optimizer=(*wrapper()[:1], LOOKAHEAD, *wrapper()))),
         ("MP308", trained(BODY, HEAD, optimizer=wrapper(LOOKAHEAD, ADAM))),
