@@ -68,10 +68,10 @@ BY_NAME = {project.name: project for project in ALL}
 
 
 def marked(project: Project) -> pytest.param:
-    """Default are all projects in Keras 3, and in tf_keras the healthy ones and those that go otherwise there."""
+    """Default are all projects in Keras 3, and in tf_keras those that go otherwise there."""
     marks = [needs_keras(project.keras)]
     again = project.keras == "tf_keras" and "3" in project.marks.keras and not project.marks.differ
-    if again and not project.path.name.startswith("healthy"):
+    if again:
         marks.append(pytest.mark.slow)
     return pytest.param(project, id=project.name, marks=marks)
 
