@@ -85,7 +85,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             "overflow on another replica is written into the weights as NaN.",
             HELP,
             model.call.location,
-            evidence={"strategy": model.strategy, "replicas": model.replicas},
+            evidence={"strategy": model.strategy, "replica_count": model.replicas},
         )
 
 
