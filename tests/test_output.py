@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import samples
-from test_cli import ROOT, WRONG, run
+from test_cli import INSTALLED, WRONG, run
 
 from mpdoctor.cli import main
 from mpdoctor.cli.output import SUFFIXES, Output, OutputFormat, put_out
@@ -114,7 +114,7 @@ def test_a_reporter_that_breaks_ends_with_3_and_costs_no_other(script: Path) -> 
         "broken.render = render\n"
         "mpdoctor.cli.main(['check', '--static', 'train.py', '--report', 'a.json', '--report', 'a.txt'])\n"
     )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(INSTALLED)}
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=script, env=environment
     )
