@@ -36,7 +36,7 @@ _MARK = re.compile(
 _LOOKS_LIKE_A_MARK = re.compile(r"#\s*expect\b")
 _SETTING = re.compile(r"#\s*(?P<name>[a-z]+)(?:\[(?P<where>[\w.]+)\])?:\s*(?P<value>.+?)\s*$")
 _SETTINGS = {
-    *("keras", "exit", "verdict", "steps", "model", "optimizer", "culprit", "exponent", "args", "target"),
+    *("keras", "exit", "verdict", "seed", "steps", "model", "optimizer", "culprit", "exponent", "args", "target"),
     *("directory", "environment"),
 }
 

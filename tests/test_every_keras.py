@@ -47,7 +47,8 @@ class Case:
         factory = self.setting("target", "")
         target = f"{self.path.name}:{factory}" if factory else self.path.name
         steps = self.setting("steps", STEPS)
-        return self.environment.check(target, "--steps", steps, "--seed", SEED, directory=SCRIPTS)
+        seed = self.setting("seed", SEED)
+        return self.environment.check(target, "--steps", steps, "--seed", seed, directory=SCRIPTS)
 
 
 def cases() -> list[Case]:
