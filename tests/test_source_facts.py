@@ -5,14 +5,24 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from described import described, facts_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from mpdoctor.facts.source import UNSURE, SourceFacts
-from mpdoctor.facts.values import Call
-from mpdoctor.source import facts_from_files, facts_from_text, facts_with_imports
+from mpdoctor.facts.source import UNSURE, Event, SourceFacts
+from mpdoctor.facts.values import Call, Value
+from mpdoctor.source import facts_from_file, facts_from_text, facts_with_imports
+from mpdoctor.source.modules import Files
+from mpdoctor.source.outlines import outlines_from_texts
+from mpdoctor.source.project import Project
+from mpdoctor.source.reading import Source
+
+ADAM = "keras.optimizers.Adam"
 
 
 def mark(facts: SourceFacts) -> Call:
@@ -248,7 +258,7 @@ def test_what_another_file_imports_declares_nothing(tmp_path: Path, monkeypatch:
         "flags.py": "import keras\ndef parse():\n  if f():\n    import tensorflow\n  keras.ops.cast(1)",
     }
     monkeypatch.chdir(written(tmp_path, texts))
-    declared = {one.path: one.declared_keras for one in facts_with_imports(Path("train.py"))}
+    declared = {one.path: one.declared_keras for one in facts_with_imports(Path("train.py")).values()}
     assert declared == {"train.py": "tf_keras", "flags.py": None}
 
 
@@ -273,7 +283,7 @@ PROJECT = {
 
 def test_a_script_is_understood_with_the_files_that_it_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(written(tmp_path, PROJECT))
-    script, *others = facts_with_imports(Path("train.py"))
+    script, *others = facts_with_imports(Path("train.py")).values()
     assert (script.path, script.is_imported, script.shows_mixed_precision) == ("train.py", False, True)
     assert sorted(one.path for one in others) == [
         "nets/__init__.py",
@@ -296,22 +306,86 @@ def test_a_script_is_understood_with_the_files_that_it_imports(tmp_path: Path, m
     assert sorted(call.method for call in blocks.calls if call.context.run) == ["eye", "ones", "zeros"]
 
 
-def test_the_files_of_a_directory_are_understood_together(tmp_path: Path) -> None:
-    root = written(tmp_path, PROJECT)
-    names = sorted(PROJECT)
-    found = dict(zip(names, facts_from_files((root / name, name) for name in names), strict=True))
-    assert [name for name, one in found.items() if one.unreadable] == ["broken.py"]
-    assert [one.path for one in found.values()] == names
-    assert {name for name, one in found.items() if one.is_imported} == {
-        "nets/__init__.py",
-        "nets/blocks.py",
-        "nets/parts.py",
-        "settings.py",
+def walked_in_turn(root: Path, names: Sequence[str], order: Sequence[str]) -> dict[str, SourceFacts]:
+    """The facts of some of the files of a project, walked in this order."""
+    files = Files()
+    shown = {root / name: name for name in names}
+    project = Project(files, shown, outlines_from_texts({path: path.read_bytes() for path in shown}))
+    found = {}
+    for path in (root / name for name in order):
+        source = files.source(path, shown[path])
+        assert isinstance(source, Source)
+        found[shown[path]] = project.walk(source, path)
+    return found
+
+
+def test_the_files_of_a_directory(tmp_path: Path) -> None:
+    """Each is walked as a script, on top of what it imports."""
+    names = sorted(PROJECT.keys() - {"broken.py"})
+    found = walked_in_turn(written(tmp_path, PROJECT), names, names)
+    assert {name: sorted(facts.imports) for name, facts in found.items() if facts.imports} == {
+        "nets/blocks.py": ["nets/__init__.py", "nets/parts.py"],
+        "nets/__init__.py": ["nets/blocks.py", "nets/parts.py"],
+        "nets/parts.py": ["nets/__init__.py", "nets/blocks.py"],
+        "train.py": ["nets/__init__.py", "nets/blocks.py", "nets/parts.py", "settings.py"],
     }
-    assert not found["unrelated.py"].shows_mixed_precision
-    assert found["nets/parts.py"].shows_mixed_precision
-    eyes = [call for one in found.values() for call in one.calls if call.method == "eye"]
-    assert [call.location.path for call in eyes] == ["nets/blocks.py"]
+    makings = {name: [call.location.path for call in facts.calls_of(ADAM)] for name, facts in found.items()}
+    assert {name: places for name, places in makings.items() if places} == {
+        "nets/blocks.py": ["nets/blocks.py"],
+        "train.py": ["nets/blocks.py", "nets/blocks.py"],
+    }
+    (shown,) = [call for call in found["train.py"].calls if call.method == "print"]
+    assert found["train.py"].policy_at(shown) == "mixed_float16"
+    first = found["train.py"].uses[0]
+    assert found["train.py"].policy_at(first) is None
+
+
+TANGLE = {
+    "base.py": KERAS
+    + "COUNT = 0\nclass Base(keras.layers.Layer):\n"
+    + "    def __init__(self, size, **more):\n        super().__init__(**more)\n        self.size = size\n"
+    + "    def width(self):\n        class Inner(Base):\n            pass\n        return Inner(self.size)\n"
+    + "def count():\n    global COUNT\n    COUNT = COUNT + 1\n    return COUNT\n"
+    + "def loss(y, p):\n    return tf.reduce_sum(y - p)\n",
+    # A ring: which of the two runs first decides what the other one sees.
+    "one.py": "import base, two\nlayer = base.Base(3, dtype='float16')\nbase.count()\nlayer.width()\n",
+    "two.py": "import base, one\nSIZE = one.layer.size\nlayer = base.Base(4)\nprint(base.COUNT, layer.width().size)\n",
+    "by_one.py": "from one import *\nimport policy\nprint(layer.size, layer.width().size, base.count())\n",
+    "by_two.py": "import two\nprint(two.SIZE)\n",
+    # An import that is not seen before the walk, behind a change to what it reads.
+    "late.py": "import base\nSIZE = base.Base.size\n",
+    "sooner.py": "import late, base\nprint(late.SIZE)\nbase.keras.Sequential().compile(loss=base.loss)\n",
+    "later.py": "import base\nmade = base.Base(9); import late\nprint(late.SIZE, made.size)\n",
+    "guarded.py": "import base\ntry:\n    import one\nexcept ImportError:\n    one = None\n"
+    + "base.Base.size = 9\nbase.keras.Sequential().compile(loss=base.loss)\n",
+    "policy.py": KERAS + "if keras.__version__ > '3':\n    keras.mixed_precision.set_global_policy('mixed_float16')\n",
+}
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.permutations(sorted(TANGLE)), st.integers(1, len(TANGLE)))
+def test_what_else_is_walked_changes_nothing(order: list[str], count: int) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        root = written(Path(directory), TANGLE)
+        alone = {name: outlined(walked_in_turn(root, sorted(TANGLE), [name])[name]) for name in TANGLE}
+        for name, facts in walked_in_turn(root, sorted(TANGLE), order[:count]).items():
+            assert outlined(facts) == alone[name]
+
+
+def outlined(facts: SourceFacts) -> list[object]:
+    """What was seen, without the numbers that only tell one walk from another."""
+    events = (*facts.uses, *facts.calls, *facts.reads, *facts.writes, *facts.operations, *facts.withs, *facts.returns)
+    return [
+        *((type(event).__name__, str(event.location), event.context.guarded, shape(event)) for event in events),
+        *(facts.policies_at(event) for event in events),
+        *((own.name, sorted(own.attributes), sorted(own.base_arguments)) for own in facts.classes),
+        sorted(facts.imports),
+    ]
+
+
+def shape(event: Event) -> list[str]:
+    held = [getattr(event, name, None) for name in ("of", "value", "callee", "result")]
+    return [described(one) for one in (*held, *getattr(event, "args", ())) if isinstance(one, Value)]
 
 
 def test_a_script_inside_a_package(tmp_path: Path) -> None:
@@ -322,13 +396,13 @@ def test_a_script_inside_a_package(tmp_path: Path) -> None:
         "pkg/base.py": "K = 7\n",
     }
     root = written(tmp_path, files)
-    script = facts_with_imports(root / "pkg/sub/train.py")[0]
+    script = facts_from_file(root / "pkg/sub/train.py", "train.py")
     assert [described(one) for one in script.calls[-1].args] == ["7", "7"]
 
 
 def test_modules_that_import_one_another(tmp_path: Path) -> None:
     root = written(tmp_path, {"a.py": "import b\nX = 1\nprint(b.Y)\n", "b.py": "import a\nY = 2\nprint(a.X)\n"})
-    a, b = facts_with_imports(root / "a.py")
+    a, b = facts_with_imports(root / "a.py").values()
     assert described(a.calls[-1].args[0]) == "2"
     assert b.is_imported
 
@@ -346,7 +420,7 @@ def test_no_library_is_loaded_and_no_code_is_run(tmp_path: Path) -> None:
     script.write_text("import tensorflow, numpy, keras\nopen('proof', 'w')\nraise SystemExit(9)\n")
     program = (
         "import sys; from pathlib import Path; from mpdoctor.source import facts_with_imports\n"
-        f"(facts,) = facts_with_imports(Path({str(script)!r}))\n"
+        f"(facts,) = facts_with_imports(Path({str(script)!r})).values()\n"
         "assert len(facts.uses) == 3, facts\n"
         "print(sorted({'tensorflow', 'numpy', 'keras', 'rich', 'typer'} & set(sys.modules)))\n"
     )

@@ -3,22 +3,23 @@ is run.
 
 It is a small symbolic interpreter. `reading` parses. `recording`, `walker`, `containers`, `expressions`,
 `objects`, `known_calls`, `following`, `definitions`, `assignments`, `statements`, `importing` and `program`
-are layers of one walker, each knowing more of Python than the one before.
+are layers of one walker, each knowing more of Python than the one before; `project` is for many files.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from mpdoctor.facts.location import Location
 from mpdoctor.facts.source import Problem, SourceFacts
-from mpdoctor.source.portions import Portions
+from mpdoctor.source.modules import Files
 from mpdoctor.source.program import Program, without_garbage_collection
-from mpdoctor.source.reading import source_from_text
+from mpdoctor.source.reading import Source, source_from_text
 
-__all__ = ["facts_from_file", "facts_from_files", "facts_from_text", "facts_with_imports"]
+__all__ = ["facts_from_file", "facts_from_text", "facts_with_imports", "facts_without_walking", "source_or_problem"]
 
 
 @without_garbage_collection()
@@ -35,39 +36,60 @@ def facts_from_text(text: str | bytes, path: str, root: Path | None = None) -> S
 
 def facts_from_file(path: Path, shown_as: str) -> SourceFacts:
     """The facts of one file, and of what it reaches in the first-party files that it imports."""
-    return facts_with_imports(path, shown_as)[0]
+    return next(iter(facts_with_imports(path, shown_as).values()))
 
 
+@without_garbage_collection()
 def facts_with_imports(
     path: Path, shown_as: str | None = None, unsaved: Mapping[Path, bytes] = MappingProxyType({})
-) -> tuple[SourceFacts, ...]:
-    """A script's facts first, then those of the first-party files that it imports, also through others.
+) -> dict[Path, SourceFacts]:
+    """A script's facts first, then those of the first-party files that it imports, also through others, by absolute
+    path.
 
     The script's facts hold the events of running it, in whichever of the files they lie. An imported file's
     hold those of its top level, and of the functions that the script never calls; they are marked
     `is_imported`. `unsaved`: what to take in place of what a file holds, by absolute path."""
-    shown = str(path) if shown_as is None else shown_as
-    return _told_of_each_other(Portions(unsaved).walked({path.absolute(): shown}, with_imports=True).values())
+    start, shown = path.absolute(), str(path) if shown_as is None else shown_as
+    program = Program(Files(unsaved))
+    source = source_or_problem(program.files, start, shown)
+    if isinstance(source, Problem):
+        return {start: SourceFacts(shown, unreadable=source)}
+    program.start(source, start)
+    modules = dict(program.modules)
+    for module in modules.values():
+        program.walk_the_rest(module)
+    return _told_of_each_other(
+        {path: facts_with_cells(program.facts(module), module.source) for path, module in modules.items()}
+    )
 
 
-def facts_from_files(
-    files: Iterable[tuple[Path, str]], unsaved: Mapping[Path, bytes] = MappingProxyType({})
-) -> tuple[SourceFacts, ...]:
-    """The facts of many files (path, and how it is shown), in their order: those of a directory, say. Files
-    that import one another are understood together, and each is read once. `unsaved` as above."""
-    return _told_of_each_other(Portions(unsaved).walked({path.absolute(): shown for path, shown in files}).values())
-
-
-def _told_of_each_other(found: Collection[SourceFacts]) -> tuple[SourceFacts, ...]:
+def _told_of_each_other(found: Mapping[Path, SourceFacts]) -> dict[Path, SourceFacts]:
     """Mixed precision that a file shows counts for those that it imports, too: they compute in it."""
-    imported = {path for facts in found for path in facts.imports}
-    mixed = {facts.path for facts in found if facts.mixed_precision_signs}
-    reached = {path for facts in found if facts.path in mixed for path in facts.imports}
-    return tuple(
-        dataclasses.replace(
-            facts,
-            is_imported=facts.path in imported,
-            mixed_elsewhere=facts.path in reached,
-        )
-        for facts in found
+    imported = {path for facts in found.values() for path in facts.imports}
+    mixed = [facts for facts in found.values() if facts.mixed_precision_signs]
+    reached = {path for facts in mixed for path in facts.imports}
+    return {
+        path: dataclasses.replace(facts, is_imported=facts.path in imported, mixed_elsewhere=facts.path in reached)
+        for path, facts in found.items()
+    }
+
+
+def facts_without_walking(files: Files, path: Path, shown_as: str) -> SourceFacts:
+    """What there is to say of a file that is only read: its text, or why that can't be read."""
+    source = source_or_problem(files, path, shown_as)
+    if isinstance(source, Problem):
+        return SourceFacts(shown_as, unreadable=source)
+    return facts_with_cells(SourceFacts(shown_as, source.text), source)
+
+
+def source_or_problem(files: Files, path: Path, shown_as: str) -> Source | Problem:
+    try:
+        return files.source(path, shown_as)
+    except OSError as error:
+        return Problem(f"It cannot be read: {error.strerror or error}.", Location(shown_as, 1))
+
+
+def facts_with_cells(facts: SourceFacts, source: Source) -> SourceFacts:
+    return dataclasses.replace(
+        facts, cells=source.cells, broken_cells=source.broken_cells, passed_over=source.passed_over
     )

@@ -10,15 +10,11 @@ from mpdoctor.source.definitions import Definitions
 
 
 class Assignments(Definitions):
-    def __init__(self) -> None:
-        super().__init__()
-        self.changed_globals: set[str] = set()  # by some function: their module never holds one value for certain
-
     def assign(self, target: ast.expr, value: Value, augmented: bool = False) -> None:
         if isinstance(target, ast.Name):
-            if target.id in self.changed_globals and self.scope.parent is None:
+            if self.scope.parent is None and target.id in self.module.changed_globals:
                 value = joined((value, Unknown(value.location)))
-            self.scope.bind(target.id, value)
+            self.bind(target.id, value)
         elif isinstance(target, (ast.Tuple, ast.List)):
             self._unpack(target.elts, value)
         elif isinstance(target, ast.Starred):
@@ -31,7 +27,7 @@ class Assignments(Definitions):
             of, index = self.evaluate(target.value), self.evaluate(target.slice)
             self.record_write(of, "", value, self.place(target), index, augmented)
             if isinstance(target.value, ast.Name) and isinstance(of, Collection):
-                self.scope.bind(target.value.id, self._with_item(of, index, value))
+                self.bind(target.value.id, self._with_item(of, index, value))
 
     def _with_item(self, of: Collection, index: Value, value: Value) -> Value:
         if of.kind == "dict" and isinstance(index, Known) and len(of.items) < 500:

@@ -26,7 +26,6 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 class Definitions(Following):
     def __init__(self) -> None:
         super().__init__()
-        self._facts: dict[int, FunctionFacts | ClassFacts] = {}  # by id of the node, which its module keeps alive
         self._owner: ClassFacts | None = None
         self._qualified: list[str] = []
 
@@ -52,7 +51,7 @@ class Definitions(Following):
                 closure.is_followable = False
                 value = Call(closure.facts.location, decorator, (value,), (), self.context, self.next_order())
         if not is_accessor:
-            self.scope.bind(node.name, value)
+            self.bind(node.name, value)
             if self._owner is not None and self.scope.is_class:
                 assert isinstance(self._owner.methods, dict)
                 self._owner.methods[node.name] = closure.facts
@@ -72,7 +71,7 @@ class Definitions(Following):
         for parameter, given in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
             if given is not None:
                 defaults[parameter.arg] = self.evaluate(given)
-        facts = self._facts.get(id(node))
+        facts = self.module.facts_of_nodes.get(id(node))
         if isinstance(facts, FunctionFacts):  # a `def` that runs again, with new surroundings
             closure = self.closures[id(facts)]
             closure.scope, closure.defaults = self.scope.enclosing_function, defaults
@@ -88,7 +87,7 @@ class Definitions(Following):
             self.frame.function,
             self.place(node) if isinstance(node, ast.Lambda) else self.module.source.name_after(node, keyword, name),
         )
-        self._facts[id(node)] = facts
+        self.changes.set(self.module.facts_of_nodes, id(node), facts)
         is_generator = self.module.source.may_yield and _is_generator(node)
         closure = Closure(facts, node, self.scope.enclosing_function, self.module, defaults, is_generator)
         self.closures[id(facts)] = closure
@@ -103,23 +102,25 @@ class Definitions(Following):
         for keyword in node.keywords:
             self.evaluate(keyword.value)
         location = self.module.source.name_after(node, "class", node.name)
-        found = self._facts.get(id(node))
-        own = (
-            found if isinstance(found, ClassFacts) else ClassFacts(node.name, bases, _kind(bases), {}, {}, {}, location)
-        )
-        if own is not found:
-            self._facts[id(node)] = own
+        own = self.module.facts_of_nodes.get(id(node))
+        if not isinstance(own, ClassFacts):
+            own = ClassFacts(node.name, bases, _kind(bases), {}, {}, {}, location)
+            self.changes.created(own.attributes)
+            self.changes.created(own.base_arguments)
+            self.changes.set(self.module.facts_of_nodes, id(node), own)
             self.module.classes.append(own)
         outer_scope, outer_owner, first = self.scope, self._owner, len(self.module.closures)
         self.scope, self._owner = Scope(outer_scope, is_class=True), own
         self._qualified.append(node.name)
         self.block(node.body)
-        own.attributes.update({name: value for name, value in self.scope.names.items() if name not in own.methods})
+        for name, value in self.scope.names.items():
+            if name not in own.methods:
+                self.changes.set(own.attributes, name, value)
         self._qualified.pop()
         self.scope, self._owner = outer_scope, outer_owner
         closures = self.module.closures
         closures[first:] = sorted(closures[first:], key=_setting_up_first)
-        self.scope.bind(node.name, Defined(location, own))
+        self.bind(node.name, Defined(location, own))
 
 
 def _kind(bases: tuple[Value, ...]) -> str | None:

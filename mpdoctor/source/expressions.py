@@ -108,7 +108,7 @@ class Expressions(Containers):
         if len(stars) != 1 or name.startswith("_"):
             return Unknown(location)
         value = self.api(f"{stars[0]}.{name}", location)
-        self.module.scope.names[name] = value
+        self.changes.set(self.module.scope.names, name, value)
         self.imported[id(value)] = value
         return value
 

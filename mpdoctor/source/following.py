@@ -59,6 +59,7 @@ class Following(KnownCalls):
         self.followed = 0
         self.visits: Counter[int] = Counter()  # of closures, by id
         self.spent: Counter[int] = Counter()  # statements walked in closures, by id
+        self.walked: set[int] = set()  # closures, by id
         self._instantiated: set[int] = set()
 
     @property
@@ -157,7 +158,7 @@ class Following(KnownCalls):
         elif not is_open:  # a dataclass or a named tuple: fields in the order of the class body
             names = [name for name in own.attributes if not name.startswith("_")]
             fields = dict(zip(names, args, strict=False)) | {name: value for name, value in keywords if name in names}
-            self.attributes[id(call)] = fields
+            self.attributes[id(call)] = self.changes.created(fields)
         self._let_escape(callee, call)
         return call
 
@@ -221,7 +222,7 @@ class Following(KnownCalls):
     def _walk(self, closure: Closure, names: dict[str, Value]) -> list[Value]:
         outer = self.scope, self.frame, self.module
         named, followed = self.frameworks_named, self.followed
-        closure.is_followed = True
+        self.walked.add(id(closure))
         self.visits[id(closure)] += 1
         self.stack.append(closure)
         self.scope, self.frame, self.module = (
@@ -293,7 +294,7 @@ class Following(KnownCalls):
             for one in options(argument):
                 for value in one.items if isinstance(one, Collection) else (one,):
                     closure = self.closures.get(id(value.of)) if isinstance(value, Defined) else None
-                    if closure is not None and not closure.is_followed and len(self.stack) < DEEPEST_CALL:
+                    if closure is not None and id(closure) not in self.walked and len(self.stack) < DEEPEST_CALL:
                         self.walk_alone(closure)
 
 

@@ -13,7 +13,7 @@ from mpdoctor.facts.values import Known, Unknown, Value
 from mpdoctor.source.modules import Files, package_of
 from mpdoctor.source.names import api_from_name
 from mpdoctor.source.reading import Source
-from mpdoctor.source.scopes import Frame, Module
+from mpdoctor.source.scopes import Frame, Import, Module
 from mpdoctor.source.statements import Statements
 
 MOST_MODULES = 60  # that one file may bring in
@@ -37,8 +37,8 @@ class Importing(Statements):
             root = path.parent
             top, package = package_of(path)
         module = Module(source.span(1, 0, 1, 0), name, package, root, shown_root, top, source=source)
-        if path is not None:
-            self.modules[path] = module
+        for names in (module.scope.names, module.imports, module.facts_of_nodes):
+            self.changes.created(names)
         return module
 
     def walk_module(self, module: Module) -> None:
@@ -49,7 +49,7 @@ class Importing(Statements):
         if "global " in module.source.text:
             for node in ast.walk(module.source.tree):
                 if isinstance(node, ast.Global):
-                    self.changed_globals.update(node.names)
+                    module.changed_globals.update(node.names)
         module.scope.names["__name__"] = Known(module.location, module.name)
         module.scope.names["__file__"] = Unknown(module.location)
         self.block(module.source.tree.body)
@@ -71,7 +71,7 @@ class Importing(Statements):
                     value = self.name_in_module(first_party, alias.name, location)
                     self._bind_import(alias.asname or alias.name, value)
             elif module is None or node.level:
-                self.scope.bind(alias.asname or alias.name, Unknown(location))
+                self.bind(alias.asname or alias.name, Unknown(location))
             elif alias.name == "*":
                 self.module.stars.append(module)
                 self.record_use(api_from_name(module, location), location, is_import=True)
@@ -100,7 +100,7 @@ class Importing(Statements):
 
     def _bind_import(self, name: str, value: Value) -> None:
         self.imported[id(value)] = value
-        self.scope.bind(name, value)
+        self.bind(name, value)
 
     def _alias_place(self, alias: ast.alias) -> Location:
         end = alias.col_offset + len(alias.name.encode())
@@ -135,25 +135,28 @@ class Importing(Statements):
         module = self.modules.get(path)
         if module is None:
             module = self._load(path, dotted)
-        if module is not None and module is not self.module and module not in self.module.imports:
-            self.module.imports.append(module)
+        if module is not None and module is not self.module and id(module) not in self.module.imports:
+            self.changes.set(self.module.imports, id(module), Import(module, self.context, self.next_order()))
         return module
 
     def _load(self, path: Path, dotted: str) -> Module | None:
         if self.brought_in >= MOST_MODULES:
             return None
         try:
-            source = self.files.source(path, self._shown(path))
+            source = self.files.source(path, self.shown(path))
         except OSError:
             return None
         if isinstance(source, Problem):
             return None
         self.brought_in += 1
-        module = self.new_module(source, path, dotted, self.module)
+        return self.walk_imported(source, path, dotted)
+
+    def walk_imported(self, source: Source, path: Path, dotted: str) -> Module:
+        module = self.modules[path] = self.new_module(source, path, dotted, self.module)
         self.walk_module(module)
         return module
 
-    def _shown(self, path: Path) -> str:
+    def shown(self, path: Path) -> str:
         """An imported file is shown the way that the script is: relative to the same directory."""
         here = self.module
         return str(path) if here.root is None else os.path.normpath(here.shown_root / os.path.relpath(path, here.root))

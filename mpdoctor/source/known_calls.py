@@ -77,14 +77,14 @@ class KnownCalls(Objects):
         if not isinstance(called, FunctionFacts) or inside is None or not called.name == inside.name == "__init__":
             return
         if called.owner is not None and inside.owner is not None and called.owner is not inside.owner:
-            _remember(inside.owner, keywords, node)
+            self._remember(inside.owner, keywords, node)
 
     def known_method(self, callee: Attribute, call: Call, node: ast.Call) -> Value | None:
         """Methods of lists and dicts that the program writes out, and super().__init__ of a library's
         class."""
         of = callee.of
         if isinstance(of, Super) and callee.name == "__init__":
-            _remember(of.behind, call.keywords, node)
+            self._remember(of.behind, call.keywords, node)
             return None
         if not isinstance(of, Collection):
             return None
@@ -138,7 +138,7 @@ class KnownCalls(Objects):
         if len(new.items) > 500:
             new = Collection(of.location, of.kind, of.items, of.keys, True)
         if isinstance(receiver, ast.Name):
-            self.scope.bind(receiver.id, new)
+            self.bind(receiver.id, new)
         elif isinstance(receiver, ast.Attribute):
             for one in options(self._attribute_silently(receiver)):
                 self._replace_attribute(one, receiver.attr, new)
@@ -150,15 +150,14 @@ class KnownCalls(Objects):
     def _replace_attribute(self, of: Value, name: str, value: Value) -> None:
         mine = self.attributes.get(id(of))
         if mine is not None and name in mine:
-            mine[name] = value
+            self.changes.set(mine, name, value)
         if isinstance(of, Instance) and name in of.of.attributes:
-            of.of.attributes[name] = value
+            self.changes.set(of.of.attributes, name, value)
 
-
-def _remember(own: ClassFacts, keywords: Keywords, node: ast.Call) -> None:
-    """Only what is written out: what `**kwargs` hands on differs from one instance to the next."""
-    written = {keyword.arg for keyword in node.keywords}
-    for name, value in keywords:
-        if name in written:
-            old = own.base_arguments.get(name)
-            own.base_arguments[name] = value if old is None else joined((old, value))
+    def _remember(self, own: ClassFacts, keywords: Keywords, node: ast.Call) -> None:
+        """Only what is written out: what `**kwargs` hands on differs from one instance to the next."""
+        written = {keyword.arg for keyword in node.keywords}
+        for name, value in keywords:
+            if name in written:
+                old = own.base_arguments.get(name)
+                self.changes.set(own.base_arguments, name, value if old is None else joined((old, value)))

@@ -114,12 +114,19 @@ class Objects(Expressions):
             if own is None:
                 continue
             if isinstance(one, Call):
-                mine = self.attributes.setdefault(id(one), {})
-                mine[name] = value if replaces else _either(mine.get(name), value)
-                own.attributes[name] = _either(own.attributes.get(name), value)
+                mine = self._attributes_of(one)
+                self.changes.set(mine, name, value if replaces else _either(mine.get(name), value))
+                self.changes.set(own.attributes, name, _either(own.attributes.get(name), value))
             else:
-                old = own.attributes.get(name)
-                own.attributes[name] = value if replaces and id(own) not in self.instantiated else _either(old, value)
+                is_settled = replaces and id(own) not in self.instantiated
+                old = None if is_settled else own.attributes.get(name)
+                self.changes.set(own.attributes, name, _either(old, value))
+
+    def _attributes_of(self, instance: Call) -> dict[str, Value]:
+        found = self.attributes.get(id(instance))
+        if found is None:
+            found = self.attributes[id(instance)] = self.changes.created({})
+        return found
 
     @property
     @abstractmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from mpdoctor.source.modules import package_of
@@ -43,11 +44,36 @@ class Outline:
     size: int
 
 
-def outlines_from_texts(texts: Mapping[Path, bytes]) -> dict[Path, Outline]:
+class Outlines(dict[Path, Outline]):
+    """By absolute path, those of the files that are looked at together."""
+
+    def reached_from(self, starts: Iterable[Path]) -> set[Path]:
+        """The files that these import, also through others."""
+        reached: set[Path] = set()
+        waiting = list(starts)
+        while waiting:
+            found = self[waiting.pop()].imports - reached
+            reached |= found
+            waiting += found
+        return reached
+
+    def imported_by(self, path: Path) -> list[Path]:
+        """What a file imports, also through others, in an order that is the same whoever asks: what a module imports
+        before it, and of modules that import one another the outermost package first."""
+        return sorted(self.reached_from([path]) if path in self else (), key=self._ranks.__getitem__)
+
+    @cached_property
+    def _ranks(self) -> dict[Path, int]:
+        return {
+            path: rank for rank, path in enumerate(one for ring in _rings(self) for one in sorted(ring, key=_depth))
+        }
+
+
+def outlines_from_texts(texts: Mapping[Path, bytes]) -> Outlines:
     """`texts` by absolute path."""
     known = {path.as_posix(): path for path in texts}
     packages: dict[Path, tuple[Path, str]] = {}
-    outlines = {}
+    outlines = Outlines()
     for path, text in texts.items():
         if path.parent not in packages:
             packages[path.parent] = package_of(path)
@@ -61,15 +87,38 @@ def outlines_from_texts(texts: Mapping[Path, bytes]) -> dict[Path, Outline]:
     return outlines
 
 
-def reached_from(starts: Iterable[Path], outlines: Mapping[Path, Outline]) -> set[Path]:
-    """The files that these import, also through others."""
-    reached: set[Path] = set()
-    waiting = list(starts)
-    while waiting:
-        found = outlines[waiting.pop()].imports - reached
-        reached |= found
-        waiting += found
-    return reached
+def _rings(outlines: Mapping[Path, Outline]) -> Iterator[list[Path]]:
+    """Files that import one another in a ring, what they import before them (R. Tarjan, Depth-first search and linear
+    graph algorithms, 1972; without recursion)."""
+    found: dict[Path, int] = {}
+    lowest: dict[Path, int] = {}
+    open_ones: list[Path] = []
+    for start in outlines:
+        way = [] if start in found else [(start, iter(sorted(outlines[start].imports)))]
+        while way:
+            path, further = way[-1]
+            if path not in found:
+                found[path] = lowest[path] = len(found)
+                open_ones.append(path)
+            following = next(further, None)
+            if following is not None:
+                if following not in found:
+                    way.append((following, iter(sorted(outlines[following].imports))))
+                else:
+                    lowest[path] = min(lowest[path], lowest[following])
+                continue
+            way.pop()
+            if way:
+                lowest[way[-1][0]] = min(lowest[way[-1][0]], lowest[path])
+            if lowest[path] == found[path]:
+                ring = open_ones[open_ones.index(path) :]
+                del open_ones[-len(ring) :]
+                lowest |= dict.fromkeys(ring, len(outlines))
+                yield ring
+
+
+def _depth(path: Path) -> tuple[int, str]:
+    return len(path.parts), path.as_posix()
 
 
 def _holds(text: bytes, words: tuple[bytes, ...]) -> bool:

@@ -5,17 +5,17 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Context, Known
+from mpdoctor.facts.values import Call, Context, Known
 from mpdoctor.source.declared import declared_keras
 from mpdoctor.source.importing import Importing
 from mpdoctor.source.reading import Source
 from mpdoctor.source.recording import MOST_EVENTS, Enough, Events, joined_events
-from mpdoctor.source.scopes import Frame, Module
+from mpdoctor.source.scopes import Frame, Import, Module
 
 _FRAMES = 6000  # Python frames of the deepest walk: DEEPEST levels in each of DEEPEST_CALL functions, some 3 each
 
@@ -45,6 +45,8 @@ class Program(Importing):
         module = None if path is None else self.modules.get(path)
         if module is None:
             module = self.new_module(source, path, "__main__", None)
+            if path is not None:
+                self.modules[path] = module
             self._within_bounds(module, lambda one: self.walk_module(one))
         return module
 
@@ -56,7 +58,7 @@ class Program(Importing):
     def facts(self, module: Module) -> SourceFacts:
         """Its own events, and of the modules that it imports those that set a policy."""
         imported = list(_imported(module))
-        policies = Events(calls=[call for one in imported for call in one.policy_calls])
+        policies = Events(calls=[call for one, by in imported for call in self.policies_of(one, by)])
         events = joined_events((module.events, module.later, policies))
         return SourceFacts(
             module.source.path,
@@ -70,11 +72,15 @@ class Program(Importing):
             tuple(events.returns),
             tuple(module.classes),
             tuple(module.functions),
-            tuple(one.source.path for one in imported),
+            tuple(one.source.path for one, _ in imported),
             declared_keras=declared_keras(module.source.path, events.uses, events.calls, events.writes),
             package=module.package,
             incomplete=bool(module.incomplete),
         )
+
+    def policies_of(self, imported: Module, by: Import) -> Iterable[Call]:
+        """Where a module's top level sets the global policy, for the one that imports it, perhaps through others."""
+        return imported.policy_calls
 
     def _within_bounds(self, module: Module, walk: Callable[[Module], None]) -> None:
         """A program too large or too deep ends its own walk, and no other file's."""
@@ -104,7 +110,7 @@ class Program(Importing):
         while done < len(module.closures):
             closure = module.closures[done]
             done += 1
-            if not closure.is_followed:
+            if id(closure) not in self.walked:
                 owner = closure.facts.owner
                 is_framework = owner is not None and owner.kind is not None and id(owner) in self.instantiated
                 self._new_run(reached=is_framework)
@@ -115,12 +121,12 @@ class Program(Importing):
         self.context = Context(reached=reached, run=self.runs)
 
 
-def _imported(module: Module) -> Iterator[Module]:
-    """The first-party modules that it imports, also through others, each once."""
-    seen, waiting = {id(module)}, list(module.imports)
+def _imported(module: Module) -> Iterator[tuple[Module, Import]]:
+    """The first-party modules that it imports, also through others, each once; and its own import that leads there."""
+    seen, waiting = {module.source.path}, [(one, one) for one in module.imports.values()]
     while waiting:
-        one = waiting.pop(0)
-        if id(one) not in seen:
-            seen.add(id(one))
-            yield one
-            waiting.extend(one.imports)
+        one, by = waiting.pop(0)
+        if one.module.source.path not in seen:
+            seen.add(one.module.source.path)
+            yield one.module, by
+            waiting.extend((further, by) for further in one.module.imports.values())

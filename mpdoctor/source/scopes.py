@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.source import sets_policy
-from mpdoctor.facts.values import Call, ClassFacts, FunctionFacts, Value
+from mpdoctor.facts.values import Call, ClassFacts, Context, FunctionFacts, Value
 from mpdoctor.source.arithmetic import joined
 from mpdoctor.source.reading import Source
 from mpdoctor.source.recording import Events
@@ -35,15 +35,6 @@ class Scope:
                 return scope.names[name]
             scope = scope.parent
         return None
-
-    def bind(self, name: str, value: Value) -> None:
-        """Outside the walked paths of this scope, a `global` may or may not have been assigned: both stay
-        possible."""
-        other = self.redirected.get(name)
-        if other is None:
-            self.names[name] = value
-        else:
-            other.names[name] = joined((other.names.get(name), value))
 
     def forget(self, name: str) -> None:
         self.names.pop(name, None)
@@ -86,6 +77,12 @@ class Module(Value):
         package.
     events, later
         What its own top level recorded, and what was recorded by walking the functions that nobody called.
+    imports
+        By id of the module.
+    facts_of_nodes
+        Of its functions and classes, by id of the node in `source`.
+    changed_globals
+        Names that some function of it assigns by `global`: the module never holds one value for certain.
     main_blocks
         Bodies of `if __name__ == "__main__"` that were left out because the module was imported.
     """
@@ -103,7 +100,9 @@ class Module(Value):
     functions: list[FunctionFacts] = field(default_factory=list)
     classes: list[ClassFacts] = field(default_factory=list)
     stars: list[str] = field(default_factory=list)
-    imports: list[Module] = field(default_factory=list)
+    imports: dict[int, Import] = field(default_factory=dict)
+    facts_of_nodes: dict[int, FunctionFacts | ClassFacts] = field(default_factory=dict)
+    changed_globals: set[str] = field(default_factory=set)
     main_blocks: list[list[ast.stmt]] = field(default_factory=list)
     incomplete: list[bool] = field(default_factory=list)
 
@@ -111,6 +110,15 @@ class Module(Value):
     def policy_calls(self) -> list[Call]:
         """Where its own top level sets the global policy. Ask when it has been walked."""
         return [call for call in self.events.calls if sets_policy(call)]
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class Import:
+    """That a module imports another of the program's own, where it first does."""
+
+    module: Module
+    context: Context
+    order: int
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -124,7 +132,6 @@ class Closure:
     module: Module
     defaults: dict[str, Value]
     is_generator: bool
-    is_followed: bool = False
     is_plain: bool = False
     is_static: bool = False
     is_classmethod: bool = False

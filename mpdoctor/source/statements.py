@@ -121,7 +121,7 @@ class Statements(Assignments):
         if node.value is not None:
             self.assign(node.target, self.evaluate(node.value))
         elif self.scope.is_class and isinstance(node.target, ast.Name):
-            self.scope.bind(node.target.id, Unknown(self.place(node.target)))
+            self.bind(node.target.id, Unknown(self.place(node.target)))
         return True
 
     def _augmented(self, node: ast.AugAssign) -> bool:
@@ -226,7 +226,7 @@ class Statements(Assignments):
             if handler.type is not None:
                 self.evaluate(handler.type)
             if handler.name is not None:
-                self.scope.bind(handler.name, Unknown(self.module.source.location(handler)))
+                self.bind(handler.name, Unknown(self.module.source.location(handler)))
             # What stands in a handler is what the program does where the other way did not work.
             guarded = outer.guarded or is_guarding_handler(handler)
             self.change_context(guarded=guarded, branches=(*outer.branches, Branch(id(handler), True)))
@@ -309,7 +309,7 @@ class Statements(Assignments):
             for part in ast.walk(case.pattern):
                 name = getattr(part, "name", None) or getattr(part, "rest", None)
                 if isinstance(name, str):
-                    self.scope.bind(name, Unknown(subject.location))
+                    self.bind(name, Unknown(subject.location))
             if case.guard is not None:
                 self.evaluate(case.guard)
             if self.block(case.body):

@@ -7,6 +7,8 @@ from abc import abstractmethod
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.values import Value
+from mpdoctor.source.arithmetic import joined
+from mpdoctor.source.changes import Changes
 from mpdoctor.source.reading import Source
 from mpdoctor.source.recording import Recorder
 from mpdoctor.source.scopes import Frame, Module, Scope
@@ -20,6 +22,15 @@ class Walker(Recorder):
         self.module = Module(source=Source("", "", ast.Module([], [])))
         self.depth = 0
         self.imported: dict[int, Value] = {}  # by id, the values that import statements made
+        self.changes = Changes()
+
+    def bind(self, name: str, value: Value) -> None:
+        """Outside the walked paths of this scope, a `global` may or may not have been assigned: both stay possible."""
+        elsewhere = self.scope.redirected.get(name)
+        if elsewhere is None:
+            self.scope.names[name] = value
+        else:
+            self.changes.set(elsewhere.names, name, joined((elsewhere.names.get(name), value)))
 
     def place(self, node: ast.expr | ast.stmt) -> Location:
         return getattr(node, "place", None) or self.module.source.location(node)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.versions import Keras
-from mpdoctor.source.outlines import Outline, outlines_from_texts, reached_from
+from mpdoctor.source.outlines import Outlines, outlines_from_texts
 from mpdoctor.source_stage.desk import Desk, Judged, Order
 
 if TYPE_CHECKING:
@@ -49,13 +49,14 @@ class SourceStage:
         self._facts: dict[Path, SourceFacts] = {}
         self._mixed: set[Path] = set()
         if with_imports:
-            self._desks = _desks(1, unsaved)
-            self._outlines: dict[Path, Outline] = {}
-            self._hand_out("walk_with_imports", [dict(files)])
+            self._outlines = Outlines()
+            self._desks = _desks(1, self._files, unsaved, self._outlines)
+            self._hand_out("walk_with_imports", [list(files)])
         else:
             self._outlines = outlines_from_texts({path: _text(path, unsaved) for path in files})
             size = sum(one.size for one in self._outlines.values() if one.names_framework)
-            self._desks = _desks(min(os.cpu_count() or 1, 1 + size // WORTH_A_PROCESS), unsaved)
+            count = min(os.cpu_count() or 1, 1 + size // WORTH_A_PROCESS)
+            self._desks = _desks(count, self._files, unsaved, self._outlines)
             self._walk_what_matters()
         self.facts = {facts.path: facts for facts in (self._facts[path] for path in self._files)}
         self._imported = {path for facts in self.facts.values() for path in facts.imports}
@@ -87,7 +88,7 @@ class SourceStage:
         else:
             self._walk(path for path, one in outlines.items() if one.may_speak)
             self._walk(path for path, one in outlines.items() if one.imports & self._mixed)
-            reached = reached_from(self._mixed, outlines)
+            reached = outlines.reached_from(self._mixed)
             self._walk(p for p in reached if outlines[p].names_framework or outlines[p].imports & self._mixed)
         self._share_out("read", [path for path in self._files if path not in self._facts])
 
@@ -98,14 +99,14 @@ class SourceStage:
     def _share_out(self, what: str, paths: list[Path]) -> None:
         """Neighbours go to one desk: they import the same files."""
         total, before = sum(self._outlines[path].size for path in paths), 0
-        portions: list[dict[Path, str]] = [{} for _ in self._desks]
+        portions: list[list[Path]] = [[] for _ in self._desks]
         for path in paths:
             desk = min(before * len(portions) // max(total, 1), len(portions) - 1)
-            portions[desk][path] = self._files[path]
+            portions[desk].append(path)
             before += self._outlines[path].size
         self._hand_out(what, portions)
 
-    def _hand_out(self, what: str, portions: list[dict[Path, str]]) -> None:
+    def _hand_out(self, what: str, portions: list[list[Path]]) -> None:
         for desk, answer in enumerate(self._ask(what, [(portion,) for portion in portions])):
             for path, (facts, is_mixed) in answer.items():
                 self._files.setdefault(path, facts.path)
@@ -125,8 +126,8 @@ class SourceStage:
 class DeskHere:
     """A desk of this process."""
 
-    def __init__(self, unsaved: Mapping[Path, bytes]) -> None:
-        self._desk = Desk(unsaved)
+    def __init__(self, *given: Any) -> None:
+        self._desk = Desk(*given)
 
     def ask(self, what: str, arguments: tuple[Any, ...]) -> None:
         self._answer = getattr(self._desk, what)(*arguments)
@@ -135,14 +136,14 @@ class DeskHere:
         return self._answer
 
 
-def _desks(count: int, unsaved: Mapping[Path, bytes]) -> Sequence[DeskHere | DeskElsewhere]:
+def _desks(count: int, *given: Any) -> Sequence[DeskHere | DeskElsewhere]:
     """One here, or several elsewhere: what those built goes with their process, and is not taken down piece by piece,
     which would take as long as to judge it."""
     if count == 1:
-        return [DeskHere(unsaved)]
+        return [DeskHere(*given)]
     from mpdoctor.source_stage.elsewhere import DeskElsewhere
 
-    return [DeskElsewhere(unsaved) for _ in range(count)]
+    return [DeskElsewhere(*given) for _ in range(count)]
 
 
 def _text(path: Path, unsaved: Mapping[Path, bytes]) -> bytes:

@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.source import Problem, SourceFacts
 from mpdoctor.finding import Crashed, Finding
 from mpdoctor.rules.registry import findings_from_facts
-from mpdoctor.source.portions import Portions
+from mpdoctor.source import facts_with_cells, facts_with_imports, facts_without_walking, source_or_problem
+from mpdoctor.source.modules import Files
+from mpdoctor.source.outlines import Outlines
 from mpdoctor.source.program import without_garbage_collection
+from mpdoctor.source.project import Project
 
 Judged = list[Finding | Crashed]
 Order = tuple[Path, dict[str, Any]]  # a file, and what the facts of it are to say besides
@@ -20,32 +23,53 @@ Order = tuple[Path, dict[str, Any]]  # a file, and what the facts of it are to s
 class Desk:
     """Walks some of the files, keeps their facts, and judges them."""
 
-    def __init__(self, unsaved: Mapping[Path, bytes]) -> None:
-        self._portions = Portions(unsaved)
+    def __init__(self, files: Mapping[Path, str], unsaved: Mapping[Path, bytes], outlines: Outlines) -> None:
+        self._shown, self._unsaved = files, unsaved
+        self._files = Files(unsaved)
+        self._project = Project(self._files, files, outlines)
         self._facts: dict[Path, SourceFacts] = {}
 
     @without_garbage_collection()
-    def read(self, files: Mapping[Path, str]) -> dict[Path, tuple[SourceFacts, bool]]:
-        self._facts |= (found := {path: self._portions.unwalked(path, shown) for path, shown in files.items()})
-        return {path: (facts, False) for path, facts in found.items()}
+    def read(self, paths: list[Path]) -> dict[Path, tuple[SourceFacts, bool]]:
+        """What there is to say without a walk. What is parsed for it is not kept, which would take far more room."""
+        for path in paths:
+            files = self._files if self._files.holds(path) else Files(self._unsaved)
+            self._facts[path] = facts_without_walking(files, path, self._shown[path])
+        return {path: (self._facts[path], False) for path in paths}
 
-    def walk(self, files: Mapping[Path, str], with_imports: bool = False) -> dict[Path, tuple[SourceFacts, bool]]:
+    @without_garbage_collection()
+    def walk(self, paths: list[Path]) -> dict[Path, tuple[SourceFacts, bool]]:
         """The facts without their events, and whether these show mixed precision."""
-        self._facts |= (found := self._portions.walked(files, with_imports))
-        return {path: (_without_events(facts), bool(facts.mixed_precision_signs)) for path, facts in found.items()}
+        for path in paths:
+            source = source_or_problem(self._files, path, self._shown[path])
+            if isinstance(source, Problem):
+                self._facts[path] = SourceFacts(self._shown[path], unreadable=source)
+            else:
+                self._facts[path] = facts_with_cells(self._project.walk(source, path), source)
+        return self._told(paths)
 
-    def walk_with_imports(self, files: Mapping[Path, str]) -> dict[Path, tuple[SourceFacts, bool]]:
-        return self.walk(files, with_imports=True)
+    def walk_with_imports(self, paths: list[Path]) -> dict[Path, tuple[SourceFacts, bool]]:
+        for path in paths:
+            self._facts |= facts_with_imports(path, self._shown[path], self._unsaved)
+        return self._told(list(self._facts))
 
     @without_garbage_collection()
     def judge(self, orders: list[Order], codes: frozenset[str]) -> dict[Path, Judged]:
         return {path: self._judged(path, changes, codes) for path, changes in orders}
 
+    def _told(self, paths: list[Path]) -> dict[Path, tuple[SourceFacts, bool]]:
+        told = {}
+        for path in paths:
+            with self._project.as_walked(path):
+                told[path] = _without_events(self._facts[path]), bool(self._facts[path].mixed_precision_signs)
+        return told
+
     def _judged(self, path: Path, changes: dict[str, Any], codes: frozenset[str]) -> Judged:
         if self._facts[path].is_blank:
             return []
         facts = dataclasses.replace(self._facts[path], **changes)
-        return list(findings_from_facts("in_source", facts, facts.keras, lambda rule: rule.code in codes))
+        with self._project.as_walked(path):
+            return list(findings_from_facts("in_source", facts, facts.keras, lambda rule: rule.code in codes))
 
 
 def _without_events(facts: SourceFacts) -> SourceFacts:

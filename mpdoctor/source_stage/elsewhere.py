@@ -5,9 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import traceback
-from collections.abc import Mapping
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any, NoReturn
 
 from mpdoctor.source_stage.desk import Desk
@@ -16,9 +14,9 @@ from mpdoctor.source_stage.desk import Desk
 class DeskElsewhere:
     """A desk of a process of its own, which ends with this one."""
 
-    def __init__(self, unsaved: Mapping[Path, bytes]) -> None:
+    def __init__(self, *given: Any) -> None:
         self._line, far_end = multiprocessing.Pipe()
-        process = multiprocessing.Process(target=_serve, args=(far_end, dict(unsaved)), daemon=True)
+        process = multiprocessing.Process(target=_serve, args=(far_end, *given), daemon=True)
         process.start()
         far_end.close()
 
@@ -33,8 +31,8 @@ class DeskElsewhere:
         return answer
 
 
-def _serve(line: Connection, unsaved: Mapping[Path, bytes]) -> NoReturn:
-    desk = Desk(unsaved)
+def _serve(line: Connection, *given: Any) -> NoReturn:
+    desk = Desk(*given)
     while True:
         try:
             what, arguments = line.recv()
