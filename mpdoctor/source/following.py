@@ -30,6 +30,7 @@ from mpdoctor.source.scopes import Closure, Frame, Scope
 DEEPEST_CALL = 6  # functions followed into one another
 DEEPEST_ALONE = 3  # the same from a function that nobody calls: of its parameters little is known
 MOST_VISITS = 64  # times that one function is followed
+MOST_VISITS_ALONE = 4  # the same from functions that nobody calls: what they hand on is mostly as little known
 MOST_FOLLOWED = 40_000  # statements walked inside followed functions, all together
 MOST_PLAIN = 100  # of them in one function that never names TensorFlow or Keras: a reader of configurations, say
 
@@ -197,7 +198,7 @@ class Following(KnownCalls):
         if (
             len(self.stack) >= (DEEPEST_CALL if self.context.reached else DEEPEST_ALONE)
             or closure in self.stack
-            or self.visits[id(closure)] >= MOST_VISITS
+            or self.visits[id(closure)] >= (MOST_VISITS if self.context.reached else MOST_VISITS_ALONE)
             or (closure.is_plain and self.spent[id(closure)] > MOST_PLAIN)
             or self.followed > MOST_FOLLOWED
             or not closure.is_followable

@@ -19,6 +19,11 @@ _SIGNS = (
 )  # fmt: skip
 # … and training data may be wrong without any.
 _TRAINS = (b".fit(", b"train_on_batch", b"from_tensor_slices")
+# Where mixed precision is shown elsewhere it matters to what computes in a model or trains one.
+_COMPUTES = (
+    b"def call(", b"__call__", b"Layer", b"layers.", b"Model(", b"Model)", b"Sequential", b"applications", b"hub.",
+    b"add_weight", b"Loss", b"Metric", b"ptimizer", b"GradientTape", b".compile(",
+)  # fmt: skip
 _IMPORT = re.compile(
     rb"^[ \t]*(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]*(\([^)]*\)|[^\n#;]*)|import[ \t]+([^\n#;]+))", re.M
 )
@@ -32,6 +37,8 @@ class Outline:
         Whether it may show mixed precision, or be wrong without any.
     names_framework
         Whether TensorFlow or Keras is named in it.
+    may_compute
+        Whether it may also hold what a model is made of, or trained by.
     imports
         Those of the given files that it imports.
     size
@@ -40,6 +47,7 @@ class Outline:
 
     may_speak: bool
     names_framework: bool
+    may_compute: bool
     imports: frozenset[Path]
     size: int
 
@@ -81,6 +89,7 @@ def outlines_from_texts(texts: Mapping[Path, bytes]) -> Outlines:
         outlines[path] = Outline(
             names_framework and (_holds(text, _SIGNS) or _holds(text, _TRAINS)),
             names_framework,
+            names_framework and _holds(text, _COMPUTES),
             frozenset(_imported_files(path, text, *packages[path.parent], known)) - {path},
             len(text),
         )

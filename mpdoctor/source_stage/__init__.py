@@ -84,12 +84,12 @@ class SourceStage:
     def _walk_what_matters(self) -> None:
         outlines = self._outlines
         if self._assume_mixed:
-            self._walk(path for path, one in outlines.items() if one.names_framework)
+            self._walk(path for path, one in outlines.items() if one.may_speak or one.may_compute)
         else:
             self._walk(path for path, one in outlines.items() if one.may_speak)
             self._walk(path for path, one in outlines.items() if one.imports & self._mixed)
             reached = outlines.reached_from(self._mixed)
-            self._walk(p for p in reached if outlines[p].names_framework or outlines[p].imports & self._mixed)
+            self._walk(p for p in reached if outlines[p].may_compute or outlines[p].imports & self._mixed)
         self._share_out("read", [path for path in self._files if path not in self._facts])
 
     def _walk(self, paths: Iterable[Path]) -> None:
