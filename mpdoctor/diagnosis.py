@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mpdoctor import __version__
+from mpdoctor.cache import users_cache
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import ModelFacts
@@ -52,6 +53,7 @@ def diagnose(settings: Settings, progress: Progress) -> Diagnosis:
     examined = [
         _examine(target, stage, own, settings, progress) for target, own in zip(settings.targets, paths, strict=True)
     ]
+    stage.save()
     progress.close()
     findings = told((finding for one in examined for finding in one.findings), stage.facts)
     crashed = tuple(crash for one in examined for crash in one.crashed)
@@ -156,7 +158,8 @@ def _read_sources(settings: Settings) -> tuple[SourceStage, list[tuple[str, ...]
         for path in files:
             owners.setdefault(path.absolute(), target)
     shown = {path: _shown(str(path)) for path in owners}
-    stage = SourceStage(shown, unsaved, with_imports=is_program, assume_mixed=settings.assume_mixed)
+    cache = users_cache() if settings.cache and shown and not is_program else None
+    stage = SourceStage(shown, unsaved, with_imports=is_program, assume_mixed=settings.assume_mixed, cache=cache)
     if is_program:
         return stage, [tuple(stage.facts)]
     return stage, [tuple(shown[path] for path, owner in owners.items() if owner is target) for target in targets]

@@ -50,6 +50,7 @@ class Settings:
     per_file_ignores: tuple[tuple[PathPatterns, tuple[str, ...]], ...] = ()
     fail_on: Severity = Severity.WARNING
     exit_zero: bool = False
+    cache: bool = True
     command: str = ""
 
     def chooses(self, code: str, name: str) -> bool:

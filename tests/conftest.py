@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,14 @@ from checking import PACKAGES, keras_is_missing
 
 SAVED_MODELS = Path(__file__).parent / "saved_models.py"
 SAVED = Path(__file__).parents[1] / "fixtures" / "saved"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Runs of mpdoctor keep what they remember here, not where the user's own do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(scope="session")

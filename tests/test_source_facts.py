@@ -18,7 +18,7 @@ from mpdoctor.facts.source import UNSURE, Event, SourceFacts
 from mpdoctor.facts.values import Call, Value
 from mpdoctor.source import facts_from_file, facts_from_text, facts_with_imports
 from mpdoctor.source.modules import Files
-from mpdoctor.source.outlines import outlines_from_texts
+from mpdoctor.source.outlines import outlines_from_files
 from mpdoctor.source.project import Project
 from mpdoctor.source.reading import Source
 
@@ -310,7 +310,7 @@ def walked_in_turn(root: Path, names: Sequence[str], order: Sequence[str]) -> di
     """The facts of some of the files of a project, walked in this order."""
     files = Files()
     shown = {root / name: name for name in names}
-    project = Project(files, shown, outlines_from_texts({path: path.read_bytes() for path in shown}))
+    project = Project(files, shown, outlines_from_files(shown, Path.read_bytes))
     found = {}
     for path in (root / name for name in order):
         source = files.source(path, shown[path])

@@ -13,7 +13,7 @@ from test_rules_contract import FIXTURE_FILES, FIXTURES
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding
 from mpdoctor.rules.registry import all_rules
-from mpdoctor.source.outlines import outlines_from_texts
+from mpdoctor.source.outlines import outlines_from_files
 from mpdoctor.source_stage import SourceStage
 
 CODES = frozenset(rule.code for rule in all_rules())
@@ -41,7 +41,7 @@ def test_a_file_with_a_finding_is_walked(path: Path) -> None:
     kerases = marks_from_source(text).keras
     codes = {one.code for keras in kerases for one in findings_in(facts_of(text, keras, path.name))}
     if codes - {"MP001", "MP005"}:  # which need no walk
-        assert outlines_from_texts({path.absolute(): path.read_bytes()})[path.absolute()].may_speak
+        assert outlines_from_files([path.absolute()], Path.read_bytes)[path.absolute()].may_speak
 
 
 def test_a_directory_on_all_cores_finds_what_its_files_hold_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,6 +102,16 @@ class Scale(tf.keras.layers.Layer):
             },
             [("main.py", 4, "MP310")],
             id="a name that a sibling passes on",
+        ),
+        pytest.param(
+            {
+                "main": "import keras\nimport pkg\nopt = pkg.Wrapper(keras.optimizers.Adam(), dynamic=False)\n",
+                "pkg/__init__": "from .sub import Wrapper\n",
+                "pkg/sub/__init__": "from .wrap import *\n",
+                "pkg/sub/wrap": "import keras\n\nWrapper = keras.optimizers.LossScaleOptimizer\n",
+            },
+            [("main.py", 3, "MP310")],
+            id="a name that packages hand on",
         ),
         pytest.param({"broken": "def f(:\n"}, [("broken.py", 1, "MP001")], id="not even Python"),
     ],

@@ -97,6 +97,9 @@ def check(
     force_exclude: Annotated[
         bool, typer.Option("--force-exclude", help="Pass over excluded files that are named, too.")
     ] = False,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Read every file anew, and keep nothing for the next time.")
+    ] = False,
     output_format: OutputFormatOption = OutputFormat.terminal,
     report: ReportOption = None,
     statistics: StatisticsOption = False,
@@ -148,6 +151,7 @@ def check(
         per_file_ignores=configured.per_file_ignores,
         fail_on=fail_on or configured.fail_on or Severity.WARNING,
         exit_zero=exit_zero,
+        cache=not no_cache,
         command=invocation.command,
     )
     raise typer.Exit(put_out(_diagnosed(settings, quiet), output))

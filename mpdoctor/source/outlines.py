@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 
-from mpdoctor.source.modules import package_of
+from mpdoctor.source.modules import Files, package_of
 
 _FRAMEWORK = (b"tensorflow", b"keras")
 # Whatever shows mixed precision, asks for its API, or says which Keras is meant, holds one of these …
@@ -24,9 +26,11 @@ _COMPUTES = (
     b"def call(", b"__call__", b"Layer", b"layers.", b"Model(", b"Model)", b"Sequential", b"applications", b"hub.",
     b"add_weight", b"Loss", b"Metric", b"ptimizer", b"GradientTape", b".compile(",
 )  # fmt: skip
-_IMPORT = re.compile(
-    rb"^[ \t]*(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]*(\([^)]*\)|[^\n#;]*)|import[ \t]+([^\n#;]+))", re.M
-)
+_STATEMENT = rb"(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]*(\([^)]*\)|[^\n#;]*)|import[ \t]+([^\n#;]+))"
+_IMPORT = re.compile(rb"^[ \t]*" + _STATEMENT, re.M)
+_FURTHER_IMPORT = re.compile(rb"[;:][ \t]*" + _STATEMENT)  # slow, and seldom: it stands behind something in its line
+_SHOWS_FURTHER = (b"; import ", b": import ", b"; from ", b": from ")
+MOST_BEYOND = 400  # files that are not among those to look at, but imported by them
 
 
 @dataclass(frozen=True)
@@ -40,9 +44,11 @@ class Outline:
     may_compute
         Whether it may also hold what a model is made of, or trained by.
     imports
-        Those of the given files that it imports.
+        The first-party files that it imports.
     size
         Of its text, in bytes.
+    digest
+        Of its text.
     """
 
     may_speak: bool
@@ -50,10 +56,11 @@ class Outline:
     may_compute: bool
     imports: frozenset[Path]
     size: int
+    digest: bytes
 
 
 class Outlines(dict[Path, Outline]):
-    """By absolute path, those of the files that are looked at together."""
+    """By absolute path, those of the files to look at, and of the first-party files that these import."""
 
     def reached_from(self, starts: Iterable[Path]) -> set[Path]:
         """The files that these import, also through others."""
@@ -65,35 +72,108 @@ class Outlines(dict[Path, Outline]):
             waiting += found
         return reached
 
+    def importers_of(self, paths: Collection[Path]) -> set[Path]:
+        """The files that import these, or a package that hands on what it imports from them."""
+        found: set[Path] = set()
+        handing_on = set(paths)
+        while handing_on:
+            new = {path for path, one in self.items() if not one.imports.isdisjoint(handing_on)} - found
+            found |= new
+            handing_on = {path for path in new if path.name == "__init__.py"}
+        return found
+
     def imported_by(self, path: Path) -> list[Path]:
         """What a file imports, also through others, in an order that is the same whoever asks: what a module imports
         before it, and of modules that import one another the outermost package first."""
         return sorted(self.reached_from([path]) if path in self else (), key=self._ranks.__getitem__)
 
     @cached_property
+    def digests(self) -> dict[Path, bytes]:
+        """Of each file's text and of all that it imports, also through others: as long as it stays the same, so does
+        all that can be said of the file."""
+        found: dict[Path, bytes] = {}
+        for ring in self._rings:
+            outside = {found[one] for path in ring for one in self[path].imports if one in found}
+            below = _digest(*sorted(outside), *(self[path].digest for path in ring))
+            found |= {path: _digest(bytes(path), self[path].digest, below) for path in ring}
+        return found
+
+    @cached_property
     def _ranks(self) -> dict[Path, int]:
-        return {
-            path: rank for rank, path in enumerate(one for ring in _rings(self) for one in sorted(ring, key=_depth))
-        }
+        return {path: rank for rank, path in enumerate(path for ring in self._rings for path in ring)}
+
+    @cached_property
+    def _rings(self) -> list[list[Path]]:
+        return [sorted(ring, key=_depth) for ring in _rings(self)]
 
 
-def outlines_from_texts(texts: Mapping[Path, bytes]) -> Outlines:
-    """`texts` by absolute path."""
-    known = {path.as_posix(): path for path in texts}
-    packages: dict[Path, tuple[Path, str]] = {}
-    outlines = Outlines()
-    for path, text in texts.items():
-        if path.parent not in packages:
-            packages[path.parent] = package_of(path)
+def outlines_from_files(paths: Iterable[Path], read: Callable[[Path], bytes]) -> Outlines:
+    """`paths`: absolute. `read` gives a file's bytes."""
+    outlines, tree = Outlines(), _Tree(paths)
+    waiting = deque(tree.given)
+    while waiting:
+        path = waiting.popleft()
+        text = read(path)
         names_framework = _holds(text, _FRAMEWORK)
+        imports = frozenset(tree.imported_by(path, text)) - {path}
         outlines[path] = Outline(
             names_framework and (_holds(text, _SIGNS) or _holds(text, _TRAINS)),
             names_framework,
             names_framework and _holds(text, _COMPUTES),
-            frozenset(_imported_files(path, text, *packages[path.parent], known)) - {path},
+            imports,
             len(text),
+            _digest(text),
         )
+        waiting.extend(tree.newly_met(imports))
     return outlines
+
+
+class _Tree:
+    """Which file an import means: one of the given ones, or one that lies beside them."""
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        self.given = dict.fromkeys(paths)
+        self._known = {path.as_posix(): path for path in self.given}
+        self._files = Files()
+        self._packages: dict[Path, tuple[Path, str]] = {}
+        self._names: dict[Path, frozenset[str]] = {}
+        self._beyond = 0
+
+    def imported_by(self, path: Path, text: bytes) -> Iterator[Path]:
+        directory = path.parent
+        if directory not in self._packages:
+            self._packages[directory] = package_of(path)
+        top, package = self._packages[directory]
+        own = package.partition(".")[0]
+        for dotted in set(_imported_names(text, package)):
+            first = dotted.partition(".")[0]
+            roots = (top, directory) if own and first == own else (directory,)
+            found = next(filter(None, (self._find(root, first, dotted) for root in roots)), None)
+            if found is not None:
+                yield found
+
+    def newly_met(self, paths: Iterable[Path]) -> Iterator[Path]:
+        for path in sorted(paths):
+            if path not in self.given and path.as_posix() not in self._known:
+                self._known[path.as_posix()] = path
+                self._beyond += 1
+                yield path
+
+    def _find(self, root: Path, first: str, dotted: str) -> Path | None:
+        place = f"{root.as_posix()}/{dotted.replace('.', '/')}"
+        known = self._known.get(f"{place}/__init__.py") or self._known.get(f"{place}.py")
+        if known is not None or self._beyond >= MOST_BEYOND or first not in self._names_in(root):
+            return known
+        return self._files.find(root, dotted)
+
+    def _names_in(self, directory: Path) -> frozenset[str]:
+        """What a directory holds, without the suffix of Python's files."""
+        if directory not in self._names:
+            try:
+                self._names[directory] = frozenset(one.name.removesuffix(".py") for one in directory.iterdir())
+            except OSError:
+                self._names[directory] = frozenset()
+        return self._names[directory]
 
 
 def _rings(outlines: Mapping[Path, Outline]) -> Iterator[list[Path]]:
@@ -134,21 +214,18 @@ def _holds(text: bytes, words: tuple[bytes, ...]) -> bool:
     return any(word in text for word in words)
 
 
-def _imported_files(path: Path, text: bytes, top: Path, package: str, known: Mapping[str, Path]) -> Iterator[Path]:
-    own = package.partition(".")[0]
-    for dotted in set(_imported_names(text, package)):
-        roots = (top, path.parent) if own and dotted.partition(".")[0] == own else (path.parent,)
-        place = dotted.replace(".", "/")
-        for root in roots:
-            found = known.get(f"{root.as_posix()}/{place}/__init__.py") or known.get(f"{root.as_posix()}/{place}.py")
-            if found is not None:
-                yield found
-                break
+def _digest(*parts: bytes) -> bytes:
+    found = blake2b(digest_size=16)
+    for part in parts:
+        found.update(part)
+    return found.digest()
 
 
 def _imported_names(text: bytes, package: str) -> Iterator[str]:
     """Every dotted name that an import statement may mean, those of the packages on the way included."""
-    for source, names, modules in _IMPORT.findall(text):
+    text = text.replace(b"\\\n", b" ")
+    further = _FURTHER_IMPORT.findall(text) if _holds(text, _SHOWS_FURTHER) else ()
+    for source, names, modules in (*_IMPORT.findall(text), *further):
         if modules:
             for module in modules.decode(errors="replace").split(","):
                 yield from _with_packages(module.split()[0] if module.split() else "")

@@ -73,10 +73,9 @@ class Source:
 
 def source_from_text(text: str | bytes, path: str) -> Source | Problem:
     """Parse one file. A text may start with a byte-order mark; bytes may declare their encoding (PEP 263)."""
-    decoded = _decoded(text, path) if isinstance(text, bytes) else text
+    decoded = text_from_bytes(text, path) if isinstance(text, bytes) else text.removeprefix("\ufeff")
     if isinstance(decoded, Problem):
         return decoded
-    decoded = decoded.removeprefix("\ufeff")
     tree = tree_from_text(decoded, path)
     return tree if isinstance(tree, Problem) else Source(path, decoded, tree)
 
@@ -97,10 +96,11 @@ def tree_from_text(text: str, path: str) -> ast.Module | Problem:
         return Problem(f"Python {_version()} cannot read it: {error}.", Location(path, 1))
 
 
-def _decoded(data: bytes, path: str) -> str | Problem:
+def text_from_bytes(data: bytes, path: str) -> str | Problem:
+    """In the encoding that they declare, without a byte-order mark."""
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-        return data.decode(encoding)
+        return data.decode(encoding).removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         return Problem(

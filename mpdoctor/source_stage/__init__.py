@@ -1,24 +1,24 @@
 """Stage 1: source files, walked as far as a finding could be in them, and judged, on all cores.
 
 A file is walked if its text may show mixed precision (or be wrong without any), if it imports a file that does, or if
-one that does imports it. Of the others only their syntax is looked at.
+one that does imports it. Of the others only their syntax is looked at. What an earlier run has said of a file, and of
+all that it imports, is taken from the cache.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
 
+from mpdoctor.cache import Cache
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.versions import Keras
-from mpdoctor.source.outlines import Outlines, outlines_from_texts
-from mpdoctor.source_stage.desk import Desk, Judged, Order
-
-if TYPE_CHECKING:
-    from mpdoctor.source_stage.elsewhere import DeskElsewhere
+from mpdoctor.source.outlines import Outlines, outlines_from_files
+from mpdoctor.source_stage.desk import Judged, Order
+from mpdoctor.source_stage.desks import Desks
+from mpdoctor.source_stage.memory import Memory
 
 WORTH_A_PROCESS = 400_000  # bytes of source: fewer are walked before another process is up
 
@@ -34,6 +34,7 @@ class SourceStage:
         *,
         with_imports: bool = False,
         assume_mixed: bool = False,
+        cache: Cache | None = None,
     ) -> None:
         """
         files
@@ -42,113 +43,106 @@ class SourceStage:
             What to take in place of what a file holds.
         with_imports
             The files are one program: all that it imports is walked and judged with it.
+        cache
+            What earlier runs have said. One program is always looked at anew.
         """
         self._files = dict(files)
         self._assume_mixed = assume_mixed
-        self._desk_of: dict[Path, int] = {}
         self._facts: dict[Path, SourceFacts] = {}
         self._mixed: set[Path] = set()
+        self._texts = _Texts(unsaved)
+        self._outlines = Outlines() if with_imports else outlines_from_files(files, self._texts.of)
+        self._memory = Memory(None if with_imports else cache, self._outlines, files, self._texts.of, unsaved.keys())
+        size = sum(one.size for path, one in self._outlines.items() if one.names_framework and path in self._memory.new)
+        processes = min(os.cpu_count() or 1, 1 + size // WORTH_A_PROCESS)
+        self._desks = Desks(processes, self._files, unsaved, self._outlines)
         if with_imports:
-            self._outlines = Outlines()
-            self._desks = _desks(1, self._files, unsaved, self._outlines)
-            self._hand_out("walk_with_imports", [list(files)])
+            self._do("walk_with_imports", files)
         else:
-            self._outlines = outlines_from_texts({path: _text(path, unsaved) for path in files})
-            size = sum(one.size for one in self._outlines.values() if one.names_framework)
-            count = min(os.cpu_count() or 1, 1 + size // WORTH_A_PROCESS)
-            self._desks = _desks(count, self._files, unsaved, self._outlines)
             self._walk_what_matters()
         self.facts = {facts.path: facts for facts in (self._facts[path] for path in self._files)}
-        self._imported = {path for facts in self.facts.values() for path in facts.imports}
-        self._imported |= {self._files[path] for one in self._outlines.values() for path in one.imports}
-        self._reached = {path for mixed in self._mixed for path in self._facts[mixed].imports}
         self._paths = {facts.path: path for path, facts in self._facts.items()}
+        self._imported = {path for facts in self.facts.values() for path in facts.imports}
+        self._imported |= {self._files[one] for path in files for one in self._imports_of(path) & files.keys()}
+        self._reached = {path for mixed in self._mixed for path in self._facts[mixed].imports}
 
     def judge(self, keras: Callable[[str], Keras], codes: frozenset[str], paths: Collection[str]) -> Judged:
         """What the rules of these codes find in these files (paths as shown), each by its own Keras."""
-        orders: list[list[Order]] = [[] for _ in self._desks]
+        orders = {}
         for shown_as in paths:
-            path = self._paths[shown_as]
             changes = {
                 "keras": keras(shown_as),
                 "assume_mixed": self._assume_mixed,
                 "is_imported": shown_as in self._imported,
                 "mixed_elsewhere": shown_as in self._reached,
             }
-            orders[self._desk_of[path]].append((path, changes))
-        found: dict[Path, Judged] = {}
-        for answer in self._ask("judge", [(order, codes) for order in orders]):
-            found.update(answer)
-        return [item for shown_as in paths for item in found[self._paths[shown_as]]]
+            path = self._paths[shown_as]
+            orders[path] = Order(path, changes, codes)
+        found = {path: said for path, order in orders.items() if (said := self._memory.findings(order)) is not None}
+        new = {path: order for path, order in orders.items() if path not in found}
+        for what, walked in (("walk", True), ("read", False)):
+            unknown = [path for path in new if not self._desks.know(path) and self._memory.was_walked(path) is walked]
+            list(self._desks.all_do(what, unknown, self._size_of))
+        judged = self._desks.judge(new)
+        for path, said in judged.items():
+            self._memory.keep_findings(new[path], said)
+        found |= judged
+        return [item for path in orders for item in found[path]]
+
+    def save(self) -> None:
+        """Leave to later runs what this one has found."""
+        self._memory.save()
 
     def _walk_what_matters(self) -> None:
-        outlines = self._outlines
+        files, outlines = self._files, self._outlines
         if self._assume_mixed:
-            self._walk(path for path, one in outlines.items() if one.may_speak or one.may_compute)
+            self._do("walk", (path for path in files if outlines[path].may_speak or outlines[path].may_compute))
         else:
-            self._walk(path for path, one in outlines.items() if one.may_speak)
-            self._walk(path for path, one in outlines.items() if one.imports & self._mixed)
+            self._do("walk", (path for path in files if outlines[path].may_speak))
+            importers = outlines.importers_of(self._mixed)
+            self._do("walk", (p for p in importers if outlines[p].may_compute or outlines[p].imports & self._mixed))
             reached = outlines.reached_from(self._mixed)
-            self._walk(p for p in reached if outlines[p].may_compute or outlines[p].imports & self._mixed)
-        self._share_out("read", [path for path in self._files if path not in self._facts])
+            self._do("walk", (p for p in reached if outlines[p].may_compute or outlines[p].imports & self._mixed))
+        self._do("read", files)
 
-    def _walk(self, paths: Iterable[Path]) -> None:
-        wanted = set(paths)
-        self._share_out("walk", [path for path in self._files if path in wanted and path not in self._facts])
+    def _do(self, what: str, paths: Iterable[Path]) -> None:
+        """Where it is not done yet, for the files that were given."""
+        wanted = set(paths) - self._facts.keys()
+        new = []
+        for path in [path for path in self._files if path in wanted]:
+            known = self._memory.recall(path, walked=what == "walk")
+            if known is not None:
+                self._take(path, *known)
+            else:
+                new.append(path)
+        for path, (facts, is_mixed) in self._desks.all_do(what, new, self._size_of):
+            self._take(path, facts, is_mixed)
+            self._memory.keep(path, facts, is_mixed, walked=what == "walk")
 
-    def _share_out(self, what: str, paths: list[Path]) -> None:
-        """Neighbours go to one desk: they import the same files."""
-        total, before = sum(self._outlines[path].size for path in paths), 0
-        portions: list[list[Path]] = [[] for _ in self._desks]
-        for path in paths:
-            desk = min(before * len(portions) // max(total, 1), len(portions) - 1)
-            portions[desk].append(path)
-            before += self._outlines[path].size
-        self._hand_out(what, portions)
+    def _take(self, path: Path, facts: SourceFacts, is_mixed: bool) -> None:
+        self._files.setdefault(path, facts.path)
+        self._facts[path] = facts
+        if is_mixed:
+            self._mixed.add(path)
 
-    def _hand_out(self, what: str, portions: list[list[Path]]) -> None:
-        for desk, answer in enumerate(self._ask(what, [(portion,) for portion in portions])):
-            for path, (facts, is_mixed) in answer.items():
-                self._files.setdefault(path, facts.path)
-                self._facts[path] = facts
-                self._desk_of[path] = desk
-                if is_mixed:
-                    self._mixed.add(path)
+    def _imports_of(self, path: Path) -> frozenset[Path]:
+        return self._outlines[path].imports if path in self._outlines else frozenset()
 
-    def _ask(self, what: str, arguments: list[tuple[Any, ...]]) -> Iterator[Any]:
-        """All desks at once."""
-        for desk, given in zip(self._desks, arguments, strict=True):
-            desk.ask(what, given)
-        for desk in self._desks:
-            yield desk.answer()
+    def _size_of(self, path: Path) -> int:
+        return self._outlines[path].size if path in self._outlines else 1
 
 
-class DeskHere:
-    """A desk of this process."""
+class _Texts:
+    """The bytes of files, each read once."""
 
-    def __init__(self, *given: Any) -> None:
-        self._desk = Desk(*given)
+    def __init__(self, unsaved: Mapping[Path, bytes]) -> None:
+        self._read = dict(unsaved)
 
-    def ask(self, what: str, arguments: tuple[Any, ...]) -> None:
-        self._answer = getattr(self._desk, what)(*arguments)
-
-    def answer(self) -> Any:
-        return self._answer
-
-
-def _desks(count: int, *given: Any) -> Sequence[DeskHere | DeskElsewhere]:
-    """One here, or several elsewhere: what those built goes with their process, and is not taken down piece by piece,
-    which would take as long as to judge it."""
-    if count == 1:
-        return [DeskHere(*given)]
-    from mpdoctor.source_stage.elsewhere import DeskElsewhere
-
-    return [DeskElsewhere(*given) for _ in range(count)]
-
-
-def _text(path: Path, unsaved: Mapping[Path, bytes]) -> bytes:
-    """b"" where it can't be read: the desk that reads it says why."""
-    try:
-        return unsaved[path] if path in unsaved else path.read_bytes()
-    except OSError:
-        return b""
+    def of(self, path: Path) -> bytes:
+        """b"" where it can't be read: the desk that reads it says why."""
+        if path not in self._read:
+            try:
+                self._read[path] = path.read_bytes()
+            except OSError:
+                self._read[path] = b""
+        return self._read[path]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,20 @@ from mpdoctor.source.program import without_garbage_collection
 from mpdoctor.source.project import Project
 
 Judged = list[Finding | Crashed]
-Order = tuple[Path, dict[str, Any]]  # a file, and what the facts of it are to say besides
+
+
+@dataclasses.dataclass(frozen=True)
+class Order:
+    """To judge a file: what its facts are to say besides, and the rules that look."""
+
+    path: Path
+    changes: dict[str, Any]
+    codes: frozenset[str]
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Of all that the findings hang on besides the file."""
+        return blake2b(repr((sorted(self.changes.items()), sorted(self.codes))).encode(), digest_size=16).digest()
 
 
 class Desk:
@@ -54,8 +69,8 @@ class Desk:
         return self._told(list(self._facts))
 
     @without_garbage_collection()
-    def judge(self, orders: list[Order], codes: frozenset[str]) -> dict[Path, Judged]:
-        return {path: self._judged(path, changes, codes) for path, changes in orders}
+    def judge(self, orders: list[Order]) -> dict[Path, Judged]:
+        return {order.path: self._judged(order) for order in orders}
 
     def _told(self, paths: list[Path]) -> dict[Path, tuple[SourceFacts, bool]]:
         told = {}
@@ -64,12 +79,12 @@ class Desk:
                 told[path] = _without_events(self._facts[path]), bool(self._facts[path].mixed_precision_signs)
         return told
 
-    def _judged(self, path: Path, changes: dict[str, Any], codes: frozenset[str]) -> Judged:
-        if self._facts[path].is_blank:
+    def _judged(self, order: Order) -> Judged:
+        if self._facts[order.path].is_blank:
             return []
-        facts = dataclasses.replace(self._facts[path], **changes)
-        with self._project.as_walked(path):
-            return list(findings_from_facts("in_source", facts, facts.keras, lambda rule: rule.code in codes))
+        facts = dataclasses.replace(self._facts[order.path], **order.changes)
+        with self._project.as_walked(order.path):
+            return list(findings_from_facts("in_source", facts, facts.keras, lambda rule: rule.code in order.codes))
 
 
 def _without_events(facts: SourceFacts) -> SourceFacts:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import traceback
-from multiprocessing.connection import Connection
+from collections.abc import Sequence
+from multiprocessing.connection import Connection, wait
 from typing import Any, NoReturn
 
 from mpdoctor.source_stage.desk import Desk
@@ -15,20 +16,26 @@ class DeskElsewhere:
     """A desk of a process of its own, which ends with this one."""
 
     def __init__(self, *given: Any) -> None:
-        self._line, far_end = multiprocessing.Pipe()
+        self.line, far_end = multiprocessing.Pipe()
         process = multiprocessing.Process(target=_serve, args=(far_end, *given), daemon=True)
         process.start()
         far_end.close()
 
     def ask(self, what: str, arguments: tuple[Any, ...]) -> None:
-        self._line.send((what, arguments))
+        self.line.send((what, arguments))
 
     def answer(self) -> Any:
         """Raises RuntimeError with the other process' traceback where that broke."""
-        broke, answer = self._line.recv()
+        broke, answer = self.line.recv()
         if broke:
             raise RuntimeError(answer)
         return answer
+
+
+def ready(desks: Sequence[DeskElsewhere]) -> list[DeskElsewhere]:
+    """Those that have an answer, as soon as one has."""
+    lines = wait([desk.line for desk in desks])
+    return [desk for desk in desks if desk.line in lines]
 
 
 def _serve(line: Connection, *given: Any) -> NoReturn:
