@@ -2,7 +2,8 @@
 
 Wall time and peak memory of `mpdoctor check --static`, torchfix, flake8, pylint and ruff (rules E and F), and of
 parsing alone, on the given trees and on one small file. They take turns, so that a busy machine slows all; it prints
-medians and their ratio to mpdoctor's. Trees are unpacked packages, for example
+medians and their ratio to mpdoctor's. Nobody remembers anything, but for "again": that is mpdoctor as it is used, the
+second time, when no file has changed. Trees are unpacked packages, for example
 
     pip download --no-deps --dest . tf-models-official && unzip -q tf_models_official-*.whl -d tf-models-official
     python benchmarks/lint_speed.py --runs 5 --peers ../peers/bin tf-models-official
@@ -23,6 +24,7 @@ import time
 from pathlib import Path
 
 SMALL = Path(__file__).parents[1] / "fixtures" / "projects" / "healthy_transformer.py"
+MPDOCTOR = [sys.executable, "-m", "mpdoctor", "check", "--static", "--exit-zero", "--output-format=concise"]
 PARSE = (
     "import ast, pathlib, sys\n"
     "for path in pathlib.Path(sys.argv[1]).rglob('*.py') if pathlib.Path(sys.argv[1]).is_dir() else [sys.argv[1]]:\n"
@@ -39,7 +41,8 @@ PEERS = {
 
 def commands(peers: Path | None, left_out: set[str]) -> dict[str, list[str]]:
     found = {
-        "mpdoctor": [sys.executable, "-m", "mpdoctor", "check", "--static", "--exit-zero", "--output-format=concise"],
+        "mpdoctor": [*MPDOCTOR, "--no-cache"],
+        "again": MPDOCTOR,
         "parsing": [sys.executable, "-c", PARSE],
     }
     for name, options in PEERS.items():
@@ -49,21 +52,22 @@ def commands(peers: Path | None, left_out: set[str]) -> dict[str, list[str]]:
     return found
 
 
-def cost(command: list[str], tree: Path) -> tuple[float, int]:
-    """Wall time in seconds, and the peak memory of the command and its children together, in MiB."""
-    with tempfile.TemporaryDirectory() as empty:  # where no configuration of this project is found
-        start, most = time.perf_counter(), 0
-        process = subprocess.Popen(
-            [*command, str(tree)],
-            cwd=empty,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        while process.poll() is None:
-            most = max(most, memory_of_group(process.pid))
-            time.sleep(0.02)
-        return time.perf_counter() - start, most >> 20
+def cost(command: list[str], tree: Path, empty: Path) -> tuple[float, int]:
+    """Wall time in seconds, and the peak memory of the command and its children together, in MiB. `empty`: a directory
+    in which no configuration of this project is found."""
+    start, most = time.perf_counter(), 0
+    process = subprocess.Popen(
+        [*command, str(tree)],
+        cwd=empty,
+        env={**os.environ, "XDG_CACHE_HOME": str(empty)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    while process.poll() is None:
+        most = max(most, memory_of_group(process.pid))
+        time.sleep(0.02)
+    return time.perf_counter() - start, most >> 20
 
 
 def memory_of_group(group: int) -> int:
@@ -90,9 +94,11 @@ def main() -> None:
     for tree in (SMALL, *given.trees):
         tools = commands(given.peers, set(given.without))
         measured: dict[str, list[tuple[float, int]]] = {name: [] for name in tools}
-        for _ in range(given.runs):
-            for name, command in tools.items():
-                measured[name].append(cost(command, tree.absolute()))
+        with tempfile.TemporaryDirectory() as empty:
+            cost(tools["again"], tree.absolute(), Path(empty))
+            for _ in range(given.runs):
+                for name, command in tools.items():
+                    measured[name].append(cost(command, tree.absolute(), Path(empty)))
         medians = {name: statistics.median(seconds for seconds, _ in runs) for name, runs in measured.items()}
         print(f"{tree.name} (medians of {given.runs} alternating runs)")
         for name, seconds in medians.items():

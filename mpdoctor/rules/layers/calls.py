@@ -57,13 +57,13 @@ NOT_CALLED = frozenset(
 )
 
 
-def policies_of_instances(facts: SourceFacts, owner: ClassFacts) -> frozenset[str]:
+def policies_of_instances(facts: SourceFacts, owner: ClassFacts, inside: tuple[ClassFacts, ...] = ()) -> frozenset[str]:
     """The policies that this program's layers of a class may have: by their `dtype`, else the global one where they are
     made. Of a class that the program never makes itself: the 16-bit ones that the program sets, else "mixed_float16",
-    since it shows mixed precision."""
+    since it shows mixed precision. `inside`: of layers that hand their own policy on, those that were asked about."""
     made = facts.makings_of(owner)
     if made:
-        return frozenset(policy for call in made for policy in policies_of_layer(facts, call, owner))
+        return frozenset(policy for call in made for policy in policies_of_layer(facts, call, owner, inside))
     fixed = owner.base_argument("dtype")
     if fixed is not None and known(fixed) is not None and not isinstance(fixed, Parameter):
         return frozenset(policies_named(fixed))
@@ -94,6 +94,14 @@ def _owners(value: Value) -> Iterator[ClassFacts]:
             yield one.of
         elif isinstance(one, Parameter) and one.function is not None and one.function.owner is not None:
             yield one.function.owner
+
+
+def _layer_whose_policy_it_is(given: Value | None) -> ClassFacts | None:
+    """`Dense(8, dtype=self.dtype_policy)`, in a layer: that layer's class."""
+    if not isinstance(given, Attribute) or given.name not in ("dtype_policy", "_dtype_policy"):
+        return None
+    outer = class_of(given.of)
+    return outer if outer is not None and outer.kind in ("layer", "model") else None
 
 
 def runs_in_call(context: Context) -> bool:
@@ -139,12 +147,18 @@ def _is_about_dtypes(value: Value) -> bool:
     return False
 
 
-def policies_of_layer(facts: SourceFacts, call: Call, owner: ClassFacts) -> tuple[str, ...]:
-    """The policies that the layer which a call makes may have."""
+def policies_of_layer(
+    facts: SourceFacts, call: Call, owner: ClassFacts | None, inside: tuple[ClassFacts, ...] = ()
+) -> tuple[str, ...]:
+    """The policies that the layer which a call makes may have. `owner`: its class, if it is one of the user's own;
+    `inside`: as above."""
     given = call.keyword("dtype")
-    if given is None:
+    if given is None and owner is not None:
         base = (class_of(call) or owner).base_argument("dtype")
         given = None if isinstance(base, Parameter) else base
+    outer = _layer_whose_policy_it_is(given)
+    if outer is not None:
+        return () if outer in inside else tuple(policies_of_instances(facts, outer, (*inside, outer)))
     if given is not None and known(given) is not None:
         return policies_named(given)
     if call.open and given is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from mpdoctor.facts.dtypes import policies_named
 from mpdoctor.facts.source import UNSURE, SourceFacts
 from mpdoctor.facts.values import Call, class_of, known
 from mpdoctor.rules.layers.calls import policies_of_layer
@@ -14,13 +13,11 @@ def half_dtype_of_layer(facts: SourceFacts, layer: Call) -> str | None:
     own, given = class_of(layer), layer.keyword("dtype")
     if layer.open or known(layer.keyword("autocast")) is False:
         return None
+    if own is not None and known(own.base_argument("autocast")) is False:
+        return None
     names: tuple[object, ...]
-    if own is not None:
-        if known(own.base_argument("autocast")) is False:
-            return None
+    if own is not None or (given is not None and known(given) is not None):
         names = policies_of_layer(facts, layer, own)
-    elif given is not None and known(given) is not None:
-        names = policies_named(given)
     else:
         names = facts.policies_at(layer)
         if facts.assume_mixed and all(one in (None, UNSURE) for one in names):
