@@ -276,6 +276,11 @@ class SourceFacts:
         found = [call for name in dict.fromkeys(map(public_name, names)) for call in self._calls_by_name.get(name, ())]
         return iter(found if len(names) == 1 else sorted(found, key=lambda call: call.order))
 
+    @cached_property
+    def library_calls(self) -> tuple[Call, ...]:
+        """The calls of a library's functions and classes, in order."""
+        return tuple(call for call in self.calls if isinstance(call.callee, Api))
+
     def method_calls(self, *names: str) -> Iterator[Call]:
         """Calls of `something.name(…)` for these method names, where `something` is no library module."""
         found = [call for name in dict.fromkeys(names) for call in self._calls_by_method.get(name, ())]
@@ -298,7 +303,7 @@ class SourceFacts:
     def _calls_by_name(self) -> dict[str, list[Call]]:
         """Calls of a library's names, by their public one: dozens of rules ask for a few each."""
         found: dict[str, list[Call]] = {}
-        for call in self.calls:
+        for call in self.library_calls:
             if isinstance(call.callee, Api):
                 found.setdefault(public_name(call.callee.name), []).append(call)
         return found

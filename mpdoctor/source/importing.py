@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from pathlib import Path
 
 from mpdoctor.facts.location import Location
@@ -17,6 +18,7 @@ from mpdoctor.source.scopes import Frame, Import, Module
 from mpdoctor.source.statements import Statements
 
 MOST_MODULES = 60  # that one file may bring in
+_SAYS_GLOBAL = re.compile(r"^[ \t]+global\s+\w+\s*(?:,|#|;|\\|$)", re.M)
 
 
 class Importing(Statements):
@@ -46,7 +48,7 @@ class Importing(Statements):
         self.module, self.scope, self.events = module, module.scope, module.events
         self.frame, self._qualified, self._owner = Frame(), [], None
         self.change_context(function=None, owner=None)
-        if "global " in module.source.text:
+        if _SAYS_GLOBAL.search(module.source.text):
             for node in ast.walk(module.source.tree):
                 if isinstance(node, ast.Global):
                     module.changed_globals.update(node.names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from mpdoctor.facts.location import Location
@@ -63,7 +63,7 @@ class Recorder:
     def change_context(self, **changes: Any) -> Context:
         """Enter something; gives back the context to restore on leaving it."""
         before = self.context
-        self.context = replace(before, **changes)
+        self.context = before.but(**changes)
         return before
 
     def record_use(self, api: Api, location: Location, is_import: bool = False, dotted: int = 0) -> None:

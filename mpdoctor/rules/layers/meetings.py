@@ -74,7 +74,7 @@ def _meetings(facts: SourceFacts) -> Iterator[Meeting]:
     for operation in facts.operations:
         if operation.operator in OPERATORS and len(operation.operands) == 2:
             yield operation, operation.operands
-    for call in facts.calls:
+    for call in facts.library_calls:
         if not isinstance(call.callee, Api):
             continue
         name = public_name(call.callee.name)

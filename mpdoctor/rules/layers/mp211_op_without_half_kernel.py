@@ -62,7 +62,7 @@ FAILS_IN = ("model", "training")
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
-    for call in facts.calls:
+    for call in facts.library_calls:
         if not isinstance(call.callee, Api) or not call.callee.name.startswith(("tensorflow.", "keras.ops.")):
             continue
         name = _name(call.callee)

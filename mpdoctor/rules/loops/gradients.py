@@ -20,7 +20,6 @@ from mpdoctor.facts.values import (
     is_api,
     known,
     options,
-    parts,
     walk,
 )
 from mpdoctor.rules.loops.api import APPLYING
@@ -130,7 +129,7 @@ def until_gradients(value: Value | None, stop: Callable[[Value], bool] | None = 
         yield one
         if is_gradient_call(one) or (stop is not None and stop(one)):
             continue
-        for part in parts(one):
+        for part in one.parts:
             if id(part) not in seen:
                 seen.add(id(part))
                 waiting.append(part)

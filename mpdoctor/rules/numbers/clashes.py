@@ -18,7 +18,6 @@ from mpdoctor.facts.values import (
     Value,
     is_api,
     options,
-    parts,
 )
 from mpdoctor.rules.layers.calls import asks_for_dtype
 from mpdoctor.rules.layers.meetings import is_weight, meetings
@@ -99,11 +98,11 @@ class FunctionsBehind:
             one, parts_are_known = waiting.pop()
             if parts_are_known:
                 own = {one.function} if isinstance(one, Parameter) and one.function is not None else set()
-                self._known[id(one)] = frozenset(own).union(*(self._known[id(part)] for part in parts(one)))
+                self._known[id(one)] = frozenset(own).union(*(self._known[id(part)] for part in one.parts))
             elif id(one) not in self._known:
                 self._known[id(one)] = frozenset()  # should it be a part of itself
                 waiting.append((one, True))
-                waiting.extend((part, False) for part in parts(one))
+                waiting.extend((part, False) for part in one.parts)
 
 
 def _is_in_training(context: Context, behind: Iterable[FunctionFacts], precision: Precision) -> bool:

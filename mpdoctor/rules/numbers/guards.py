@@ -77,7 +77,7 @@ def _found_uses(facts: SourceFacts) -> Iterator[tuple[str, Value, User]]:
         elif operation.operator == "**" and known(operation.operands[1]) in (0.5, -0.5):
             use = ROOT if known(operation.operands[1]) == 0.5 else RECIPROCAL_ROOT
             yield use, operation.operands[0], operation
-    for call in facts.calls:
+    for call in facts.library_calls:
         name = function_named(call)
         first = _first(call) if name in _OF_ONE else None
         if name in _DIVIDING and len(call.args) > 1:

@@ -100,7 +100,7 @@ def _products(facts: SourceFacts) -> Iterator[tuple[Operation | Call, tuple[Valu
     for operation in facts.operations:
         if operation.operator == "*" and len(operation.operands) == 2:
             yield operation, operation.operands
-    for call in facts.calls:
+    for call in facts.library_calls:
         if function_named(call) in ("multiply", "scalar_mul"):
             yield call, call.args[:2]
 

@@ -113,7 +113,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def _normalizing(facts: SourceFacts) -> Iterator[Finding]:
     """tf.math.l2_normalize, whose own epsilon is 1e-12."""
     precision = precision_of(facts)
-    for call in facts.calls:
+    for call in facts.library_calls:
         if function_named(call) != "l2_normalize" or asks_for_dtype(call.context) or call.open:
             continue
         given = call.argument(2, "epsilon")

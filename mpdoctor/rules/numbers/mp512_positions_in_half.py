@@ -64,7 +64,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
     precision = precision_of(facts)
-    for call in facts.calls:
+    for call in facts.library_calls:
         if function_named(call) in RANGES and not call.context.guarded:
             counted: Value | None = call
         else:

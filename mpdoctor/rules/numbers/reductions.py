@@ -25,7 +25,7 @@ Reduction = tuple["Operation | Call", str, Value]
 
 def reductions(facts: SourceFacts) -> Iterator[Reduction]:
     """(event, kind, what is reduced)."""
-    for call in facts.calls:
+    for call in facts.library_calls:
         name, value = function_named(call), _first(call)
         if value is None:
             continue

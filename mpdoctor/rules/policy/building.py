@@ -20,7 +20,6 @@ from mpdoctor.facts.values import (
     class_of,
     known,
     options,
-    parts,
     walk,
 )
 from mpdoctor.rules.layers.kinds import NORMALIZATION, PREPROCESSING, TEXT, WEIGHTLESS
@@ -206,4 +205,4 @@ def _made_of(value: Value) -> Iterator[Value]:
         return  # made from a configuration: none of the layers that it was given
     if isinstance(value, Operation) and value.operator in ("f-string", "%"):
         return
-    yield from parts(value)
+    yield from value.parts

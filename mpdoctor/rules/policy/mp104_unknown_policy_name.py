@@ -54,7 +54,7 @@ REFUSED_DTYPE = (
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    for call in facts.calls:
+    for call in facts.library_calls:
         if not isinstance(call.callee, Api) or call.context.guarded:
             continue
         dtype = call.keyword("dtype")

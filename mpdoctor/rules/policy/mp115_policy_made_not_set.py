@@ -36,7 +36,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.dtypes import HALF_POLICIES, policies_named
 from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Api, Attribute, Call, Value, options, parts
+from mpdoctor.facts.values import Api, Attribute, Call, Value, options
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.models import is_model
 from mpdoctor.rules.policy.building import TRAINING, layer_name, policies_set
@@ -94,7 +94,7 @@ def _used(facts: SourceFacts) -> set[int]:
         for one in options(value):
             if id(one) not in seen:
                 seen.add(id(one))
-                waiting += parts(one)
+                waiting += one.parts
     return seen
 
 
