@@ -63,7 +63,7 @@ def policies_of_instances(facts: SourceFacts, owner: ClassFacts, inside: tuple[C
     since it shows mixed precision. `inside`: of layers that hand their own policy on, those that were asked about."""
     made = facts.makings_of(owner)
     if made:
-        return frozenset(policy for call in made for policy in policies_of_layer(facts, call, owner, inside))
+        return frozenset(policy for call in made for policy in policies_made_with(facts, call, owner, inside))
     fixed = owner.base_argument("dtype")
     if fixed is not None and known(fixed) is not None and not isinstance(fixed, Parameter):
         return frozenset(policies_named(fixed))
@@ -147,7 +147,7 @@ def _is_about_dtypes(value: Value) -> bool:
     return False
 
 
-def policies_of_layer(
+def policies_made_with(
     facts: SourceFacts, call: Call, owner: ClassFacts | None, inside: tuple[ClassFacts, ...] = ()
 ) -> tuple[str, ...]:
     """The policies that the layer which a call makes may have. `owner`: its class, if it is one of the user's own;

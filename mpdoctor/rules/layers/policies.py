@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mpdoctor.facts.source import UNSURE, SourceFacts
 from mpdoctor.facts.values import Call, class_of, known
-from mpdoctor.rules.layers.calls import policies_of_layer
+from mpdoctor.rules.layers.calls import policies_made_with
 from mpdoctor.rules.layers.outputs import SIXTEEN_BITS
 
 
@@ -17,7 +17,7 @@ def half_dtype_of_layer(facts: SourceFacts, layer: Call) -> str | None:
         return None
     names: tuple[object, ...]
     if own is not None or (given is not None and known(given) is not None):
-        names = policies_of_layer(facts, layer, own)
+        names = policies_made_with(facts, layer, own)
     else:
         names = facts.policies_at(layer)
         if facts.assume_mixed and all(one in (None, UNSURE) for one in names):

@@ -42,9 +42,10 @@ from collections.abc import Iterator
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Call, known
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.branches import exclude_each_other
 from mpdoctor.rules.loops.gradients import is_gradient_call, target, until_gradients
 from mpdoctor.rules.loops.scaling import scales, scaling_calls
-from mpdoctor.rules.optimizers.wrappers import exclude_each_other, wrappings
+from mpdoctor.rules.optimizers.wrappers import wrappings
 
 SEVERITY = Severity.WARNING
 ENABLE = "tensorflow.debugging.enable_check_numerics"
@@ -56,7 +57,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in facts.calls_of(ENABLE):
         if call.context.guarded or any(off.order > call.order for off in facts.calls_of(DISABLE)):
             continue
-        if any(_is_dynamic(wrapping) and not exclude_each_other(call, wrapping) for wrapping, _ in wrappings(facts)):
+        dynamic = [wrapping for wrapping, _ in wrappings(facts) if _is_dynamic(wrapping)]
+        if any(not exclude_each_other(call.context, wrapping.context) for wrapping in dynamic):
             yield Finding(
                 "This stops the training at the first gradient that overflows, and with a dynamic loss scale the first "
                 "steps overflow by design.",

@@ -46,8 +46,9 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Call
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.branches import exclude_each_other
 from mpdoctor.rules.optimizers.arguments import problem_in_keras2
-from mpdoctor.rules.optimizers.wrappers import exclude_each_other, wrappings
+from mpdoctor.rules.optimizers.wrappers import wrappings
 from mpdoctor.rules.wording import name_of_optimizer
 
 SEVERITY = Severity.ERROR
@@ -95,4 +96,4 @@ def _both_happen(one: Call, other: Call) -> bool:
     """Whether the program comes to both calls; two names for one class (by try and except) make one call."""
     if (one.location, one.context.callers) == (other.location, other.context.callers):
         return False
-    return one.context.run == other.context.run and not exclude_each_other(one, other)
+    return one.context.run == other.context.run and not exclude_each_other(one.context, other.context)

@@ -56,11 +56,12 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.source import Event, SourceFacts
 from mpdoctor.facts.values import Call, Value, options
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.branches import exclude_each_other
 from mpdoctor.rules.loops.api import APPLYING
 from mpdoctor.rules.loops.gradients import applied_gradients, target
 from mpdoctor.rules.loops.scaling import SCALING, UNSCALING, scaling_calls
 from mpdoctor.rules.optimizers.events import reads, receivers
-from mpdoctor.rules.optimizers.wrappers import exclude_each_other, wrappings
+from mpdoctor.rules.optimizers.wrappers import wrappings
 from mpdoctor.rules.wording import name_of_optimizer, receiver_text
 
 SEVERITY = Severity.ERROR
@@ -111,7 +112,7 @@ def _uses(value: Value | None, inner: Call) -> bool:
 
 def _comes_later(event: Event, wrapping: Call) -> bool:
     """Whether an event is certain to meet the wrapped optimizer. A function is called some time after it is defined."""
-    if event.context.guarded or exclude_each_other(event, wrapping):
+    if event.context.guarded or exclude_each_other(event.context, wrapping.context):
         return False
     return event.context.run != wrapping.context.run or event.order > wrapping.order
 

@@ -49,7 +49,8 @@ from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.values import Call, Collection, options, walk
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.optimizers.wrappers import exclude_each_other, wrappings
+from mpdoctor.rules.branches import exclude_each_other
+from mpdoctor.rules.optimizers.wrappers import wrappings
 
 SEVERITY = Severity.WARNING
 KERAS = ("3",)
@@ -68,7 +69,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     strategies = [call for call in facts.calls_of(*STRATEGIES) if _may_have_replicas(call)]
     wrapping = [call for call, _ in wrappings(facts)] if strategies and _sets_mixed_float16(facts) else []
     for strategy in strategies:
-        if any(_belongs(facts, strategy, call) and not exclude_each_other(strategy, call) for call in wrapping):
+        own = [call for call in wrapping if _belongs(facts, strategy, call)]
+        if any(not exclude_each_other(strategy.context, call.context) for call in own):
             yield Finding(
                 "With several replicas under mixed_float16 Keras 3 checks the first one's gradients only: an overflow "
                 "on another replica is written into the weights as NaN.",

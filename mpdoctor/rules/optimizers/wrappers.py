@@ -84,12 +84,6 @@ def starting_scale(wrapper: Value | None) -> str:
     return f"{number:.15g}" if isinstance(number, (int, float)) else "32768"
 
 
-def exclude_each_other(one: Event, other: Event) -> bool:
-    """Whether two events stand in two arms of one `if`, so that only one of them happens."""
-    arms = {branch.statement: branch.taken for branch in one.context.branches}
-    return any(arms.get(branch.statement, branch.taken) is not branch.taken for branch in other.context.branches)
-
-
 def kinds_of_wrapper(inner: Value, keras: Keras) -> tuple[str, ...]:
     """Which of the wrappers in `delegation` it may be that holds this optimizer."""
     if keras.is_keras3:

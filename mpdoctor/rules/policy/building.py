@@ -12,10 +12,8 @@ from mpdoctor.facts.values import (
     Api,
     Attribute,
     Call,
-    Context,
     Operation,
     Parameter,
-    Unknown,
     Value,
     class_of,
     known,
@@ -25,7 +23,6 @@ from mpdoctor.facts.values import (
 from mpdoctor.rules.layers.kinds import NORMALIZATION, PREPROCESSING, TEXT, WEIGHTLESS
 from mpdoctor.rules.loops.gradients import applied_gradients
 from mpdoctor.rules.models import is_model
-from mpdoctor.rules.optimizers.events import same_object
 
 TRAINING = ("compile", "fit", "fit_generator", "train_on_batch")
 LIGHT = WEIGHTLESS | PREPROCESSING | NORMALIZATION | TEXT | {"Embedding"}
@@ -136,39 +133,6 @@ def policies_inside(facts: SourceFacts, model: Call) -> frozenset[PolicyName]:
     if not layers and layer_name(model) not in {None, *NESTS}:
         layers = [model]
     return frozenset(policy for layer in layers for policy in policies_of_layer(facts, layer))
-
-
-def exclude_each_other(one: Context, other: Context) -> bool:
-    """Whether two events stand in different arms of one `if`, or of two that ask the same."""
-    return any(
-        mine.taken is not theirs.taken
-        and (mine.statement == theirs.statement or _asks_the_same(mine.test, theirs.test))
-        for mine in one.branches
-        for theirs in other.branches
-    )
-
-
-def _asks_the_same(one: Value, other: Value) -> bool:
-    return not isinstance(one, Unknown) and same_object(one, other)
-
-
-def happen_together(one: Context, other: Context) -> bool:
-    """Whether there is a path for certain on which both happen: neither, or only one of them, depends on a condition
-    that the other does not depend on."""
-    if (one.run != other.run and 0 not in (one.run, other.run)) or exclude_each_other(one, other):
-        return False
-    return _depends_on_no_more(one, other) or _depends_on_no_more(other, one)
-
-
-def _depends_on_no_more(one: Context, other: Context) -> bool:
-    return all(
-        any(
-            branch.statement == theirs.statement
-            or (branch.taken is theirs.taken and _asks_the_same(branch.test, theirs.test))
-            for theirs in other.branches
-        )
-        for branch in one.branches
-    )
 
 
 def _added(facts: SourceFacts, model: Call) -> list[Value]:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Call, Value, walk
+from mpdoctor.rules.branches import exclude_each_other
 from mpdoctor.rules.layers.kinds import PREPROCESSING, WEIGHTLESS
 from mpdoctor.rules.policy.building import (
     NESTS,
-    exclude_each_other,
     half_policy_calls,
     layer_name,
     layers_of,

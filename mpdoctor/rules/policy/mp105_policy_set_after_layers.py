@@ -39,10 +39,10 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.source import SourceFacts, library_of
 from mpdoctor.facts.values import Call, class_of
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.branches import exclude_each_other
 from mpdoctor.rules.policy.building import (
     LIGHT,
     NESTS,
-    exclude_each_other,
     half_policy_calls,
     has_own_dtype,
     holds_weights,

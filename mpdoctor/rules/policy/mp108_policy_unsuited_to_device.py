@@ -42,7 +42,8 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Call
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.policy.building import half_policy_calls, happen_together, policies_set
+from mpdoctor.rules.branches import happen_together
+from mpdoctor.rules.policy.building import half_policy_calls, policies_set
 
 SEVERITY = Severity.WARNING
 ON_TPU = (

@@ -35,8 +35,9 @@ from collections.abc import Iterator
 from mpdoctor.facts.source import SourceFacts, Write
 from mpdoctor.facts.values import Call
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.branches import happen_together
 from mpdoctor.rules.optimizers.wrappers import WRAPPER
-from mpdoctor.rules.policy.building import half_policy_calls, happen_together, policies_set
+from mpdoctor.rules.policy.building import half_policy_calls, policies_set
 from mpdoctor.rules.policy.rewrites import rewrites
 
 SEVERITY = Severity.WARNING

@@ -62,7 +62,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
-    if "Can't set the attribute \"dtype_policy\"" in failure.said_by_library:
+    if 'Can\'t set the attribute "dtype_policy"' in failure.said_by_library:
         yield Finding(
             "`dtype_policy` cannot be assigned in Keras 2.",
             "Set the global policy before the layers are built, or give them their `dtype` as they are made.",
@@ -79,9 +79,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             yield from _left_behind(nested.policy_before, nested.policy, nested.policy_set_at, inside)
 
 
-def _left_behind(
-    before: str, now: str, place: Location | None, layers: tuple[LayerFacts, ...]
-) -> Iterator[Finding]:
+def _left_behind(before: str, now: str, place: Location | None, layers: tuple[LayerFacts, ...]) -> Iterator[Finding]:
     """Where none of the layers followed a model's new policy."""
     weighty = [layer for layer in layers if layer.variables and not layer.is_model]
     if before not in ("", now) and weighty and all(layer.policy != now for layer in weighty):

@@ -35,8 +35,8 @@ from collections.abc import Iterator
 from mpdoctor.facts.source import SET_FLOATX, SourceFacts
 from mpdoctor.facts.values import Api, Call, Value, known, options
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.rules.branches import exclude_each_other
 from mpdoctor.rules.models import is_model
-from mpdoctor.rules.policy.building import exclude_each_other
 from mpdoctor.rules.policy.policy_names import is_quantized_policy_name
 
 SEVERITY = Severity.ERROR
