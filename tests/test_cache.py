@@ -65,6 +65,27 @@ def test_what_was_asked_is_part_of_it(tmp_path: Path) -> None:
     assert len(found_in(files, Cache(cache))) == 1
 
 
+def test_a_file_that_cannot_be_read_is_read_the_next_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It looks as if it were empty, and is not."""
+    file = tmp_path / "layer.py"
+    file.write_text("")
+    files = {file: "layer.py"}
+    assert found_in(files, Cache(tmp_path / "cache")) == []
+
+    read = Path.read_bytes
+
+    def refuse(path: Path) -> bytes:
+        if path == file:
+            raise PermissionError(13, "Permission denied")
+        return read(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", refuse)
+        (found,) = found_in(files, Cache(tmp_path / "cache"))
+        assert isinstance(found, Finding) and found.code == "MP001"
+    assert found_in(files, Cache(tmp_path / "cache")) == []
+
+
 # What is wrong with the first depends on which of the others it imports, and what that says. (It is walked for a name.)
 USE = "import keras\nfrom {} import Wrapper\nloss_scaled = Wrapper(keras.optimizers.Adam(), dynamic=False)\n"
 PIECES = (

@@ -19,6 +19,7 @@ from mpdoctor.source.outlines import Outlines, outlines_from_files
 from mpdoctor.source_stage.desk import Judged, Order
 from mpdoctor.source_stage.desks import Desks
 from mpdoctor.source_stage.memory import Memory
+from mpdoctor.source_stage.texts import Texts
 
 WORTH_A_PROCESS = 400_000  # bytes of source: fewer are walked before another process is up
 
@@ -50,9 +51,9 @@ class SourceStage:
         self._assume_mixed = assume_mixed
         self._facts: dict[Path, SourceFacts] = {}
         self._mixed: set[Path] = set()
-        self._texts = _Texts(unsaved)
-        self._outlines = Outlines() if with_imports else outlines_from_files(files, self._texts.of)
-        self._memory = Memory(None if with_imports else cache, self._outlines, files, self._texts.of, unsaved.keys())
+        texts = Texts(unsaved)
+        self._outlines = Outlines() if with_imports else outlines_from_files(files, texts.of)
+        self._memory = Memory(None if with_imports else cache, self._outlines, files, texts)
         size = sum(one.size for path, one in self._outlines.items() if one.names_framework and path in self._memory.new)
         processes = min(os.cpu_count() or 1, 1 + size // WORTH_A_PROCESS)
         self._desks = Desks(processes, self._files, unsaved, self._outlines)
@@ -130,19 +131,3 @@ class SourceStage:
 
     def _size_of(self, path: Path) -> int:
         return self._outlines[path].size if path in self._outlines else 1
-
-
-class _Texts:
-    """The bytes of files, each read once."""
-
-    def __init__(self, unsaved: Mapping[Path, bytes]) -> None:
-        self._read = dict(unsaved)
-
-    def of(self, path: Path) -> bytes:
-        """b"" where it can't be read: the desk that reads it says why."""
-        if path not in self._read:
-            try:
-                self._read[path] = path.read_bytes()
-            except OSError:
-                self._read[path] = b""
-        return self._read[path]

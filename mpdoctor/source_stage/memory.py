@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from mpdoctor.finding import Finding
 from mpdoctor.source.outlines import Outlines
 from mpdoctor.source.reading import text_from_bytes
 from mpdoctor.source_stage.desk import Judged, Order
+from mpdoctor.source_stage.texts import Texts
 
 SUFFIX = ".py"  # of a notebook the cells are joined anew each time
 
@@ -23,11 +24,9 @@ class Memory:
         cache: Cache | None,
         outlines: Outlines,
         shown: Mapping[Path, str],
-        bytes_of: Callable[[Path], bytes],
-        unsaved: Collection[Path],
+        texts: Texts,
     ) -> None:
-        self._cache, self._outlines, self._shown, self._bytes_of = cache, outlines, shown, bytes_of
-        self._unsaved = unsaved
+        self._cache, self._outlines, self._shown, self._texts = cache, outlines, shown, texts
         self._entries: dict[Path, Entry] = {}
 
     @cached_property
@@ -41,7 +40,7 @@ class Memory:
         if entry is None:
             return None
         self._entries[path] = entry
-        text = "" if entry.facts.unreadable else text_from_bytes(self._bytes_of(path), entry.facts.path)
+        text = "" if entry.facts.unreadable else text_from_bytes(self._texts.of(path), entry.facts.path)
         assert isinstance(text, str), "it was read before"
         return dataclasses.replace(entry.facts, text=text), entry.is_mixed
 
@@ -78,6 +77,6 @@ class Memory:
 
     def _digest(self, path: Path, walked: bool) -> bytes | None:
         """Of all that what is said of a file hangs on."""
-        if path in self._unsaved or path not in self._outlines or path.suffix != SUFFIX:
+        if path in self._texts.passing or path not in self._outlines or path.suffix != SUFFIX:
             return None
         return self._outlines.digests[path] if walked else self._outlines[path].digest
