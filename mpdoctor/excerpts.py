@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from mpdoctor.facts.location import Location
+from mpdoctor.facts.location import Location, lines_of
 from mpdoctor.finding import Excerpt
 
 AROUND = 1
@@ -31,8 +31,7 @@ def excerpt_from_location(location: Location, texts: Mapping[str, str] = Mapping
             LookupError,
         ):  # LookupError: an encoding that is for bytes, such as hex
             return None
-    # not splitlines(): it also splits at form feeds and U+2028, where Python counts no line
-    lines = text.split("\n")
+    lines = lines_of(text)
     if lines[-1] == "":
         lines.pop()
     if not 1 <= location.line <= len(lines):

@@ -7,7 +7,7 @@ import tokenize
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from mpdoctor.facts.location import Location
+from mpdoctor.facts.location import Location, lines_of
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.suppression import Suppression, SuppressionFacts
 from mpdoctor.facts.versions import Keras
@@ -15,7 +15,6 @@ from mpdoctor.finding import Finding
 from mpdoctor.rules.registry import all_rules
 from mpdoctor.settings import Settings, names_rule
 from mpdoctor.source.notebooks import without_magics
-from mpdoctor.source.reading import lines_of
 
 _COMMENT = re.compile(
     r"#\s*mpdoctor\s*:\s*ignore(?P<file>-file)?(?![\w-])\s*(?:\[(?P<selectors>[^\]]*)\])?(?P<reason>.*)"

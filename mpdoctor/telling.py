@@ -8,11 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from mpdoctor.excerpts import excerpt_from_location
-from mpdoctor.facts.location import Location, location_in_cell
+from mpdoctor.facts.location import Location, lines_of, location_in_cell
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.finding import AlsoSeen, Finding, RuleSummary
 from mpdoctor.rules.registry import all_rules
-from mpdoctor.source.reading import lines_of
 
 
 def told(findings: Iterable[Finding], sources: Mapping[str, SourceFacts]) -> list[Finding]:

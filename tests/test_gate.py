@@ -97,6 +97,25 @@ def test_every_file_of_a_directory_is_read_or_told(tmp_path: Path) -> None:
     assert [skip["reason"] for skip in done.report["skipped"]] == ["src/other_language.ipynb is a notebook in R."]
 
 
+OPTIMIZER = "import keras\n\nclass Mine(keras.optimizers.Optimizer):\n    pass\n"
+WRAPPED = "import keras\nopt = keras.mixed_precision.LossScaleOptimizer(Mine())\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "place"),
+    [
+        ({"train.py": OPTIMIZER + WRAPPED}, "line 3"),
+        ({"train.py": "from nets.own import Mine\n" + WRAPPED, "nets/own.py": OPTIMIZER}, "nets/own.py, line 3"),
+        ({"train.ipynb": code("x = 1\ny = 2\n", OPTIMIZER, WRAPPED)}, "cell 2, line 3"),
+    ],
+    ids=["the same file", "another file", "a notebook"],
+)
+def test_a_place_in_a_message_can_be_found(tmp_path: Path, files: dict[str, str | bytes], place: str) -> None:
+    write(tmp_path, files)
+    (found,) = check("--static", next(iter(files)), "--select", "MP304", directory=tmp_path).report["findings"]
+    assert found["help"] == f"Define `update_step` in `Mine` ({place})."
+
+
 @pytest.mark.parametrize("name", ["print.py", "utf16.py", "nothing.ipynb", "no_cells.ipynb"])
 def test_a_named_file_that_cannot_be_read_ends_with_2(tmp_path: Path, name: str) -> None:
     write(tmp_path, {name: FILES[name][0], "good.py": WRONG})

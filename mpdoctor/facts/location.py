@@ -31,6 +31,11 @@ class Location:
     cell: int = 0
 
 
+def lines_of(text: str) -> list[str]:
+    """Lines as Python's parser counts them: form feeds and Unicode's line separators end none."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
 def location_in_cell(location: Location, cells: Cells) -> Location:
     """The same place, its lines counted from the beginning of its cell; as it is where there are no cells."""
     before = [(number, first) for number, first in cells if first <= location.line]

@@ -22,7 +22,7 @@ from typing import Iterator, Union
 
 from mpdoctor.facts.dtypes import dtype_of, policies_named
 from mpdoctor.facts.frozen import dataclass
-from mpdoctor.facts.location import Cells, Location
+from mpdoctor.facts.location import Cells, Location, lines_of
 from mpdoctor.facts.mixedness import signs_of_mixed_precision
 from mpdoctor.facts.names import public_name
 from mpdoctor.facts.values import (
@@ -211,6 +211,11 @@ class SourceFacts:
         """Whether there is nothing for a rule to look at: the file can be read, and was not walked, or is empty."""
         events = self.uses, self.calls, self.reads, self.writes, self.operations, self.withs, self.returns
         return not (any(events) or self.classes or self.functions or self.unreadable or self.broken_cells)
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """Of the text, as Python counts them."""
+        return lines_of(self.text)
 
     @cached_property
     def mixed_precision_signs(self) -> tuple[Location, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mpdoctor.facts.location import Location
+from mpdoctor.facts.location import Location, location_in_cell
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Call, Known, Value, class_of, options
 
@@ -11,7 +11,7 @@ LONGEST = 60
 
 def text_at(facts: SourceFacts, location: Location) -> str:
     """The source text of a location on one line, "" where the location lies in another file or is too long."""
-    lines = facts.text.splitlines() if location.path == facts.path else []
+    lines = facts.lines if location.path == facts.path else []
     if not 0 < location.line <= len(lines) or not location.column or location.end_line != location.line:
         return ""
     text = lines[location.line - 1][location.column - 1 : location.end_column - 1].strip()
@@ -20,11 +20,19 @@ def text_at(facts: SourceFacts, location: Location) -> str:
 
 def receiver_text(facts: SourceFacts, call: Call) -> str:
     """`self.optimizer` of `self.optimizer.apply_gradients(…)`, as written; "optimizer" where that is not at hand."""
-    lines = facts.text.splitlines() if call.location.path == facts.path else []
+    lines = facts.lines if call.location.path == facts.path else []
     number = call.location.line
     line = lines[number - 1][call.location.column - 1 :] if 0 < number <= len(lines) else ""
     receiver, dot, _ = line.partition("." + call.method)
     return receiver if dot and len(receiver) <= LONGEST else "optimizer"
+
+
+def place_of(facts: SourceFacts, location: Location, seen_from: Location) -> str:
+    """ "line 5", with the cell of a notebook, and with the path where it lies in another file than what is told of."""
+    here = location_in_cell(location, facts.cells if location.path == facts.path else ())
+    path = [location.path] if location.path != seen_from.path else []
+    cell = [f"cell {here.cell}"] if here.cell else []
+    return ", ".join((*path, *cell, f"line {here.line}"))
 
 
 def name_of_optimizer(value: Value | None) -> str:

@@ -14,9 +14,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from mpdoctor.facts.location import Location
+from mpdoctor.facts.location import Location, lines_of
 from mpdoctor.facts.source import Problem
-from mpdoctor.source.reading import Source, lines_of, tree_from_text
+from mpdoctor.source.reading import Source, tree_from_text
 
 SUFFIX = ".ipynb"
 # Cell magics whose body is Python that runs in the notebook's own namespace.

@@ -10,7 +10,7 @@ import tokenize
 import warnings
 from dataclasses import dataclass
 
-from mpdoctor.facts.location import Cells, Location
+from mpdoctor.facts.location import Cells, Location, lines_of
 from mpdoctor.facts.source import Problem
 
 TOO_DEEP = "It is nested too deeply for Python itself to read."
@@ -132,11 +132,6 @@ def _sentence(message: str) -> str:
 
 def _version() -> str:
     return f"{sys.version_info.major}.{sys.version_info.minor}"
-
-
-def lines_of(text: str) -> list[str]:
-    """Lines as Python's parser counts them: form feeds and Unicode's line separators end none."""
-    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def _place_of(text: str, index: int, path: str) -> Location:

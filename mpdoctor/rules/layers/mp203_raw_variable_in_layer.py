@@ -60,7 +60,7 @@ from mpdoctor.rules.layers.calls import asks_for_dtype
 from mpdoctor.rules.layers.failing_calls import clash_in_call, raw_variable
 from mpdoctor.rules.layers.meetings import Meeting, is_half, meetings, origin
 from mpdoctor.rules.layers.variables import ASSIGNING, FLOATS, may_be_trained, raw_variables
-from mpdoctor.rules.wording import listed
+from mpdoctor.rules.wording import listed, place_of
 
 SEVERITY = Severity.ERROR
 UNTRAINED = "Keras 3 does not train a raw variable: it is not among the layer's `trainable_variables`"
@@ -104,9 +104,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
     if not model.is_trained or not model.keras.is_keras3:
         return
     for layer in model.layers:
-        raw = [
-            one.name for one in layer.raw_variables if one.trainable and one.reaches_loss and one.dtype in FLOATS
-        ]
+        raw = [one.name for one in layer.raw_variables if one.trainable and one.reaches_loss and one.dtype in FLOATS]
         if raw and layer.computes_in_half:
             yield Finding(
                 f"{listed([f'`self.{name}`' for name in raw])} of {layer.path} ({layer.class_name}) "
@@ -137,7 +135,7 @@ def _finding(facts: SourceFacts, variable: Call, raising: Meeting | None) -> Fin
         message = (
             "This weight is a tf.Variable of the layer's own, which stays float32: where it meets the 16-bit input "
         )
-        message += f"(line {raising[0].location.line}) TensorFlow raises."
+        message += f"({place_of(facts, raising[0].location, variable.location)}) TensorFlow raises."
         if facts.keras.is_keras3 and may_be_trained(variable):
             message += f" Cast, it still does not learn. {UNTRAINED}."
     place = raising[0].location if raising is not None else None

@@ -73,6 +73,7 @@ from mpdoctor.rules.examination.dtype_clashes import array_of_another_dtype
 from mpdoctor.rules.examination.error_words import evidence_of, place_of_failure
 from mpdoctor.rules.layers.calls import asks_for_dtype, runs_in_call
 from mpdoctor.rules.layers.meetings import half_dtypes
+from mpdoctor.rules.wording import place_of
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")
@@ -119,7 +120,7 @@ def _arrays(facts: SourceFacts) -> Iterator[Finding]:
         place = write.location
         yield Finding(
             f"This TensorArray is float32, and {dtype} values of the layer are written into it"
-            + (f" (line {place.line})" if place.line != array.location.line else "")
+            + (f" ({place_of(facts, place, array.location)})" if place.line != array.location.line else "")
             + ": that raises.",
             HELP,
             array.location,

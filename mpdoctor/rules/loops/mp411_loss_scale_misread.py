@@ -72,9 +72,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
             failure.location,
         )
     elif "EagerTensor' object is not callable" in said and ".loss_scale()" in failure.failing_line:
-        yield Finding(
-            "`loss_scale` is a number and no method.", "Write it without the parentheses.", failure.location
-        )
+        yield Finding("`loss_scale` is a number and no method.", "Write it without the parentheses.", failure.location)
     elif unbuilt is not None and unbuilt[1] in ONCE_BUILT:
         yield Finding(
             f"`{unbuilt[1]}` exists once the optimizer is built, and nothing has built it yet.",

@@ -42,7 +42,7 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.optimizers.requirements import lacked_by_class, package_of
 from mpdoctor.rules.optimizers.wrappers import inner_argument, wrapper_calls
-from mpdoctor.rules.wording import listed
+from mpdoctor.rules.wording import listed, place_of
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")
@@ -53,7 +53,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in wrapper_calls(facts):
         if call.context.guarded:
             continue
-        problems = [_problem(one, call, facts.keras) for one in options(inner_argument(call))]
+        problems = [_problem(facts, one, call) for one in options(inner_argument(call))]
         if problems and all(problems) and problems[0] is not None:
             message, help = problems[0]
             yield Finding(message, help, call.location)
@@ -140,7 +140,7 @@ def _in_words(given: str) -> str:
     return f"the class `{made_of[1]}` itself" if given.startswith("<class") else f"a `{made_of[1]}`"
 
 
-def _problem(inner: Value, wrapper: Call, keras: Keras) -> tuple[str, str] | None:
+def _problem(facts: SourceFacts, inner: Value, wrapper: Call) -> tuple[str, str] | None:
     """What is wrong with what is wrapped, and the change to make; None for what is right or not known."""
     make = "Make the optimizer first: `LossScaleOptimizer({})`."
     if isinstance(inner, Known):
@@ -158,24 +158,25 @@ def _problem(inner: Value, wrapper: Call, keras: Keras) -> tuple[str, str] | Non
         return f"LossScaleOptimizer is given the class {last}, not an optimizer made from it.", make.format(f"{last}()")
     own = class_of(inner)
     if own is not None:
-        lacking = lacked_by_class(own, keras)
-        return _problem_of_class(own, lacking, keras) if lacking else None
+        lacking = lacked_by_class(own, facts.keras)
+        place = place_of(facts, own.location, wrapper.location)
+        return _problem_of_class(own, place, lacking, facts.keras) if lacking else None
     if isinstance(inner, Defined) and isinstance(inner.of, ClassFacts) and inner.of.kind == "optimizer":
         name = inner.of.name
         return f"LossScaleOptimizer is given the class {name}, not an optimizer made from it.", make.format(f"{name}()")
     if isinstance(inner, Call) and isinstance(inner.callee, Api):
-        return _problem_of_library_optimizer(inner.callee, wrapper, keras)
+        return _problem_of_library_optimizer(inner.callee, wrapper, facts.keras)
     return None
 
 
-def _problem_of_class(own: ClassFacts, lacking: list[str], keras: Keras) -> tuple[str, str]:
+def _problem_of_class(own: ClassFacts, place: str, lacking: list[str], keras: Keras) -> tuple[str, str]:
     if lacking == ["Optimizer"]:
         return (
             f"{own.name} is no Keras optimizer: it does not derive from `keras.optimizers.Optimizer`.",
             f"Write `class {own.name}(keras.optimizers.Optimizer)`, with an `update_step`.",
         )
     wanted = listed([f"`{name}`" for name in lacking])
-    return _lacking(own.name, lacking, keras), f"Define {wanted} in `{own.name}` (line {own.location.line})."
+    return _lacking(own.name, lacking, keras), f"Define {wanted} in `{own.name}` ({place})."
 
 
 def _lacking(name: str, lacking: list[str], keras: Keras) -> str:

@@ -49,7 +49,7 @@ from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.branches import exclude_each_other
 from mpdoctor.rules.optimizers.arguments import problem_in_keras2
 from mpdoctor.rules.optimizers.wrappers import wrappings
-from mpdoctor.rules.wording import name_of_optimizer
+from mpdoctor.rules.wording import name_of_optimizer, place_of
 
 SEVERITY = Severity.ERROR
 KERAS = ("2",)
@@ -70,10 +70,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         in_a_loop = wrapping.context.loops > inner.context.loops and wrapping.context.run == inner.context.run
         if not before and not in_a_loop:
             continue
-        when = f"on line {before[0].location.line} already" if before else "in the loop's first turn already"
+        place = place_of(facts, before[0].location, wrapping.location) if before else "in the loop's first turn"
         yield Finding(
-            f"This {name_of_optimizer(inner)} was put into a LossScaleOptimizer {when}, and Keras 2 refuses to wrap it "
-            "twice: this line raises ValueError.",
+            f"This {name_of_optimizer(inner)} was put into a LossScaleOptimizer before ({place}), and Keras 2 refuses "
+            "to wrap it twice: this line raises ValueError.",
             HELP,
             wrapping.location,
         )

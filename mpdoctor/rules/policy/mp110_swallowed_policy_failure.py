@@ -41,6 +41,7 @@ from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Call, is_call_of, options
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.policy.building import TRAINING, half_policy_calls, layer_name
+from mpdoctor.rules.wording import place_of
 
 SEVERITY = Severity.WARNING
 SUPPRESS = "contextlib.suppress"
@@ -52,7 +53,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         hidden_by = "except" if call.context.swallowed is not None else _suppressing(call)
         if hidden_by and not _is_whole_program(facts, call):
             place = call.context.swallowed
-            where = f" (line {place.line})" if place is not None and place.path == call.location.path else ""
+            where = f" ({place_of(facts, place, call.location)})" if place is not None else ""
             yield Finding(
                 f"If setting the policy fails, `{hidden_by}`{where} hides it, and the whole training runs in float32.",
                 "Take it out of the `try`; if it has to be there, raise again."

@@ -44,6 +44,7 @@ from mpdoctor.facts.values import Api, Call
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.policy.building import LIGHT, NESTS, half_policy_calls, has_own_dtype, layer_name
+from mpdoctor.rules.wording import place_of
 
 SEVERITY = Severity.ERROR
 
@@ -62,8 +63,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call, _ in settings:
         if not call.context.guarded:
             yield Finding(
-                f"The policy is set in {here}, and the model is built in {there} ({_where(first, call)}), which has a "
-                "policy of its own: it stays float32.",
+                f"The policy is set in {here}, and the model is built in {there} ({_where(facts, first, call)}), which "
+                "has a policy of its own: it stays float32.",
                 f"Set it where the model is built: `{there}.mixed_precision.set_global_policy(…)`; or import "
                 "one Keras only.",
                 call.location,
@@ -99,7 +100,6 @@ def _built_in(call: Call, keras: Keras) -> str | None:
     return None
 
 
-def _where(built: Call, policy: Call) -> str:
+def _where(facts: SourceFacts, built: Call, policy: Call) -> str:
     name = built.method if built.method != "from_pretrained" else "transformers"
-    path = "" if built.location.path == policy.location.path else f"{built.location.path}, "
-    return f"{name}, {path}line {built.location.line}"
+    return f"{name}, {place_of(facts, built.location, policy.location)}"

@@ -110,7 +110,7 @@ def _is_bound_to_a_name(facts: SourceFacts, policy: Call) -> bool:
     place = policy.location
     if place.path != facts.path or policy.dropped:
         return policy.dropped
-    before = facts.text.splitlines()[place.line - 1][: place.column - 1].strip()
+    before = facts.lines[place.line - 1][: place.column - 1].strip()
     name = before[:-1].partition(":")[0].strip()
     is_constant = policy.context.function is None and name.isupper()
     return before.endswith("=") and name.isidentifier() and not is_constant
