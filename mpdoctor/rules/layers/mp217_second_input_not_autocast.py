@@ -61,6 +61,7 @@ from mpdoctor.rules.layers.calls import asks_for_dtype
 from mpdoctor.rules.layers.failing_calls import clash_in_call, is_float32_state, later_input
 from mpdoctor.rules.layers.meetings import is_half, meetings, origin
 from mpdoctor.rules.layers.policies import half_dtype_of_layer
+from mpdoctor.rules.wording import place_of
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")
@@ -82,9 +83,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 continue
             site = next((call for call, own in given if _is_float32(facts, _given(call, own, second))), None)
             if site is not None:
+                place = place_of(facts, site.location, event.location)
                 yield Finding(
-                    f"`{second.name}` is the second input of the layer and stays float32, as it is in line "
-                    f"{site.location.line}: Keras 2 casts the first input only, so this line raises.",
+                    f"`{second.name}` is the second input of the layer and stays float32, as it is where the layer is "
+                    f"called ({place}): Keras 2 casts the first input only, so this line raises.",
                     f"Cast it: `tf.cast({second.name}, …)` to the dtype of the first input, or give the layer one list "
                     "of both.",
                     event.location,

@@ -39,6 +39,7 @@ from mpdoctor.rules.branches import happen_together
 from mpdoctor.rules.optimizers.wrappers import WRAPPER
 from mpdoctor.rules.policy.building import half_policy_calls, policies_set
 from mpdoctor.rules.policy.rewrites import rewrites
+from mpdoctor.rules.wording import place_of
 
 SEVERITY = Severity.WARNING
 
@@ -54,9 +55,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             other = _together_with(wrappers, rewrite)
         if other is not None:
             what = "Keras policy" if other in on_purpose else "LossScaleOptimizer"
+            place = place_of(facts, other.location, rewrite.location)
             yield Finding(
-                f"`{name}` rewrites the graph to float16, and a {what} is in force as well (line "
-                f"{other.location.line}): two mechanisms that know nothing of each other.",
+                f"`{name}` rewrites the graph to float16, and a {what} is in force as well ({place}): two mechanisms "
+                "that know nothing of each other.",
                 f"Keep the {what} and drop `{name}`.",
                 rewrite.location,
             )
