@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from mpdoctor.facts.source import UNSURE, Event, SourceFacts
 from mpdoctor.facts.values import Call, Value
 from mpdoctor.source import facts_from_file, facts_from_text, facts_with_imports
+from mpdoctor.source.importing import MOST_MODULES
 from mpdoctor.source.modules import Files
-from mpdoctor.source.outlines import outlines_from_files
+from mpdoctor.source.outlines import MOST_BEYOND, outlines_from_files
 from mpdoctor.source.project import Project
 from mpdoctor.source.reading import Source
 
@@ -370,6 +371,17 @@ def test_what_else_is_walked_changes_nothing(order: list[str], count: int) -> No
         alone = {name: outlined(walked_in_turn(root, sorted(TANGLE), [name])[name]) for name in TANGLE}
         for name, facts in walked_in_turn(root, sorted(TANGLE), order[:count]).items():
             assert outlined(facts) == alone[name]
+
+
+def test_of_a_huge_library_only_a_part_is_brought_in(tmp_path: Path) -> None:
+    """A file of TensorFlow's own imports, through others, two thousand more."""
+    count = MOST_BEYOND + MOST_MODULES + 200
+    root = written(tmp_path, {"lib/__init__.py": "", "lib/start.py": "from lib import m0\n"})
+    for number in range(count):
+        (root / f"lib/m{number}.py").write_text(f"from lib import m{number + 1}\n")
+    (facts,) = walked_in_turn(root, ["lib/start.py"], ["lib/start.py"]).values()
+    assert MOST_BEYOND / 2 < len(facts.imports) <= MOST_BEYOND + MOST_MODULES + 1
+    assert not facts.incomplete
 
 
 def outlined(facts: SourceFacts) -> list[object]:

@@ -136,12 +136,12 @@ class Importing(Statements):
     def _imported_module(self, path: Path, dotted: str) -> Module | None:
         module = self.modules.get(path)
         if module is None:
-            module = self._load(path, dotted)
+            module = self.load(path, dotted)
         if module is not None and module is not self.module and id(module) not in self.module.imports:
             self.changes.set(self.module.imports, id(module), Import(module, self.context, self.next_order()))
         return module
 
-    def _load(self, path: Path, dotted: str) -> Module | None:
+    def load(self, path: Path, dotted: str) -> Module | None:
         if self.brought_in >= MOST_MODULES:
             return None
         try:

@@ -12,6 +12,7 @@ from pathlib import Path
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Call, Context
 from mpdoctor.source.changes import Changes
+from mpdoctor.source.importing import MOST_MODULES
 from mpdoctor.source.modules import Files, package_of
 from mpdoctor.source.outlines import Outlines
 from mpdoctor.source.program import Program
@@ -37,12 +38,13 @@ class Project(Program):
         self._given = shown
         self._outlines = outlines
         self._changes: dict[Path, Changes] = {}
+        self._unforeseen = 0
 
     def walk(self, source: Source, path: Path) -> SourceFacts:
         """The facts of one file. Ask them `as_walked`."""
         for one in self._outlines.imported_by(path):
             if one not in self.modules:
-                self._load(one, "")
+                self.load(one, "")
         with self._apart() as self._changes[path]:
             module = self.new_module(source, path, "__main__", None)
             self._within_bounds(module, self.walk_module)
@@ -52,6 +54,14 @@ class Project(Program):
     def as_walked(self, path: Path) -> AbstractContextManager[None]:
         """Imported classes hold what this file made of them as long as this is entered."""
         return self._changes[path].in_place() if path in self._changes else nullcontext()
+
+    def load(self, path: Path, dotted: str) -> Module | None:
+        """Of files that the outlines do not hold only a few: it is a library's own directory that is looked at."""
+        if path not in self._outlines:
+            self._unforeseen += 1
+            if self._unforeseen > MOST_MODULES:
+                return None
+        return super().load(path, dotted)
 
     def walk_imported(self, source: Source, path: Path, dotted: str) -> Module:
         package = package_of(path)[1]
