@@ -97,6 +97,17 @@ def test_every_file_of_a_directory_is_read_or_told(tmp_path: Path) -> None:
     assert [skip["reason"] for skip in done.report["skipped"]] == ["src/other_language.ipynb is a notebook in R."]
 
 
+def test_a_file_that_is_only_imported_is_shown_as_the_others_are(tmp_path: Path) -> None:
+    """As in pre-commit, which names the files that were changed."""
+    helper = "import tensorflow as tf\n\n\ndef shift(x):\n    return x + tf.ones([4])\n"
+    layer = "import tensorflow as tf\nfrom nets.helper import shift\n\n\nclass A(tf.keras.layers.Layer):\n"
+    layer += "    def call(self, x):\n        return shift(x)\n"
+    train = 'import nets.layer\nimport keras\nkeras.mixed_precision.set_global_policy("mixed_float16")\n'
+    write(tmp_path, {"nets/__init__.py": "", "nets/helper.py": helper, "nets/layer.py": layer, "train.py": train})
+    report = check("--static", "nets/layer.py", "train.py", "--select", "MP202", directory=tmp_path).report
+    assert [(found["path"], found["line"]) for found in report["findings"]] == [("nets/helper.py", 5)]
+
+
 OPTIMIZER = "import keras\n\nclass Mine(keras.optimizers.Optimizer):\n    pass\n"
 WRAPPED = "import keras\nopt = keras.mixed_precision.LossScaleOptimizer(Mine())\n"
 

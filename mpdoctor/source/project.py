@@ -42,11 +42,11 @@ class Project(Program):
 
     def walk(self, source: Source, path: Path) -> SourceFacts:
         """The facts of one file. Ask them `as_walked`."""
-        for one in self._outlines.imported_by(path):
-            if one not in self.modules:
-                self.load(one, "")
         with self._apart() as self._changes[path]:
-            module = self.new_module(source, path, "__main__", None)
+            module = self.module = self.new_module(source, path, "__main__", None)
+            for one in self._outlines.imported_by(path):
+                if one not in self.modules:
+                    self.load(one, "")
             self._within_bounds(module, self.walk_module)
             self.walk_the_rest(module)
             return self.facts(module)
