@@ -1,8 +1,9 @@
 """What the source stage said of a file, kept from one run to the next: for a file whose text, and all that it imports,
 stayed the same, it holds again.
 
-The cache is one file for each working directory, in the user's own cache directory. Nothing of the user's text is in
-it. It is read as data: of a pickle only the classes that are listed here are made, and no function is called.
+The cache is one file for each working directory, in the user's own cache directory. Of the user's text it holds what
+findings quote. It is read as data: of a pickle only the classes that are listed here are made, and no function is
+called.
 """
 
 from __future__ import annotations
@@ -49,11 +50,15 @@ class Entry:
     findings: dict[bytes, list[Finding]] = field(default_factory=dict)
 
 
-def users_cache() -> Cache:
-    """Where this system keeps what programs can make again."""
+def users_cache() -> Cache | None:
+    """Where this system keeps what programs can make again; None for a user without a home."""
     from platformdirs import user_cache_path
 
-    return Cache(user_cache_path("mpdoctor", appauthor=False))
+    try:
+        place = user_cache_path("mpdoctor", appauthor=False)
+    except RuntimeError:  # platformdirs 4.14; of 4.0 it is a "~" in the working directory
+        return None
+    return Cache(place) if place.is_absolute() else None
 
 
 class Cache:

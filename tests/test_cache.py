@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from test_rules_contract import FIXTURE_FILES, FIXTURES
 
-from mpdoctor.cache import Cache
+from mpdoctor.cache import Cache, users_cache
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed, Finding
 from mpdoctor.rules.registry import all_rules
@@ -184,3 +184,12 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("a file where the directory would be")
     run = check(tmp_path, tmp_path / "home")
     assert "MP202" in run.stdout and run.stderr == ""
+
+
+def test_without_a_home_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`~` would be a directory of the project then."""
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+    monkeypatch.chdir(tmp_path)
+    assert users_cache() is None
+    assert list(tmp_path.iterdir()) == []
