@@ -74,6 +74,16 @@ class Scale(tf.keras.layers.Layer):
 """
 
 
+GONE = "import tensorflow as tf\nscale = tf.keras.mixed_precision.experimental.DynamicLossScale\n"
+TWO_VERSIONS = {
+    "pkg/new": "import keras\nmake = keras.mixed_precision.LossScaleOptimizer\n",
+    "pkg/old": GONE + "from .older import make\n",
+    "pkg/older": GONE + "make = tf.keras.mixed_precision.LossScaleOptimizer\n",
+}
+BY_VERSION = "import keras\nif keras.__version__ > '3':\n    from .new import make\nelse:\n    from .old import make\n"
+BY_TRYING = "try:\n    from .old import make\nexcept ImportError:\n    from .new import make\n"
+
+
 @pytest.mark.parametrize(
     ("texts", "expected"),
     [
@@ -112,6 +122,18 @@ class Scale(tf.keras.layers.Layer):
             },
             [("main.py", 3, "MP310")],
             id="a name that packages hand on",
+        ),
+        pytest.param(TWO_VERSIONS | {"pkg/__init__": BY_VERSION}, [], id="one of two versions, by a version"),
+        pytest.param(TWO_VERSIONS | {"pkg/__init__": BY_TRYING}, [], id="one of two versions, by trying"),
+        pytest.param(
+            TWO_VERSIONS | {"pkg/__init__": BY_VERSION + GONE},
+            [("pkg/__init__.py", 7, "MP101")],
+            id="the file that asks, behind its question",
+        ),
+        pytest.param(
+            TWO_VERSIONS | {"pkg/__init__": BY_VERSION, "main": POLICY + "from pkg.old import make\n"},
+            [("pkg/old.py", 2, "MP101"), ("pkg/older.py", 2, "MP101")],
+            id="one of two versions, and imported by another file without asking",
         ),
         pytest.param({"broken": "def f(:\n"}, [("broken.py", 1, "MP001")], id="not even Python"),
     ],

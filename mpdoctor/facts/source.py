@@ -156,6 +156,8 @@ class SourceFacts:
         Those of this file, nested ones and methods included.
     imports
         Paths, as shown, of the first-party files that it imports, also through others.
+    certain_imports, guarded_imports
+        Those that it imports itself: of the second it asks first whether that works (see `Context.guarded`).
     keras
         The Keras to judge by; the pipeline sets it.
     declared_keras
@@ -168,6 +170,9 @@ class SourceFacts:
     is_imported
         True if this is a file that another target imports, so that its callers and the policy are decided
         elsewhere.
+    is_guarded
+        True if whatever imports this file asks first whether that works: it is written for one library version of
+        several, and all of its events are guarded.
     package
         The dotted package that the file belongs to, "" for a file of its own: "keras.src.layers" for a file of Keras.
     incomplete
@@ -194,11 +199,14 @@ class SourceFacts:
     classes: tuple[ClassFacts, ...] = ()
     functions: tuple[FunctionFacts, ...] = ()
     imports: tuple[str, ...] = ()
+    certain_imports: tuple[str, ...] = ()
+    guarded_imports: tuple[str, ...] = ()
     keras: Keras = field(default_factory=Keras)
     declared_keras: str | None = None
     assume_mixed: bool = False
     mixed_elsewhere: bool = False
     is_imported: bool = False
+    is_guarded: bool = False
     package: str = ""
     incomplete: bool = False
     unreadable: Problem | None = None

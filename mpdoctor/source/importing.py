@@ -28,6 +28,7 @@ class Importing(Statements):
         self.root = root
         self.modules: dict[Path, Module] = {}
         self.brought_in = 0
+        self.guarded = False  # the whole of what is walked: `SourceFacts.is_guarded`
 
     def new_module(self, source: Source, path: Path | None, name: str, importer: Module | None) -> Module:
         root, shown_root, top, package = self.root, Path(source.path).parent, None, ""
@@ -47,7 +48,7 @@ class Importing(Statements):
         outer = self.module, self.scope, self.frame, self.context, self.events, self._qualified, self._owner
         self.module, self.scope, self.events = module, module.scope, module.events
         self.frame, self._qualified, self._owner = Frame(), [], None
-        self.change_context(function=None, owner=None)
+        self.change_context(function=None, owner=None, guarded=self.context.guarded or self.guarded)
         if _SAYS_GLOBAL.search(module.source.text):
             for node in ast.walk(module.source.tree):
                 if isinstance(node, ast.Global):
@@ -137,9 +138,15 @@ class Importing(Statements):
         module = self.modules.get(path)
         if module is None:
             module = self.load(path, dotted)
-        if module is not None and module is not self.module and id(module) not in self.module.imports:
-            self.changes.set(self.module.imports, id(module), Import(module, self.context, self.next_order()))
+        if module is not None and module is not self.module:
+            self._remember_import(module)
         return module
+
+    def _remember_import(self, module: Module) -> None:
+        """The first one, or the first that is not guarded."""
+        known = self.module.imports.get(id(module))
+        if known is None or (known.context.guarded and not self.context.guarded):
+            self.changes.set(self.module.imports, id(module), Import(module, self.context, self.next_order()))
 
     def load(self, path: Path, dotted: str) -> Module | None:
         if self.brought_in >= MOST_MODULES:

@@ -73,6 +73,7 @@ class Program(Importing):
             tuple(module.classes),
             tuple(module.functions),
             tuple(one.source.path for one, _ in imported),
+            *_imports_by_guard(module),
             declared_keras=declared_keras(module.source.path, events.uses, events.calls, events.writes),
             package=module.package,
             incomplete=bool(module.incomplete),
@@ -118,7 +119,14 @@ class Program(Importing):
 
     def _new_run(self, reached: bool) -> None:
         self.runs += 1
-        self.context = Context(reached=reached, run=self.runs)
+        self.context = Context(reached=reached, run=self.runs, guarded=self.guarded)
+
+
+def _imports_by_guard(module: Module) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Paths of what it imports itself: for certain, and where it asks first whether that works."""
+    others = [one for one in module.imports.values() if one.module.source.path != module.source.path]
+    certain = (one.module.source.path for one in others if not one.context.guarded)
+    return tuple(certain), tuple(one.module.source.path for one in others if one.context.guarded)
 
 
 def _imported(module: Module) -> Iterator[tuple[Module, Import]]:

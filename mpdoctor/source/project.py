@@ -21,7 +21,7 @@ from mpdoctor.source.scopes import Frame, Import, Module
 
 _OF_ONE_WALK = (
     "stack", "followed", "visits", "spent", "walked", "_instantiated", "depth", "frame", "context", "changes",
-    "last_order", "brought_in",
+    "last_order", "brought_in", "guarded",
 )  # fmt: skip
 
 
@@ -40,9 +40,10 @@ class Project(Program):
         self._changes: dict[Path, Changes] = {}
         self._unforeseen = 0
 
-    def walk(self, source: Source, path: Path) -> SourceFacts:
-        """The facts of one file. Ask them `as_walked`."""
+    def walk(self, source: Source, path: Path, guarded: bool = False) -> SourceFacts:
+        """The facts of one file. Ask them `as_walked`. `guarded`: see `SourceFacts.is_guarded`."""
         with self._apart() as self._changes[path]:
+            self.guarded = guarded
             module = self.module = self.new_module(source, path, "__main__", None)
             for one in self._outlines.imported_by(path):
                 if one not in self.modules:
@@ -88,7 +89,7 @@ class Project(Program):
         outer = {name: vars(self)[name] for name in _OF_ONE_WALK}
         self.stack, self.walked, self._instantiated = [], set(), set()
         self.visits, self.spent = Counter(), Counter()
-        self.depth, self.frame, self.context = 0, Frame(), Context()
+        self.depth, self.frame, self.context, self.guarded = 0, Frame(), Context(), False
         changes = self.changes = Changes()
         with outer["changes"].suspended():
             try:

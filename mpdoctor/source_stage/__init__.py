@@ -18,6 +18,7 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.source.outlines import Outlines, outlines_from_files
 from mpdoctor.source_stage.desk import Judged, Order
 from mpdoctor.source_stage.desks import Desks
+from mpdoctor.source_stage.guarded import guarded_files
 from mpdoctor.source_stage.memory import Memory
 from mpdoctor.source_stage.texts import Texts
 
@@ -65,6 +66,7 @@ class SourceStage:
         self._paths = {facts.path: path for path, facts in self._facts.items()}
         self._imported = {path for facts in self.facts.values() for path in facts.imports}
         self._imported |= {self._files[one] for path in files for one in self._imports_of(path) & files.keys()}
+        self._guarded = set() if with_imports else guarded_files(self.facts.values())
         self._reached = {path for mixed in self._mixed for path in self._facts[mixed].imports}
 
     def judge(self, keras: Callable[[str], Keras], codes: frozenset[str], paths: Collection[str]) -> Judged:
@@ -75,6 +77,7 @@ class SourceStage:
                 "keras": keras(shown_as),
                 "assume_mixed": self._assume_mixed,
                 "is_imported": shown_as in self._imported,
+                "is_guarded": shown_as in self._guarded,
                 "mixed_elsewhere": shown_as in self._reached,
             }
             path = self._paths[shown_as]

@@ -56,11 +56,7 @@ class Desk:
     def walk(self, paths: list[Path]) -> dict[Path, tuple[SourceFacts, bool]]:
         """The facts without their events, and whether these show mixed precision."""
         for path in paths:
-            source = source_or_problem(self._files, path, self._shown[path])
-            if isinstance(source, Problem):
-                self._facts[path] = SourceFacts(self._shown[path], unreadable=source)
-            else:
-                self._facts[path] = facts_with_cells(self._project.walk(source, path), source)
+            self._walk(path)
         return self._told(paths)
 
     def walk_with_imports(self, paths: list[Path]) -> dict[Path, tuple[SourceFacts, bool]]:
@@ -72,6 +68,13 @@ class Desk:
     def judge(self, orders: list[Order]) -> dict[Path, Judged]:
         return {order.path: self._judged(order) for order in orders}
 
+    def _walk(self, path: Path, guarded: bool = False) -> None:
+        source = source_or_problem(self._files, path, self._shown[path])
+        if isinstance(source, Problem):
+            self._facts[path] = SourceFacts(self._shown[path], unreadable=source)
+        else:
+            self._facts[path] = facts_with_cells(self._project.walk(source, path, guarded), source)
+
     def _told(self, paths: list[Path]) -> dict[Path, tuple[SourceFacts, bool]]:
         told = {}
         for path in paths:
@@ -82,6 +85,8 @@ class Desk:
     def _judged(self, order: Order) -> Judged:
         if self._facts[order.path].is_blank:
             return []
+        if order.changes.get("is_guarded"):
+            self._walk(order.path, guarded=True)
         facts = dataclasses.replace(self._facts[order.path], **order.changes)
         with self._project.as_walked(order.path):
             return list(findings_from_facts("in_source", facts, facts.keras, lambda rule: rule.code in order.codes))
