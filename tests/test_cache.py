@@ -92,14 +92,16 @@ PIECES = (
     *(USE.format(module) for module in ("a", "b", "pkg", "pkg.part")),
     "from .part import *\n",
     "import c; from pkg.part import Wrapper\n",
-    "from b import Wrapper\n",
+    "from é import Wrapper\n",
     "import keras\nWrapper = keras.optimizers.LossScaleOptimizer\n",
     "import keras\nWrapper = keras.optimizers.SGD\n",
+    "from.part import*\n",
+    "from .import part\nWrapper = part.Wrapper\n",
     POLICY,
     "def (\n",
 )
-NAMES = ("a.py", "b.py", "c.py", "pkg/__init__.py", "pkg/part.py")
-CHAIN = dict(zip(NAMES, (PIECES[2], PIECES[5], "", PIECES[4], PIECES[7]), strict=True))
+NAMES = ("a.py", "b.py", "c.py", "é.py", "pkg/__init__.py", "pkg/part.py")
+CHAIN = dict(zip(NAMES, (PIECES[2], PIECES[5], "", "", PIECES[4], PIECES[7]), strict=True))
 edits = st.lists(st.dictionaries(st.sampled_from(NAMES), st.sampled_from((*PIECES, None)), max_size=2), max_size=3)
 
 
@@ -109,6 +111,9 @@ edits = st.lists(st.dictionaries(st.sampled_from(NAMES), st.sampled_from((*PIECE
 @example(CHAIN, [{"pkg/part.py": PIECES[8]}], {"b.py", "pkg/part.py"})
 @example(CHAIN | {"a.py": PIECES[1]}, [{"pkg/part.py": PIECES[8]}], set())
 @example(CHAIN | {"a.py": PIECES[1]}, [{"b.py": None}, {"b.py": PIECES[7]}], {"b.py"})
+@example(CHAIN | {"a.py": PIECES[1], "b.py": PIECES[6], "é.py": PIECES[7]}, [{"é.py": PIECES[8]}], set())
+@example(CHAIN | {"pkg/__init__.py": PIECES[9]}, [{"pkg/part.py": PIECES[8]}], set())
+@example(CHAIN | {"pkg/__init__.py": PIECES[10]}, [{"pkg/part.py": PIECES[8]}], set())
 def test_after_any_edit_a_run_says_what_a_first_one_would(
     start: dict[str, str], edits: list[dict[str, str | None]], beyond: set[str]
 ) -> None:
@@ -120,7 +125,7 @@ def test_after_any_edit_a_run_says_what_a_first_one_would(
             for name, text in edit.items():
                 (root / name).unlink(missing_ok=True)
                 if text is not None:
-                    (root / name).write_text(text)
+                    (root / name).write_text(text, encoding="utf-8")
             files = {root / name: name for name in NAMES if (root / name).exists() and name not in beyond}
             assert found_in(files, Cache(Path(kept))) == found_in(files, None)
 

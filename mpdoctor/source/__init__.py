@@ -47,8 +47,8 @@ def facts_with_imports(
     path.
 
     The script's facts hold the events of running it, in whichever of the files they lie. An imported file's
-    hold those of its top level, and of the functions that the script never calls; they are marked
-    `is_imported`. `unsaved`: what to take in place of what a file holds, by absolute path."""
+    hold those of its top level, and of the functions that the script never calls. `unsaved`: what to take in place of
+    what a file holds, by absolute path."""
     start, shown = path.absolute(), str(path) if shown_as is None else shown_as
     program = Program(Files(unsaved))
     source = source_or_problem(program.files, start, shown)
@@ -58,20 +58,7 @@ def facts_with_imports(
     modules = dict(program.modules)
     for module in modules.values():
         program.walk_the_rest(module)
-    return _told_of_each_other(
-        {path: facts_with_cells(program.facts(module), module.source) for path, module in modules.items()}
-    )
-
-
-def _told_of_each_other(found: Mapping[Path, SourceFacts]) -> dict[Path, SourceFacts]:
-    """Mixed precision that a file shows counts for those that it imports, too: they compute in it."""
-    imported = {path for facts in found.values() for path in facts.imports}
-    mixed = [facts for facts in found.values() if facts.mixed_precision_signs]
-    reached = {path for facts in mixed for path in facts.imports}
-    return {
-        path: dataclasses.replace(facts, is_imported=facts.path in imported, mixed_elsewhere=facts.path in reached)
-        for path, facts in found.items()
-    }
+    return {path: facts_with_cells(program.facts(module), module.source) for path, module in modules.items()}
 
 
 def facts_without_walking(files: Files, path: Path, shown_as: str) -> SourceFacts:

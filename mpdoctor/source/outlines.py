@@ -26,7 +26,7 @@ _COMPUTES = (
     b"def call(", b"__call__", b"Layer", b"layers.", b"Model(", b"Model)", b"Sequential", b"applications", b"hub.",
     b"add_weight", b"Loss", b"Metric", b"ptimizer", b"GradientTape", b".compile(",
 )  # fmt: skip
-_STATEMENT = rb"(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]*(\([^)]*\)|[^\n#;]*)|import[ \t]+([^\n#;]+))"
+_STATEMENT = rb"(?:from[ \t]*(\.*[\w.\x80-\xff]*)[ \t]*import[ \t]*(\([^)]*\)|[^\n#;]*)|import[ \t]+([^\n#;]+))"
 _IMPORT = re.compile(rb"^[ \t]*" + _STATEMENT, re.M)
 _FURTHER_IMPORT = re.compile(rb"[;:][ \t]*" + _STATEMENT)  # slow, and seldom: it stands behind something in its line
 _SHOWS_FURTHER = (b"; import ", b": import ", b"; from ", b": from ")
@@ -60,7 +60,10 @@ class Outline:
 
 
 class Outlines(dict[Path, Outline]):
-    """By absolute path, those of the files to look at, and of the first-party files that these import."""
+    """By absolute path, those of the files to look at, and of the first-party files that these import. They are not
+    `whole` where there are too many."""
+
+    whole = True
 
     def reached_from(self, starts: Iterable[Path]) -> set[Path]:
         """The files that these import, also through others."""
@@ -125,6 +128,7 @@ def outlines_from_files(paths: Iterable[Path], read: Callable[[Path], bytes]) ->
             _digest(text),
         )
         waiting.extend(tree.newly_met(imports))
+    outlines.whole = tree.beyond < MOST_BEYOND
     return outlines
 
 
@@ -137,7 +141,7 @@ class _Tree:
         self._files = Files()
         self._packages: dict[Path, tuple[Path, str]] = {}
         self._names: dict[Path, frozenset[str]] = {}
-        self._beyond = 0
+        self.beyond = 0
 
     def imported_by(self, path: Path, text: bytes) -> Iterator[Path]:
         directory = path.parent
@@ -156,13 +160,13 @@ class _Tree:
         for path in sorted(paths):
             if path not in self.given and path.as_posix() not in self._known:
                 self._known[path.as_posix()] = path
-                self._beyond += 1
+                self.beyond += 1
                 yield path
 
     def _find(self, root: Path, first: str, dotted: str) -> Path | None:
         place = f"{root.as_posix()}/{dotted.replace('.', '/')}"
         known = self._known.get(f"{place}/__init__.py") or self._known.get(f"{place}.py")
-        if known is not None or self._beyond >= MOST_BEYOND or first not in self._names_in(root):
+        if known is not None or self.beyond >= MOST_BEYOND or first not in self._names_in(root):
             return known
         return self._files.find(root, dotted)
 

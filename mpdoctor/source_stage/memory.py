@@ -26,7 +26,8 @@ class Memory:
         shown: Mapping[Path, str],
         texts: Texts,
     ) -> None:
-        self._cache, self._outlines, self._shown, self._texts = cache, outlines, shown, texts
+        self._cache = cache if outlines.whole else None
+        self._outlines, self._shown, self._texts = outlines, shown, texts
         self._entries: dict[Path, Entry] = {}
 
     @cached_property
