@@ -1,4 +1,4 @@
-"""What a saved model's configuration is searched for before anything of it is loaded."""
+"""Which dtype policies the configuration of a saved model names."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpdoctor.examiner.saved_configuration import code_in, own_names_in, policies_in, policy_of_model
+from mpdoctor.examiner.saved_configuration import policies_in, policy_of_model
 
-LAMBDA = {"class_name": "Lambda", "config": {"name": "square", "function": {"class_name": "__lambda__"}}}
-NAMED = {"class_name": "function", "config": "halved", "module": "builtins", "registered_name": "function"}
 LEAVES = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
-KEYS = st.text(max_size=5) | st.sampled_from(["class_name", "config", "name", "dtype", "module", "registered_name"])
+KEYS = st.text(max_size=5) | st.sampled_from(["class_name", "config", "name", "dtype"])
 CONFIGURATIONS = st.recursive(
     LEAVES,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
@@ -41,78 +39,16 @@ def keras3(name: str) -> dict[str, Any]:
     return {"module": "keras", "class_name": "DTypePolicy", "config": {"name": name}, "registered_name": None}
 
 
-def own(module: str | None, name: str, registered: str | None = None) -> dict[str, Any]:
-    return {"module": module, "class_name": name, "config": {}, "registered_name": registered}
-
-
 @given(CONFIGURATIONS)
 def test_no_configuration_breaks_the_search(configuration: Any) -> None:
-    assert all(isinstance(name, str) for name in code_in(configuration))
-    assert all(str(name) for name in own_names_in(configuration))
     assert all(isinstance(name, str) for pair in policies_in(configuration) for name in pair)
     policy = policy_of_model(configuration)
     assert policy is None or policy.endswith("float16")
 
 
-@given(CONFIGURATIONS, PATHS)
-def test_code_is_found_however_deep_it_lies(beside: Any, path: list[int | str]) -> None:
-    assert "Lambda layer square" in code_in([beside, buried(LAMBDA, path)])
-
-
 @given(PATHS, st.sampled_from(["mixed_float16", "mixed_bfloat16"]))
 def test_a_policy_is_found_however_deep_it_lies(path: list[int | str], name: str) -> None:
     assert policy_of_model(buried(keras3(name), path)) == name
-
-
-@pytest.mark.parametrize(
-    ("configuration", "code"),
-    [
-        (LAMBDA, ["Lambda layer square"]),
-        ({"class_name": "__lambda__", "config": {"value": "4wAA"}}, ["a lambda function"]),
-        ({"class_name": "Lambda", "config": None}, ["Lambda layer"]),
-        ({"class_name": "Lambda", "config": ["odd"]}, ["Lambda layer"]),
-        (layer(name="Lambda"), []),
-        ({"layers": [LAMBDA, layer("TimeDistributed", layer=LAMBDA)]}, ["Lambda layer square"]),
-        # Keras 2 keeps the bytecode in a list, and says so beside it
-        (layer("Lambda", name="a", function=["4wEA", None, None], function_type="lambda"), ["Lambda layer a"]),
-        (layer("Lambda", name="a", function={"class_name": "__tuple__", "items": ["4wEA"]}), ["Lambda layer a"]),
-        # a function by its name is no code
-        (layer("Lambda", name="a", function="halved", function_type="function"), []),
-        (layer("Lambda", name="a", function=NAMED), []),
-        # but its output shape may be
-        (
-            layer("Lambda", name="a", function="f", function_type="function", output_shape_type="lambda"),
-            ["Lambda layer a"],
-        ),
-        (layer("JaxLayer", name="j", call_fn={"class_name": "__lambda__", "config": {}}), ["a lambda function"]),
-        (layer("TorchModuleWrapper", name="t"), ["TorchModuleWrapper t, a pickled PyTorch module"]),
-        (layer("TFSMLayer", name="t"), ["TFSMLayer t, a graph in another file"]),
-        (layer("TFOpLambda", name="tf.math.add", function="math.add"), []),
-    ],
-)
-def test_code_in(configuration: Any, code: list[str]) -> None:
-    assert code_in(configuration) == code
-
-
-@pytest.mark.parametrize(
-    ("configuration", "names", "imported"),
-    [
-        (own("keras.layers", "Dense"), [], []),
-        (own("tf_keras.src.layers", "Dense"), [], []),
-        (own("keras_hub.src.models.bert", "BertBackbone", "keras_hub>BertBackbone"), [], []),
-        (own(None, "Scale", "Scale"), ["Scale"], []),
-        (own(None, "Shift", "mine>Shift"), ["mine>Shift"], []),
-        (own("mine.layers", "Scale", "Scale"), ["mine.layers.Scale"], ["mine.layers.Scale"]),
-        ({**own("os", "function"), "config": "system"}, ["os.system"], ["os.system"]),
-        ({**own("kerasish", "X")}, ["kerasish.X"], ["kerasish.X"]),
-        (NAMED, ["halved"], []),
-        (layer("Scale"), [], []),  # an older file does not say where a class lies
-        ([own(None, "Scale"), own(None, "Scale")], ["Scale"], []),
-    ],
-)
-def test_names_that_are_none_of_keras_own(configuration: Any, names: list[str], imported: list[str]) -> None:
-    assert [str(name) for name in own_names_in(configuration)] == names
-    assert [str(name) for name in own_names_in(configuration, imported_only=True)] == imported
 
 
 @pytest.mark.parametrize(

@@ -192,3 +192,19 @@ def test_a_directory_with_a_saved_model_pb_of_another_kind(tmp_path: Path) -> No
     (tmp_path / "saved_model.pb").mkdir()
     with pytest.raises(Unusable, match="can't be read"):
         saved_directory_from_path(str(tmp_path))
+
+
+@pytest.mark.parametrize("part", ["[],", "{},", '{"class_name": "Dense"},', '"[[[[",'])
+def test_a_configuration_of_more_parts_than_any_model_is_not_searched(tmp_path: Path, part: str) -> None:
+    path = tmp_path / "m.keras"
+    archive(path, config_json='{"class_name": "Sequential", "config": [' + part * 600_000 + "1]}")
+    assert "parts: no model has so many" in refused(path)
+    archive(path, config_json='{"class_name": "Sequential", "config": [' + part * 100 + "1]}")
+    assert saved_file_from_path(str(path)).contents is not None
+
+
+def test_a_configuration_with_more_hidden_json_than_any_model_is_not_searched(tmp_path: Path) -> None:
+    path = tmp_path / "m.keras"
+    archive(path, config_json='{"class_name": "Sequential", "config": [' + r'"\u005b\\u0020",' * 30_000 + "1]}")
+    with pytest.raises(Unusable, match="texts that look like JSON"):
+        saved_file_from_path(str(path)).contents  # noqa: B018

@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import stat
 from dataclasses import dataclass
 from typing import Any, Iterator
 
@@ -16,15 +17,17 @@ from mpdoctor.facts.saved_file import SavedFileFacts
 
 GRAPH = "saved_model.pb"
 METADATA = "keras_metadata.pb"
+LARGEST_GRAPH, LARGEST_METADATA = 2**29, 2**28  # bytes: weights lie in variables/
 EXPORT_AGAIN = "Write it again with model.export() or tf.saved_model.save()."
 
 
 @dataclass(frozen=True)
 class SavedDirectory:
-    """`meta_graph` is the graph to look at: the one that serves, of those in the file."""
+    """`meta_graph` is the graph to look at: the one that serves, of all `meta_graphs` in the file."""
 
     path: str
     meta_graph: Any
+    meta_graphs: tuple[Any, ...]
 
     @property
     def name(self) -> str:
@@ -46,7 +49,7 @@ class SavedDirectory:
             texts = list(self._embedded_metadata())
         else:
             metadata = _metadata_class(package)()
-            metadata.ParseFromString(_content(path, self.name))
+            metadata.ParseFromString(_content(path, self.name, LARGEST_METADATA))
             texts = [node.metadata for node in metadata.nodes]
         version = self.facts().keras_version
         return SavedFile(self.path, "saved-model", _configuration(texts, self.name), keras_version=version)
@@ -64,7 +67,7 @@ def saved_directory_from_path(path: str) -> SavedDirectory:
     from tensorflow.core.protobuf import saved_model_pb2
 
     name = os.path.basename(os.path.normpath(path))
-    content = _content(os.path.join(path, GRAPH), name)
+    content = _content(os.path.join(path, GRAPH), name, LARGEST_GRAPH)
     saved_model = saved_model_pb2.SavedModel()
     try:
         saved_model.ParseFromString(content)
@@ -74,15 +77,21 @@ def saved_directory_from_path(path: str) -> SavedDirectory:
     serving = [one for one in graphs if "serve" in one.meta_info_def.tags]
     if not graphs:
         raise Unusable(f"{name}/{GRAPH} {_other_kind(content)}. {EXPORT_AGAIN}")
-    return SavedDirectory(path, (serving or graphs)[0])
+    return SavedDirectory(path, (serving or graphs)[0], tuple(saved_model.meta_graphs))
 
 
-def _content(path: str, name: str) -> bytes:
+def _content(path: str, name: str, most: int) -> bytes:
+    told = f"{name}/{os.path.basename(path)}"
     try:
+        known = os.stat(path)
+        if not stat.S_ISREG(known.st_mode):
+            raise Unusable(f"{told} is no regular file. {EXPORT_AGAIN}")
+        if known.st_size > most:
+            raise Unusable(f"{told} has {known.st_size:,} bytes: that of no model does, so it was not opened.")
         with open(path, "rb") as file:
-            return file.read()
+            return file.read(most)
     except OSError as error:
-        raise Unusable(f"{name}/{os.path.basename(path)} can't be read: {error.strerror}.") from None
+        raise Unusable(f"{told} can't be read: {error.strerror}.") from None
 
 
 def _other_kind(content: bytes) -> str:

@@ -1,6 +1,6 @@
-"""A saved model as target, from top to bottom: read what it says of itself, refuse what it must not do, load it with
-the Keras that wrote it under the policy that it names, and train it on made-up data. A graph without a Keras model is
-looked at, and not trained."""
+"""A saved model as target, from top to bottom: read what it says of itself, refuse what does more than compute, load a
+copy of it with the Keras that wrote it under the policy that it names, and train that on made-up data. A graph without
+a Keras model is looked at, and not trained."""
 
 from __future__ import annotations
 
@@ -8,21 +8,25 @@ import importlib
 import importlib.util
 import inspect
 import os
-import sys
+from dataclasses import replace
 from typing import Any
 
+from mpdoctor.examiner import saved_operations
+from mpdoctor.examiner.custom_objects import custom_objects_from_module, is_given, is_of_the_platform
 from mpdoctor.examiner.failures import first_line
+from mpdoctor.examiner.judged_copies import judged_copy
 from mpdoctor.examiner.loads import package_of
-from mpdoctor.examiner.saved_configuration import OwnName, code_in, own_names_in, policy_of_model
+from mpdoctor.examiner.saved_configuration import policy_of_model
+from mpdoctor.examiner.saved_contents import Contents, ForeignName
+from mpdoctor.examiner.saved_copies import path_to_load
 from mpdoctor.examiner.saved_directories import SavedDirectory, saved_directory_from_path
 from mpdoctor.examiner.saved_reading import SavedFile, saved_file_from_path
 from mpdoctor.examiner.session import Session, Unusable
-from mpdoctor.examiner.targets import module_from_path, train_on_made_up_data
+from mpdoctor.examiner.targets import train_on_made_up_data
 from mpdoctor.facts.saved_file import SavedFileFacts
 
 SHOWN = 4
-# Where Keras looks for its own functions that a file names by their name alone.
-OWN_FUNCTIONS = ("activations", "losses", "metrics", "initializers", "regularizers", "constraints")
+TRUST = "If you trust the file, add --allow-code-in-file."
 
 
 class WrongKeras(Unusable):
@@ -36,7 +40,6 @@ class WrongKeras(Unusable):
 def train_saved_file(session: Session) -> None:
     """A .keras archive or an HDF5 file."""
     saved = saved_file_from_path(str(session.request.path))
-    _refuse_code(session, saved)
     _import_keras(session, saved)
     _train(session, saved)
 
@@ -53,14 +56,15 @@ def examine_saved_directory(session: Session) -> None:
         _inspect(session, directory, "the Keras 2 model in it needs tf_keras, which is not installed here")
         return
     saved = directory.keras_file(package_of(session.keras))
-    _refuse_code(session, saved)
-    _train(session, saved)
+    if not session.request.allow_code_in_file:
+        saved_operations.refuse_operations(directory)
+    _train(session, replace(saved, path=judged_copy(directory, session.request.judged)))
 
 
 def _train(session: Session, saved: SavedFile) -> None:
-    objects = _custom_objects(session.request.custom_objects)
-    _refuse_own_names(session, saved, objects)
     keras, request = session.keras, session.request
+    objects = custom_objects_from_module(request.custom_objects)
+    saved = judge(session, saved, objects)
     policy = policy_of_model(saved.configuration)
     if policy and request.policy == "auto":
         keras.set_policy(policy)
@@ -69,65 +73,59 @@ def _train(session: Session, saved: SavedFile) -> None:
 
 
 # --- what is refused ------------------------------------------------------------------------------------------------
-def _refuse_code(session: Session, saved: SavedFile) -> None:
-    code = code_in([saved.configuration, saved.training])
-    if code and not session.request.allow_code_in_file:
-        raise Unusable(
-            f"{saved.name} holds Python code ({_listed(code)}) that would run while loading. "
-            "If you trust the file, add --allow-code-in-file."
-        )
+def judge(session: Session, saved: SavedFile, objects: dict[str, Any]) -> SavedFile:
+    """The file as Keras may load it: what the configuration names is on the lists or comes from the user, and what is
+    loaded is what was read. `objects` gains the names by which Keras will look up what the user gave.
+
+    Raises Unusable for anything else."""
+    if not session.request.allow_code_in_file:
+        contents = saved.contents
+        _refuse_what_runs(saved, contents)
+        _refuse_foreign_names(session, saved, contents.foreign, objects)
+    if saved.file is None:
+        return saved
+    os.makedirs(session.request.judged, exist_ok=True)
+    return replace(saved, path=path_to_load(saved, session.request.judged))
 
 
-def _refuse_own_names(session: Session, saved: SavedFile, objects: dict[str, Any]) -> None:
+def _refuse_what_runs(saved: SavedFile, contents: Contents) -> None:
+    for found, problem in (
+        (contents.code, "holds Python code ({}) that would run while loading"),
+        (contents.calls, "calls {}, which is not on the list of functions that compute and do nothing else"),
+        (contents.files, "names a file of this machine that would be read while loading: {}"),
+    ):
+        if found:
+            raise Unusable(f"{saved.name} {problem.format(_listed(found))}. {TRUST}")
+
+
+def _refuse_foreign_names(
+    session: Session, saved: SavedFile, foreign: list[ForeignName], objects: dict[str, Any]
+) -> None:
     """Loading would end in a riddle, or import whatever module the file names. A SavedModel brings the graphs of its
-    classes along and needs none of them."""
-    imported_only = saved.form == "saved-model"
-    names = own_names_in([saved.configuration, saved.training], imported_only=imported_only)
-    unknown = [one for one in names if not _is_known(session.keras, one, objects)]
-    if unknown and not (session.request.allow_code_in_file and all(one.module for one in unknown)):
-        few = len(unknown) == 1
+    classes along and needs only those whose module it names."""
+    names = [name for name in foreign if name.module or saved.form != "saved-model"]
+    unknown = [name for name in names if not is_given(session.keras, name, objects)]
+    if not unknown:
+        return
+    listed = _listed([f"`{name}`" for name in unknown])
+    few = len(unknown) == 1
+    if any(is_of_the_platform(name.module) for name in unknown):
         raise Unusable(
-            f"{saved.name} needs {_listed([f'`{one}`' for one in unknown])}, which {'is' if few else 'are'} none of "
-            f"Keras' own{_were_given(session)}. Name the module that defines {'it' if few else 'them'}: "
-            f"--custom-objects {unknown[0].module or 'MODULE'}"
+            f"{saved.name} names {listed}, which {'is' if few else 'are'} not on the list of Keras' layers, losses, "
+            f"optimizers and other parts of a model. {TRUST}"
         )
-
-
-def _were_given(session: Session) -> str:
+    module = unknown[0].module if unknown[0].module not in ("", "__main__") else "MODULE"
     given = session.request.custom_objects
-    return f" and not in {given}" if given else ""
-
-
-def _is_known(keras: Any, one: OwnName, objects: dict[str, Any]) -> bool:
-    if one.name in objects or one.registered in objects or one.registered.rpartition(">")[2] in objects:
-        return True
-    find = keras.module.utils.get_registered_object
-    if any(find(name, custom_objects=objects) is not None for name in (one.registered, one.name) if name):
-        return True
-    is_function = not one.module
-    return is_function and any(hasattr(getattr(keras.module, place, None), one.name) for place in OWN_FUNCTIONS)
+    raise Unusable(
+        f"{saved.name} needs {listed}, which {'is' if few else 'are'} none of Keras' own"
+        f"{f' and not in {given}' if given else ''}. Name the module that defines {'it' if few else 'them'}: "
+        f"--custom-objects {module}"
+    )
 
 
 def _listed(names: list[str]) -> str:
     more = [f"{len(names) - SHOWN} more"] if len(names) > SHOWN else []
     return ", ".join(names[:SHOWN] + more)
-
-
-def _custom_objects(name: str | None) -> dict[str, Any]:
-    """What a module, given by its dotted name or its file, defines."""
-    if name is None:
-        return {}
-    sys.path.insert(0, os.getcwd())
-    try:
-        module = module_from_path(name) if name.endswith(".py") else importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name != name.split(".")[0] and error.name != name:
-            raise
-        raise Unusable(
-            f"--custom-objects {name}: there is no module {error.name} here. Run the check from the folder that "
-            "holds it, or give its file: --custom-objects layers.py"
-        ) from None
-    return {key: value for key, value in vars(module).items() if not key.startswith("_") and callable(value)}
 
 
 # --- which Keras ----------------------------------------------------------------------------------------------------

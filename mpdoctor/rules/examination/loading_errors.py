@@ -17,6 +17,11 @@ UNKNOWN = (
 OTHERWISE = (
     "If it holds classes of your own, name their module with --custom-objects; else save it again with this Keras."
 )
+CONFINED = (
+    "While a saved file is examined, nothing writes outside of a temporary directory or opens a connection, "
+    "a module given with --custom-objects neither. Let it write below tempfile.gettempdir(), or examine a script of "
+    "your own that loads the file."
+)
 # What an error can mean alone.
 CERTAIN: tuple[tuple[str, str], ...] = (
     (
@@ -65,6 +70,8 @@ def remedy_from_loading_error(failure: FailureFacts) -> str:
         found = re.search(pattern, failure.message)
         if found and "LossScaleOptimizer" not in found["name"]:
             return f"`{found['name']}` is none of Keras' own: {_bring(found['name'].rpartition('>')[2], failure)}"
+    if failure.during == "loading" and re.search(r"Permission denied|Operation not permitted", failure.message):
+        return CONFINED
     return _matching(CERTAIN, failure) or _other_version(failure) or _matching(LIKELY, failure) or OTHERWISE
 
 

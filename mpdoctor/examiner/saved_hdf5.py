@@ -1,0 +1,100 @@
+"""HDF5 as a container: where its signature may stand, the attributes that hold a Keras model, and whether its data lie
+in the file itself.
+
+HDF5 can keep the numbers of a dataset in other files (external storage, external links, virtual datasets), so that
+loading weights would read any file of the user's into a model (CVE-2026-1669). Keras writes none of these.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, BinaryIO, Iterator
+
+SIGNATURE = b"\x89HDF\r\n\x1a\n"
+FIRST_USER_BLOCK = 512  # bytes; a user block is this long, or this times a power of two
+# Filters that HDF5 and h5py bring along: deflate, shuffle, fletcher32, szip, nbit, scale-offset, lzf. Any other is a
+# library that HDF5 would look for on the machine.
+OWN_FILTERS = frozenset([1, 2, 3, 4, 5, 6, 32000])
+LARGEST_GROWTH = 200  # times what is stored that a dataset may declare, where that is more than:
+HARMLESS = 2**30  # bytes
+
+
+def signatures_of_hdf5(file: BinaryIO) -> list[int]:
+    """The offsets at which a reader of HDF5 would find a signature: 0, 512, 1024, 2048 …"""
+    place, size, found = 0, file.seek(0, os.SEEK_END), []
+    while place < size:
+        file.seek(place)
+        if file.read(len(SIGNATURE)) == SIGNATURE:
+            found.append(place)
+        place = place * 2 or FIRST_USER_BLOCK
+    file.seek(0)
+    return found
+
+
+def attributes_of_model(opened: Any, largest: int) -> dict[str, str]:
+    """The attributes of an open h5py.File that are texts; those of other kinds are "".
+
+    Raises ValueError for a text of more than `largest` characters."""
+    import h5py
+
+    found = {}
+    for key in opened.attrs:
+        stored = opened.attrs.get_id(key)
+        is_text = stored.shape == () and h5py.check_string_dtype(stored.dtype) is not None
+        if is_text and stored.dtype.itemsize > largest:
+            raise ValueError(f"{key} is too long")
+        value = opened.attrs[key] if is_text else ""
+        found[key] = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+        if len(found[key]) > largest:
+            raise ValueError(f"{key} is too long")
+    return found
+
+
+def problems_of_storage(group: Any) -> Iterator[str]:
+    """What in an open h5py.File is not plain data of the file itself, in words that follow "it holds"."""
+    import h5py
+
+    left, seen = [group], set()
+    while left:
+        part = left.pop()
+        for name in part:
+            link = part.get(name, getlink=True)
+            if not isinstance(link, h5py.HardLink):
+                yield f"{name!r}, a link to another place" + (
+                    f" ({link.filename})" if isinstance(link, h5py.ExternalLink) else ""
+                )
+                continue
+            member = part[name]
+            place = h5py.h5o.get_info(member.id)
+            if (place.fileno, place.addr) in seen:
+                continue
+            seen.add((place.fileno, place.addr))
+            if isinstance(member, h5py.Group):
+                left.append(member)
+            elif isinstance(member, h5py.Dataset):
+                yield from _problems_of_dataset(member)
+
+
+def _problems_of_dataset(dataset: Any) -> Iterator[str]:
+    import h5py
+
+    name, created = dataset.name, dataset.id.get_create_plist()
+    if created.get_external_count():
+        yield f"{name!r}, whose numbers lie in another file ({os.fsdecode(created.get_external(0)[0])})"
+    elif dataset.is_virtual:
+        yield f"{name!r}, whose numbers lie in other files"
+    elif h5py.check_string_dtype(dataset.dtype) is None and dataset.dtype.hasobject:
+        yield f"{name!r}, which holds references and no numbers"
+    elif any(created.get_filter(number)[0] not in OWN_FILTERS for number in range(created.get_nfilters())):
+        yield f"{name!r}, which needs a filter that does not come with HDF5"
+    elif dataset.shape is not None:
+        declared, stored = int(dataset.dtype.itemsize) * _product(dataset.shape), int(dataset.id.get_storage_size())
+        if declared > HARMLESS and declared > LARGEST_GROWTH * max(stored, 1):
+            yield f"{name!r}, which declares {declared / 2**30:.0f} GiB and stores {stored} bytes"
+
+
+def _product(shape: Any) -> int:
+    size = 1
+    for dimension in shape:
+        size *= int(dimension)
+    return size
