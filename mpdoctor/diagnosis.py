@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mpdoctor import __version__
+from mpdoctor.belonging import LEADS_OUT
 from mpdoctor.cache import users_cache
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.failure import FailureFacts
@@ -28,7 +29,7 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed, Diagnosis, Finding, Probe, Skipped, Stage, TargetReport
 from mpdoctor.judged_by import keras_of_target
 from mpdoctor.progress import Progress
-from mpdoctor.rules.precedence import settled
+from mpdoctor.rules.precedence import Ties, of_one_program, settled
 from mpdoctor.rules.registry import Rule, all_rules, findings_from_facts
 from mpdoctor.rules.training.verdict import probe_from_training
 from mpdoctor.settings import Settings
@@ -64,7 +65,7 @@ def diagnose(settings: Settings, progress: Progress) -> Diagnosis:
         graphs=tuple((one.report.id, graph) for one in examined for graph in one.graphs),
         probes=tuple(probe for one in examined for probe in one.probes),
         rules=rule_summaries(findings),
-        skipped=tuple(skip for one in examined for skip in one.skipped),
+        skipped=tuple(dict.fromkeys(_skipped(settings, examined, stage))),
         crashed=crashed,
         environment=dict(pair for one in examined for pair in one.environment),
         suppressed=sum(one.suppressed for one in examined),
@@ -105,7 +106,7 @@ def _examine(
     ]
     crashes += [item for item in judged if isinstance(item, Crashed)]
     findings = [dataclasses.replace(item, target=target.id) for item in judged if isinstance(item, Finding)]
-    all_findings = settled(_mark_what_if(findings))
+    all_findings = settled(_mark_what_if(findings), _ties(target, stage))
     suppressions = Suppressions(sources, settings)
     left = suppressions.left_of(f for f in all_findings if settings.chooses(f.code, f.name))
     comments = suppressions.facts(keras.of, live=bool(runs))
@@ -114,6 +115,7 @@ def _examine(
             crashes.append(item)
         else:
             left += suppressions.left_of([item])
+    crashes += suppressions.crashed
     last = _run_to_show(runs) or ExaminationFacts()
     return _Examined(
         report=TargetReport(
@@ -134,6 +136,7 @@ def _examine(
         skipped=(
             *_passed_over(target, sources),
             *([Skipped("file", f"{last.not_restored}.")] if last.not_restored else ()),
+            *([Skipped("record", f"{last.passed_over}.")] if last.passed_over else ()),
             *(Skipped(*what) for training in last.trainings for what in training.not_looked),
         ),
         crashed=tuple(crashes),
@@ -150,7 +153,7 @@ def _read_sources(settings: Settings) -> tuple[SourceStage, list[tuple[str, ...]
     targets = settings.targets
     named = [target for target in targets if target.path is not None and not target.is_saved]
     unsaved = {t.path.absolute(): t.content for t in named if t.path is not None and t.content is not None}
-    is_program = len(targets) == 1 and bool(named) and named[0].kind != "directory"
+    is_program = settings.is_about_one and bool(named) and named[0].kind != "directory"
     owners: dict[Path, Target] = {}
     for target in named:
         named_path = Path(str(target.path))
@@ -168,9 +171,22 @@ def _read_sources(settings: Settings) -> tuple[SourceStage, list[tuple[str, ...]
 def _passed_over(target: Target, sources: tuple[SourceFacts, ...]) -> Iterator[Skipped]:
     for path, reason in target.denied:
         yield Skipped("source", f"{_shown(str(path))} can't be listed: {reason}.")
+    for path, reason in target.passed_over:
+        yield Skipped("source", f"{_shown(str(path))} is {reason}.")
     for source in sources:
         if source.passed_over:
             yield Skipped("source", f"{source.path} is {source.passed_over}.")
+
+
+def _skipped(settings: Settings, examined: list[_Examined], stage: SourceStage) -> Iterator[Skipped]:
+    yield from (Skipped("target", reason) for reason in settings.not_examined)
+    yield from (skip for one in examined for skip in one.skipped)
+    yield from _not_followed(stage)
+
+
+def _not_followed(stage: SourceStage) -> Iterator[Skipped]:
+    for path in stage.passed_over:
+        yield Skipped("source", f"{_shown(str(path))} is {LEADS_OUT}.")
 
 
 # --- stages 2 and 3: the model and its training -------------------------------------------------------------------
@@ -178,7 +194,7 @@ def _run(
     target: Target, settings: Settings, progress: Progress, unreadable: bool
 ) -> tuple[list[ExaminationFacts], list[Crashed]]:
     """The runs of the examiner: one; and a second one under a forced policy if the program has no mixed precision."""
-    if settings.static or unreadable or target.kind in SOURCE_ONLY or len(settings.targets) > 1:
+    if settings.static or unreadable or target.kind in SOURCE_ONLY or not settings.is_about_one:
         return [], []
     from mpdoctor.examination import ExaminerCrashed, examine  # the examiner's end is loaded where it is needed
 
@@ -244,6 +260,14 @@ def _chosen(settings: Settings) -> Callable[[Rule], bool]:
     return lambda rule: rule.code in NO_MODEL or settings.chooses(rule.code, rule.name)
 
 
+def _ties(target: Target, stage: SourceStage) -> Ties:
+    """In a directory two files are of one program where one of them imports the other, perhaps through others."""
+    if target.kind != "directory":
+        return of_one_program
+    imports = {path: facts.imports for path, facts in stage.facts.items()}
+    return lambda path, other: other in imports.get(path, ()) or path in imports.get(other, ())
+
+
 # --- telling ------------------------------------------------------------------------------------------------------
 def _run_statuses(runs: list[ExaminationFacts]) -> dict[str, tuple[str, str]]:
     shown = _run_to_show(runs)
@@ -265,7 +289,7 @@ def _stages(
         reason = "--static"
     elif unreadable:
         reason = "the source cannot be read"
-    elif len(settings.targets) > 1:
+    elif not settings.is_about_one:
         reason = "more than one target: source only"
     else:
         reason = f"{SOURCE_ONLY.get(target.kind, 'this target')}: source only"
@@ -278,7 +302,7 @@ def _exit_code(
     """3 beats 2 beats 1 beats 0; --exit-zero turns 1 into 0 only."""
     if crashed:
         return 3
-    if any(one.brought_nothing for one in examined):
+    if settings.not_examined or any(one.brought_nothing for one in examined):
         return 2
     failing = any(finding.fails_a_run(settings.fail_on) for finding in findings)
     return 0 if not failing or settings.exit_zero else 1
@@ -299,4 +323,4 @@ def _brought_nothing(
 
 def _shown(path: str) -> str:
     relative = os.path.relpath(path)
-    return os.path.normpath(path) if relative.startswith("..") else relative
+    return os.path.normpath(path) if Path(relative).parts[:1] == ("..",) else relative  # "..x.py" is a name

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
 
+from mpdoctor.event_reader import Event, EventReader, Told, shown_path
+from mpdoctor.examiner.event_kinds import End, Exited, Note, Stage, Steps
 from mpdoctor.examiner.request import Request
-from mpdoctor.examiner_process import QUIET, EventReader, ExaminerProcess
-from mpdoctor.facts.environment import EnvironmentFacts, labels_from_environment
+from mpdoctor.examiner_process import QUIET, ExaminerProcess
+from mpdoctor.facts.environment import CHOSEN, EnvironmentFacts, labels_from_environment
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.saved_graph import SavedGraphFacts
 from mpdoctor.facts.training import TrainingFacts
-from mpdoctor.facts.versions import Keras
-from mpdoctor.interpreters import NoInterpreter, interpreter_for
+from mpdoctor.interpreters import Choice, NoInterpreter, choice_for
+from mpdoctor.private_directory import private_directory
 from mpdoctor.progress import Progress
 from mpdoctor.settings import Settings
 from mpdoctor.targets import Target
@@ -36,24 +35,27 @@ def examine(target: Target, settings: Settings, progress: Progress, policy: str)
 
     Raises ExaminerCrashed."""
     try:
-        python = interpreter_for(target, settings.python)
+        chosen = choice_for(target, settings.python)
     except NoInterpreter as reason:
         return ExaminationFacts(failure=FailureFacts("unusable", "start", message=str(reason)))
-    with tempfile.TemporaryDirectory(prefix="mpdoctor-", ignore_cleanup_errors=True) as folder:
-        request = _request(target, settings, policy, Path(folder))
-        seen = _watched(python, request, settings, progress)
-    return _facts(seen, policy)
+    with private_directory() as folder:
+        request = _request(target, settings, policy, folder)
+        seen = _watched(chosen, request, settings, progress)
+    facts = _facts(seen, policy)
+    if not chosen.because:
+        return facts
+    return replace(facts, environment=(*facts.environment, (CHOSEN, f"{chosen.path}, {chosen.because}")))
 
 
 def environment_from_interpreter(python: Path, settings: Settings, progress: Progress) -> EnvironmentFacts:
     """Ask an interpreter what it is and computes on; nothing else is run there.
 
     Raises ExaminerCrashed."""
-    with tempfile.TemporaryDirectory(prefix="mpdoctor-", ignore_cleanup_errors=True) as folder:
-        request = Request("environment", None, None, None, (), str(Path(folder) / "events.jsonl"))
-        seen = _watched(python, request, settings, progress)
-    if "crashed" in seen.notes:
-        raise ExaminerCrashed(seen.notes["crashed"])
+    with private_directory() as folder:
+        request = Request("environment", None, None, None, (), str(folder / "events.jsonl"))
+        seen = _watched(Choice(python), request, settings, progress)
+    if seen.note.crashed is not None:
+        raise ExaminerCrashed(seen.note.crashed)
     known = seen.environment_facts()
     if seen.ended or known.problem:
         return known
@@ -88,14 +90,14 @@ def _environment(settings: Settings) -> dict[str, str]:
 class _Seen:
     """What the events have told so far; and in the end, how the process ended: "ended" by itself or "timed-out"."""
 
-    notes: dict[str, Any] = field(default_factory=dict)
-    models: dict[str, Any] = field(default_factory=dict)
-    built: dict[str, Any] = field(default_factory=dict)  # compiled, and perhaps never looked at again
-    graphs: list[Any] = field(default_factory=list)
-    trainings: list[Any] = field(default_factory=list)
-    failure: Any = None
+    note: Note = field(default_factory=Note)
+    models: dict[str, ModelFacts] = field(default_factory=dict)
+    built: dict[str, ModelFacts] = field(default_factory=dict)  # compiled, and perhaps never looked at again
+    graphs: list[SavedGraphFacts] = field(default_factory=list)
+    trainings: list[TrainingFacts] = field(default_factory=list)
+    failure: FailureFacts | None = None
     steps: int = 0
-    environment: Any = None
+    environment: EnvironmentFacts = field(default_factory=EnvironmentFacts)
     signal: int | None = None
     exit_code: int | None = None
     training: bool = False
@@ -103,54 +105,59 @@ class _Seen:
     outcome: str = ""
     seconds: float = 0.0
     last_words: str = ""
+    passed_over: int = 0  # lines of the record that were no events
 
-    def take(self, event: dict[str, Any], progress: Progress) -> None:
-        kind = event.pop("event")
-        if kind == "stage":
-            self.training = self.training or event["text"] == "training"
-            progress.stage(event["text"])
-        elif kind == "steps":
-            self.steps = event["done"]
-            progress.steps(event["done"], event["total"])
-        elif kind == "note":
-            self.notes.update(event)
-        elif kind == "end":
+    def take(self, event: Event, progress: Progress) -> None:
+        if isinstance(event, Stage):
+            self.training = self.training or event.text == "training"
+            progress.stage(event.text)
+        elif isinstance(event, Steps):
+            self.steps = event.done
+            progress.steps(event.done, event.total)
+        elif isinstance(event, Note):
+            told = {one.name: getattr(event, one.name) for one in fields(event)}
+            self.note = replace(self.note, **{name: value for name, value in told.items() if value is not None})
+        elif isinstance(event, End):
             self.ended = True
-        elif kind == "exited":
-            self.signal, self.exit_code = event["signal"], event["exit_code"]
-        elif event["kind"] == "model":
-            self.models[event["facts"]["id"]] = event["facts"]
-        elif event["kind"] == "built":
-            self.built[event["facts"]["id"]] = event["facts"]
-        elif event["kind"] == "graph":
-            self.graphs.append(event["facts"])
-        elif event["kind"] == "training":
-            self.trainings.append(event["facts"])
-        elif event["kind"] == "environment":
-            self.environment = event["facts"]
+        elif isinstance(event, Exited):
+            self.signal, self.exit_code = event.signal, event.exit_code
         else:
-            self.failure = event["facts"]
+            self._take_facts(event)
+
+    def _take_facts(self, told: Told) -> None:
+        facts = told.facts
+        if isinstance(facts, ModelFacts):
+            (self.built if told.kind == "built" else self.models)[facts.id] = facts
+        elif isinstance(facts, SavedGraphFacts):
+            self.graphs.append(replace(facts, path=shown_path(facts.path)))
+        elif isinstance(facts, TrainingFacts):
+            self.trainings.append(facts)
+        elif isinstance(facts, EnvironmentFacts):
+            self.environment = facts
+        else:
+            self.failure = facts
 
     def environment_facts(self) -> EnvironmentFacts:
         """Without the variables that mpdoctor itself has set there."""
-        known: EnvironmentFacts = _converter().structure(self.environment or {}, EnvironmentFacts)
-        variables = {name: value for name, value in known.variables.items() if name in os.environ or name not in QUIET}
-        return replace(known, variables=variables)
+        known = self.environment.variables
+        variables = {name: value for name, value in known.items() if name in os.environ or name not in QUIET}
+        return replace(self.environment, variables=variables)
 
 
-def _watched(python: Path, request: Request, settings: Settings, progress: Progress) -> _Seen:
+def _watched(chosen: Choice, request: Request, settings: Settings, progress: Progress) -> _Seen:
     """Until the examiner ends, or no training step was reached in time, or a step never returns."""
     written = Path(request.events).with_name("request.json")
+    written.touch(mode=0o600, exist_ok=False)  # the script's arguments may hold a password
     written.write_text(request.to_json(), encoding="utf-8")
     reader = EventReader(Path(request.events))
-    progress.stage(f"starting {python.name}")
-    process = ExaminerProcess(python, written, _environment(settings))
+    progress.stage(f"starting {chosen.path if chosen.because else chosen.path.name}")
+    process = ExaminerProcess(chosen.path, written, _environment(settings))
     seen = _Seen()
     first_step_at: float | None = None
     try:
         while not seen.outcome:
             ended = process.has_ended()
-            _take_all(reader, seen, progress)
+            _take_new(reader, seen, progress)
             if first_step_at is None and seen.steps:
                 first_step_at = process.seconds
             limit = settings.timeout if first_step_at is None else first_step_at + settings.budget + settings.timeout
@@ -158,13 +165,16 @@ def _watched(python: Path, request: Request, settings: Settings, progress: Progr
                 seen.outcome = "ended"
             elif process.seconds > limit:
                 seen.outcome = "timed-out"
-            else:
+            elif not reader.is_behind:
                 time.sleep(POLL)
     finally:
         process.end()
     seen.seconds = process.seconds
-    if not seen.ended:
-        _take_all(reader, seen, progress)
+    while not seen.ended:
+        _take_new(reader, seen, progress)
+        if not reader.is_behind:
+            break
+    seen.passed_over = reader.passed_over
     if seen.signal is None and seen.exit_code is None:
         seen.signal, seen.exit_code = process.signal_and_exit_code()
     seen.last_words = process.last_words()
@@ -172,43 +182,46 @@ def _watched(python: Path, request: Request, settings: Settings, progress: Progr
     return seen
 
 
-def _take_all(reader: EventReader, seen: _Seen, progress: Progress) -> None:
+def _take_new(reader: EventReader, seen: _Seen, progress: Progress) -> None:
     for event in reader.new():
         seen.take(event, progress)
 
 
 # --- what it brought home -----------------------------------------------------------------------------------------
 def _facts(seen: _Seen, policy: str) -> ExaminationFacts:
-    if "crashed" in seen.notes:
-        raise ExaminerCrashed(seen.notes["crashed"])
-    convert = _converter()
-    failure = convert.structure(seen.failure, FailureFacts) if seen.failure else None
-    if failure is None and not seen.ended:
-        failure = _sudden_end(seen)
-    known = seen.models if seen.ended else {**seen.built, **seen.models}
-    models = tuple(convert.structure(model, ModelFacts) for model in known.values())
-    graphs = tuple(_graph(convert.structure(graph, SavedGraphFacts)) for graph in seen.graphs)
-    trainings = tuple(convert.structure(training, TrainingFacts) for training in seen.trainings)
-    keras = convert.structure(seen.notes["keras"], Keras) if "keras" in seen.notes else None
+    if seen.note.crashed is not None:
+        raise ExaminerCrashed(seen.note.crashed)
+    failure = seen.failure or (None if seen.ended else _sudden_end(seen))
+    models = tuple((seen.models if seen.ended else {**seen.built, **seen.models}).values())
+    if not (failure or models or seen.graphs):  # the examiner itself never ends without a word of why
+        failure = FailureFacts("exited", "script", exit_code=0, message="The script ended.")
     return ExaminationFacts(
-        python=seen.notes.get("python", ""),
-        keras=keras or (models[0].keras if models else None),
+        python=seen.note.python or "",
+        keras=seen.note.keras or (models[0].keras if models else None),
         models=models,
-        graphs=graphs,
-        trainings=trainings,
+        graphs=tuple(seen.graphs),
+        trainings=tuple(seen.trainings),
         failure=failure,
-        model_status=("done", "") if models or graphs else ("failed", "no model was seen"),
-        training_status=_training_status(seen, trainings, failure),
-        not_restored=seen.notes.get("not_restored", ""),
-        stand_ins=tuple(seen.notes.get("stand_ins", ())),
-        files_written=tuple(seen.notes.get("files_written", ())),
+        model_status=("done", "") if models or seen.graphs else ("failed", "no model was seen"),
+        training_status=_training_status(seen, failure),
+        not_restored=seen.note.not_restored or "",
+        stand_ins=seen.note.stand_ins or (),
+        files_written=seen.note.files_written or (),
         environment=tuple(labels_from_environment(seen.environment_facts()).items()),
         forced_policy=None if policy == "auto" else policy,
+        passed_over=_passed_over(seen.passed_over),
     )
 
 
-def _graph(graph: SavedGraphFacts) -> SavedGraphFacts:
-    return replace(graph, path=shown_path(graph.path, Path.cwd()))
+def _passed_over(lines: int) -> str:
+    """In words; "" for none."""
+    if not lines:
+        return ""
+    many = "1 line" if lines == 1 else f"{lines:,} lines"
+    return (
+        f"{many} of the record of this examination could not be read: the program wrote into the "
+        "record, or a full disk cut it"
+    )
 
 
 def _sudden_end(seen: _Seen) -> FailureFacts:
@@ -224,36 +237,12 @@ def _sudden_end(seen: _Seen) -> FailureFacts:
     )
 
 
-def _training_status(
-    seen: _Seen, trainings: tuple[TrainingFacts, ...], failure: FailureFacts | None
-) -> tuple[str, str]:
-    if "training_status" in seen.notes:
-        status, reason = seen.notes["training_status"]
-        return status, reason
-    if trainings:
-        failed = trainings[0].failure is not None
+def _training_status(seen: _Seen, failure: FailureFacts | None) -> tuple[str, str]:
+    if seen.note.training_status is not None:
+        return seen.note.training_status
+    if seen.trainings:
+        failed = seen.trainings[0].failure is not None
         return ("failed", "the training step raised") if failed else ("done", "")
     if failure is not None and failure.during == "training":
         return "failed", "it ended before a step was seen"
     return "skipped", "no training call was reached"
-
-
-def _converter() -> Any:
-    import cattrs  # only where an examination is read; `--static` and `explain` never need it
-
-    converter = cattrs.Converter(forbid_extra_keys=False)
-    here = Path.cwd()
-
-    def location(value: Any, _: Any) -> Location:
-        return Location(**{**value, "path": shown_path(value["path"], here)})
-
-    converter.register_structure_hook(Location, location)
-    return converter
-
-
-def shown_path(path: str, here: Path) -> str:
-    """Relative to the working directory where it lies below it."""
-    try:
-        return str(Path(path).relative_to(here))
-    except ValueError:
-        return path

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -12,7 +11,7 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from mpdoctor.examiner.keeper import PATIENCE, is_kept
 
@@ -101,28 +100,3 @@ def _is_log_line(line: str) -> bool:
         or " tensorflow/" in line[:60]
         or " external/" in line[:60]
     )
-
-
-class EventReader:
-    """Reads the events that were appended since the last look; an unfinished line waits for its rest."""
-
-    def __init__(self, path: Path) -> None:
-        path.touch()
-        self._file = path.open("rb", buffering=0)  # and stays open: a script may remove the directory
-        self._unfinished = b""
-
-    def new(self) -> list[dict[str, Any]]:
-        *complete, self._unfinished = (self._unfinished + (self._file.read() or b"")).split(b"\n")
-        return [event for event in map(_event_from_line, complete) if event is not None]
-
-    def close(self) -> None:
-        self._file.close()
-
-
-def _event_from_line(line: bytes) -> dict[str, Any] | None:
-    """None for what is no event: a full disk or a fork of the script's cuts a line, and the next one follows it."""
-    try:
-        event = json.loads(line)
-    except ValueError:
-        return None
-    return event if isinstance(event, dict) and "event" in event else None

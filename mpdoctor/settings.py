@@ -26,6 +26,8 @@ class Settings:
         Codes, prefixes of codes ("MP3") or names; an empty `select` means all.
     per_file_ignores
         Patterns of paths, and the rules that do not speak there.
+    not_examined
+        Of further targets that were named, why each can't be examined, in a sentence.
     command
         What the user typed, for the report's last line.
     """
@@ -51,7 +53,13 @@ class Settings:
     fail_on: Severity = Severity.WARNING
     exit_zero: bool = False
     cache: bool = True
+    not_examined: tuple[str, ...] = ()
     command: str = ""
+
+    @property
+    def is_about_one(self) -> bool:
+        """Whether one target was named: of several the source alone is read."""
+        return len(self.targets) + len(self.not_examined) == 1
 
     def chooses(self, code: str, name: str) -> bool:
         """Whether --select and --ignore leave this rule to speak."""

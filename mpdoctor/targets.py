@@ -39,8 +39,9 @@ class Target:
         Of a factory: the module's dotted name where it was named so, and the function's name.
     content
         Of standard input: what came.
-    files, denied
-        Of a directory, once it was `walked`: the files in it, and the directories that can't be listed and why.
+    files, denied, passed_over
+        Of a directory, once it was `walked`: the files in it, the directories that can't be listed and why, and the
+        links that are not followed and why.
     """
 
     id: str
@@ -51,6 +52,7 @@ class Target:
     content: bytes | None = None
     files: tuple[Path, ...] = ()
     denied: tuple[tuple[Path, str], ...] = ()
+    passed_over: tuple[tuple[Path, str], ...] = ()
 
     @property
     def is_saved(self) -> bool:
@@ -71,14 +73,14 @@ def walked(target: Target, exclude: PathPatterns | None) -> Target:
         return target
     found = walk(target.path, exclude)
     if found.files:
-        return replace(target, files=found.files, denied=found.denied)
+        return replace(target, files=found.files, denied=found.denied, passed_over=found.passed_over)
     if any(path == target.path for path, _ in found.denied):
         raise TargetError(f"{target.id} can't be read: {found.denied[0][1]}.")
     left_out = walk(target.path, None, everything=True).files
-    raise TargetError(
-        f"there is no Python file in {target.id} or below it"
-        + (" that [tool.mpdoctor] and .gitignore leave to look at." if left_out else ".")
-    )
+    nothing = f"there is no Python file in {target.id} or below it"
+    if left_out:
+        raise TargetError(f"{nothing} that [tool.mpdoctor] and .gitignore leave to look at.")
+    raise TargetError(f"{nothing} but links that lead out of the project." if found.passed_over else f"{nothing}.")
 
 
 def target_from_text(text: str) -> Target:

@@ -60,5 +60,6 @@ def examined(path: Path, keras: str, *arguments: str, steps: int) -> Examination
         patch.setenv("TF_USE_LEGACY_KERAS", "1" if keras == "tf_keras" else "0")
         patch.setenv("TF_CPP_MIN_LOG_LEVEL", "3")
         facts = examine(target, settings, SilentProgress(), "auto")
+    assert not facts.passed_over
     assert facts.failure is None, (facts.failure.exception, facts.failure.message)
     return facts

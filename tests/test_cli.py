@@ -117,6 +117,29 @@ def test_concise(script: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("targets", "codes", "said"),
+    [
+        (["trian.py", "train.py"], ["MP101"], ["no such file or directory: 'trian.py'. Did you mean train.py?"]),
+        (["train.py", "empty"], ["MP101"], ["there is no Python file in empty or below it."]),
+        (["no", "train.py", "nil"], ["MP101"], [f"no such file or directory: '{name}'." for name in ("no", "nil")]),
+    ],
+)
+def test_a_target_that_is_missing_keeps_no_other_from_being_read(
+    script: Path, targets: list[str], codes: list[str], said: list[str]
+) -> None:
+    (script / "empty").mkdir()
+    done = run("check", "--output-format", "json", *targets, cwd=script)
+    told = json.loads(done.stdout)
+    assert [finding["code"] for finding in told["findings"]] == codes
+    assert done.returncode == told["summary"]["exit_code"] == 2
+    assert [line.removeprefix("mpdoctor: ") for line in done.stderr.splitlines()] == said
+    assert [skipped["reason"] for skipped in told["skipped"] if skipped["code"] == "target"] == said
+    assert {stage["reason"] for stage in told["targets"][0]["stages"].values()} - {""} == {
+        "more than one target: source only"
+    }
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["check", "trian.py"], "no such file or directory: 'trian.py'. Did you mean train.py?"),

@@ -5,7 +5,6 @@ None of it needs TensorFlow: an interpreter that only claims to have it runs scr
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import textwrap
@@ -14,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from live_processes import is_running
 
 from mpdoctor.examination import ExaminerCrashed, examine
-from mpdoctor.examiner_process import EventReader
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.progress import SilentProgress
 from mpdoctor.settings import Settings
@@ -43,13 +42,6 @@ def seen(project: Path, script: str, python: Path | None = None, **options: Any)
 
 
 # --- a process that ends badly ----------------------------------------------------------------------------------
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
 CHILD = """\
 import os, subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"])
@@ -139,30 +131,32 @@ def test_a_defect_of_ours_is_told_as_such(project: Path, claiming: Path) -> None
 
 
 # --- events -----------------------------------------------------------------------------------------------------
-def test_an_event_half_written_waits_for_its_rest(tmp_path: Path) -> None:
-    path = tmp_path / "events"
-    reader = EventReader(path)
-    assert reader.new() == []
-    whole = b"".join(json.dumps({"event": "stage", "text": text}).encode() + b"\n" for text in ("one", "two", "three"))
-    got = []
-    for place in range(0, len(whole), 7):
-        with path.open("ab") as file:
-            file.write(whole[place : place + 7])
-        got += reader.new()
-    assert [event["text"] for event in got] == ["one", "two", "three"]
-    assert reader.new() == []
-
-
-def test_what_is_no_event_is_passed_over(project: Path, claiming: Path) -> None:
+def test_what_is_no_event_is_passed_over_and_said(project: Path, claiming: Path) -> None:
     script = """\
         import os, sys
         folder = os.path.dirname(sys.orig_argv[-1])
         with open(os.path.join(folder, "events.jsonl"), "ab") as file:
-            file.write(b'{"event": "sta\\n\\xff\\xfe\\n[1]\\n\\n{"text": 1}\\nnull\\n')
+            file.write(b'{"event": "sta\\n\\xff\\xfe\\n[1]\\n{"text": 1}\\n')
+            file.write(b'{"event": "facts", "kind": "curse", "facts": {"kind": "died"}}\\n')
+        with open(os.path.join(folder, "events.jsonl.trains"), "w") as file:
+            file.write("no number")
         sys.exit("data is missing")
         """
+    facts = seen(project, script, claiming)
+    assert (facts.failure.kind, facts.failure.message, facts.failure.exit_code) == ("exited", "data is missing", 1)
+    assert facts.passed_over.startswith("5 lines of the record of this examination could not be read")
+
+
+def test_an_end_that_the_script_tells_is_no_clean_bill(project: Path, claiming: Path) -> None:
+    script = """\
+        import os, sys, time
+        folder = os.path.dirname(sys.orig_argv[-1])
+        with open(os.path.join(folder, "events.jsonl"), "ab") as file:
+            file.write(b'{"event": "end"}\\n')
+        time.sleep(300)
+        """
     failure = seen(project, script, claiming).failure
-    assert (failure.kind, failure.message, failure.exit_code) == ("exited", "data is missing", 1)
+    assert (failure.kind, failure.exit_code) == ("exited", 0)
 
 
 def test_an_end_in_the_middle_of_an_event_is_told_as_a_death(project: Path, claiming: Path) -> None:

@@ -22,7 +22,6 @@ import pytest
 from checking import ROOT, needs_keras, needs_tensorflow
 from live import START, examined, script_from_text
 
-from mpdoctor.examiner.data import arrays_from_arguments, arrays_from_batch
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.model import LayerFacts
 from mpdoctor.facts.training import TrainingFacts
@@ -449,6 +448,8 @@ def test_a_gpu_is_used_and_most_of_its_memory_left(tmp_path: Path) -> None:
 # --- data -------------------------------------------------------------------------------------------------------
 @needs_tensorflow
 def test_data_of_every_kind_is_described() -> None:
+    from mpdoctor.examiner.data import arrays_from_arguments, arrays_from_batch  # it imports numpy
+
     np, tf = importlib.import_module("numpy"), importlib.import_module("tensorflow")
     floats, ids = np.zeros((6, 3), "float32"), np.zeros((6,), "int64")
     texts = np.array([[None], ["red"], ["blue"]], dtype=object)

@@ -27,6 +27,7 @@ from mpdoctor.examiner.hooks import ImportHooks
 from mpdoctor.examiner.ownership import class_location, is_own, own_location
 from mpdoctor.examiner.request import SAVED, Request
 from mpdoctor.examiner.shortened import DROPPED, ENDLESS, shortened_fit
+from mpdoctor.examiner.walk import _own_policy_name
 from mpdoctor.examiner.watch import LayerWatch
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
@@ -513,3 +514,8 @@ def test_an_error_that_was_caught_is_not_blamed_for_a_later_one() -> None:
     error_of(lambda: layer("deep", error=ValueError)(1))
     layer("fine")(1)
     assert watch.layer_of_error(ValueError("wrong in deep")) is None
+
+
+def test_a_layer_that_was_never_built_has_the_default_of_its_map_of_policies() -> None:
+    policies = SimpleNamespace(default_policy=SimpleNamespace(name="mixed_float16"))
+    assert _own_policy_name(SimpleNamespace(path=None, dtype_policy=policies)) == "mixed_float16"

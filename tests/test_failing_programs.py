@@ -19,6 +19,7 @@ import pytest
 from checking import needs_keras
 from marks import marks_from_source
 
+from mpdoctor.event_reader import event_from_line
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding
 from mpdoctor.rules.examination.error_words import essence_of_message
@@ -129,3 +130,10 @@ def test_what_is_raised_here_is_told_likewise(keras: str, tmp_path: Path) -> Non
         failure = cattrs.structure(facts, FailureFacts)
         codes = {(one.code, without_marks(failure.failing_line)) for one in told(failure)}
         assert codes <= expected(name, keras_of(file)), name
+
+
+@pytest.mark.parametrize(("keras", "name", "facts"), SEEN)
+def test_what_was_seen_is_read_as_it_was_told(keras: str, name: str, facts: dict[str, Any]) -> None:
+    line = json.dumps({"event": "facts", "kind": "failure", "facts": facts}).encode()
+    event = event_from_line(line)
+    assert event is not None and event.facts.exception == facts["exception"]

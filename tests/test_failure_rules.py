@@ -169,6 +169,12 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
         ("saved model cannot be loaded", "--custom-objects"),
     ),
     (
+        "confined",
+        raised("PermissionError", "[Errno 13] Permission denied: 'log.txt'", "loading"),
+        ["MP002"],
+        ("log.txt", "nothing writes outside", "tempfile.gettempdir()"),
+    ),
+    (
         "unusable",
         failure("unusable", "start", message="No TensorFlow in python."),
         ["MP002"],

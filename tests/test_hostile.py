@@ -2,9 +2,9 @@
 seen until then, leaves no process behind, and changes no file.
 
 A script says at its head what must come: `exit`, the `code` of its finding and what that `says`, on which `line`
-("here" for the one marked so), the `verdict` of its training, how many `models` were seen; how long it may take
-(`timeout`); what it `removes`; whether it needs a real TensorFlow. It is given the path of a file for the numbers of
-processes.
+("here" for the one marked so), the `verdict` of its training, how many `models` were seen, what it
+`skips`; how long it may take (`timeout`); what it `removes`; whether it needs a real TensorFlow. It is given the path
+of a file for the numbers of processes.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 from checking import check, contents, needs_tensorflow
+from live_processes import is_running, processes_with
 
 HOSTILE = Path(__file__).parents[1] / "fixtures" / "hostile"
 QUICK = ("leaves", "daemon", "daemon_that_outlives_the_time", "closes_all_descriptors", "removes_the_examination")
@@ -42,25 +43,6 @@ def cases() -> list[object]:
             marks.append(needs_tensorflow)
         found.append(pytest.param(path, id=path.stem, marks=marks))
     return found
-
-
-def processes_with(token: str) -> list[int]:
-    """Those that inherited an environment with this text in it, and are no zombies."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if token.encode() in (folder / "environ").read_bytes():
-                found.append(int(folder.name))
-        except OSError:  # it ended, or is somebody else's
-            continue
-    return found
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 @pytest.mark.parametrize("path", cases())
@@ -102,6 +84,7 @@ def test_nothing_breaks(path: Path, tmp_path: Path, claiming: Path) -> None:
         assert [probe["verdict"] for probe in report["probes"]] == [marks["verdict"]], done
     if "models" in marks:
         assert len(report["models"]) == int(marks["models"]), done
+    assert [skip["code"] for skip in report["skipped"] if skip["code"] == "record"] == marks.get("skips", "").split()
     if "timeout" in marks:
         assert took < int(marks["timeout"]) + PATIENCE
 
@@ -134,3 +117,21 @@ def test_what_mpdoctor_started_ends_when_it_is_killed(tmp_path: Path, claiming: 
     while processes_with(token) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert processes_with(token) == []
+
+
+UNMOUNT = 'mount -t tmpfs none /proc && exec "$@"'
+NO_PROCFS = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", UNMOUNT, "sh"]
+
+
+@pytest.mark.skipif(
+    shutil.which("unshare") is None or subprocess.run([*NO_PROCFS, "true"], capture_output=True).returncode != 0,
+    reason="this system lets nobody take /proc away",
+)
+def test_nothing_outlives_the_time_where_there_is_no_procfs(tmp_path: Path, claiming: Path) -> None:
+    shutil.copy(HOSTILE / "daemon_that_outlives_the_time.py", tmp_path / "train.py")
+    options = ["--timeout", "2", "--python", str(claiming), "--", str(tmp_path / "processes")]
+    command = [*NO_PROCFS, sys.executable, "-m", "mpdoctor", "check", "train.py", *options]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
+    assert "MP003" in done.stdout and done.returncode == 2, done
+    (child,) = map(int, (tmp_path / "processes").read_text().split())
+    assert not is_running(child)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import socket
 import sys
@@ -18,6 +19,9 @@ from mpdoctor.examiner.stand_ins import StandIns
 DATA = "https://storage.googleapis.com/tensorflow/tf-keras-datasets/"
 WEIGHTS = "https://storage.googleapis.com/tensorflow/keras-applications/resnet/"
 RESNET = "resnet50_weights_tf_dim_ordering_tf_kernels.h5"
+needs_numpy = pytest.mark.skipif(
+    importlib.util.find_spec("numpy") is None, reason="it makes the files with numpy, which comes with TensorFlow"
+)
 NO_NETWORK = urllib.error.URLError(socket.gaierror(-2, "Name or service not known"))
 
 
@@ -57,6 +61,7 @@ def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return made
 
 
+@needs_numpy
 @pytest.mark.parametrize("error", [NO_NETWORK, Exception("URL fetch failure on x: None -- no route"), TimeoutError()])
 def test_known_data_has_a_stand_in(offline: Any, error: Exception) -> None:
     keras, stand_ins, told = offline(error)
@@ -87,6 +92,7 @@ def test_everything_else_fails_as_it_does(offline: Any, address: str, error: Exc
     assert told == []
 
 
+@needs_numpy
 def test_pretrained_weights_stay_random(offline: Any) -> None:
     keras, stand_ins, told = offline()
     path = keras.module.utils.get_file(RESNET, WEIGHTS + RESNET, cache_subdir="models")
@@ -97,6 +103,7 @@ def test_pretrained_weights_stay_random(offline: Any) -> None:
     assert (told, stand_ins.data) == (["pretrained weights of resnet50"], False)
 
 
+@needs_numpy
 def test_a_silent_server_is_not_waited_for_twice(offline: Any) -> None:
     keras, _, _ = offline()
     for name in ("imdb_word_index.json", "reuters_word_index.json"):
@@ -105,8 +112,8 @@ def test_a_silent_server_is_not_waited_for_twice(offline: Any) -> None:
     assert socket.getdefaulttimeout() is None
 
 
+@needs_numpy
 def test_files_are_the_same_every_time(tmp_path: Path) -> None:
-    pytest.importorskip("numpy", reason="it comes with TensorFlow")
     from mpdoctor.examiner.stand_in_files import file_from_address
 
     for name in ("boston_housing.npz", "reuters.npz", "t10k-labels-idx1-ubyte.gz"):

@@ -9,18 +9,33 @@ import sys
 import traceback
 from collections.abc import Sequence
 
+# not later: then no file can be opened, perhaps
+from mpdoctor.cli.signals import EndedBySignal, end_by, raised_signals
+from mpdoctor.cli.surroundings import sentence_from_refusal
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Ends in SystemExit with the exit status of the contract."""
+    """Ends in SystemExit with the exit status of the contract, or by the signal that asked for the end."""
     try:
-        from mpdoctor.cli.app import app
-        from mpdoctor.cli.invocation import invocation_from_arguments
-
-        invocation = invocation_from_arguments(sys.argv[1:] if arguments is None else list(arguments))
-        app(args=list(invocation.own), prog_name="mpdoctor", obj=invocation)
+        with raised_signals():
+            _run(sys.argv[1:] if arguments is None else list(arguments))
     except KeyboardInterrupt:
         sys.exit(130)
-    except Exception:  # whatever a user does has its own message: this is a defect of ours
-        traceback.print_exc()
+    except EndedBySignal as end:
+        end_by(end.number)
+    except Exception as error:  # whatever a user does has its own message
+        refusal = sentence_from_refusal(error) if isinstance(error, OSError) else ""
+        if refusal:
+            print(f"mpdoctor: {refusal}", file=sys.stderr)
+            sys.exit(2)
+        traceback.print_exc()  # this is a defect of ours
         print("mpdoctor: it broke; the lines above say where. Please report them.", file=sys.stderr)
         sys.exit(3)
+
+
+def _run(arguments: list[str]) -> None:
+    from mpdoctor.cli.app import app
+    from mpdoctor.cli.invocation import invocation_from_arguments
+
+    invocation = invocation_from_arguments(arguments)
+    app(args=list(invocation.own), prog_name="mpdoctor", obj=invocation)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -14,12 +15,13 @@ from mpdoctor.cli.output import (
     ColorOption,
     OutputFormat,
     OutputFormatOption,
+    RedactOption,
     ReportOption,
     StatisticsOption,
     output_from_options,
     put_out,
 )
-from mpdoctor.cli.streams import Color, fail
+from mpdoctor.cli.streams import Color, fail, say
 from mpdoctor.finding import Severity
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from mpdoctor.finding import Diagnosis
     from mpdoctor.settings import Settings
     from mpdoctor.targets import Target
+
+Given = TypeVar("Given")
 
 
 class Policy(str, Enum):
@@ -102,6 +106,7 @@ def check(
     ] = False,
     output_format: OutputFormatOption = OutputFormat.terminal,
     report: ReportOption = None,
+    redact: RedactOption = None,
     statistics: StatisticsOption = False,
     color: ColorOption = Color.auto,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
@@ -117,14 +122,15 @@ def check(
     """
     from mpdoctor.configuration import ConfigurationError
     from mpdoctor.settings import Settings, keras_from_text
-    from mpdoctor.targets import TargetError
+    from mpdoctor.targets import TargetError, walked
 
     invocation: Invocation = context.obj
-    output = output_from_options(output_format, report, color, statistics)
+    output = output_from_options(output_format, report, color, statistics, redact)
     try:
-        examined = _targets(targets, stdin_filename)
+        examined, not_examined = _usable(dict.fromkeys(targets), lambda text: _target(text, stdin_filename))
         configured = _configuration(config, examined)
-        examined = _walked(examined, configured, force_exclude)
+        examined = _not_excluded(examined, configured, force_exclude)
+        examined, empty = _usable(examined, lambda target: walked(target, configured.exclude))
         judged_by = keras_from_text(keras) if keras is not None else configured.keras
     except (TargetError, ConfigurationError, ValueError) as error:
         fail(str(error))
@@ -152,21 +158,38 @@ def check(
         fail_on=fail_on or configured.fail_on or Severity.WARNING,
         exit_zero=exit_zero,
         cache=not no_cache,
+        not_examined=(*not_examined, *empty),
         command=invocation.command,
     )
+    for reason in settings.not_examined:
+        say(reason)
     raise typer.Exit(put_out(_diagnosed(settings, quiet), output))
 
 
-def _targets(texts: list[str], stdin_filename: str) -> tuple[Target, ...]:
+def _target(text: str, stdin_filename: str) -> Target:
     """Raises TargetError."""
     import sys
 
     from mpdoctor.targets import STDIN, target_from_content, target_from_text
 
-    return tuple(
-        target_from_content(sys.stdin.buffer.read(), stdin_filename) if text == STDIN else target_from_text(text)
-        for text in dict.fromkeys(texts)
-    )
+    return target_from_content(sys.stdin.buffer.read(), stdin_filename) if text == STDIN else target_from_text(text)
+
+
+def _usable(given: Collection[Given], target_from: Callable[[Given], Target]) -> tuple[tuple[Target, ...], list[str]]:
+    """The targets that can be examined, and of the others why not.
+
+    Raises TargetError where none is left."""
+    from mpdoctor.targets import TargetError
+
+    usable, refused = [], []
+    for one in given:
+        try:
+            usable.append(target_from(one))
+        except TargetError as error:
+            refused.append(error)
+    if refused and not usable:
+        raise refused[0]
+    return tuple(usable), [str(error) for error in refused]
 
 
 def _configuration(file: Path | None, targets: tuple[Target, ...]) -> Configuration:
@@ -195,14 +218,11 @@ def _configuration(file: Path | None, targets: tuple[Target, ...]) -> Configurat
     return configured
 
 
-def _walked(targets: tuple[Target, ...], configured: Configuration, force_exclude: bool) -> tuple[Target, ...]:
-    """Raises TargetError."""
-    from mpdoctor.targets import walked
-
-    if force_exclude and configured.exclude is not None:
-        excluded = configured.exclude
-        targets = tuple(target for target in targets if target.path is None or not excluded.match(target.path))
-    return tuple(walked(target, configured.exclude) for target in targets)
+def _not_excluded(targets: tuple[Target, ...], configured: Configuration, force_exclude: bool) -> tuple[Target, ...]:
+    excluded = configured.exclude
+    if not force_exclude or excluded is None:
+        return targets
+    return tuple(target for target in targets if target.path is None or not excluded.match(target.path))
 
 
 def _diagnosed(settings: Settings, quiet: bool) -> Diagnosis:

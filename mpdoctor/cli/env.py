@@ -50,6 +50,7 @@ def _asked(python: Path | None, quiet: bool) -> EnvironmentFacts:
     from mpdoctor.settings import Settings
     from mpdoctor.targets import target_from_text
 
+    Path.cwd()  # where it was removed, that is said before TensorFlow is imported
     here = target_from_text(".")
     problem = ""
     try:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -45,14 +47,27 @@ SUFFIXES = {
     ".xml": OutputFormat.junit,
 }
 
-# What is made to be read by others holds nothing private.
-SHARED = (OutputFormat.markdown, OutputFormat.html)
+# What is uploaded, attached, published or stands in a log that others read holds nothing private; what stands on the
+# user's own screen, and the data that they keep, hold what is there. `--redact` and `--no-redact` choose for all.
+SHARED = (
+    OutputFormat.markdown, OutputFormat.html, OutputFormat.svg, OutputFormat.junit, OutputFormat.sarif,
+    OutputFormat.gitlab, OutputFormat.github,
+)  # fmt: skip
+OWN = (OutputFormat.terminal, OutputFormat.concise, OutputFormat.json)
 
 # The options of every command that shows a diagnosis.
 OutputFormatOption = Annotated[OutputFormat, typer.Option(metavar="FORMAT", help=f"{FORMATS}.")]
 ReportOption = Annotated[
     list[Path] | None,
     typer.Option(metavar="FILE", help=f"Write a report there too; its suffix says which: {', '.join(SUFFIXES)}."),
+]
+RedactOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--redact/--no-redact",
+        help="Take out home directories, user names and secrets. Without either: of every format but "
+        f"{', '.join(form.value for form in OWN)}.",
+    ),
 ]
 StatisticsOption = Annotated[bool, typer.Option("--statistics", help="Count the findings of each rule.")]
 ColorOption = Annotated[Color, typer.Option(metavar="WHEN", help="auto, always or never.")]
@@ -66,9 +81,15 @@ class Output:
     files: tuple[tuple[Path, OutputFormat], ...] = ()
     color: Color = Color.auto
     statistics: bool = False
+    redact: bool | None = None
+
+    def redacts(self, form: OutputFormat) -> bool:
+        return form in SHARED if self.redact is None else self.redact
 
 
-def output_from_options(shown: OutputFormat, reports: list[Path] | None, color: Color, statistics: bool) -> Output:
+def output_from_options(
+    shown: OutputFormat, reports: list[Path] | None, color: Color, statistics: bool, redact: bool | None
+) -> Output:
     """Ends with a usage error, before anything is examined, where a report can't be written."""
     files = tuple((path, _format_from_name(path)) for path in reports or ())
     for path, _ in files:
@@ -81,14 +102,15 @@ def output_from_options(shown: OutputFormat, reports: list[Path] | None, color: 
                 if not os.access(place, os.W_OK):
                     fail(f"--report {path}: {place} is read-only.")
                 break
-    return Output(shown, files, color, statistics)
+    return Output(shown, files, color, statistics, redact)
 
 
 def put_out(diagnosis: Diagnosis, output: Output) -> int:
     """Write every report that is asked for; the exit status. What can't be written ends with 2, a reporter that
     breaks with 3, and neither keeps the other reports from being written."""
-    statuses = [diagnosis.exit_code, *(_write_file(diagnosis, path, form) for path, form in output.files)]
-    report = _rendered(diagnosis, output.shown, **_look(output.shown, output.color))
+    fit_for = _redaction(diagnosis, output)
+    statuses = [diagnosis.exit_code, *(_write_file(fit_for(form), path, form) for path, form in output.files)]
+    report = _rendered(fit_for(output.shown), output.shown, **_look(output.shown, output.color))
     if report is None:
         statuses.append(3)
     else:
@@ -96,8 +118,20 @@ def put_out(diagnosis: Diagnosis, output: Output) -> int:
             write(report)
         except typer.Exit as end:
             statuses.append(end.exit_code)
-    _write_asides(diagnosis, output)
+    _write_asides(fit_for(OutputFormat.terminal), output)
     return max(statuses)
+
+
+def _redaction(diagnosis: Diagnosis, output: Output) -> Callable[[OutputFormat], Diagnosis]:
+    """The diagnosis as a format may hold it; what is private is taken out once, for all formats."""
+
+    @functools.cache
+    def redacted() -> Diagnosis:
+        from mpdoctor.reporters.privacy import surroundings_from_environment, without_private
+
+        return without_private(diagnosis, surroundings_from_environment(os.environ))
+
+    return lambda form: redacted() if output.redacts(form) else diagnosis
 
 
 def _format_from_name(path: Path) -> OutputFormat:
@@ -110,27 +144,20 @@ def _format_from_name(path: Path) -> OutputFormat:
 
 def _look(form: OutputFormat, color: Color = Color.never) -> dict[str, Any]:
     """What a reporter must be told of where its report goes."""
-    if form is OutputFormat.terminal:
-        return {"width": width(), "color": has_color(color), "blocks": has_blocks()}
-    if form in SHARED:
-        from mpdoctor.reporters.privacy import surroundings_from_environment
-
-        return {"surroundings": surroundings_from_environment(os.environ)}
-    return {}
+    is_terminal = form is OutputFormat.terminal
+    return {"width": width(), "color": has_color(color), "blocks": has_blocks()} if is_terminal else {}
 
 
 def _rendered(diagnosis: Diagnosis, form: OutputFormat, **look: Any) -> str | None:
     """None where the reporter broke, which is a defect of ours: the findings are shown all the same."""
-    import importlib
+    from mpdoctor.reporters.report import lines_for_a_log, report_from_diagnosis
 
-    reporter = importlib.import_module(f"mpdoctor.reporters.{form.value}")
     try:
-        return str(reporter.render(diagnosis, **look))
+        return report_from_diagnosis(diagnosis, form.value, **look)
     except Exception:
-        from mpdoctor.reporters import concise
-
-        write(concise.render(diagnosis), sys.stderr)
-        write(f"mpdoctor: the {form.value} reporter broke:\n{traceback.format_exc()}\n", sys.stderr)
+        write(report_from_diagnosis(diagnosis, OutputFormat.concise.value), sys.stderr)
+        told = (f"mpdoctor: the {form.value} reporter broke:", *traceback.format_exc().split("\n"))
+        write(lines_for_a_log(told), sys.stderr)
         return None
 
 
@@ -148,12 +175,14 @@ def _write_file(diagnosis: Diagnosis, path: Path, form: OutputFormat) -> int:
 
 def _write_asides(diagnosis: Diagnosis, output: Output) -> None:
     """What is no part of a report for machines goes to standard error."""
+    from mpdoctor.reporters.report import lines_for_a_log
+
     shown_to_people = output.shown is OutputFormat.terminal
     if output.statistics:
         from mpdoctor.reporters.statistics import statistics_from_findings
 
-        counted = statistics_from_findings(diagnosis.findings)
+        counted = lines_for_a_log(statistics_from_findings(diagnosis.findings))
         write(f"\n{counted}" if shown_to_people else counted, sys.stdout if shown_to_people else sys.stderr)
     if not shown_to_people:
-        for broken in diagnosis.crashed:
-            write(f"mpdoctor: {broken.code} broke in {broken.where}: {broken.error}\n", sys.stderr)
+        told = (f"mpdoctor: {broken.code} broke in {broken.where}: {broken.error}" for broken in diagnosis.crashed)
+        write(lines_for_a_log(told), sys.stderr)

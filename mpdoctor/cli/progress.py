@@ -5,6 +5,8 @@ from __future__ import annotations
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
+from mpdoctor.reporters.visible import one_line
+
 
 class TerminalProgress:
     """A spinner, the name of the stage, a bar where its steps are counted, and the time since the start."""
@@ -21,7 +23,7 @@ class TerminalProgress:
         self.task: TaskID | None = None
 
     def stage(self, name: str) -> None:
-        description = name
+        description = one_line(name)  # a file's name may hold anything, and a script can name a stage, too
         if self.task is None:
             self.bars.start()
             self.task = self.bars.add_task(description, total=None)
@@ -34,3 +36,5 @@ class TerminalProgress:
 
     def close(self) -> None:
         self.bars.stop()
+        if self.task is not None:
+            self.bars.console.show_cursor()  # a signal may have come while it was being stopped

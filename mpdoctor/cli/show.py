@@ -11,6 +11,7 @@ from mpdoctor.cli.output import (
     ColorOption,
     OutputFormat,
     OutputFormatOption,
+    RedactOption,
     ReportOption,
     StatisticsOption,
     output_from_options,
@@ -25,6 +26,7 @@ def show(
     ],
     output_format: OutputFormatOption = OutputFormat.terminal,
     report: ReportOption = None,
+    redact: RedactOption = None,
     statistics: StatisticsOption = False,
     color: ColorOption = Color.auto,
 ) -> None:
@@ -34,7 +36,7 @@ def show(
     """
     from mpdoctor.saved_diagnosis import NotADiagnosis, diagnosis_from_json
 
-    output = output_from_options(output_format, report, color, statistics)
+    output = output_from_options(output_format, report, color, statistics, redact)
     try:
         diagnosis = diagnosis_from_json(_text(file))
     except OSError as error:

@@ -25,8 +25,15 @@ class Color(str, Enum):
 
 def fail(message: str, status: int = 2) -> NoReturn:
     """One line on standard error, and the end."""
-    write(f"mpdoctor: {message}\n", sys.stderr)
+    say(message)
     raise typer.Exit(status)
+
+
+def say(message: str) -> None:
+    """One line on standard error. It may name a file, whose name may hold anything."""
+    from mpdoctor.reporters.report import lines_for_a_log
+
+    write(lines_for_a_log([f"mpdoctor: {message}"]), sys.stderr)
 
 
 def write(text: str, stream: TextIO | None = None) -> None:

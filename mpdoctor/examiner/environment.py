@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from typing import Any
 
+from mpdoctor.examiner import confinement
 from mpdoctor.examiner.events import Events
 from mpdoctor.examiner.failures import first_line
 from mpdoctor.facts.devices import DeviceFacts
@@ -23,6 +24,7 @@ def environment_of_interpreter() -> EnvironmentFacts:
         platform=_platform(),
         packages=_packages(),
         variables=_variables(),
+        saved_files=confinement.protection(),
     )
 
 
@@ -51,13 +53,13 @@ def _variables() -> dict[str, str]:
 
 
 def _packages() -> dict[str, str]:
-    from importlib import metadata  # brings half the standard library: not before the program itself had its imports
+    from importlib.metadata import PackageNotFoundError, version
 
     versions = {}
     for name in (*TENSORFLOWS, *PACKAGES):
         try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
+            versions[name] = version(name)
+        except PackageNotFoundError:
             continue
     return versions
 

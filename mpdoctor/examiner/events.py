@@ -92,6 +92,8 @@ class Events:
             return None
         try:
             return int(_read(mark, 20) or 0) or None
+        except ValueError:  # the script wrote it
+            return None
         finally:
             _close(mark)
 

@@ -104,7 +104,7 @@ def _frames(error: BaseException, text: str) -> list[Frame]:
             frames.append(_frame(summary.filename, summary.lineno or 0, summary.name))
     metadata = getattr(error, "ag_error_metadata", None)
     for original in reversed(getattr(metadata, "translated_stack", None) or ()):
-        frame = _frame(original.filename, original.lineno, original.function_name)
+        frame = _frame(original.filename, original.lineno, original.function_name or "<lambda>")
         if frame.own:
             frames.append(frame)
     told = re.findall(r'File "([^"]+)", line (\d+), in ([\w<>]+)', text)

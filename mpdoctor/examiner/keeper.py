@@ -7,11 +7,13 @@ orphans to the nearest ancestor that asks for them, so here they all become chil
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import signal
 import sys
 import threading
 import time
+from typing import Iterable, Iterator
 
 from mpdoctor.examiner.events import Events
 
@@ -19,6 +21,7 @@ PATIENCE = 5.0  # seconds until what cannot be killed (a process that waits for 
 # prctl(2)
 _DIE_WITH_PARENT = 1
 _ADOPT_ORPHANS = 36
+_HIGHEST = 1 << 22  # process number that Linux gives, however it is set up
 
 
 def is_kept() -> bool:
@@ -37,7 +40,7 @@ def keep_examiner(events: Events) -> None:
         os.dup2(nothing, 0)
         os.close(nothing)
         return
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
     _control(_ADOPT_ORPHANS, 1)
     threading.Thread(target=_end_with_mpdoctor, args=(examiner,), daemon=True).start()
@@ -80,15 +83,41 @@ def _end_all(examiner: int) -> None:
 
 
 def _children() -> list[int]:
-    own = str(os.getpid())
+    """Without procfs, or with that of other processes, among all numbers that came after the keeper's own."""
+    return _own_among(_listed()) or _own_among(_given_since())
+
+
+def _own_among(numbers: Iterable[int]) -> list[int]:
+    """The system says of any number whether it is a child's that lives: no process may wait for another's."""
     found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open(f"/proc/{name}/stat", encoding="ascii", errors="replace") as file:
-                    parent = file.read().rpartition(")")[2].split()[1]
-            except (OSError, IndexError):  # it ended meanwhile
-                continue
-            if parent == own:
-                found.append(int(name))
+    for number in numbers:
+        try:
+            if os.waitpid(number, os.WNOHANG)[0] == 0:
+                found.append(number)
+        except ChildProcessError:
+            continue
     return found
+
+
+def _listed() -> list[int]:
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return []
+
+
+def _given_since() -> Iterator[int]:
+    """Every number that the system, which counts upwards, has given since this process began."""
+    first, last = os.getpid() + 1, _newest()
+    if first <= last:
+        return iter(range(first, last + 1))
+    return itertools.chain(range(2, last + 1), range(first, _HIGHEST + 1))
+
+
+def _newest() -> int:
+    """A thread's number is of the same row as those of processes."""
+    numbers: list[int] = []
+    thread = threading.Thread(target=lambda: numbers.append(threading.get_native_id()))
+    thread.start()
+    thread.join()
+    return numbers[0]

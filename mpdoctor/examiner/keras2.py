@@ -74,7 +74,8 @@ class Keras2:
         return type(layer).__name__ in FUNCTIONS
 
     def own_variables(self, layer: Any) -> list[Any]:
-        return list(layer._trainable_weights) + list(layer._non_trainable_weights)
+        weights = list(layer._trainable_weights) + list(layer._non_trainable_weights)
+        return [one for one in weights if hasattr(one, "dtype")]  # a lookup layer has what saves its table among them
 
     def trainable_variables(self, model: Any) -> list[Any]:
         """[] before the model is built."""
@@ -243,11 +244,9 @@ class Keras2:
 
     def set_seed(self, seed: int) -> None:
         """As keras.utils.set_random_seed does, which older releases lack; NumPy is TensorFlow's own requirement."""
-        import random
-
         import numpy
 
-        random.seed(seed)
+        importlib.import_module("random").seed(seed)  # the program's, which `import` would not bring here
         numpy.random.seed(seed)
         tf.random.set_seed(seed)
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-import threading
 import time
+from dataclasses import replace
 from typing import Any
 
-from mpdoctor.examiner import environment, keeper
+from mpdoctor.examiner import confinement, environment, keeper, saved_models, targets
 from mpdoctor.examiner.events import Events
 from mpdoctor.examiner.failures import failure_from_exception, failure_under_watch
+from mpdoctor.examiner.own_imports import OwnImports
 from mpdoctor.examiner.request import SAVED, Request
 from mpdoctor.examiner.session import OtherBackend, Session, Unusable
 from mpdoctor.facts.failure import FailureFacts
 
 
-def main(request_path: str) -> None:
+def main(request_path: str, imports: OwnImports) -> None:
     """Never returns: the process ends in `Session.finish`, whatever the script has left running."""
     with open(request_path, encoding="utf-8") as file:
         request = Request.from_json(file.read())
@@ -26,29 +27,45 @@ def main(request_path: str) -> None:
         keeper.keep_examiner(events)
         events = Events(request.events)
     events.note(python="{}.{}.{}".format(*sys.version_info[:3]))
+    imports.hand_over(_folder_of_program(request))
     if request.kind == "environment":
         environment.tell_environment(events)
         events.end()
         os._exit(0)
+    confined = request.kind in SAVED and _is_confined(request)
     session = Session(request, events)
-    _watch_written_files(session)
+    if not confined:
+        _watch_written_files(session)
     session.install()
     sys.dont_write_bytecode = True  # no __pycache__ beside the user's modules
     started = time.monotonic()
     try:
         run(session)
     except BaseException as error:
-        try:
-            _say_how_it_ended(session, error, time.monotonic() - started)
-        except Exception as defect:
-            session.broke(defect)
-    session.finish()
+        with imports.in_place():
+            try:
+                _say_how_it_ended(session, error, time.monotonic() - started)
+            except Exception as defect:
+                session.broke(defect)
+    with imports.in_place():
+        session.finish()
+
+
+def _folder_of_program(request: Request) -> str | None:
+    """The one that `run` will put first on sys.path; None for a saved file, beside which nothing is imported."""
+    if request.kind in SAVED or request.kind == "environment":
+        return os.getcwd() if request.custom_objects else None
+    return os.path.dirname(request.path) if request.path else os.getcwd()
+
+
+def _is_confined(request: Request) -> bool:
+    """Whether there is a wall around this process now: what lies in a file is somebody else's, whatever loads it."""
+    os.makedirs(request.scratch, mode=0o700, exist_ok=True)
+    return not confinement.confine(request.scratch, request.events)
 
 
 def run(session: Session) -> None:
     """Run the target until its training call, which never returns; else look at the models that it left."""
-    from mpdoctor.examiner import saved_models, targets
-
     kind = session.request.kind
     session.events.stage("importing TensorFlow" if kind in SAVED else "running the script")
     if kind == "script":
@@ -65,10 +82,13 @@ def run(session: Session) -> None:
 
 def _wait_for_threads(session: Session) -> None:
     """As Python itself does at the end of a program: one of them may be about to train."""
+    threading = sys.modules.get("threading")  # the program's, which may be another one than ours
+    if threading is None or not hasattr(threading, "_shutdown"):
+        return
     if any(not thread.daemon and thread is not threading.main_thread() for thread in threading.enumerate()):
         session.tell_built()
         session.events.stage("waiting for the script's threads")
-        threading._shutdown()  # type: ignore[attr-defined]  # knows how to end those of executors
+        threading._shutdown()  # knows how to end those of executors
 
 
 def _look_at_untrained_models(session: Session) -> None:
@@ -113,7 +133,14 @@ def _say_how_it_ended(session: Session, error: BaseException, seconds: float) ->
         session.training.conclude("failed", failure)
     if during != "loading":  # what a file that cannot be loaded leaves behind is half a model
         session.tell_models()
-    session.fail(failure)
+    session.fail(_with_own_path(session.request, failure))
+
+
+def _with_own_path(request: Request, failure: FailureFacts) -> FailureFacts:
+    """What was loaded may be a copy; whoever reads this knows the path that they gave."""
+    if not request.path:
+        return failure
+    return replace(failure, message=failure.message.replace(request.judged, os.path.dirname(request.path)))
 
 
 def _say_it_exited(session: Session, error: SystemExit) -> None:

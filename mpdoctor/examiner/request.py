@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict, dataclass
 
 # Saved models: a .keras archive, an HDF5 file, a SavedModel directory.
@@ -24,7 +25,7 @@ class Request:
     budget
         Seconds for the training, counted from its first step.
     events
-        Absolute path of the file that the examiner appends its events to.
+        Absolute path of the file that the examiner appends its events to, in a directory of this examination's own.
     """
 
     kind: str
@@ -40,6 +41,16 @@ class Request:
     seed: int | None = None
     custom_objects: str | None = None
     allow_code_in_file: bool = False
+
+    @property
+    def scratch(self) -> str:
+        """The directory for whatever the examiner writes beside its events; made when it is first needed."""
+        return os.path.join(os.path.dirname(self.events), "scratch")
+
+    @property
+    def judged(self) -> str:
+        """The folder for copies of the target that hold what was judged, under the target's own name."""
+        return os.path.join(self.scratch, "judged")
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import sys
 import traceback
 from types import ModuleType
-from typing import Any
+from typing import Any, Callable
 
 from mpdoctor.examiner.events import Events
 from mpdoctor.examiner.hooks import ImportHooks
@@ -44,6 +45,16 @@ class OtherBackend(Unusable):
     """Keras 3 runs on another backend than TensorFlow; there is no loss scaling of TensorFlow's to examine."""
 
 
+def _if_library(act: Callable[[ModuleType], None]) -> Callable[[ModuleType], None]:
+    """`act`, but only on the package that it is called, and not on a keras.py beside the script."""
+
+    def act_if_library(module: ModuleType) -> None:
+        if hasattr(module, "__path__") and re.match(r"\d+\.\d+", str(getattr(module, "__version__", ""))):
+            act(module)
+
+    return act_if_library
+
+
 class Session:
     """The state of one examination. `keras` is the adapter of the Keras that was hooked last, None before."""
 
@@ -53,7 +64,7 @@ class Session:
         self.watch = LayerWatch()
         self.notes = OptimizerNotes()
         self.stand_ins = StandIns(
-            os.path.join(os.path.dirname(request.events), "stand-ins"), lambda names: events.note(stand_ins=names)
+            os.path.join(request.scratch, "stand-ins"), lambda names: events.note(stand_ins=names)
         )
         self.loads = LoadWatch()
         self.keras: Any = None
@@ -77,11 +88,11 @@ class Session:
     def install(self) -> None:
         ImportHooks(
             {
-                "tensorflow": self._tensorflow_imported,
-                "keras": self._keras_imported,
-                "tf_keras": self._keras_imported,
+                "tensorflow": _if_library(self._tensorflow_imported),
+                "keras": _if_library(self._keras_imported),
+                "tf_keras": _if_library(self._keras_imported),
                 **dict.fromkeys(POLICY_MODULES, self._watch_policy),
-                "tensorflow_datasets": self.stand_ins.install_tensorflow_datasets,
+                "tensorflow_datasets": _if_library(self.stand_ins.install_tensorflow_datasets),
             },
             before={"tensorflow": functools.partial(self.events.stage, "importing TensorFlow")},
         ).install()

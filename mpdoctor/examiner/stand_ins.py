@@ -58,7 +58,8 @@ class StandIns:
                 with _timeout(IMPATIENCE if server in self._silent_servers else PATIENCE):
                     return get_file(*args, **kwargs)
             except Exception as error:
-                if not isinstance(error, NO_DOWNLOAD) and not str(error).startswith(FETCH_FAILURE):
+                known = (*NO_DOWNLOAD, *_url_errors_of_program())
+                if not isinstance(error, known) and not str(error).startswith(FETCH_FAILURE):
                     raise
                 self._silent_servers.add(server)
                 made = self._from_address(address)
@@ -141,3 +142,9 @@ def _is_reachable(server: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def _url_errors_of_program() -> tuple[type[BaseException], ...]:
+    """Of its urllib, which is another one than ours where a neighbour of the program's shadows a part of it."""
+    found = getattr(sys.modules.get("urllib.error"), "URLError", None)
+    return () if found is None else (found,)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import importlib.util
 import os
@@ -14,13 +15,15 @@ from mpdoctor.facts.model import CallFacts
 
 
 def run_script(session: Session) -> None:
-    """Run a file as `python FILE ARGUMENTS` would: `__main__`, its folder first on sys.path, its own arguments."""
+    """Run a file as `python FILE ARGUMENTS` would: `__main__`, its folder first on sys.path (unless the user has
+    set PYTHONSAFEPATH), its own arguments."""
     path = str(session.request.path)
     module = types.ModuleType("__main__")
-    module.__dict__.update(__file__=path, __builtins__=__builtins__, __spec__=None)
+    module.__dict__.update(__file__=path, __builtins__=builtins, __spec__=None)
     sys.modules["__main__"] = module
     sys.argv = [path, *session.request.arguments]
-    sys.path.insert(0, os.path.dirname(path))
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path.insert(0, os.path.dirname(path))
     with open(path, "rb") as file:
         code = compile(file.read(), path, "exec", dont_inherit=True)
     exec(code, module.__dict__)

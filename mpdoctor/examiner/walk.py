@@ -130,9 +130,12 @@ def _layer(session: Any, keras: Any, layer: Any, place: dict[str, Any]) -> Layer
 
 
 def _own_policy_name(layer: Any) -> str:
-    """Of a DTypePolicyMap what it holds for this very layer."""
+    """Of a DTypePolicyMap what it holds for this very layer; a layer that was never built has no path, and the map's
+    default."""
     policy: Any = getattr(layer, "dtype_policy", None)
-    return str(policy[layer.path].name) if hasattr(policy, "default_policy") else policy_name(layer)
+    if not hasattr(policy, "default_policy"):
+        return policy_name(layer)
+    return str(policy[layer.path].name if layer.path else policy.default_policy.name)
 
 
 def _operation(session: Any, keras: Any, operation: Any, place: dict[str, Any]) -> LayerFacts:

@@ -42,6 +42,7 @@ VARIABLES = (
     "XLA_FLAGS",
     "CUDA_VISIBLE_DEVICES",
 )
+CHOSEN = "Chosen interpreter"  # the label of one that nobody named, and why it was taken
 LEGACY_KERAS = "TF_USE_LEGACY_KERAS"
 _LEGACY_KERAS_ON = ("true", "True", "1")  # as TensorFlow reads it: "yes" and "TRUE" mean no
 _TAKES_INSTALLED_KERAS_SINCE = (2, 15)
@@ -63,6 +64,8 @@ class EnvironmentFacts:
         That TensorFlow computes on; () where the program came to its end before they were asked for.
     variables
         Those of VARIABLES that are set.
+    saved_files
+        What keeps the examination of a saved file from writing elsewhere, in words; "" where nobody looked.
     """
 
     python: str = ""
@@ -76,6 +79,7 @@ class EnvironmentFacts:
     devices: tuple[DeviceFacts, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
+    saved_files: str = ""
 
     @property
     def tensorflow_release(self) -> tuple[int, ...]:
@@ -129,6 +133,7 @@ def labels_from_environment(environment: EnvironmentFacts) -> dict[str, str]:
         for dtype in ("float16", "bfloat16"):
             outlook = device.outlook(dtype, environment.tensorflow_release)
             labels[f"{title} {dtype}"] = f"{outlook.speed}: {outlook.why}"
+    labels["Saved files"] = environment.saved_files
     labels.update(environment.variables)
     return {label: text for label, text in labels.items() if text}
 

@@ -19,6 +19,8 @@ class ExaminationFacts:
         (status, reason): status is "done", "skipped" or "failed".
     not_restored
         What a saved file holds and Keras could not restore, and why; "" where all of it was.
+    passed_over
+        How much of what came home was no event of the examiner's, in words; "" where all of it was.
     files_written
         Files that the script opened for writing while it ran.
     forced_policy
@@ -38,3 +40,4 @@ class ExaminationFacts:
     files_written: tuple[str, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
     forced_policy: str | None = None
+    passed_over: str = ""

@@ -1,0 +1,59 @@
+"""Signals that ask mpdoctor to end: it ends its processes, removes what it wrote and shows the cursor again, as after
+Ctrl-C, and then ends by the same signal, so that whoever sent it sees what came of it."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from types import FrameType
+from typing import NoReturn
+
+# Of POSIX, and of Windows the break key and what little it knows of SIGTERM.
+_NUMBERS = [
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK") if hasattr(signal, name)
+]
+# What was set otherwise stays: nohup ignores hangups, and a shell the interrupts of what runs in the background.
+_REPLACED = (signal.SIG_DFL, signal.default_int_handler)
+CLEANING_UP = 10.0  # seconds in which a second signal (a hangup is often followed by a SIGTERM) interrupts nothing
+
+
+class EndedBySignal(BaseException):
+    """Raised wherever the main thread is when such a signal comes."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+@contextlib.contextmanager
+def raised_signals() -> Iterator[None]:
+    """Meanwhile a signal that asks for the end is an exception: KeyboardInterrupt or EndedBySignal."""
+    last = -CLEANING_UP
+
+    def end(number: int, _: FrameType | None) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last < CLEANING_UP:
+            return
+        last = now
+        raise KeyboardInterrupt if number == signal.SIGINT else EndedBySignal(number)
+
+    before = {number: signal.getsignal(number) for number in _NUMBERS}
+    replaced = {number: handler for number, handler in before.items() if handler in _REPLACED}
+    for number in replaced:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in replaced.items():
+            signal.signal(number, handler)
+
+
+def end_by(number: int) -> NoReturn:
+    """As if the signal had never been caught."""
+    signal.signal(number, signal.SIG_DFL)
+    signal.raise_signal(number)
+    sys.exit(128 + number)  # the first process of a container survives it
