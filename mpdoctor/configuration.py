@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Severity
+from mpdoctor.opening import bytes_from_file
 from mpdoctor.settings import keras_from_text
 from mpdoctor.walking import PathPatterns
 
@@ -66,7 +67,7 @@ def configuration_above(directory: Path) -> Configuration:
     for folder in (here, *here.parents):
         path = folder / NAME
         try:
-            text = path.read_text(encoding="utf-8")
+            text = bytes_from_file(path).decode("utf-8")
         except (OSError, UnicodeDecodeError):  # no file; or one that holds no settings of ours
             continue
         # a file that never names mpdoctor, broken or not, is none of ours
@@ -78,7 +79,7 @@ def configuration_above(directory: Path) -> Configuration:
 def configuration_from_file(path: Path) -> Configuration:
     """Raises ConfigurationError."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = bytes_from_file(path).decode("utf-8")
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
@@ -193,4 +194,4 @@ _KEYS = ("select", "ignore", "per-file-ignores", "exclude", "fail-on", "keras", 
 
 def _shown(path: Path) -> str:
     relative = os.path.relpath(path)
-    return str(path) if relative.startswith("..") else relative
+    return str(path) if Path(relative).parts[:1] == ("..",) else relative  # "..x" is a name

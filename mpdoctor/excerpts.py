@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tokenize
 from collections.abc import Mapping
-from pathlib import Path
 from types import MappingProxyType
 
 from mpdoctor.facts.location import Location, lines_of
 from mpdoctor.finding import Excerpt
+from mpdoctor.source.reading import text_from_file
 
 AROUND = 1
 LONGEST_SPAN = 6
@@ -16,21 +15,12 @@ LONGEST_LINE = 2000  # a generated file may hold megabytes on one line
 
 
 def excerpt_from_location(location: Location, texts: Mapping[str, str] = MappingProxyType({})) -> Excerpt | None:
-    """The lines of the span with one line before and one after; None where the file can't be read (any more)
-    or is shorter than that. `texts` holds, by path, what was read before the program ran: it may have changed its
+    """The lines of the span with one line before and one after; None where the file can't be read (any more), is no
+    text, or is shorter than that. `texts` holds, by path, what was read before the program ran: it may have changed its
     own file."""
-    text = texts.get(location.path)
-    if not text:
-        try:
-            with tokenize.open(Path(location.path)) as source:
-                text = source.read()
-        except (
-            OSError,
-            SyntaxError,
-            ValueError,
-            LookupError,
-        ):  # LookupError: an encoding that is for bytes, such as hex
-            return None
+    text = texts.get(location.path) or text_from_file(location.path)
+    if text is None:
+        return None
     lines = lines_of(text)
     if lines[-1] == "":
         lines.pop()

@@ -8,28 +8,24 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from mpdoctor.environments import (
+    active_environments,
+    environments_near,
+    environments_of_project,
+    part_of_others,
+    python_of,
+    versions_from_files,
+)
 from mpdoctor.targets import Target
 
 OLDEST_PYTHON = (3, 8)
 OLDEST_TENSORFLOW = (2, 4)
 PATIENCE = 60.0  # seconds for one interpreter to answer
 SUGGESTED = 5  # others that a message names
-ASKED = 40  # others that are asked, so that a machine with hundreds of environments answers as soon
-ENVIRONMENT_FOLDERS = (".venv", "venv", "env")
-# Where tools keep environments that lie outside of the project: pyenv, conda, virtualenvwrapper, pipenv, Poetry.
-ENVIRONMENT_STORES = (
-    "~/.pyenv/versions",
-    *(f"~/{name}/envs" for name in ("miniconda3", "anaconda3", "miniforge3", "mambaforge", "micromamba")),
-    "/opt/conda/envs",
-    "~/.virtualenvs",
-    "~/.local/share/virtualenvs",
-    "~/.cache/pypoetry/virtualenvs",
-)
 # Written for any Python, 2.7 as well. It imports nothing of TensorFlow, looks past what lies in the working directory,
 # and past a folder called tensorflow that is no package. What it prints does not stand in its own text.
 QUESTION = """
@@ -55,7 +51,7 @@ _ANSWER = re.compile(r"^Python=(\d+)\.(\d+)\.(\d+) TensorFlow=(\S+)$", re.MULTIL
 
 @dataclass(frozen=True)
 class Interpreter:
-    """What an interpreter answered.
+    """What an interpreter answered, or its environment's files tell.
 
     python
         None where it gave no answer that a Python gives.
@@ -63,16 +59,21 @@ class Interpreter:
         "" where it has none, "?" where it cannot tell which.
     complaint
         What a program without an answer said first.
+    of_others
+        The part of its environment because of which it was not asked.
     """
 
     path: Path
-    python: tuple[int, int, int] | None = None
+    python: tuple[int, ...] | None = None
     tensorflow: str = ""
     complaint: str = ""
+    of_others: Path | None = None
 
     @property
     def problem(self) -> str:
         """Why it cannot examine, as a sentence without its full stop; "" where it can."""
+        if self.of_others is not None:
+            return f"{self.path} is not run: {self.of_others} belongs to somebody else, or others may write to it"
         if self.python is None:
             if not self.path.exists():
                 return f"{self.path} does not exist"
@@ -97,27 +98,56 @@ class NoInterpreter(Exception):
     """None that can examine was found; the text is for the user: what is wrong, and what to do."""
 
 
+@dataclass(frozen=True)
+class Choice:
+    """An interpreter, and why it examines; "" where that needs no word: it was named, or runs mpdoctor."""
+
+    path: Path
+    because: str = ""
+
+
 def interpreter_for(target: Target, named: Path | None) -> Path:
-    """`--python`; else the interpreter that runs mpdoctor; else the active or nearest virtual environment with
-    TensorFlow.
+    """Raises NoInterpreter."""
+    return choice_for(target, named).path
+
+
+def choice_for(target: Target, named: Path | None) -> Choice:
+    """`--python`; else the interpreter that runs mpdoctor; else the active environment, or the nearest of the project
+    itself, that has TensorFlow. Nothing is run that somebody else may have put there. A saved file may have come with
+    all that lies beside it: none of that is run for it.
 
     Raises NoInterpreter."""
     if named is not None:
         asked = interpreter_from_path(named)
         if not asked.problem:
-            return named
+            return Choice(named)
         raise NoInterpreter(f"{asked.problem}. {_remedy(_others(target, {named}), own=False)}")
     spec = importlib.util.find_spec("tensorflow")
     if spec is not None and spec.origin is not None:
-        return Path(sys.executable)
+        return Choice(Path(sys.executable))
     tried = [Interpreter(Path(sys.executable), sys.version_info[:3])]
-    for python in dict.fromkeys(_pythons_of(_environments_of_project(target))):
-        asked = interpreter_from_path(python)
+    for python, because, asked in _asked_for(target):
         if not asked.problem:
-            return python
+            return Choice(python, because)
         tried.append(asked)
     problems = "; ".join(interpreter.problem for interpreter in tried)
     raise NoInterpreter(f"{problems}. {_remedy(_others(target, {one.path for one in tried}), own=True)}")
+
+
+def _asked_for(target: Target) -> Iterator[tuple[Path, str, Interpreter]]:
+    """Those that nobody named, in the order in which they are taken, each with why it would be."""
+    for environment in dict.fromkeys(active_environments()):
+        if python := python_of(environment):
+            yield python, "the active environment", interpreter_from_path(python)
+    for environment in () if target.is_saved else environments_of_project(_place_of(target)):
+        if python := python_of(environment):
+            others = part_of_others(environment, python)
+            asked = interpreter_from_path(python) if others is None else Interpreter(python, of_others=others)
+            yield python, "the project's own environment", asked
+
+
+def _place_of(target: Target) -> Path:
+    return (target.path or Path.cwd()).resolve()
 
 
 def interpreter_from_path(python: Path) -> Interpreter:
@@ -125,6 +155,8 @@ def interpreter_from_path(python: Path) -> Interpreter:
     try:
         asked = subprocess.run(
             [str(python), "-c", QUESTION],
+            # Python 3.13 looks for linecache in the working directory, before the question is read
+            env={**os.environ, "PYTHONSAFEPATH": "1"},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=PATIENCE,
@@ -148,48 +180,18 @@ def _remedy(others: list[Interpreter], own: bool) -> str:
     return f"Name the interpreter that runs your training with --python PATH{install}. `--static` needs none."
 
 
-# --- where interpreters are -------------------------------------------------------------------------------------
-def _environments_of_project(target: Target) -> Iterator[Path]:
-    """The active environments, then those in the project's folder and its parents, the nearest first."""
-    yield from _active_environments()
-    start = (target.path or Path.cwd()).resolve()
-    for folder in (start, *start.parents):
-        yield from (folder / name for name in ENVIRONMENT_FOLDERS)
-
-
-def _active_environments() -> Iterator[Path]:
-    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-        if os.environ.get(variable):
-            yield Path(os.environ[variable])
-
-
 def _others(target: Target, tried: set[Path]) -> list[Interpreter]:
-    """Those that could examine, but that nobody named: never chosen, only suggested."""
-    known = {path.absolute() for path in tried}
-    near = _pythons_of([*_environments_of_project(target), *_kept_environments()])
-    pythons = [python for python in dict.fromkeys((Path(sys.executable), *near)) if python.absolute() not in known]
-    with ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(interpreter_from_path, pythons[:ASKED]))
-    return [answer for answer in answers if not answer.problem][:SUGGESTED]
-
-
-def _kept_environments() -> Iterator[Path]:
-    """What pyenv, conda and their like keep outside of projects."""
-    register = Path("~/.conda/environments.txt").expanduser()  # every environment that this user's conda made
-    if register.is_file():
-        yield from (Path(line) for line in register.read_text(encoding="utf-8", errors="replace").split("\n") if line)
-    own = [os.environ.get("PYENV_ROOT"), os.environ.get("WORKON_HOME")]
-    stores = [Path(own[0]) / "versions"] if own[0] else []
-    stores += [Path(own[1])] if own[1] else []
-    for store in (*stores, *(Path(name).expanduser() for name in ENVIRONMENT_STORES)):
-        if store.is_dir():
-            yield from sorted(store.iterdir())
-
-
-def _pythons_of(environments: Iterable[Path]) -> Iterator[Path]:
-    places = ("python.exe", "Scripts/python.exe") if os.name == "nt" else ("bin/python",)
-    for environment in environments:
-        yield from (environment / place for place in places if (environment / place).is_file())
+    """Those that could examine, but that nobody named: never chosen, only suggested, and not run for that."""
+    own = Path(sys.executable)
+    found = [interpreter_from_path(own)] if own.absolute() not in {path.absolute() for path in tried} else []
+    seen = {path.absolute() for path in (*tried, own)}
+    for environment in environments_near(_place_of(target)):
+        python = python_of(environment)
+        if python is None or python.absolute() in seen or part_of_others(environment, python) is not None:
+            continue
+        seen.add(python.absolute())
+        found.append(Interpreter(python, *versions_from_files(environment)))
+    return [one for one in found if not one.problem][:SUGGESTED]
 
 
 def _dotted(version: tuple[int, ...]) -> str:

@@ -7,14 +7,16 @@ import tokenize
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from mpdoctor.facts.breakdown import breakdown_from_error
 from mpdoctor.facts.location import Location, lines_of
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.suppression import Suppression, SuppressionFacts
 from mpdoctor.facts.versions import Keras
-from mpdoctor.finding import Finding
+from mpdoctor.finding import Crashed, Finding
 from mpdoctor.rules.registry import all_rules
 from mpdoctor.settings import Settings, names_rule
 from mpdoctor.source.notebooks import without_magics
+from mpdoctor.source.reading import text_from_file
 
 _COMMENT = re.compile(
     r"#\s*mpdoctor\s*:\s*ignore(?P<file>-file)?(?![\w-])\s*(?:\[(?P<selectors>[^\]]*)\])?(?P<reason>.*)"
@@ -23,12 +25,13 @@ _COMMENT = re.compile(
 
 class Suppressions:
     """The comments and the per-file-ignores of a target, and which of them were of use. `count`: findings suppressed so
-    far."""
+    far; `crashed`: files whose comments we broke on."""
 
     def __init__(self, sources: Iterable[SourceFacts], settings: Settings) -> None:
         self.count = 0
         self._settings = settings
-        self._own = {source.path: suppressions_from_facts(source) for source in sources}
+        self.crashed: list[Crashed] = []
+        self._own = {source.path: self._comments_of(source) for source in sources}
         self._elsewhere: dict[str, tuple[Suppression, ...]] = {}
         self._used: set[tuple[Suppression, str]] = set()
 
@@ -81,13 +84,17 @@ class Suppressions:
         if path in self._own:
             return self._own[path]
         if path not in self._elsewhere:
-            try:
-                with tokenize.open(path) as file:
-                    text = file.read()
-            except (OSError, SyntaxError, ValueError, LookupError):  # then it can't be shown with the finding either
-                text = ""
-            self._elsewhere[path] = suppressions_from_facts(SourceFacts(path, text))
+            text = text_from_file(path)  # None: then it can't be shown with the finding either
+            self._elsewhere[path] = self._comments_of(SourceFacts(path, text or ""))
         return self._elsewhere[path]
+
+    def _comments_of(self, source: SourceFacts) -> tuple[Suppression, ...]:
+        try:
+            return suppressions_from_facts(source)
+        except Exception as error:
+            broken = breakdown_from_error(source.path, error)
+            self.crashed.append(Crashed("source", f"{broken.path} ({broken.where})", broken.error))
+            return ()
 
     def _is_ignored_in_file(self, finding: Finding) -> bool:
         place = finding.location

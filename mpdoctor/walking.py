@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
+from mpdoctor.belonging import LEADS_OUT, link_out
+from mpdoctor.ignoring import Pattern, pattern_from_line
+from mpdoctor.opening import bytes_from_file
 
 _SUFFIXES = (".py", ".ipynb")
 _SKIPPED_DIRECTORIES = {"__pycache__", "node_modules", "site-packages"}
@@ -25,14 +25,24 @@ class PathPatterns:
     patterns: tuple[str, ...]
 
     def match(self, path: Path, is_directory: bool = False) -> bool:
-        return bool(self.decide(os.path.abspath(path), is_directory))  # resolve() would follow links
+        """Whether they take a path, or a directory that it lies in."""
+        names = self._names(os.path.abspath(path))  # resolve() would follow links
+        return any(
+            self._decide(names[:count], is_directory or count < len(names)) for count in range(1, len(names) + 1)
+        )
 
     def decide(self, path: str, is_directory: bool) -> bool | None:
-        """True if the last pattern that fits takes the path, False if it brings it back, None if none fits."""
-        if not self.patterns or not path.startswith(self._prefix):
-            return None
-        below = path[len(self._prefix) :].replace(os.sep, "/") + ("/" if is_directory else "")
-        return self._spec.check_file(below).include
+        """True if the last pattern that fits takes the path itself, False if it brings it back, None if none fits."""
+        return self._decide(self._names(path), is_directory)
+
+    def _decide(self, names: Sequence[str], is_directory: bool) -> bool | None:
+        found = (pattern.takes for pattern in self._last_first if names and pattern.matches(names, is_directory))
+        return next(found, None)
+
+    def _names(self, path: str) -> list[str]:
+        """Of the path below the directory; [] where it does not lie there."""
+        is_below = bool(self.patterns) and path.startswith(self._prefix)
+        return path[len(self._prefix) :].split(os.sep) if is_below else []
 
     @cached_property
     def _prefix(self) -> str:
@@ -40,27 +50,35 @@ class PathPatterns:
         return root if root.endswith(os.sep) else root + os.sep
 
     @cached_property
-    def _spec(self) -> GitIgnoreSpec:
-        return _spec_from_lines(self.patterns)
+    def _last_first(self) -> tuple[Pattern, ...]:
+        return tuple(filter(None, map(pattern_from_line, reversed(self.patterns))))
 
 
 @dataclass(frozen=True)
 class Walk:
-    """What was found below a directory. `denied` holds directories that can't be listed, and why."""
+    """What was found below a directory.
+
+    denied
+        Directories that can't be listed, and why.
+    passed_over
+        Links that would be read, and why they are not.
+    """
 
     files: tuple[Path, ...]
     denied: tuple[tuple[Path, str], ...] = ()
+    passed_over: tuple[tuple[Path, str], ...] = ()
 
 
 def walk(directory: Path, exclude: PathPatterns | None = None, *, everything: bool = False) -> Walk:
     """Every .py and .ipynb file below a directory, in order. Hidden directories, installed packages and virtual
-    environments are left out, and no link is followed to where the walk comes anyway. `everything`: what Git ignores,
-    too."""
+    environments are left out; no link is followed to a directory, to where the walk comes anyway, or out of the
+    project. `everything`: what Git ignores, too."""
     top = os.path.abspath(directory)
     if exclude is None or exclude.match(directory, is_directory=True):
         exclude = PathPatterns(directory, ())
     files: list[Path] = []
     denied: list[tuple[Path, str]] = []
+    passed_over: list[tuple[Path, str]] = []
     waiting = [(directory, top, [] if everything else _ignores_above(top))]
     while waiting:
         folder, place, rules = waiting.pop()
@@ -77,10 +95,19 @@ def walk(directory: Path, exclude: PathPatterns | None = None, *, everything: bo
             rules = [*rules, _ignores_of(place)]
         kept = [entry for entry in entries if _is_wanted(entry, top)]
         kept = [entry for entry in kept if not _is_left_out(os.path.join(place, entry.name), entry, exclude, rules)]
-        files += [folder / entry.name for entry in kept if not entry.is_dir(follow_symlinks=False)]
+        passed_over += [(folder / entry.name, LEADS_OUT) for entry in kept if _leads_out(entry, top)]
+        files += [
+            folder / entry.name
+            for entry in kept
+            if not entry.is_dir(follow_symlinks=False) and not _leads_out(entry, top)
+        ]
         below = [entry.name for entry in kept if entry.is_dir(follow_symlinks=False)]
         waiting += [(folder / name, os.path.join(place, name), rules) for name in reversed(below)]
-    return Walk(tuple(files), tuple(denied))
+    return Walk(tuple(files), tuple(denied), tuple(passed_over))
+
+
+def _leads_out(entry: os.DirEntry[str], top: str) -> bool:
+    return entry.is_symlink() and link_out(os.path.abspath(entry.path), top) is not None
 
 
 def _is_wanted(entry: os.DirEntry[str], top: str) -> bool:
@@ -120,7 +147,7 @@ def _ignores_above(top: str) -> list[PathPatterns]:
     repository = between[-1] if between else top
     rules = [PathPatterns(Path(repository), _lines(os.path.join(repository, ".git", "info", "exclude")))]
     rules += [_ignores_of(folder) for folder in reversed(between)]
-    return [] if _is_ignored(top, True, rules) else rules
+    return [] if any(_is_ignored(folder, True, rules) for folder in (top, *between)) else rules
 
 
 def _ignores_of(folder: str) -> PathPatterns:
@@ -129,26 +156,8 @@ def _ignores_of(folder: str) -> PathPatterns:
 
 def _lines(path: str) -> tuple[str, ...]:
     try:
-        text = Path(path).read_text(encoding="utf-8", errors="replace")
+        # as names of files are read
+        text = bytes_from_file(path).decode("utf-8-sig", "surrogateescape").replace("\r\n", "\n")
     except OSError:
         return ()
-    return tuple(line for line in text.splitlines() if line.strip() and not line.startswith("#"))
-
-
-def _spec_from_lines(lines: Iterable[str]) -> GitIgnoreSpec:
-    """Git, too, passes over a line that is no pattern."""
-    from pathspec import GitIgnoreSpec  # the quicker start of a check that has no patterns
-
-    lines = list(lines)
-    try:
-        return GitIgnoreSpec.from_lines(lines)
-    except ValueError:
-        return GitIgnoreSpec.from_lines([line for line in lines if _is_pattern(line, GitIgnoreSpec)])
-
-
-def _is_pattern(line: str, spec: type[GitIgnoreSpec]) -> bool:
-    try:
-        spec.from_lines([line])
-    except ValueError:
-        return False
-    return True
+    return tuple(line for line in text.split("\n") if line and not line.startswith("#"))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from checking import Check, check
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpdoctor.configuration import ConfigurationError, configuration_above
@@ -137,15 +137,15 @@ def test_a_named_file_that_cannot_be_read_ends_with_2(tmp_path: Path, name: str)
 
 def test_an_import_that_cannot_be_read_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, {"train.py": "import helper, broken\n" + WRONG, "helper.py": "x = 1\n", "broken.py": "print 'x'\n"})
-    read = Path.read_bytes
+    read = os.open
 
-    def refuse(path: Path) -> bytes:
-        if path.name == "helper.py":
+    def refuse(path: Path, *how: int) -> int:
+        if Path(path).name == "helper.py":
             raise PermissionError(13, "Permission denied")
-        return read(path)
+        return read(path, *how)
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     for text in ("train.py", "."):
         diagnosis = diagnose(Settings((target_from_text(text),), static=True), SilentProgress())
         told = [(f.code, f.location.path) for f in diagnosis.findings if f.location]
@@ -181,20 +181,20 @@ def judged(name: str, content: bytes) -> None:
     assert diagnosis.exit_code in (0, 1, 2)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(TEXTS)
 def test_no_text_crashes_the_stage(text: str) -> None:
     judged("train.py", text.encode(errors="surrogatepass"))
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30)
 @given(st.binary(max_size=200))
 def test_no_bytes_crash_the_stage(data: bytes) -> None:
     judged("train.py", data)
     judged("train.ipynb", data)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(NOTEBOOKS)
 def test_no_notebook_crashes_the_stage(notebook: object) -> None:
     judged("train.ipynb", json.dumps(notebook).encode())
@@ -353,6 +353,37 @@ def test_exclude(tmp_path: Path) -> None:
         ("requirements.txt", "tensorflow===???\n-r requirements.txt\n\0\n", None, None),
         ("pyproject.toml", "tensorflow = [", None, None),
         ("setup.cfg", "tensorflow", None, None),
+        ("requirements.txt", "tensorflow-gpu==1.14.0", "tf.keras", "1.14.0"),
+        # setup.py is read and never run: a list in a call, a list with a name, a text of lines
+        (
+            "setup.py",
+            "from setuptools import setup\nsetup(install_requires=['tensorflow-gpu==2.7.0'])",
+            "tf.keras",
+            "2.7.0",
+        ),
+        ("setup.py", "WANTED = [\n  'tensorflow>=2.4,<2.9',\n]\nraise SystemExit(WANTED)", "tf.keras", "2.8"),
+        ("setup.py", "setup(extras_require={'tf': 'keras>=3.1\\nnumpy'.split()})", "keras", None),
+        ("setup.py", "setup(keywords=['tensorflow', 'keras'], install_requires=['tensorflow'])", None, None),
+        ("setup.py", "setup(install_requires=['tensorflow>=' + VERSION])", None, None),
+        ("setup.py", "print 'tensorflow==2.7.0'", None, None),
+        ("Pipfile", '[packages]\ntensorflow = "==2.4.1"\n', "tf.keras", "2.4.1"),
+        ("Pipfile", '[packages]\ntensorflow = {version = ">=2.16", extras = []}\n', "keras", None),
+        ("Pipfile", '[packages]\ntensorflow = "*"\n', None, None),
+        ("Pipfile.lock", '{"default": {"tensorflow": {"version": "==2.13.0"}}}', "tf.keras", "2.13.0"),
+        ("Pipfile.lock", '["tensorflow"]', None, None),
+        ("environment.yml", "dependencies:\n  - python=3.8\n  - tensorflow-gpu=2.4\n", "tf.keras", "2.4"),
+        ("environment.yml", "dependencies:\n  - conda-forge::tensorflow=2.6.0=cuda112py38\n", "tf.keras", "2.6"),
+        ("environment.yaml", "dependencies:\n- 'tensorflow>=2.8,<2.11'\n", "tf.keras", "2.10"),
+        ("environment_gpu.yml", "dependencies:\n- pip:\n  - tensorflow==2.5.3 # old\n", "tf.keras", "2.5.3"),
+        ("environment.yml", "dependencies:\n- tensorflow\n- keras-applications=1.0\n", None, None),
+        ("Dockerfile", "FROM tensorflow/tensorflow:2.9.1-gpu\n", "tf.keras", "2.9.1"),
+        ("Dockerfile", "FROM tensorflow/tensorflow:2.9-gpu-jupyter AS base\n", "tf.keras", "2.9"),
+        ("Dockerfile", "FROM --platform=linux/amd64 docker.example.org/tensorflow/tensorflow:2.17.0\n", "keras", None),
+        ("docker/Dockerfile.gpu", "FROM nvcr.example.org/nvidia/tensorflow:21.02-tf2-py3\n", "tf.keras", "2.6"),
+        ("Dockerfile", "FROM nvcr.example.org/nvidia/tensorflow:24.10-tf2-py3\n", "keras", None),
+        ("Dockerfile", "FROM python:3.8\nRUN pip install -U numpy \\\n    tensorflow==2.11.0\n", "tf.keras", "2.11.0"),
+        ("Dockerfile", "FROM tensorflow/tensorflow:latest-gpu\n", None, None),
+        ("Dockerfile", "FROM nvcr.example.org/nvidia/tensorflow:21.02-tf1-py3\n", None, None),
     ],
 )
 def test_the_keras_that_a_project_asks_for(
@@ -364,6 +395,50 @@ def test_the_keras_that_a_project_asks_for(
     if keras is not None:
         assert version in (None, keras.version)
         assert keras.because.startswith(("more.in" if "-r" in text else Path(name).name) + " ")
+
+
+def test_what_is_installed_by_a_lock_comes_before_what_is_asked_for_and_that_before_an_image(tmp_path: Path) -> None:
+    said = []
+    for name, text in (
+        ("Dockerfile", "FROM tensorflow/tensorflow:2.9.1-gpu\n"),
+        ("setup.py", "setup(install_requires=['tensorflow==2.8.0'])"),
+        ("poetry.lock", '[[package]]\nname = "tensorflow"\nversion = "2.7.0"\n'),
+    ):
+        write(tmp_path, {name: text, ".git/HEAD": ""})
+        keras = keras_from_project(tmp_path)
+        assert keras is not None
+        said.append(keras.because)
+    assert said == [
+        "Dockerfile starts from tensorflow/tensorflow:2.9.1-gpu",
+        "setup.py asks for tensorflow==2.8.0",
+        "poetry.lock locks tensorflow==2.7.0",
+    ]
+
+
+def test_in_a_directory_each_file_is_judged_by_the_nearest_that_asks(tmp_path: Path) -> None:
+    removed = "import tensorflow as tf\nloss = opt.get_scaled_loss(tf.ones(()))\n"
+    loop = (
+        "import tensorflow as tf\ntf.keras.mixed_precision.set_global_policy('mixed_float16')\n"
+        "opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())\n" + removed
+    )
+    write(
+        tmp_path,
+        {
+            "requirements.txt": "tensorflow==2.17.0\n",
+            "train.py": loop,
+            "old/setup.py": "setup(install_requires=['tensorflow-gpu==2.7.0'])",
+            "old/deep/train.py": loop,
+            "ours/train.py": TF_KERAS + loop.replace("tf.keras", "tf_keras"),
+            ".git/HEAD": "",
+        },
+    )
+    done = check("--static", ".", directory=tmp_path)
+    assert [(f["code"], f["path"]) for f in done.report["findings"] if f["code"] == "MP407"] == [("MP407", "train.py")]
+    (target,) = done.report["targets"]
+    assert {(other["keras"]["because"], *sorted(other["files"])) for other in target["other_keras"]} == {
+        ("setup.py asks for tensorflow-gpu==2.7.0", "old/deep/train.py", "old/setup.py"),
+        ("ours/train.py says so", "ours/train.py"),
+    }
 
 
 def test_the_report_says_which_keras_and_why(tmp_path: Path) -> None:

@@ -12,7 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from mpdoctor.interpreters import QUESTION, Interpreter, NoInterpreter, interpreter_for, interpreter_from_path
+from mpdoctor.environments import versions_from_files
+from mpdoctor.examiner.request import SAVED
+from mpdoctor.interpreters import (
+    QUESTION,
+    Interpreter,
+    NoInterpreter,
+    choice_for,
+    interpreter_for,
+    interpreter_from_path,
+)
 from mpdoctor.targets import Target
 
 HERE = ".".join(map(str, sys.version_info[:3]))
@@ -29,7 +38,7 @@ def project(tmp_path: Path, bare: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX", "PYENV_ROOT", "WORKON_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("mpdoctor.interpreters.ENVIRONMENT_STORES", ("~/.pyenv/versions", "~/miniconda3/envs"))
+    monkeypatch.setattr("mpdoctor.environments.ENVIRONMENT_STORES", ("~/.pyenv/versions", "~/miniconda3/envs"))
     directory = tmp_path / "work" / "project" / "deep"
     directory.mkdir(parents=True)
     monkeypatch.chdir(directory)
@@ -131,24 +140,120 @@ def test_the_question_can_be_asked_of_any_python() -> None:
 
 
 # --- which one is chosen ----------------------------------------------------------------------------------------
+RUN = "ran"  # in a folder whose program was run
+
+
+def environment(folder: Path, tensorflow: str = "2.4.4", python: str = "3.8.18") -> Path:
+    """A virtual environment as its files tell it, whose program leaves a mark when it is run."""
+    interpreter = answering(folder / "bin" / "python", python, tensorflow or "-")
+    program(interpreter, f"touch '{folder / RUN}'; " + interpreter.read_text().partition("\n")[2])
+    (folder / "pyvenv.cfg").write_text(f"home = /usr/bin\nversion = {python}\n")
+    packages = folder / "lib" / f"python{python.rpartition('.')[0]}" / "site-packages"
+    packages.mkdir(parents=True)
+    for name in filter(None, (tensorflow and f"tensorflow_cpu-{tensorflow}", "tensorflow_io-0.1", "keras-2.4.3")):
+        (packages / f"{name}.dist-info").mkdir()
+    return interpreter
+
+
+def ran(*interpreters: Path) -> list[bool]:
+    return [(interpreter.parents[1] / RUN).exists() for interpreter in interpreters]
+
+
+@NEEDS_A_SHELL
+@pytest.mark.parametrize("marker", ["pyproject.toml", "setup.cfg", "setup.py", ".git"])
 @pytest.mark.parametrize("name", [".venv", "venv", "env"])
-def test_the_nearest_environment_with_tensorflow_examines(project: Path, environment_of: Make, name: str) -> None:
-    environment_of(project / name, False)
-    nearest = environment_of(project.parent / name, True)
-    environment_of(project.parent.parent / name, True)
-    assert chosen(project) == nearest
+def test_the_nearest_environment_of_the_project_that_has_tensorflow_examines(
+    project: Path, name: str, marker: str
+) -> None:
+    nearest = environment(project / name, "")
+    of_project = environment(project.parent / name)
+    above = environment(project.parent.parent / name)
+    (project.parent / marker).touch()
+    (project.parent.parent / "pyproject.toml").touch()
+    assert chosen(project) == of_project
+    assert ran(nearest, of_project, above) == [True, True, False]
+
+
+@NEEDS_A_SHELL
+def test_above_the_project_and_without_one_none_is_run_but_suggested(project: Path) -> None:
+    """Anybody may have put it there."""
+    above = environment(project.parent / ".venv")
+    assert f"--python {above}. " in refused(project)
+    (project / "pyproject.toml").touch()
+    assert f"--python {above}. " in refused(project)
+    (project / "pyproject.toml").unlink()
+    beside = environment(project / ".venv")
+    assert f"--python {beside}. " in refused(project)
+    assert ran(above, beside) == [False, False]
+
+
+@NEEDS_A_SHELL
+@pytest.mark.parametrize("kind", SAVED)
+def test_a_saved_file_is_loaded_by_no_environment_that_nobody_named(
+    project: Path, claiming: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Not by that of the project that it lies in: it may have come with it. The active one was named."""
+    (project / "pyproject.toml").touch()
+    beside = environment(project / ".venv")
+    target = Target("model", kind, project / "model")
+    with pytest.raises(NoInterpreter, match=f"--python {beside}. "):
+        interpreter_for(target, None)
+    assert ran(beside) == [False]
+    assert interpreter_for(target, beside) == beside
+    monkeypatch.setenv("VIRTUAL_ENV", str(claiming.parents[1]))
+    assert interpreter_for(target, None) == claiming
+
+
+@NEEDS_A_SHELL
+@pytest.mark.parametrize("part", [".", "bin", "bin/python", "pyvenv.cfg", "lib"])
+@pytest.mark.parametrize("how", ["owner", "mode"])
+def test_what_others_may_have_put_there_is_neither_run_nor_suggested(project: Path, part: str, how: str) -> None:
+    (project / "pyproject.toml").touch()
+    python = environment(project / ".venv")
+    spoiled = project / ".venv" / part
+    if how == "mode":
+        spoiled.chmod(0o777)
+    elif os.geteuid() == 0:
+        os.chown(spoiled, 12345, -1)
+    else:
+        pytest.skip("only root gives files away")
+    message = refused(project)
+    assert f"{python} is not run: {project / '.venv' / part} belongs to somebody else, or others may" in message
+    assert f"--python {python}" not in message and "--python PATH" in message
+    assert ran(python) == [False]
+    assert chosen(project, python) == python  # the user's own word
+
+
+@NEEDS_A_SHELL
+def test_a_folder_that_is_no_environment_is_not_run(project: Path) -> None:
+    (project / "pyproject.toml").touch()
+    python = environment(project / "env")
+    (project / "env" / "pyvenv.cfg").unlink()
+    refused(project)
+    assert ran(python) == [False]
+    (project / "env" / "conda-meta").mkdir()
+    assert chosen(project) == python
 
 
 @pytest.mark.parametrize("variable", ["VIRTUAL_ENV", "CONDA_PREFIX"])
 def test_an_active_environment_comes_first(
     project: Path, environment_of: Make, claiming: Path, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
+    (project / "pyproject.toml").touch()
     environment_of(project / ".venv", True)
     monkeypatch.setenv(variable, str(claiming.parents[1]))
     assert chosen(project) == claiming
 
 
+def test_a_real_environment_of_the_project_examines(project: Path, environment_of: Make) -> None:
+    (project / "setup.py").touch()
+    python = environment_of(project / ".venv", True)
+    choice = choice_for(Target("train.py", "script", project / "train.py"), None)
+    assert (choice.path, choice.because) == (python, "the project's own environment")
+
+
 def test_where_none_has_tensorflow_all_that_were_asked_are_named(project: Path, environment_of: Make) -> None:
+    (project / "pyproject.toml").touch()
     (project / "venv").mkdir()  # no environment at all
     python = environment_of(project / ".venv", False)
     message = refused(project)
@@ -160,19 +265,45 @@ def test_where_none_has_tensorflow_all_that_were_asked_are_named(project: Path, 
 # --- which others are suggested ---------------------------------------------------------------------------------
 @NEEDS_A_SHELL
 @pytest.mark.parametrize("place", ["../.venv", "env", "~/.pyenv/versions/tf", "~/miniconda3/envs/tf", "registered"])
-def test_another_that_has_it_is_named(project: Path, place: str) -> None:
+def test_another_that_has_it_is_named_and_not_run(project: Path, place: str) -> None:
     named = answering(project / "named", "3.11.7", "-")
-    environment = project / "a folder" if place == "registered" else Path(place).expanduser()
+    folder = project / "a folder" if place == "registered" else (project / Path(place).expanduser()).resolve()
     if place == "registered":
         register = Path("~/.conda/environments.txt").expanduser()
         register.parent.mkdir(parents=True)
-        register.write_text(f"/gone\n{environment}\n\n")
-    python = answering(project / environment / "bin" / "python", "3.8.18", "2.4.4").resolve()
-    answering(project / "venv" / "bin" / "python", "2.7.18", "-")
+        register.write_text(f"/gone\n{folder}\n\n")
+    python = environment(folder)
+    others = [environment(project / "venv", "", "2.7.18"), environment(project / ".venv", "2.3.1")]
     message = refused(project, named)
     quoted = f"'{python}'" if " " in str(python) else str(python)
     assert message.startswith(f"{named} (Python 3.11.7) has no TensorFlow. Name one that has it: --python {quoted}. ")
-    assert f"{python} (Python 3.8.18) with TensorFlow 2.4.4." in message
+    assert message.endswith(f" {python} (Python 3.8.18) with TensorFlow 2.4.4.")
+    assert not any(ran(python, *others))
+
+
+@pytest.mark.parametrize(
+    ("files", "python", "tensorflow"),
+    [
+        ({"pyvenv.cfg": "version_info = 3.9.1.final.0", "lib/python3.9/site-packages/tensorflow-2.8.0.dist-info/X": ""},
+         (3, 9, 1), "2.8.0"),
+        ({"lib/python3.10/site-packages/tf_nightly-2.21.0.dev1.dist-info/X": ""}, (3, 10), "2.21.0.dev1"),
+        ({"conda-meta/python-3.8.18-h9.json": "", "lib/python3.8/site-packages/tensorflow-2.4.1-py3.8.egg-info/X": ""},
+         (3, 8, 18), "2.4.1"),
+        ({"pyvenv.cfg": "version = 3.12.1", "lib/python3.12/site-packages/tensorflow/__init__.py": ""},
+         (3, 12, 1), "?"),
+        ({"pyvenv.cfg": "version = 3.12.1", "lib/python3.12/site-packages/tensorflow/x": ""}, (3, 12, 1), ""),
+        ({"pyvenv.cfg": "version = \x1b[31m", "lib/python3.12/site-packages/x": ""}, (3, 12), ""),
+        ({"pyvenv.cfg": "version = " + "9" * 5000}, None, ""),
+        ({}, None, ""),
+    ],
+)  # fmt: skip
+def test_what_an_environment_s_files_tell(
+    tmp_path: Path, files: dict[str, str], python: tuple[int, ...] | None, tensorflow: str
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert versions_from_files(tmp_path) == (python, tensorflow)
 
 
 @NEEDS_A_SHELL
@@ -184,7 +315,6 @@ def test_the_one_that_runs_mpdoctor_is_suggested(
     assert f"Found near here: {claiming} (Python {HERE}) with TensorFlow." in refused(project, named)
 
 
-@NEEDS_A_SHELL
-def test_what_lies_outside_of_the_project_is_suggested_and_not_chosen(project: Path) -> None:
-    python = answering(Path("~/.pyenv/versions/3.8.18/bin/python").expanduser(), "3.8.18", "2.4.4")
-    assert f"--python {python}. " in refused(project)
+def test_without_a_home_nothing_is_looked_for_there(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+    assert "--python PATH" in refused(project)

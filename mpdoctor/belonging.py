@@ -1,0 +1,46 @@
+"""What belongs to a project: the folder that is the whole of it, and whether a path leads out of that by a link."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+REPOSITORY = ".git"
+_DECLARED = "pyproject.toml"
+
+
+LEADS_OUT = "a link that leads out of the project"
+
+
+def link_out(path: str, start: str) -> str | None:
+    """The link by which a path below a folder comes to what does not belong to that folder's project, None where it
+    stays. Links between the packages of one repository stay in it; what Git keeps for itself belongs to nobody's."""
+    link = _link_in(path, start)
+    if link is None:
+        return None
+    root = _project_around(os.path.realpath(start))
+    real = Path(os.path.realpath(path))
+    stays = real.is_relative_to(root) and REPOSITORY not in real.relative_to(root).parts
+    return None if stays else link
+
+
+def _link_in(path: str, start: str) -> str | None:
+    """The last one on the way from the folder to the path; the folder itself may be one."""
+    while len(path) > len(start):
+        if os.path.islink(path):
+            return path
+        above = os.path.dirname(path)
+        if above == path:
+            break
+        path = above
+    return None
+
+
+def _project_around(folder: str) -> str:
+    """The nearest folder upward that is a repository, else the nearest with a pyproject.toml, else the folder."""
+    upward = [folder, *map(str, Path(folder).parents)]
+    for marker in (REPOSITORY, _DECLARED):
+        found = next((one for one in upward if os.path.lexists(os.path.join(one, marker))), None)
+        if found is not None:
+            return found
+    return folder
