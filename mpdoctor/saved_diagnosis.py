@@ -15,6 +15,7 @@ from typing import Any
 import cattrs
 from cattrs import BaseValidationError
 from cattrs.gen import make_dict_structure_fn
+from cattrs.v import format_exception
 
 from mpdoctor.facts.model import CallFacts, LayerFacts, ModelFacts, OptimizerFacts
 from mpdoctor.facts.saved_graph import SavedGraphFacts
@@ -32,8 +33,11 @@ from mpdoctor.finding import (
     Verdict,
 )
 from mpdoctor.reporters.json import SCHEMA_VERSION
+from mpdoctor.reporters.visible import one_line, shortened
+from mpdoctor.saved_values import EXIT_CODES, checked_number, checked_text, refuse_foreign
 
 Row = Mapping[str, Any]
+LONGEST_PROBLEM = 300
 # What another shape than the one that is expected leads to.
 _DAMAGED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, BaseValidationError)
 
@@ -67,11 +71,18 @@ def _refuse_other_versions(told: object) -> None:
 
 
 def _problem(error: Exception) -> str:
+    """In a few words, whatever stands in the file."""
+    told = str(error)
     if isinstance(error, KeyError):
-        return f"{error.args[0]!r} is missing"
-    if isinstance(error, BaseValidationError):
-        return cattrs.transform_error(error)[0]
-    return str(error)
+        told = f"{error.args[0]!r} is missing"
+    elif isinstance(error, BaseValidationError):
+        told = cattrs.transform_error(error, format_exception=_told)[0]
+    return shortened(one_line(told), LONGEST_PROBLEM)
+
+
+def _told(error: BaseException, kind: type | None) -> str:
+    """A ValueError is ours, and knows more than cattrs does."""
+    return f"{error}" if type(error) is ValueError else format_exception(error, kind)
 
 
 def _diagnosis(told: Row) -> Diagnosis:
@@ -91,20 +102,21 @@ def _diagnosis(told: Row) -> Diagnosis:
         crashed=read(told["crashed"], tuple[Crashed, ...]),
         environment=read(told["environment"], dict[str, str]),
         suppressed=read(told["summary"]["suppressed"], int),
-        exit_code=read(told["summary"]["exit_code"], int),
+        exit_code=_exit_code(read(told["summary"]["exit_code"], int)),
         command=read(told["command"], str),
         version=read(told["mpdoctor"], str),
+        redacted=read(told.get("redacted", False), bool),
         fail_on=read(told.get("fail_on", Severity.WARNING.value), Severity),
     )
 
 
+def _exit_code(code: int) -> int:
+    if code not in EXIT_CODES:
+        raise ValueError(f"there is no exit status {code}")
+    return code
+
+
 # --- what is laid out otherwise in JSON than in a Diagnosis ------------------------------------------------------
-def _keras(row: Row) -> Row:
-    if row["package"] not in ("keras", "tf_keras", "tf.keras"):
-        raise ValueError(f"there is no Keras {row['package']!r}")
-    return row
-
-
 def _place(row: Row) -> dict[str, Any]:
     return {key: row.get(key) for key in ("path", "line", "column", "end_line", "end_column", "cell")}
 
@@ -174,7 +186,6 @@ LAID_OUT: dict[type, Callable[[Row], Row]] = {
     ModelFacts: _model,
     OptimizerFacts: _named_class,
     CallFacts: _call,
-    Keras: _keras,
 }
 @functools.cache
 def _converter() -> cattrs.Converter:
@@ -198,7 +209,9 @@ def _reader(cls: type, converter: cattrs.Converter) -> Callable[[Any, Any], Any]
         if not isinstance(row, Mapping):
             raise TypeError(f"expected an object, not {type(row).__name__}")
         # null stands for what is not there: the default
-        return structured({key: value for key, value in laid_out(row).items() if value is not None}, cls)
+        told = {key: value for key, value in laid_out(row).items() if value is not None}
+        refuse_foreign(cls, told)
+        return structured(told, cls)
 
     return read
 
@@ -207,7 +220,9 @@ def _exactly(value: Any, kind: Any) -> Any:
     """cattrs would make a str of everything."""
     if type(value) is not kind:
         raise TypeError(f"expected {kind.__name__}, not {type(value).__name__}")
-    return value
+    if kind is str:
+        return checked_text(value)
+    return checked_number(value) if kind is int else value
 
 
 def _number(value: Any, _: Any) -> float:

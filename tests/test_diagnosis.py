@@ -184,6 +184,55 @@ def test_a_directory_is_read_and_not_run(check: Check) -> None:
     }  # fmt: skip
 
 
+HALF_OUTPUT_TEXT = """import keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(10, activation="softmax")])
+model.compile(optimizer="adam", loss="sparse_categorical_crossentropy")
+"""
+LOSS_TEXT = """import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_bfloat16")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(1)])
+optimizer = keras.optimizers.Adam()
+
+
+def step(x, y):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(keras.losses.mean_squared_error(y, model(x)))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+"""
+
+
+def told_and_explained(done: Diagnosis) -> list[tuple[str, str, list[str]]]:
+    return [
+        (finding.code, finding.location.path, [also.code for also in finding.also_seen])
+        for finding in done.findings
+        if finding.location
+    ]
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_files_of_a_directory_that_no_import_ties_explain_nothing_of_each_other(check: Check, ignored: bool) -> None:
+    output = HALF_OUTPUT_TEXT
+    if ignored:
+        output = output.replace('"softmax")])', '"softmax")])  # mpdoctor: ignore[MP201]')
+    codes_of = ("MP201", "MP504")
+    alone = [check({name: text}, targets=(name,), static=True, select=codes_of)
+             for name, text in (("src/a.py", output), ("src/b.py", LOSS_TEXT))]  # fmt: skip
+    told = [one for done in alone for one in told_and_explained(done)]
+    assert told_and_explained(check({}, targets=("src",), static=True, select=codes_of)) == told
+    assert ("src/b.py" in {path for _, path, _ in told}) and len(told) == (1 if ignored else 2)
+
+
+def test_files_of_a_directory_that_an_import_ties_may_be_about_one_model(check: Check) -> None:
+    files = {"src/a.py": HALF_OUTPUT_TEXT + "import b\n", "src/b.py": LOSS_TEXT}
+    done = check(files, targets=("src",), static=True, select=("MP201", "MP504"))
+    assert told_and_explained(done) == [("MP201", "src/a.py", ["MP504"])]
+
+
 def test_several_scripts_are_read_and_not_run(check: Check) -> None:
     done = check({"a.py": SCOPE, "b.py": PLAIN}, targets=("a.py", "b.py"))
     assert [(finding.code, finding.target) for finding in done.findings] == [("MP101", "a.py")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,14 @@ import samples
 from browser import MISSING, Browser
 from generated import diagnoses
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
-from mpdoctor.facts.training import StepFacts
+from mpdoctor.facts.training import StepFacts, TensorFacts
 from mpdoctor.finding import Diagnosis, Probe, Verdict
 from mpdoctor.reporters import html
 from mpdoctor.reporters.html.plot import HEIGHT, WIDTH, bars_from_frames, course_of_loss, course_of_scale, runs
 from mpdoctor.reporters.visible import one_line
+from mpdoctor.reporters.words.plot import rows_from_scales, sparkline
 
 QUICK = [Phase.explicit, Phase.reuse, Phase.generate]  # to shrink a diagnosis takes minutes
 EVERY = [*samples.SAMPLES.values(), samples.hostile]
@@ -96,7 +99,7 @@ def test_hostile_names_are_text() -> None:
 
 
 @given(diagnoses())
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), phases=QUICK)
+@settings(max_examples=25, suppress_health_check=list(HealthCheck), phases=QUICK)
 def test_any_diagnosis_is_right_html(diagnosis: Diagnosis) -> None:
     root = parsed(html.render(diagnosis))
     assert len(list(root.iter("script"))) == 1
@@ -110,6 +113,27 @@ def steps(*scales: float | None) -> tuple[StepFacts, ...]:
 
 def points(line: str) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in (point.split(",") for point in line.split())]
+
+
+EXTREME = [5e-324, -5e-324, 1e-310, 2.0**-1074, 1.0, -1e308, 1e308, sys.float_info.max, -sys.float_info.max, 0.0]
+
+
+@given(st.lists(st.none() | st.sampled_from(EXTREME) | st.floats(), min_size=1, max_size=6))
+def test_any_number_can_be_drawn(numbers: list[float | None]) -> None:
+    """Within the picture, and every tick is a number."""
+    some = [5.0 if number is None else abs(number) for number in numbers]
+    frames = [TensorFacts("a", "A", "float16", (1,), number, number, number, number, 0.0) for number in some]
+    bars = bars_from_frames(frames)
+    assert all(0 <= size <= WIDTH for bar in bars for size in (bar.width, bar.limit))
+    for course in (course_of_scale(steps(*numbers)), course_of_loss(steps(*numbers))):
+        if course is not None:
+            assert all(0 <= y <= HEIGHT and 0 <= x <= WIDTH for line in course.lines for x, y in points(line))
+            assert all(0 <= tick.y <= HEIGHT and tick.label.lstrip("-")[0].isdigit() for tick in course.ticks)
+    for blocks in (True, False):
+        spark = sparkline(numbers, 4, blocks)
+        assert len(spark) in (0, min(len(numbers), 4))
+        rows, _ = rows_from_scales(numbers, blocks)
+        assert {len(row) for row in rows} == {len(numbers)}
 
 
 def test_a_scale_is_drawn_in_powers_of_two() -> None:

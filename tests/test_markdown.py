@@ -55,7 +55,6 @@ def squeezed(text: str) -> str:
 
 
 @given(HOSTILE)
-@settings(deadline=None)
 def test_prose_shows_just_its_text(text: str) -> None:
     told = prose(text)
     assert {token.type for token in flat(told)} <= {
@@ -75,7 +74,6 @@ def test_nobody_is_called_and_nothing_is_linked(text: str) -> None:
 
 
 @given(HOSTILE)
-@settings(deadline=None)
 def test_code_shows_just_its_text(text: str) -> None:
     expected = one_line(text)
     told = [token.content for token in flat(code(text)) if token.type == "code_inline"]
@@ -83,14 +81,12 @@ def test_code_shows_just_its_text(text: str) -> None:
 
 
 @given(st.lists(HOSTILE, min_size=1, max_size=4))
-@settings(deadline=None)
 def test_a_block_holds_its_lines(lines: list[str]) -> None:
     (fence,) = PARSER.parse(block(lines))
     assert fence.content == "\n".join(map(visible, lines)) + "\n"
 
 
 @given(st.lists(st.tuples(HOSTILE, HOSTILE), min_size=1, max_size=4))
-@settings(deadline=None)
 def test_a_table_keeps_its_cells(rows: list[tuple[str, str]]) -> None:
     tokens = PARSER.parse(table(("a", "b"), ((prose(one), code(other)) for one, other in rows)))
     assert [token.type for token in tokens].count("tr_open") == len(rows) + 1
@@ -106,7 +102,6 @@ def test_only_our_own_html_is_html(sample: Any) -> None:
 @given(diagnoses())
 @settings(
     max_examples=25,
-    deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # to shrink a diagnosis takes minutes
 )

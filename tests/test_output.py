@@ -122,3 +122,23 @@ def test_a_reporter_that_breaks_ends_with_3_and_costs_no_other(script: Path) -> 
     assert "the json reporter broke" in done.stderr and "broken on purpose" in done.stderr
     assert "MP101" in done.stdout and "MP101" in (script / "a.txt").read_text()
     assert not (script / "a.json").exists()
+
+
+def test_a_name_that_starts_with_two_dots_is_no_parent(
+    script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(script)
+    folder = script / "..folder"
+    folder.mkdir()
+    (script / "train.py").rename(folder / "..x.py")
+    (folder / "pyproject.toml").write_text("[tool.mpdoctor]\nignore = ['MP9999']\n")
+    chosen = ["check", "--static", "--output-format", "concise"]
+    (script / "none.toml").write_text("[tool.mpdoctor]\n")
+    for arguments, shown in (
+        (["--config", "none.toml"], "..folder/..x.py:"),
+        ([], "mpdoctor: ..folder/pyproject.toml:2"),
+    ):
+        with pytest.raises(SystemExit):
+            main([*chosen, f"{folder}/..x.py", *arguments])
+        told = capsys.readouterr()
+        assert (told.out + told.err).startswith(shown)

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import io
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 import samples
+from fuzzing import at_most
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpdoctor.finding import Excerpt
-from mpdoctor.reporters import html, markdown
-from mpdoctor.reporters.privacy import Surroundings, every_string, surroundings_from_environment, without_private
+from mpdoctor.cli import main
+from mpdoctor.cli.output import OWN, SHARED, SUFFIXES, OutputFormat
+from mpdoctor.finding import Excerpt, Skipped
+from mpdoctor.reporters.privacy import Surroundings, surroundings_from_environment, without_private
+from mpdoctor.reporters.report import report_from_diagnosis
+from mpdoctor.reporters.strings import with_every_string
+from mpdoctor.saved_diagnosis import diagnosis_from_json
 
 ANN = Surroundings("/data/people/ann7", ("ann7",), (("WANDB_API_KEY", "0123456789abcdef"), ("DB_PASSWORD", "hunter2")))
 
@@ -103,11 +112,33 @@ def test_a_line_that_changed_is_marked_as_a_whole() -> None:
     (shown,) = without_private(samples.diagnosis(finding), Surroundings()).findings
     assert shown.excerpt == Excerpt(12, ("load('~/x'); opt.epsilon = 1",))
     assert shown.location is not None and (shown.location.line, shown.location.column) == (12, 0)
-    assert without_private(samples.collapsing(), ANN) == samples.collapsing()
+    other = dataclasses.replace(samples.SHADOWED, excerpt=Excerpt(11, ("load('/home/maria/x')", "opt.epsilon = 1e-4")))
+    (shown,) = without_private(samples.diagnosis(other), Surroundings()).findings
+    assert (shown.location, shown.excerpt) == (other.location, Excerpt(11, ("load('~/x')", "opt.epsilon = 1e-4")))
+    assert without_private(samples.collapsing(), ANN) == dataclasses.replace(samples.collapsing(), redacted=True)
+
+
+def test_a_token_in_the_environment_may_be_longer_than_any_path() -> None:
+    token = "a1" * 3000
+    assert surroundings_from_environment({"A_TOKEN": token}).secrets == (("A_TOKEN", token),)
+
+
+def test_a_diagnosis_says_that_it_is_redacted() -> None:
+    redacted = without_private(samples.one_error(), ANN)
+    assert (redacted.redacted, samples.one_error().redacted) == (True, False)
+    assert diagnosis_from_json(report_from_diagnosis(redacted, "json")).redacted
+    assert "are left out." in report_from_diagnosis(redacted, "html")
+    assert "are left out." not in report_from_diagnosis(samples.one_error(), "html")
+
+
+def test_made_up_users_cost_no_time() -> None:
+    text = " ".join(f"/home/made{n}" for n in range(30_000))
+    diagnosis = samples.diagnosis(command=text, skipped=tuple(Skipped("a", f"reason {n}") for n in range(2000)))
+    with at_most(20):
+        assert "made" not in without_private(diagnosis, Surroundings()).command
 
 
 # --- in the reports -------------------------------------------------------------------------------------------------
-SHARED = [markdown.render, html.render]
 PRIVATE = {
     "a home directory": "/home/mallory5/net",
     "a user's name": "mallory5",
@@ -116,19 +147,68 @@ PRIVATE = {
     "the value of a variable": "0123456789abcdef",
     "the home": "/data/people/ann7",
 }
+SECRETS = ("mallory5", "hf_abc", "swordfish7", "0123456789abcdef", "ann7")
 
 
-@pytest.mark.parametrize("render", SHARED)
+@pytest.mark.parametrize("form", OutputFormat)
 @pytest.mark.parametrize("sample", [*samples.SAMPLES.values(), samples.hostile])
 @given(before=st.text(max_size=3), between=st.sampled_from([" ", "\n", "`", "|", "'", "<"]))
-@settings(max_examples=5, deadline=None)
-def test_no_report_holds_anything_private(render: Any, sample: Any, before: str, between: str) -> None:
+@settings(max_examples=3)
+def test_no_report_holds_anything_private(form: OutputFormat, sample: Any, before: str, between: str) -> None:
     """Wherever it stands: it is put into every string of the diagnosis that may hold anything."""
     planted = before + between + between.join(PRIVATE.values())
 
-    def plant(text: str) -> str:
+    def plant(text: str, _: str) -> str:
         return text if text in ("keras", "fit", "real", "dense", "DENSE") or len(text) > 1000 else text + planted
 
-    told = render(every_string(sample(), plant), surroundings=ANN)
-    for secret in ("mallory5", "hf_abc", "swordfish7", "0123456789abcdef", "ann7"):
-        assert secret not in told
+    told = report_from_diagnosis(without_private(with_every_string(sample(), plant), ANN), form.value)
+    assert not [secret for secret in SECRETS if secret in told]
+
+
+def test_every_format_is_shared_or_the_users_own() -> None:
+    """A new one is put into either table."""
+    assert sorted([*SHARED, *OWN]) == sorted(OutputFormat)
+
+
+@pytest.fixture
+def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WANDB_API_KEY", "0123456789abcdef")
+    command = "mpdoctor check train.py -- --api-token=swordfish7 0123456789abcdef"
+    finding = dataclasses.replace(samples.SHADOWED, message="password='swordfish7'")
+    saved = tmp_path / "saved.json"
+    saved.write_text(report_from_diagnosis(samples.diagnosis(finding, command=command), "json"))
+    return saved
+
+
+def shown(saved: Path, form: OutputFormat, *options: str) -> str:
+    """In a file, which is what is shared."""
+    suffix = next(suffix for suffix, of in SUFFIXES.items() if of is form) if form in SUFFIXES.values() else ""
+    if not suffix:  # concise and github go to standard output alone
+        told = io.StringIO()
+        with contextlib.redirect_stdout(told), pytest.raises(SystemExit):
+            main(["show", str(saved), "--output-format", form.value, *options])
+        return told.getvalue()
+    with contextlib.redirect_stdout(io.StringIO()), pytest.raises(SystemExit):
+        main(["show", str(saved), "--output-format", "concise", "--report", f"a{suffix}", *options])
+    return Path(f"a{suffix}").read_text()
+
+
+@pytest.mark.parametrize("form", OutputFormat)
+def test_what_is_shared_is_redacted_and_what_is_ones_own_on_demand(saved: Path, form: OutputFormat) -> None:
+    assert ("swordfish7" in shown(saved, form)) is (form in OWN)
+    assert "swordfish7" in shown(saved, form, "--no-redact")
+    assert "swordfish7" not in shown(saved, form, "--redact")
+    assert "0123456789abcdef" not in shown(saved, form, "--redact")
+    if form is OutputFormat.json:
+        told = [json.loads(shown(saved, form, *options)) for options in ((), ("--redact",))]
+        assert [one["redacted"] for one in told] == [False, True]
+
+
+def test_check_redacts_as_show_does(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = "import tensorflow as tf\nopt = tf.mixed_precision.LossScaleOptimizer(password='swordfish7')\n"
+    Path("train.py").write_text(source)
+    for options, held in (((), True), (("--redact",), False), (("--output-format", "sarif"), False)):
+        with pytest.raises(SystemExit):
+            main(["check", "--static", "train.py", "--no-cache", *options])
+        assert ("swordfish7" in capsys.readouterr().out) is held

@@ -17,10 +17,13 @@ from rich.cells import cell_len
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import LayerFacts
 from mpdoctor.facts.training import StepFacts
-from mpdoctor.finding import AlsoSeen, Crashed, Excerpt, Finding, Probe, Severity, Skipped, Verdict
+from mpdoctor.facts.versions import Keras
+from mpdoctor.finding import AlsoSeen, Crashed, Excerpt, Finding, Probe, Severity, Skipped, Stage, Verdict
 from mpdoctor.reporters import concise, github, sarif, terminal
 from mpdoctor.reporters import json as json_reporter
+from mpdoctor.reporters.visible import shortened
 from mpdoctor.reporters.words.plot import columns_from_steps, rows_from_scales, sparkline
+from mpdoctor.reporters.words.targets import judged_by
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 SCHEMA = json.loads((Path(json_reporter.__file__).parent / "schema" / "diagnosis-1.json").read_text())
@@ -153,7 +156,6 @@ def test_a_function_between_layers_is_no_layer_of_a_policy() -> None:
     assert terminal.render(changed) == terminal.render(samples.many_layers())
 
 
-
 def _caret_line(line: str, column: int, end_column: int, width: int = 80) -> tuple[str, str]:
     finding = Finding(
         "Message.", "", Location("a.py", 1, column, 1, end_column), code="MP101", severity=Severity.ERROR,
@@ -211,6 +213,67 @@ def test_every_verdict_has_a_headline() -> None:
         shown = terminal.render(samples.diagnosis(samples.SHADOWED, probes=(probe,)))
         assert shown.startswith("✗ 1 error in train.py: ")
         assert f"Training  {verdict.value}: why it is so" in shown
+
+
+SEVERAL = [
+    dataclasses.replace(samples.SHADOWED, code=f"MP10{number}", name=name, severity=severity)
+    for number, (name, severity, times) in enumerate(
+        [
+            ("seldom-warned", Severity.WARNING, 1),
+            ("often-warned", Severity.WARNING, 5),
+            ("one-error", Severity.ERROR, 1),
+            ("two-errors", Severity.ERROR, 2),
+        ]
+    )
+    for _ in range(times)
+]
+
+
+@pytest.mark.parametrize(
+    ("width", "told"),
+    [
+        (132, "3 errors, 6 warnings in src: two errors (2), one error, often warned (5), and 1 other rule"),
+        (80, "3 errors, 6 warnings in src: two errors (2), one error, and 2 other rules"),
+        (60, "3 errors, 6 warnings in src"),
+    ],
+)
+def test_of_a_directory_the_headline_counts_by_rule(width: int, told: str) -> None:
+    src = dataclasses.replace(samples.TARGET, id="src", kind="directory")
+    shown = terminal.render(samples.diagnosis(*SEVERAL, targets=(src,)), width=width)
+    assert shown.split("\n")[0].removeprefix("✗ ") == told
+
+
+def test_each_keras_that_judged_is_told_once() -> None:
+    skipped = {"model": Stage("skipped", "--static")}
+    keras3 = [Keras("keras", "3.15.1", because=f"{name}/requirements.txt says so") for name in "abcd"]
+    legacy = [Keras("tf_keras", because=f"{name}.py says so") for name in "ef"]
+    targets = [
+        dataclasses.replace(
+            samples.TARGET, keras=one, stages=skipped, other_keras=tuple((old, ("x.py",)) for old in legacy)
+        )
+        for one in keras3
+    ]
+    assert judged_by(targets[:1]) == [
+        "judged by Keras 3.15.1 (a/requirements.txt says so), tf_keras for 2 files",
+    ]
+    assert judged_by(targets) == [
+        "judged by Keras 3.15.1 (a/requirements.txt says so; b/requirements.txt says so; 2 more), tf_keras for 8 files",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "longest", "shown"),
+    [
+        ("short", 20, "short"),
+        ("every gradient below six is flushed to zero", 30, "every gradient below …to zero"),
+        ("encoder/block_000000000000000000000000001/dense", 24, "encoder/block_000…/dense"),
+        ("a b c d e f g h i j k l m n o p", 12, "a b c d …o p"),
+    ],
+)
+def test_what_is_too_long_is_cut_between_words(text: str, longest: int, shown: str) -> None:
+    cut = shortened(text, longest)
+    assert len(cut) <= longest
+    assert cut == shown
 
 
 def test_a_constant_scale_needs_one_line() -> None:

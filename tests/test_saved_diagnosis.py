@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import json
 import re
@@ -19,6 +18,7 @@ from mpdoctor.cli import main
 from mpdoctor.cli.output import Output, OutputFormat, put_out
 from mpdoctor.finding import Diagnosis
 from mpdoctor.reporters import json as json_reporter
+from mpdoctor.reporters.report import report_from_diagnosis
 from mpdoctor.saved_diagnosis import NotADiagnosis, diagnosis_from_json
 
 EVERY = [*samples.SAMPLES.values(), samples.hostile]
@@ -34,7 +34,6 @@ def test_json_of_what_was_read_is_the_same_json(sample: Any) -> None:
 # no shrinking: it takes minutes, and a diagnosis is small enough
 @settings(
     max_examples=40,
-    deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )
@@ -43,8 +42,7 @@ def test_whatever_is_saved_is_shown_as_it_was(diagnosis: Diagnosis) -> None:
     text = json_reporter.render(diagnosis)
     again = diagnosis_from_json(text)
     for form in OutputFormat:
-        reporter = importlib.import_module(f"mpdoctor.reporters.{form.value}")
-        assert reporter.render(again) == reporter.render(diagnosis), form
+        assert report_from_diagnosis(again, form.value) == report_from_diagnosis(diagnosis, form.value), form
 
 
 @pytest.mark.parametrize(
@@ -81,7 +79,7 @@ PLACES = [place for place in places(json.loads(TOLD)) if place]
     st.sampled_from(PLACES),
     st.sampled_from([None, True, -1, 0.5, float("inf"), 10**400, "x", [], {}, [None], {"x": 1}, [[]], "MISSING"]),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_damaged_diagnosis_is_refused_or_shown(place: tuple[Any, ...], other: Any) -> None:
     """Whatever stands wherever: what is read can be shown, and what can't be read is refused."""
     told = json.loads(TOLD)
@@ -95,10 +93,44 @@ def test_a_damaged_diagnosis_is_refused_or_shown(place: tuple[Any, ...], other: 
     try:
         diagnosis = diagnosis_from_json(json.dumps(told))
     except NotADiagnosis as refused:
-        assert len(str(refused).splitlines()) == 1
+        assert str(refused).isprintable()
     else:
         for form in OutputFormat:
-            importlib.import_module(f"mpdoctor.reporters.{form.value}").render(diagnosis)
+            report_from_diagnosis(diagnosis, form.value)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "problem"),
+    [
+        (("findings", 0, "code"), "MP\x1b[31m1", "code is 'MP\\\\x1b[31m1'"),
+        (("findings", 0, "name"), "a\n::error::", "name is 'a\\\\n::error::'"),
+        (("findings", 0, "line"), -1, "a number that is negative"),
+        (("findings", 0, "line"), 0, "lines are counted from 1"),
+        (("findings", 0, "message"), "x" * 1_000_001, "a text of 1000001 characters"),
+        (("findings", 0, "message"), ["x"], "expected str @ $[0].message"),
+        (("findings", 0, "column"), 2**63, "too large to count anything"),
+        (("findings", 0, "evidence"), {"a": json.loads("[" * 60 + "]" * 60)}, "too many objects within each other"),
+        (("crashed",), [{"code": "\u202e", "where": "", "error": ""}], "code is '\\\\u202e'"),
+        (("skipped",), [{"code": "a\nb", "reason": ""}], "code is 'a\\\\nb'"),
+        (("targets", 0, "kind"), "\x1b", "kind is '\\\\x1b'"),
+        (("targets", 0, "stages"), {"\x9b": {"status": "done", "reason": ""}}, "stages is '\\\\x9b'"),
+        (("targets", 0, "keras", "package"), "pytorch" * 99, "there is no Keras 'pytorchpyt"),
+        (("rules",), {"\x1b": json.loads(TOLD)["rules"]["MP904"]}, "code is '\\\\x1b'"),
+        (("probes", 0, "ended"), "\x07", "ended is"),
+        (("summary", "exit_code"), 7, "there is no exit status 7"),
+        (("summary", "suppressed"), -3, "a number that is negative"),
+    ],
+)
+def test_what_mpdoctor_never_writes_is_refused(place: tuple[Any, ...], value: Any, problem: str) -> None:
+    told = json.loads(TOLD)
+    around = told
+    for key in place[:-1]:
+        around = around[key]
+    around[place[-1]] = value
+    with pytest.raises(NotADiagnosis) as refused:
+        diagnosis_from_json(json.dumps(told))
+    assert problem.replace("\\\\", "\\") in str(refused.value)
+    assert str(refused.value).isprintable() and len(str(refused.value)) < 500
 
 
 def test_fields_of_a_later_version_are_passed_over_and_older_ones_have_defaults() -> None:

@@ -30,6 +30,7 @@ def _diagnosis(diagnosis: Diagnosis) -> dict[str, Any]:
         "mpdoctor": diagnosis.version,
         "command": diagnosis.command,
         "fail_on": diagnosis.fail_on,
+        "redacted": diagnosis.redacted,
         "targets": [_target(target) for target in diagnosis.targets],
         "rules": {
             rule.code: {

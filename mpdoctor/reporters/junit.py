@@ -20,17 +20,17 @@ from mpdoctor.reporters.visible import one_line, place_text, shortened, visible
 
 ITSELF = "mpdoctor"
 LONGEST_NAME = 160
-# What visible() lets pass and XML 1.0 can't hold.
-_NO_XML = str.maketrans({"\ufffe": "\\ufffe", "\uffff": "\\uffff"})
 
 
 def render(diagnosis: Diagnosis) -> str:
     root = ElementTree.Element("testsuites", name=ITSELF)
+    found: dict[str, list[Finding]] = {target.id: [] for target in diagnosis.targets}
+    of_none: list[Finding] = []
+    for finding in diagnosis.findings:
+        found.get(finding.target, of_none).append(finding)
     for target in diagnosis.targets:
-        found = [finding for finding in diagnosis.findings if finding.target == target.id]
-        _add_suite(root, target.id, [*_cases_from_stages(target, diagnosis), *_cases_from_findings(found, diagnosis)])
-    ids = {target.id for target in diagnosis.targets}
-    of_none = [finding for finding in diagnosis.findings if finding.target not in ids]
+        cases = [*_cases_from_stages(target, diagnosis), *_cases_from_findings(found[target.id], diagnosis)]
+        _add_suite(root, target.id, cases)
     _add_suite(root, ITSELF, [*_cases_from_findings(of_none, diagnosis), *_cases_about_itself(diagnosis)])
     for name, number in _counts(root).items():
         root.set(name, str(number))
@@ -43,7 +43,7 @@ def render(diagnosis: Diagnosis) -> str:
 def _add_suite(root: ElementTree.Element, name: str, cases: list[ElementTree.Element]) -> None:
     if not cases:
         return
-    suite = ElementTree.SubElement(root, "testsuite", name=_text(one_line(name)))
+    suite = ElementTree.SubElement(root, "testsuite", name=one_line(name))
     suite.extend(cases)
     for count, number in _counts(suite).items():
         suite.set(count, str(number))
@@ -87,7 +87,7 @@ def _cases_from_findings(findings: Iterable[Finding], diagnosis: Diagnosis) -> I
         seen[path, name] += 1
         case = _case(path, name if seen[path, name] == 1 else f"{name} ({seen[path, name]})")
         if place is not None:
-            case.set("file", _text(one_line(place.path)))
+            case.set("file", one_line(place.path))
         if place is not None and not place.cell:  # a line of a cell is no line of the file
             case.set("line", str(place.line))
         fails = finding.fails_a_run(diagnosis.fail_on)
@@ -122,17 +122,13 @@ def _account_of_finding(finding: Finding, told: str) -> str:
 
 # --- XML ------------------------------------------------------------------------------------------------------------
 def _case(class_name: str, name: str) -> ElementTree.Element:
-    shown = shortened(_text(one_line(name)), LONGEST_NAME)
-    return ElementTree.Element("testcase", classname=_text(one_line(class_name)), name=shown)
+    shown = shortened(one_line(name), LONGEST_NAME)
+    return ElementTree.Element("testcase", classname=one_line(class_name), name=shown)
 
 
 def _add_outcome(case: ElementTree.Element, outcome: str, message: str, text: str = "", kind: str = "") -> None:
-    element = ElementTree.SubElement(case, outcome, message=_text(message))
+    element = ElementTree.SubElement(case, outcome, message=visible(message))
     if kind:
         element.set("type", kind)
     if text:
-        element.text = _text(text)
-
-
-def _text(text: str) -> str:
-    return visible(text).translate(_NO_XML)
+        element.text = visible(text)

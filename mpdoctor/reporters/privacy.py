@@ -1,7 +1,8 @@
 """What is nobody's business, taken out of a diagnosis before it is pasted where others read it: home directories, user
 names, tokens, passwords, and what the environment keeps secret.
 
-One pass over every string that the diagnosis holds, whatever field it stands in, so that no reporter can forget one.
+One pass over every string that the diagnosis holds, whatever field it stands in, before any reporter sees it, so that
+none can forget one. `secrets.py` is the table of what secrets look like.
 """
 
 from __future__ import annotations
@@ -9,16 +10,15 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping
-from enum import Enum
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
 
 from mpdoctor.finding import Diagnosis, Finding
+from mpdoctor.reporters.secrets import without_secrets
+from mpdoctor.reporters.strings import strings_of, with_every_string
 
-Held = TypeVar("Held")
-
-HOME, USER, SECRET = "~", "<user>", "***"
+HOME, USER = "~", "<user>"
+MOST_USERS = 100  # that a diagnosis names by their home directories: one with more was made up
 SHORTEST_SECRET = 6
 # Accounts that tell nothing about anybody, and words that are more often a layer, an optimizer or a folder than a name.
 NO_NAMES = frozenset(
@@ -92,33 +92,6 @@ _HOMES = (
     re.compile(r"(?<![\w/.~])~(?P<name>[a-z_][\w-]*)(?=/)"),
     re.compile(r"(?<![\w.~/\\-])/root(?=/|\b)(?P<name>)"),
 )
-_TOKENS = re.compile(
-    r"""
-      \b(?:hf_|gh[pousr]_|github_pat_|glpat-|npm_|pypi-|dckr_pat_|sk-|sk_live_|rk_live_|xox[abeprs]-)[\w-]{16,}
-    | \b(?:AKIA|ASIA)[0-9A-Z]{16}\b
-    | \bAIza[\w-]{30,}
-    | \beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?
-    | -----BEGIN\ [A-Z ]*PRIVATE\ KEY-----(?:.|\n)*?(?:-----END\ [A-Z ]*PRIVATE\ KEY-----|\Z)
-    | (?<=://)[^/\s:@]+(?::[^/\s@]+)?(?=@)
-    | \b[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}\b
-    """,
-    re.VERBOSE,
-)
-_NAMES = (
-    r"(?:[\w-]*[_-])?(?:api[_-]?key|access[_-]?key(?:[_-]id)?|secret(?:[_-](?:access[_-])?key)?|private[_-]?key"
-    r"|token|password|passwd|passphrase)"
-)
-_QUOTED = r"[rbfu]{0,2}(?P<quote>[\"'])(?P<quoted>[^\"'\n]+)"
-# --password hunter2, Authorization: Bearer …
-_GIVEN = re.compile(rf"(?P<before>--{_NAMES}[=\s]\s*|\bbearer\s+)(?:{_QUOTED}|(?P<bare>[^\s'\"]+))", re.IGNORECASE)
-# api_key = "…", {"token": "…"}, os.environ["HF_TOKEN"] = "…"
-_WRITTEN = re.compile(rf"(?P<before>(?<![A-Za-z]){_NAMES}[\"']?\]?\s*[=:]\s*){_QUOTED}", re.IGNORECASE)
-# WANDB_API_KEY=…
-_EXPORTED = re.compile(
-    r"(?P<before>\b[A-Z0-9_]*(?:API_?KEY|ACCESS_KEY(?:_ID)?|TOKEN|SECRET|PASSWORD|PASSWD)=)(?P<bare>[^\s'\"]+)"
-)
-# What is a secret whatever it looks like; a "token" may be a word of a text.
-_SECRET_WORD = re.compile(r"pass|secret|private|bearer|key|^--", re.IGNORECASE)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,17 +117,31 @@ def surroundings_from_environment(variables: Mapping[str, str]) -> Surroundings:
     secrets = {
         name: value
         for name, value in variables.items()
-        if _SECRET_NAME.search(name) and len(value) >= SHORTEST_SECRET and not Path(value).exists()
+        if _SECRET_NAME.search(name) and len(value) >= SHORTEST_SECRET and not _is_path(value)
     }
     return Surroundings(home, tuple(dict.fromkeys(filter(None, users))), tuple(sorted(secrets.items())))
 
 
+def _is_path(value: str) -> bool:
+    """SSH_KEY=/home/ann/.ssh/id: where a secret lies is none."""
+    try:
+        return Path(value).exists()
+    except (OSError, ValueError):  # a token is longer than any name of a file
+        return False
+
+
 def without_private(diagnosis: Diagnosis, surroundings: Surroundings) -> Diagnosis:
     """The same diagnosis, fit to be read by anybody."""
-    named = {name for text in set(_strings(diagnosis)) for home in _HOMES for name in home.findall(text)}
-    users = sorted({*surroundings.users, *named} - {""}, key=len, reverse=True)
-    cleaned = _cleaner(surroundings, [user for user in users if user.lower() not in NO_NAMES and len(user) > 1])
-    return every_string(diagnosis, cleaned)
+    named = {name for text in set(strings_of(diagnosis)) for home in _HOMES for name in home.findall(text)}
+    users = [user for user in sorted({*surroundings.users, *sorted(named)[:MOST_USERS]}) if _tells(user)]
+    clean = _cleaner(surroundings, sorted(users, key=len, reverse=True))
+    shown = with_every_string(diagnosis, lambda text, _: clean(text))
+    findings = tuple(map(_whole_line_where_it_changed, diagnosis.findings, shown.findings))
+    return dataclasses.replace(shown, findings=findings, redacted=True)
+
+
+def _tells(user: str) -> bool:
+    return len(user) > 1 and user.lower() not in NO_NAMES
 
 
 def _cleaner(surroundings: Surroundings, users: list[str]) -> Callable[[str], str]:
@@ -166,9 +153,7 @@ def _cleaner(surroundings: Surroundings, users: list[str]) -> Callable[[str], st
     def clean(text: str) -> str:
         for name, value in secrets:
             text = text.replace(value, f"${name}")
-        text = _TOKENS.sub(SECRET, text)
-        for assigned in (_GIVEN, _WRITTEN, _EXPORTED):
-            text = assigned.sub(_hidden, text)
+        text = without_secrets(text)
         for home in homes:
             text = home.sub(HOME, text)
         for pattern in _HOMES:
@@ -185,61 +170,18 @@ def _literal_homes(home: str) -> list[re.Pattern[str]]:
     return [re.compile(rf"{re.escape(way)}(?![\w.-])") for way in sorted(ways, key=len, reverse=True)]
 
 
-def _hidden(found: re.Match[str]) -> str:
-    given = found.groupdict()
-    value = given.get("quoted") or given["bare"]
-    if not _SECRET_WORD.search(given["before"]) and not _looks_random(value):
-        return found.group()
-    quote = given.get("quote") or ""
-    return f"{given['before']}{quote}{SECRET}"
-
-
-def _looks_random(value: str) -> bool:
-    return len(value) >= 12 and not value.isalpha() and any(character.isalpha() for character in value)
-
-
-# --- every string of it ----------------------------------------------------------------------------------------------
-def _strings(held: Any) -> Iterator[str]:
-    if isinstance(held, str):
-        yield held
-    elif dataclasses.is_dataclass(held) and not isinstance(held, type):
-        for field in dataclasses.fields(held):
-            yield from _strings(getattr(held, field.name))
-    elif isinstance(held, Mapping):
-        for key, value in held.items():
-            yield from _strings(key)
-            yield from _strings(value)
-    elif isinstance(held, tuple | list | set | frozenset):
-        for one in held:
-            yield from _strings(one)
-
-
-def every_string(held: Held, clean: Callable[[str], str]) -> Held:
-    """The same, with every string in it cleaned."""
-    changed: Any = held
-    if isinstance(held, Enum):
-        return held
-    if isinstance(held, str):
-        changed = clean(held)
-    elif isinstance(held, Finding):
-        changed = _whole_line_where_it_changed(held, _mapped_fields(held, clean))
-    elif dataclasses.is_dataclass(held) and not isinstance(held, type):
-        changed = _mapped_fields(held, clean)
-    elif isinstance(held, Mapping):
-        changed = {every_string(key, clean): every_string(value, clean) for key, value in held.items()}
-    elif isinstance(held, tuple | list | set | frozenset):
-        changed = type(held)(every_string(one, clean) for one in held)
-    return changed  # type: ignore[no-any-return]
-
-
-def _mapped_fields(held: Any, clean: Callable[[str], str]) -> Any:
-    fields = (field.name for field in dataclasses.fields(held))
-    return dataclasses.replace(held, **{name: every_string(getattr(held, name), clean) for name in fields})
-
-
 def _whole_line_where_it_changed(before: Finding, after: Finding) -> Finding:
     """Columns count in the line as it was."""
-    if after.location is None or before.excerpt == after.excerpt:
+    if after.location is None or before.excerpt is None or _marked(before) == _marked(after):
         return after
     whole = dataclasses.replace(after.location, column=0, end_line=0, end_column=0)
     return dataclasses.replace(after, location=whole)
+
+
+def _marked(finding: Finding) -> tuple[str, ...]:
+    """The lines of its excerpt that it means."""
+    place, excerpt = finding.location, finding.excerpt
+    if place is None or excerpt is None:
+        return ()
+    first, last = place.line - excerpt.first_line, max(place.line, place.end_line) - excerpt.first_line
+    return excerpt.lines[max(first, 0) : last + 1]

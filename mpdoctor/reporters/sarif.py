@@ -7,33 +7,49 @@ https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import AlsoSeen, Diagnosis, Excerpt, Finding, RuleSummary, Severity
+from mpdoctor.reporters.strings import with_every_string
 from mpdoctor.reporters.visible import cell_text, visible
-from mpdoctor.reporters.whereabouts import models_of_finding, whereabouts_from_finding
+from mpdoctor.reporters.whereabouts import Models
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 ROOT = "SRCROOT"
 FINGERPRINT = "mpdoctor/v1"
 UNREADABLE = "MP001"
+_NO_BYTES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What findings without a line are led to: the paths of targets by their names, and models."""
+
+    paths: Mapping[str, str]
+    models: Models
 
 
 def render(diagnosis: Diagnosis) -> str:
     rules = sorted(diagnosis.rules, key=lambda rule: rule.code)
     numbers = {rule.code: number for number, rule in enumerate(rules)}
+    seen = _Seen({target.id: target.path for target in diagnosis.targets}, Models(diagnosis))
     run = {
         "tool": {"driver": _driver(diagnosis, rules)},
         "invocations": [_invocation(diagnosis)],
         "originalUriBaseIds": {ROOT: {"description": {"text": "The directory in which mpdoctor was run."}}},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(finding, numbers, diagnosis) for finding in diagnosis.findings],
+        "results": [_result(finding, numbers, seen) for finding in diagnosis.findings],
     }
-    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+    # of the diagnosis as it is, because a file is named by its bytes: here all of it is made fit to be seen
+    log = with_every_string({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, lambda text, _: visible(text))
+    return json.dumps(log, indent=2) + "\n"
 
 
 def _driver(diagnosis: Diagnosis, rules: list[RuleSummary]) -> dict[str, Any]:
@@ -84,7 +100,7 @@ def _notification(level: str, text: str, about: str, place: Location | None = No
     return {**told, "locations": [_location(place)]} if place else told
 
 
-def _result(finding: Finding, numbers: dict[str, int], diagnosis: Diagnosis) -> dict[str, Any]:
+def _result(finding: Finding, numbers: dict[str, int], seen: _Seen) -> dict[str, Any]:
     severity = Severity.INFO if finding.what_if else finding.severity or Severity.INFO
     told = f"Under mixed_float16: {finding.message}" if finding.what_if else finding.message
     properties = {"stage": finding.stage, "whatIf": finding.what_if, "model": finding.model, "layer": finding.layer}
@@ -92,42 +108,41 @@ def _result(finding: Finding, numbers: dict[str, int], diagnosis: Diagnosis) -> 
         "ruleId": finding.code,
         "level": _LEVELS[severity],
         "message": _message(f"{told}\n{finding.help}" if finding.help else told),
-        "locations": [_location_of_finding(finding, diagnosis)],
+        "locations": [_location_of_finding(finding, seen)],
         "partialFingerprints": {FINGERPRINT: finding.fingerprint},
         "properties": {name: value for name, value in properties.items() if value},
     }
     if finding.code in numbers:
         result["ruleIndex"] = numbers[finding.code]
     related = [
-        {"id": number, **_related(also, finding, diagnosis)} for number, also in enumerate(finding.also_seen, start=1)
+        {"id": number, **_related(also, finding, seen)} for number, also in enumerate(finding.also_seen, start=1)
     ]
     return {**result, "relatedLocations": related} if related else result
 
 
-def _location_of_finding(finding: Finding, diagnosis: Diagnosis) -> dict[str, Any]:
+def _location_of_finding(finding: Finding, seen: _Seen) -> dict[str, Any]:
     """Code scanning shows nothing without a file. A live finding without a line of its own is led to one that the
     examination saw, which is said in words; where there is none, to the file without any line."""
-    seen = whereabouts_from_finding(finding, diagnosis)
+    near = seen.models.whereabouts_of_finding(finding)
     if finding.location is not None:
         location = _location(finding.location, finding.excerpt)
-    elif seen is not None:
-        location = {**_location(seen.location), "message": _message(seen.what)}
+    elif near is not None:
+        location = {**_location(near.location), "message": _message(near.what)}
     else:
-        location = _location_of_target(finding, diagnosis)
-    logical = _logical_locations(finding, diagnosis)
+        location = _location_of_target(finding, seen)
+    logical = _logical_locations(finding, seen)
     return {**location, "logicalLocations": logical} if logical else location
 
 
-def _location_of_target(finding: Finding, diagnosis: Diagnosis) -> dict[str, Any]:
-    paths = {target.id: target.path for target in diagnosis.targets}
-    return {"physicalLocation": {"artifactLocation": _file(paths.get(finding.target) or finding.target)}}
+def _location_of_target(finding: Finding, seen: _Seen) -> dict[str, Any]:
+    return {"physicalLocation": {"artifactLocation": _file(seen.paths.get(finding.target) or finding.target)}}
 
 
-def _logical_locations(finding: Finding, diagnosis: Diagnosis) -> list[dict[str, Any]]:
+def _logical_locations(finding: Finding, seen: _Seen) -> list[dict[str, Any]]:
     """The layers that a live finding speaks for, each named from its model down; without a layer the model."""
     if finding.stage == "source" and finding.layer is None:
         return []
-    models = models_of_finding(finding, diagnosis)
+    models = seen.models.of_finding(finding)
     model = visible(models[0].name) if len(models) == 1 else None
     others = finding.evidence.get("layers", ())
     layers = [layer for layer in (finding.layer, *others) if isinstance(layer, str) and layer]
@@ -159,7 +174,7 @@ def _location(place: Location, excerpt: Excerpt | None = None) -> dict[str, Any]
     return {"physicalLocation": {**physical, "region": region}}
 
 
-def _related(also: AlsoSeen, finding: Finding, diagnosis: Diagnosis) -> dict[str, Any]:
+def _related(also: AlsoSeen, finding: Finding, seen: _Seen) -> dict[str, Any]:
     """A sight without a line is shown in its file, or in that of the finding, and gets no line there either."""
     if also.path is not None and also.line is not None:
         location = _location(Location(also.path, also.line, cell=also.cell))
@@ -167,15 +182,16 @@ def _related(also: AlsoSeen, finding: Finding, diagnosis: Diagnosis) -> dict[str
         path = also.path or (finding.location.path if finding.location else "")
         location = {"physicalLocation": {"artifactLocation": _file(path)}}
     else:
-        location = _location_of_target(finding, diagnosis)
+        location = _location_of_target(finding, seen)
     cell = f"{cell_text(also.cell, also.line)}: " if also.cell else ""
     return {**location, "message": _message(f"{cell}{also.code}: {also.text}")}
 
 
 def _file(path: str) -> dict[str, str]:
-    """A path in the working directory is relative to it, another one a whole address."""
-    pure = PurePath(path)
-    uri = quote(pure.as_posix().encode(errors="replace"))
+    """A path in the working directory is relative to it, another one a whole address. Bytes that are no text, which
+    Python reads as U+DC80 to U+DCFF, are bytes again; no file is named by another half of a character."""
+    pure = PurePath(_NO_BYTES.sub("?", path))
+    uri = quote(pure.as_posix().encode(errors="surrogateescape"))
     return {"uri": f"file://{uri}"} if pure.is_absolute() else {"uri": uri, "uriBaseId": ROOT}
 
 

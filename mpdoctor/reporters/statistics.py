@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from mpdoctor.finding import Finding
 
 
-def statistics_from_findings(findings: Iterable[Finding]) -> str:
+def statistics_from_findings(findings: Iterable[Finding]) -> list[str]:
     """What a float32 program would have under mixed_float16 is not counted."""
     counts = Counter((f.code, f.severity.value if f.severity else "", f.name) for f in findings if not f.what_if)
     wide = len(str(max(counts.values(), default=0)))
     ordered = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
-    return "".join(f"{count:>{wide}}  {code}  {severity:<7}  {name}\n" for (code, severity, name), count in ordered)
+    return [f"{count:>{wide}}  {code}  {severity:<7}  {name}" for (code, severity, name), count in ordered]

@@ -15,8 +15,7 @@ from mpdoctor.reporters.visible import one_line, shortened
 
 WIDTH = 80
 LONGEST_TITLE = 70
-# What visible() lets pass and XML can't hold.
-NO_XML = str.maketrans({"\ufffe": "\\ufffe", "\uffff": "\\uffff"})
+MOST_FINDINGS = 100  # nobody reads a longer picture
 # Dark, and readable: each colour has at least 4.5 times the luminance of the ground.
 THEME = TerminalTheme(
     (22, 27, 34),
@@ -71,6 +70,6 @@ def render(diagnosis: Diagnosis) -> str:
         emoji=False,
         legacy_windows=False,
     )
-    print_paragraphs(console, paragraphs_from_diagnosis(diagnosis, Look(WIDTH, blocks=True)))
+    print_paragraphs(console, paragraphs_from_diagnosis(diagnosis, Look(WIDTH, blocks=True), MOST_FINDINGS))
     title = shortened(one_line(diagnosis.command), LONGEST_TITLE)
-    return console.export_svg(title=title, theme=THEME, code_format=PICTURE).translate(NO_XML)
+    return console.export_svg(title=title, theme=THEME, code_format=PICTURE)

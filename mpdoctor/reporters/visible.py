@@ -11,15 +11,16 @@ from mpdoctor.facts.location import Location
 # (U+202E and the like); of them the joiner is kept, which holds emoji together. Cs: halves of characters.
 _HIDING = ("Cc", "Cf", "Cs", "Zl", "Zp")
 _JOINER = "\u200d"
+_NO_CHARACTERS = range(0xFDD0, 0xFDF0)  # nor are the last two of each plane: neither HTML nor XML may hold them
 TAB = 4
+LONGEST_WORD = 20  # characters: what is longer is a path or a name, and may be cut
 
 
 def visible(text: str) -> str:
     """The text with everything that is not to be seen written as an escape; line breaks stay."""
-    if text.isascii() and text.isprintable():
+    if text.isprintable() or text.replace("\n", "").isprintable():
         return text
-    shown = (_visible_character(character) for character in text.replace("\r\n", "\n").expandtabs(TAB))
-    return "".join(shown)
+    return text.replace("\r\n", "\n").expandtabs(TAB).translate(_SHOWN)
 
 
 def one_line(text: str) -> str:
@@ -27,11 +28,19 @@ def one_line(text: str) -> str:
 
 
 def shortened(text: str, longest: int, mark: str = "…") -> str:
-    """The text, its middle left out where it is longer: the beginning and the end tell a name best."""
+    """The text, its middle left out where it is longer: the beginning and the end tell a name best. A sentence is cut
+    between its words."""
     if len(text) <= longest:
         return text
     tail = longest // 4
-    return text[: longest - tail - len(mark)] + mark + text[-tail:]
+    first, last = text[: longest - tail - len(mark)], text[-tail:] if tail else ""
+    before, space, cut = first.rpartition(" ")
+    if space and len(cut) <= LONGEST_WORD and text[len(first)] != " ":
+        first = before + " "
+    cut, space, behind = last.partition(" ")
+    if tail and space and len(cut) <= LONGEST_WORD and text[-tail - 1] != " ":
+        last = " " + behind
+    return first + mark + last
 
 
 def place_text(place: Location, column: bool = False) -> str:
@@ -46,10 +55,22 @@ def cell_text(cell: int, line: int | None) -> str:
     return f"cell {cell}, line {line}"
 
 
-def _visible_character(character: str) -> str:
-    if character == "\n" or character == _JOINER or unicodedata.category(character) not in _HIDING:
+class _Shown(dict[int, str]):
+    """By the number of a character what is shown for it, found when it is first met."""
+
+    def __missing__(self, code: int) -> str:
+        self[code] = _visible_character(code)
+        return self[code]
+
+
+def _visible_character(code: int) -> str:
+    character = chr(code)
+    is_none = code in _NO_CHARACTERS or code & 0xFFFE == 0xFFFE
+    if character in ("\n", _JOINER) or not (is_none or unicodedata.category(character) in _HIDING):
         return character
-    code = ord(character)
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+_SHOWN = _Shown()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from markupsafe import Markup
 
 from mpdoctor.finding import Diagnosis, Finding, Severity
 from mpdoctor.reporters.html import plot
-from mpdoctor.reporters.privacy import Surroundings, without_private
 from mpdoctor.reporters.terminal.drawing import drawn
 from mpdoctor.reporters.terminal.graphs import paragraphs_from_graphs
 from mpdoctor.reporters.terminal.look import Look as TerminalLook
@@ -28,20 +28,19 @@ from mpdoctor.reporters.words.prose import parts_from_prose
 
 TEMPLATES = Path(__file__).parent / "templates"
 LONGEST_PROSE = 1500
-NOBODY = Surroundings()
 
 
-def render(diagnosis: Diagnosis, *, surroundings: Surroundings = NOBODY) -> str:
-    shown = without_private(diagnosis, surroundings)
+def render(diagnosis: Diagnosis) -> str:
     style, script = (_source(name) for name in ("style.css", "search.js"))
     look = Look()
     page = _templates().get_template("report.html")
     return page.render(
-        diagnosis=shown,
+        diagnosis=diagnosis,
         look=look,
-        headline=headline.headline_from_diagnosis(shown, look),
-        sections=_sections(shown),
-        graphs=drawn(paragraphs_from_graphs(shown, TerminalLook(look.width, look.blocks)), look.width),
+        anchors=_Anchors(diagnosis.findings),
+        headline=headline.headline_from_diagnosis(diagnosis, look),
+        sections=_sections(diagnosis),
+        graphs=drawn(paragraphs_from_graphs(diagnosis, TerminalLook(look.width, look.blocks)), look.width),
         style=Markup(style),
         script=Markup(script),
         style_hash=_hash(style),
@@ -90,7 +89,6 @@ def _templates() -> Environment:
         targets=targets,
         training=training,
         mood_of_verdict=headline.mood_of_verdict,
-        anchor=_anchor,
     )
     templates.filters.update(prose=_prose, share=lambda value: f"{value:.0%}" if value == value else "nan")
     return templates
@@ -106,8 +104,14 @@ def _prose(text: str) -> Markup:
     return Markup("").join(Markup("<code>{}</code>").format(part) if is_code else part for is_code, part in parts)
 
 
-def _anchor(finding: Finding, diagnosis: Diagnosis) -> str:
-    return f"finding-{next(number for number, one in enumerate(diagnosis.findings, 1) if one is finding)}"
+class _Anchors:
+    """Where on the page each finding stands."""
+
+    def __init__(self, findings: Iterable[Finding]) -> None:
+        self._numbers = {id(finding): number for number, finding in enumerate(findings, 1)}
+
+    def of(self, finding: Finding) -> str:
+        return f"finding-{self._numbers[id(finding)]}"
 
 
 def _source(name: str) -> str:

@@ -7,6 +7,7 @@ page: whatever is text stands beside it.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -15,7 +16,8 @@ from mpdoctor.reporters.words.look import number_text
 
 WIDTH, HEIGHT, MARGIN = 1000, 180, 12
 MOST_TICKS = 5
-LARGEST_POWER = 1023  # of two, that a float holds
+SMALLEST_POWER, LARGEST_POWER = -1074, 1023  # of two, that a float holds
+LARGEST = sys.float_info.max
 MOST_POINTS = 2000
 
 
@@ -57,8 +59,10 @@ def course_of_scale(steps: Sequence[StepFacts]) -> Course | None:
     finite = [power for power in powers if power is not None and math.isfinite(power)]
     if not finite:
         return None
-    low, high = math.floor(min(finite)), min(math.ceil(max(finite)), LARGEST_POWER)
+    low, high = math.floor(min(finite)), math.ceil(max(finite))
     low, high = (low - 1, high + 1) if low == high else (low, high)
+    high = min(high, LARGEST_POWER)
+    low = max(min(low, high - 1), SMALLEST_POWER)
     values = [None if power is None else min(max(power, float(low)), float(high)) for power in powers]
     return _course(values, low, high, _powers_between(low, high), lambda power: number_text(2.0**power))
 
@@ -72,8 +76,10 @@ def course_of_loss(steps: Sequence[StepFacts]) -> Course | None:
     if not math.isfinite(high - low):
         return None
     if low == high:
-        low, high = low - (abs(low) or 1) / 2, high + (abs(high) or 1) / 2
-    return _course(losses, low, high, [low, (low + high) / 2, high], number_text)
+        around = max((abs(low) or 1) / 2, 2.0**SMALLEST_POWER)
+        low, high = max(low - around, -LARGEST), min(high + around, LARGEST)
+    middle = min(max(low / 2 + high / 2, low), high)
+    return _course(losses, low, high, [low, middle, high], number_text)
 
 
 def runs(chosen: Sequence[bool]) -> tuple[Run, ...]:
@@ -130,8 +136,7 @@ def _course(
         elif step % every == 0 or step == len(values) - 1:
             stretches[-1].append((round((step + 0.5) * unit, 2), y(value)))
     # a single step is a short line
-    drawn = [one if len(one) > 1 else [(one[0][0] - unit / 2, one[0][1]), (one[0][0] + unit / 2, one[0][1])]
-             for one in stretches if one]  # fmt: skip
+    drawn = [one if len(one) > 1 else _short_line(*one[0], unit) for one in stretches if one]
     return Course(
         tuple(Tick(y(value), label(value)) for value in ticks),
         tuple(" ".join(f"{x:g},{y:g}" for x, y in stretch) for stretch in drawn),
@@ -141,6 +146,10 @@ def _course(
         ),
         runs([value is None for value in values]),
     )
+
+
+def _short_line(x: float, y: float, long: float) -> list[tuple[float, float]]:
+    return [(max(x - long / 2, 0.0), y), (min(x + long / 2, float(WIDTH)), y)]
 
 
 def _powers_between(low: int, high: int) -> list[float]:

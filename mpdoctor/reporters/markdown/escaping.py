@@ -13,7 +13,7 @@ LONGEST_CELL = 120
 LONGEST_PROSE = 1500
 # Where they stand at the beginning of a line they begin a list, a quotation, a heading or underline one; the others
 # mean something everywhere.
-_MEANING = re.compile(r"^([-+=>#]|\d+(?=[.)]))|([\\`*_\[\]<>|~&$])")
+_MEANING = re.compile(r"(?:^|(?<=^ ))([-+=>#]|\d+(?=[.)]))|([\\`*_\[\]<>|~&$])")
 # In prose these would call somebody, refer to an issue, become a link or a picture: as code they do not.
 _CALLING = re.compile(
     r"(?:https?://|ftp://|mailto:|www\.)\S+|(?<!\S)[^\s@]*@\S+|(?<!\w)[\w./-]*#\d+|(?<!\w)GH-\d+|(?<!\w):[\w+-]+:"

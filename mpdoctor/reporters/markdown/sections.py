@@ -16,7 +16,7 @@ from mpdoctor.reporters.visible import place_text
 from mpdoctor.reporters.words.environment import rows_from_environment
 from mpdoctor.reporters.words.excerpts import lines_from_finding
 from mpdoctor.reporters.words.findings import also_seen, further_layers
-from mpdoctor.reporters.words.layers import LayerRow, in_dtypes, rows_from_model
+from mpdoctor.reporters.words.layers import ByLayer, LayerRow, findings_by_layer, in_dtypes, rows_from_model
 from mpdoctor.reporters.words.look import Look, count
 
 MOST_FINDINGS = 25
@@ -76,16 +76,17 @@ def _left(number: int) -> str:
 # --- layers -----------------------------------------------------------------------------------------------------------
 def layers(diagnosis: Diagnosis, look: Look) -> Iterator[str]:
     models = [model for _, model in diagnosis.models if model.layers]
+    named = findings_by_layer(diagnosis)
     for model in models[:MOST_MODELS]:
-        yield _layers(diagnosis, model, look)
+        yield _layers(model, named, look)
     left = len(models) - MOST_MODELS
     if left > 0:
         told = count(left, "more model")
         yield f"*{prose(f'And the layers of {told}.')}*"
 
 
-def _layers(diagnosis: Diagnosis, model: ModelFacts, look: Look) -> str:
-    rows = rows_from_model(diagnosis, model)
+def _layers(model: ModelFacts, named: ByLayer, look: Look) -> str:
+    rows = rows_from_model(model, named)
     # where there are too many, those that somebody looks for
     shown = rows if len(rows) <= MOST_LAYERS else [row for row in rows if row.odd or row.findings][:MOST_LAYERS]
     told = table(

@@ -8,11 +8,15 @@ from mpdoctor.finding import Diagnosis
 from mpdoctor.reporters.terminal.drawing import drawn
 from mpdoctor.reporters.terminal.ending import ending, stages
 from mpdoctor.reporters.terminal.findings import paragraph_from_finding
-from mpdoctor.reporters.terminal.graphs import paragraphs_from_graphs
+from mpdoctor.reporters.terminal.graphs import paragraph_from_graph
 from mpdoctor.reporters.terminal.layers import paragraphs_from_models
-from mpdoctor.reporters.terminal.look import Look, Paragraph
+from mpdoctor.reporters.terminal.look import Look, Paragraph, left_out
 from mpdoctor.reporters.terminal.training import paragraph_from_probe
 from mpdoctor.reporters.terminal.verdict import headlines
+
+MOST_FINDINGS = 1000  # that a person reads; the other formats hold all of them
+MOST_TRAININGS = 50
+MOST_GRAPHS = 20
 
 
 def render(diagnosis: Diagnosis, *, width: int = 80, color: bool = False, blocks: bool = True) -> str:
@@ -20,21 +24,26 @@ def render(diagnosis: Diagnosis, *, width: int = 80, color: bool = False, blocks
     return drawn(paragraphs_from_diagnosis(diagnosis, Look(width, blocks)), width, color)
 
 
-def paragraphs_from_diagnosis(diagnosis: Diagnosis, look: Look) -> list[Paragraph]:
+def paragraphs_from_diagnosis(diagnosis: Diagnosis, look: Look, most: int = MOST_FINDINGS) -> list[Paragraph]:
+    """`most`: of the findings."""
     real = [finding for finding in diagnosis.findings if not finding.what_if]
     what_if = [finding for finding in diagnosis.findings if finding.what_if]
     short = not diagnosis.findings and len(diagnosis.probes) < 2  # little to say: a few lines, no paragraphs
     told = [
         headlines(diagnosis, look),
-        *(paragraph_from_finding(finding, look) for finding in real),
+        *(paragraph_from_finding(finding, look) for finding in real[:most]),
+        left_out(len(real) - most, "finding", look),
         *paragraphs_from_models(diagnosis, look),
-        *paragraphs_from_graphs(diagnosis, look),
-        *(paragraph_from_probe(probe, look, short=short) for probe in diagnosis.probes),
+        *(paragraph_from_graph(graph, look) for _, graph in diagnosis.graphs[:MOST_GRAPHS]),
+        left_out(len(diagnosis.graphs) - MOST_GRAPHS, "graph", look),
+        *(paragraph_from_probe(probe, look, short=short) for probe in diagnosis.probes[:MOST_TRAININGS]),
+        left_out(len(diagnosis.probes) - MOST_TRAININGS, "training", look),
         stages(diagnosis, look),
     ]
     if what_if:
         told.append([Text("If you turned on mixed_float16", style="bold underline")])
-        told += [paragraph_from_finding(finding, look) for finding in what_if]
+        told += [paragraph_from_finding(finding, look) for finding in what_if[:most]]
+        told.append(left_out(len(what_if) - most, "finding", look))
     told.append(ending(diagnosis, look))
     told = [paragraph for paragraph in told if paragraph]
     return [[line for paragraph in told for line in paragraph]] if short else told

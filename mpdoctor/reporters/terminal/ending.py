@@ -5,22 +5,25 @@ from __future__ import annotations
 from rich.text import Text
 
 from mpdoctor.finding import Diagnosis
-from mpdoctor.reporters.terminal.look import Look, Paragraph, indented, labelled
+from mpdoctor.reporters.terminal.look import Look, Paragraph, indented, labelled, left_out
 from mpdoctor.reporters.visible import one_line, shortened
 from mpdoctor.reporters.words.targets import about, broken, not_done
+
+MOST_LINES = 100
+MOST_ABOUT = 12
 
 
 def stages(diagnosis: Diagnosis, look: Look) -> Paragraph:
     """Stages that were skipped or failed, rules that could not look, stand-ins for data, files written, what broke."""
-    told: Paragraph = [indented(Text(line, style="dim", overflow="fold")) for line in not_done(diagnosis, look)]
-    told += [
-        Text.assemble(("mpdoctor itself: ", "bold red"), text, overflow="fold") for text in broken(diagnosis, look)
-    ]
-    return told
+    undone, broke = not_done(diagnosis, look), broken(diagnosis, look)
+    told: Paragraph = [indented(Text(line, style="dim", overflow="fold")) for line in undone[:MOST_LINES]]
+    told += left_out(len(undone) - MOST_LINES, "line on what was not done", look)
+    told += [Text.assemble(("mpdoctor itself: ", "bold red"), text, overflow="fold") for text in broke[:MOST_LINES]]
+    return told + left_out(len(broke) - MOST_LINES, "such failure", look)
 
 
 def ending(diagnosis: Diagnosis, look: Look) -> Paragraph:
-    told = about(diagnosis, look)
+    told = about(diagnosis, look)[:MOST_ABOUT]
     if diagnosis.findings:
         told.append(f"more on a rule: mpdoctor explain {diagnosis.findings[0].code}")
     return [

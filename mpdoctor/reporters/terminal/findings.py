@@ -7,11 +7,12 @@ from rich.text import Text
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Excerpt, Finding, Severity
-from mpdoctor.reporters.terminal.look import SEVERITY_STYLES, Look, Paragraph, indented, labelled
+from mpdoctor.reporters.terminal.look import SEVERITY_STYLES, Look, Paragraph, indented, labelled, left_out
 from mpdoctor.reporters.visible import one_line, place_text
 from mpdoctor.reporters.words.findings import also_seen, further_layers, marked_span
 
 MOST_LINES = 8
+MOST_SIGHTS = 12
 
 
 def paragraph_from_finding(finding: Finding, look: Look) -> Paragraph:
@@ -29,8 +30,9 @@ def paragraph_from_finding(finding: Finding, look: Look) -> Paragraph:
         told.append(labelled("layers:", Text(look.listed(layers, most=6), overflow="fold")))
     if finding.help:
         told.append(labelled("fix:", look.prose(finding.help), "bold green"))
-    told += [indented(Text(seen, style="dim", overflow="fold")) for seen in also_seen(finding, look)]
-    return told
+    sights = also_seen(finding, look)
+    told += [indented(Text(seen, style="dim", overflow="fold")) for seen in sights[:MOST_SIGHTS]]
+    return told + [indented(line) for line in left_out(len(sights) - MOST_SIGHTS, "sight of it", look)]
 
 
 def _excerpt_lines(excerpt: Excerpt, place: Location, style: str, look: Look) -> list[Text]:

@@ -20,10 +20,10 @@ DTYPES = (*HALF, "float32", "float64")
 
 
 def paragraphs_from_graphs(diagnosis: Diagnosis, look: Look) -> list[Paragraph]:
-    return [_paragraph(graph, look) for _, graph in diagnosis.graphs]
+    return [paragraph_from_graph(graph, look) for _, graph in diagnosis.graphs]
 
 
-def _paragraph(graph: SavedGraphFacts, look: Look) -> Paragraph:
+def paragraph_from_graph(graph: SavedGraphFacts, look: Look) -> Paragraph:
     saved_by = f"saved by TensorFlow {look.name(graph.saved_by, 20)}" if graph.saved_by else ""
     told: Paragraph = [
         Text.assemble(("Graph", "bold"), f" of {look.name(graph.path, 50)}: inspected, not trained", overflow="fold"),

@@ -9,18 +9,27 @@ from rich.text import Text
 
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.finding import Diagnosis
-from mpdoctor.reporters.terminal.look import Look, Paragraph, count, indented
+from mpdoctor.reporters.terminal.look import Look, Paragraph, count, indented, left_out
 
 MOST_ROWS = 12
+MOST_MODELS = 20
 ABOUT_LAYERS = ("MP1", "MP2")  # findings on policies and on layers
 
 
 def paragraphs_from_models(diagnosis: Diagnosis, look: Look) -> list[Paragraph]:
-    return [
-        _table(model, look)
+    """A float32 output in a mixed model is as it should be: no table for that alone, but for what is spoken of."""
+    spoken_of = {
+        (finding.target, finding.model)
+        for finding in diagnosis.findings
+        if finding.code.startswith(ABOUT_LAYERS) and not finding.what_if
+    }
+    models = [
+        model
         for target, model in diagnosis.models
-        if _disagrees(model) and _is_spoken_of(diagnosis, target, model)
+        if spoken_of & {(target, None), (target, model.id)} and _disagrees(model)
     ]
+    tables = [_table(model, look) for model in models[:MOST_MODELS]]
+    return [*tables, left_out(len(models) - MOST_MODELS, "model", look)]
 
 
 def _floating(model: ModelFacts) -> list[LayerFacts]:
@@ -29,17 +38,6 @@ def _floating(model: ModelFacts) -> list[LayerFacts]:
 
 def _disagrees(model: ModelFacts) -> bool:
     return len({layer.compute_dtype for layer in _floating(model)}) > 1
-
-
-def _is_spoken_of(diagnosis: Diagnosis, target: str, model: ModelFacts) -> bool:
-    """A float32 output in a mixed model is as it should be: no table for that alone."""
-    return any(
-        finding.target == target
-        and finding.model in (None, model.id)
-        and finding.code.startswith(ABOUT_LAYERS)
-        and not finding.what_if
-        for finding in diagnosis.findings
-    )
 
 
 def _table(model: ModelFacts, look: Look) -> Paragraph:

@@ -16,7 +16,7 @@ from mpdoctor.reporters.words.look import Look as Plain
 from mpdoctor.reporters.words.look import count, number_text
 
 __all__ = [
-    "MOOD_STYLES", "SEVERITY_STYLES", "Look", "Paragraph", "count", "indented", "labelled", "number_text",
+    "MOOD_STYLES", "SEVERITY_STYLES", "Look", "Paragraph", "count", "indented", "labelled", "left_out", "number_text",
 ]  # fmt: skip
 
 Paragraph = list[RenderableType]
@@ -40,6 +40,15 @@ class Look(Plain):
 
 def indented(content: RenderableType, by: int = 2) -> Padding:
     return Padding(content, (0, 0, 0, by))
+
+
+def left_out(number: int, noun: str, look: Look) -> Paragraph:
+    """How many more there are, and where."""
+    if number <= 0:
+        return []
+    named = "`--output-format concise` names them, " if noun == "finding" else ""
+    told = f"{look.more} and {count(number, f'more {noun}')}: {named}`--report FILE.html` shows them."
+    return [look.prose(told)]
 
 
 def labelled(label: str, content: Text, style: str = "dim", wide: int = 0, by: int = 2) -> Padding:

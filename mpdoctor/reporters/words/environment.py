@@ -30,7 +30,7 @@ def rows_from_environment(diagnosis: Diagnosis, look: Look) -> list[tuple[str, s
     told["Custom code"] = "yes"  # that is what mpdoctor examines
     told["Python version"] = told["Python version"] or ", ".join(pythons)
     told["GPU model"] = left.pop(NO_GPU, "") or _gpus(left)
-    judged = ", ".join(dict.fromkeys(judged_by(target) for target in diagnosis.targets))
+    judged = ", ".join(dict.fromkeys(judged_by(diagnosis.targets)))
     told["Keras in use"] = next((left.pop(label) for label in KERAS if label in left), judged)
     rows = [("mpdoctor", diagnosis.version), *told.items(), *sorted(left.items())]
     return [(look.name(label, 60), look.name(text, 300)) for label, text in rows if text]

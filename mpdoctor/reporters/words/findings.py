@@ -9,6 +9,7 @@ from mpdoctor.finding import AlsoSeen, Finding
 from mpdoctor.reporters.visible import one_line
 from mpdoctor.reporters.words.look import Look
 
+LONGEST_COMPARED = 600  # characters: to compare takes the square of it
 SEEN = {"source": "in the source", "model": "in the model", "training": "while training"}
 
 
@@ -30,11 +31,14 @@ def _sight(seen: AlsoSeen, finding: Finding, look: Look) -> str:
     code = f" ({seen.code})" if seen.code != finding.code else ""
     if seen.code == finding.code and _say_the_same(seen.text, finding.message):
         return f"also seen {where}"
+    if seen.path is not None and finding.location is not None and seen.path != finding.location.path:
+        where += f", {look.name(f'{seen.path}:{seen.line}', 80)}"
     return f"also seen {where}{code}: {look.name(seen.text, 200)}"
 
 
 def _say_the_same(one: str, other: str) -> bool:
-    return difflib.SequenceMatcher(None, one.split(), other.split(), autojunk=False).ratio() > 0.6
+    words, others = (text[:LONGEST_COMPARED].split() for text in (one, other))
+    return difflib.SequenceMatcher(None, words, others, autojunk=False).ratio() > 0.6
 
 
 def marked_span(line: str, place: Location) -> tuple[int, int]:

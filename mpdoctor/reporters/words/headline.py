@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -12,6 +13,7 @@ from mpdoctor.reporters.words.look import Look, count, number_text
 
 GOOD, OPEN = (Verdict.HEALTHY, Verdict.SETTLING), (Verdict.INCONCLUSIVE,)
 LONGEST_PLACE = 40
+MOST_RULES = 3
 HALF = ("float16", "bfloat16")
 
 
@@ -42,7 +44,8 @@ class Headline:
 def headline_from_diagnosis(diagnosis: Diagnosis, look: Look) -> Headline:
     place = _place(diagnosis, look)
     if any(not finding.what_if for finding in diagnosis.findings):
-        words, tails = f"{_counts(diagnosis)} in {place}", [f": {_worst(diagnosis, look)}"]
+        worst = _by_rule(diagnosis) if _is_of_many(diagnosis) else [_worst(diagnosis, look)]
+        words, tails = f"{_counts(diagnosis)} in {place}", [f": {text}" for text in worst]
     else:
         words, tails = f"{place}: {_nothing_found(diagnosis)}", _afterthoughts(diagnosis, look)
     return Headline(_mood(diagnosis), words, tuple(tails))
@@ -83,6 +86,26 @@ def _worst(diagnosis: Diagnosis, look: Look) -> str:
                 return f"{name}: {say(probe)}" if name else say(probe)
     real = [finding for finding in diagnosis.findings if not finding.what_if]
     return max(real, key=_rank).name.replace("-", " ")
+
+
+def _is_of_many(diagnosis: Diagnosis) -> bool:
+    """Whether the findings are of several programs, none of which speaks for the others."""
+    return len(diagnosis.targets) != 1 or diagnosis.targets[0].kind == "directory"
+
+
+def _by_rule(diagnosis: Diagnosis) -> list[str]:
+    """How many findings each rule has, the worst first, and of those the most frequent; then shorter ways to say it."""
+    real = [finding for finding in diagnosis.findings if not finding.what_if]
+    counts = Counter(finding.name.replace("-", " ") for finding in real)
+    rank = {finding.name.replace("-", " "): _rank(finding) for finding in sorted(real, key=_rank)}
+    rules = sorted(counts, key=lambda name: (-rank[name], -counts[name], name))
+    told = [name if counts[name] == 1 else f"{name} ({counts[name]})" for name in rules]
+    several = [told[:most] for most in range(min(len(told), MOST_RULES), 0, -1)]
+    return [_listed(some, len(told) - len(some)) for some in several]
+
+
+def _listed(told: list[str], others: int) -> str:
+    return ", ".join([*told, *([f"and {count(others, 'other rule')}"] if others else [])])
 
 
 def _rank(finding: Finding) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mpdoctor.facts.model import LayerFacts, ModelFacts
@@ -28,20 +28,29 @@ class LayerRow:
         return sum(size for _, size, _ in self.layer.variables)
 
 
-def rows_from_model(diagnosis: Diagnosis, model: ModelFacts) -> list[LayerRow]:
+# Findings with their numbers, by the layer and the model that they name; without a model, all are meant.
+ByLayer = Mapping[tuple[str | None, str], list[tuple[int, Finding]]]
+
+
+def findings_by_layer(diagnosis: Diagnosis) -> ByLayer:
+    named: dict[tuple[str | None, str], list[tuple[int, Finding]]] = {}
+    for number, finding in enumerate(diagnosis.findings):
+        if finding.layer:
+            named.setdefault((finding.model, finding.layer), []).append((number, finding))
+    return named
+
+
+def rows_from_model(model: ModelFacts, named: ByLayer) -> list[LayerRow]:
     usual = usual_dtype(model)
-    named: dict[str, list[Finding]] = {}
-    for finding in diagnosis.findings:
-        if finding.layer and finding.model in (None, model.id):
-            named.setdefault(finding.layer, []).append(finding)
     return [
-        LayerRow(
-            layer,
-            layer.follows_policy and layer.compute_dtype != usual,
-            tuple(named.get(layer.path, ())),
-        )
+        LayerRow(layer, layer.follows_policy and layer.compute_dtype != usual, _named(layer.path, model, named))
         for layer in model.layers
     ]
+
+
+def _named(layer: str, model: ModelFacts, named: ByLayer) -> tuple[Finding, ...]:
+    found = [*named.get((None, layer), ()), *named.get((model.id, layer), ())]
+    return tuple(finding for _, finding in sorted(found, key=lambda numbered: numbered[0]))
 
 
 def usual_dtype(model: ModelFacts) -> str:

@@ -23,7 +23,8 @@ def sparkline(values: Sequence[float | None], widest: int, blocks: bool) -> str:
     means = []
     for steps in columns_from_steps(len(values), widest):
         finite = [value for step in steps if (value := values[step]) is not None and math.isfinite(value)]
-        means.append(sum(value / len(finite) for value in finite) if finite else None)
+        # neither sums nor spans of the largest floats are floats: their halves are
+        means.append(sum(value / 2 / len(finite) for value in finite) if finite else None)
     known = [mean for mean in means if mean is not None]
     if not known:
         return ""

@@ -1,0 +1,100 @@
+"""The one way from a diagnosis to a report, whatever its format. Whoever made the diagnosis, and whatever stands in it,
+a report holds nothing that is hidden and no command, neither to a terminal nor to the CI in whose log it stands."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from mpdoctor.finding import Diagnosis
+from mpdoctor.reporters.strings import with_every_string
+from mpdoctor.reporters.visible import one_line, visible
+
+# These may have several lines. Any other string is a name of something, and stays on one.
+SEVERAL_LINES = frozenset(
+    (
+        "AlsoSeen.text",
+        "Crashed.error",
+        "FailureFacts.last_words",
+        "FailureFacts.message",
+        "Finding.help",
+        "Finding.message",
+        "Probe.advice",
+        "Probe.why",
+        "RuleSummary.help_markdown",
+        "Skipped.reason",
+        "Stage.reason",
+    )
+)
+# Columns count in the line as it is: whoever shows one makes it visible then.
+AS_IT_IS = frozenset(("Excerpt.lines",))
+# JSON is data, and ASCII. SARIF names files by their bytes, and makes visible what it says.
+RAW = frozenset(("json", "sarif"))
+
+# GitHub's runner takes `::name::` after blanks at the beginning of a line; `##[name]`, and Azure's `##vso[name]`,
+# wherever they stand in a line. https://github.com/actions/runner/blob/main/src/Runner.Common/ActionCommand.cs
+_AT_THE_BEGINNING = re.compile(r"^((?:[^\S\n]|\x1b\[[0-9;]*m)*):(?=:)", re.MULTILINE)
+_ANYWHERE = re.compile(r"##(?=\w*\[)")
+
+
+def report_from_diagnosis(diagnosis: Diagnosis, form: str, **look: Any) -> str:
+    """The report in one of the formats of `DISARMED`. `look`: what else its reporter is to know, of the terminal."""
+    reporter = importlib.import_module(f"mpdoctor.reporters.{form}")
+    shown = diagnosis if form in RAW else fit_to_show(diagnosis)
+    return DISARMED[form](reporter.render(shown, **look))
+
+
+def fit_to_show(diagnosis: Diagnosis) -> Diagnosis:
+    """The same, with whatever is not to be seen in its strings written as escapes."""
+    return with_every_string(diagnosis, _visible_text)
+
+
+def lines_for_a_log(lines: Iterable[str]) -> str:
+    """What is said beside a report."""
+    return _text("".join(f"{one_line(line)}\n" for line in lines))
+
+
+def _visible_text(text: str, field: str) -> str:
+    if text.isprintable() or field in AS_IT_IS:
+        return text
+    return visible(text) if field in SEVERAL_LINES else one_line(text)
+
+
+# --- no command to a CI -----------------------------------------------------------------------------------------------
+def _json(report: str) -> str:
+    """`#` stands in strings alone, and no line begins within one."""
+    return _ANYWHERE.sub(r"#\\u0023", report)
+
+
+def _xml(report: str) -> str:
+    return _AT_THE_BEGINNING.sub(r"\1&#58;", _ANYWHERE.sub("#&#35;", report))
+
+
+def _text(report: str) -> str:
+    return _AT_THE_BEGINNING.sub(r"\1\\:", _ANYWHERE.sub(r"#\\#", report))
+
+
+def _columns(report: str) -> str:
+    """No line gets longer."""
+    return _AT_THE_BEGINNING.sub(r"\1\\", _ANYWHERE.sub(r"#\\", report))
+
+
+def _commands(report: str) -> str:
+    """Each line is one of ours."""
+    return _ANYWHERE.sub(r"#\\#", report)
+
+
+DISARMED: Mapping[str, Callable[[str], str]] = {
+    "terminal": _columns,
+    "concise": _text,
+    "json": _json,
+    "github": _commands,
+    "sarif": _json,
+    "gitlab": _json,
+    "junit": _xml,
+    "markdown": _text,
+    "html": _xml,
+    "svg": _xml,
+}
