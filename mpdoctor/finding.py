@@ -162,7 +162,7 @@ class RuleSummary:
 @dataclass(frozen=True)
 class Diagnosis:
     """Everything a reporter needs; nothing in it needs TensorFlow, the sources or the rules. `fail_on`: the least
-    severity of a finding that fails the run."""
+    severity of a finding that fails the run. `redacted`: whether what is private was taken out."""
 
     targets: tuple[TargetReport, ...]
     findings: tuple[Finding, ...]
@@ -178,6 +178,7 @@ class Diagnosis:
     version: str
     fail_on: Severity = Severity.WARNING
     graphs: tuple[tuple[str, SavedGraphFacts], ...] = ()  # (target id, graph)
+    redacted: bool = False
 
     def count(self, severity: Severity) -> int:
         """How many findings have this severity; what-if findings are not counted."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import time
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from mpdoctor.rules.precedence import (
     MODEL,
     OF_THE_ERROR,
     RAISED,
+    Candidates,
     explains,
     settled,
 )
@@ -81,6 +83,15 @@ def test_how_near_they_must_be(left: str, right: str, nearness: str) -> None:
     assert len(settled(in_no_line)) == (1 if nearness == MODEL else 2)
     assert len(settled(in_other_models)) == (1 if nearness == LINE else 2)
     assert len(settled(in_other_targets)) == 2
+
+
+@pytest.mark.parametrize(("left", "right", "nearness"), PAIRS)
+def test_files_that_no_import_ties_are_about_models_of_their_own(left: str, right: str, nearness: str) -> None:
+    elsewhere = [seen(left, path="a.py"), seen(right, path="b.py")]
+    assert len(settled(elsewhere, lambda path, other: False)) == 2
+    assert len(settled(elsewhere, lambda path, other: True)) == (1 if nearness == MODEL else 2)
+    in_one_file = [seen(left, path="a.py"), seen(right, path="a.py")]
+    assert len(settled(in_one_file, lambda path, other: False)) == 1
 
 
 def test_nobody_in_the_table_is_explained_and_explains() -> None:
@@ -232,6 +243,19 @@ def test_no_defect_is_lost(findings: list[Finding]) -> None:
             or any((also.code, also.path, also.line) == (finding.code, *place) for also in other.also_seen)
             for other in of_target
         ), (finding, told)
+
+
+@given(st.lists(FINDINGS, max_size=8))
+def test_whoever_explains_a_finding_is_asked(findings: list[Finding]) -> None:
+    candidates = Candidates(findings)
+    for finding in findings:
+        assert {i for i, other in enumerate(findings) if explains(other, finding)} <= set(candidates.of(finding))
+
+
+def test_thousands_of_findings_are_settled_at_once() -> None:
+    started = time.process_time()
+    assert len(settled(seen("MP207" if line % 2 else "MP202", line) for line in range(8000))) == 8000
+    assert time.process_time() - started < 10  # 40 s where each was asked about each other
 
 
 @given(st.lists(FINDINGS, max_size=8))

@@ -362,7 +362,7 @@ TANGLE = {
 }
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.permutations(sorted(TANGLE)), st.integers(1, len(TANGLE)))
 def test_what_else_is_walked_changes_nothing(order: list[str], count: int) -> None:
     with tempfile.TemporaryDirectory() as directory:

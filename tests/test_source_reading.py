@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpdoctor import source
@@ -174,13 +174,13 @@ PIECES = [
 ]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150)
 @given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join))
 def test_no_mixture_of_code_makes_it_raise(text: str) -> None:
     ask_everything(facts_from_text(text, "a.py", Path(__file__).parent))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.one_of(st.text(max_size=300), st.binary(max_size=300)))
 def test_no_text_and_no_bytes_make_it_raise(text: str | bytes) -> None:
     ask_everything(facts_from_text(text, "a.py"))
@@ -189,7 +189,7 @@ def test_no_text_and_no_bytes_make_it_raise(text: str | bytes) -> None:
 OWN_SOURCES = sorted(Path(source.__file__).parent.glob("*.py"))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(st.sampled_from(OWN_SOURCES), st.data())
 def test_no_damage_to_real_code_makes_it_raise(path: Path, data: st.DataObject) -> None:
     lines = path.read_text().splitlines(keepends=True)

@@ -70,7 +70,9 @@ _NAMES.update(
 )
 _PLACES = ("tensorflow", "numpy", "builtins")
 _OF_A_DTYPE = ("name", "base_dtype", "as_numpy_dtype")
-_DEPTH = 60
+_DEPTH = 40
+_NESTED = 3  # questions that a caller asks while it is asked: the stack has room for a thousand frames
+_MOST_PARTS = 200
 
 
 def dtype_named(value: Value | None, keras: Keras | None = None) -> str | None:
@@ -99,14 +101,34 @@ def dtypes_told(keras: Keras | None, told: Told) -> Callable[[Value | None], str
     """`dtype_of`, for a caller who knows more: `told(value, found)` is asked about every value on the way, the
     innermost first, and gives its dtype, or the one that a dtype names (`self.compute_dtype`). The function
     remembers its answers."""
-    dtypes = _Dtypes(keras, told)
-    return lambda value: dtypes.of(value, 0)
+    dtypes, asking = _Dtypes(keras, told), 0
+
+    def dtype(value: Value | None) -> str | None:
+        nonlocal asking
+        if asking >= _NESTED:
+            return None
+        asking += 1
+        try:
+            return dtypes.of(value, 0)
+        finally:
+            asking -= 1
+
+    return dtype
 
 
 def is_array(value: Value | None) -> bool:
     """Whether it is for certain a numpy array or scalar, which TensorFlow converts to the dtype of the tensor
     it meets."""
-    return bool(options(value)) and all(_is_one_array(one, 0) for one in options(value))
+    waiting = [*options(value)]
+    seen = {id(one) for one in waiting}
+    for one in waiting:
+        parts = _parts_of_an_array(one)
+        if parts is None or len(waiting) > _MOST_PARTS:
+            return False
+        new = [part for part in parts if id(part) not in seen]
+        seen.update(map(id, new))
+        waiting += new
+    return bool(waiting)
 
 
 def policies_named(value: Value | None) -> tuple[str, ...]:
@@ -139,19 +161,17 @@ def _policy_named(value: Value, depth: int = 0) -> str | None:
     return None if found in (AUTOCAST, VARIABLE) else found
 
 
-def _is_one_array(value: Value, depth: int) -> bool:
-    if depth > _DEPTH:
-        return False
+def _parts_of_an_array(value: Value) -> tuple[Value, ...] | None:
+    """What must be arrays as well for a value to be one; None where it is none for certain, or nobody knows."""
+    if isinstance(value, Call) and isinstance(value.callee, Api):
+        return () if value.callee.name.startswith("numpy.") else None
     if isinstance(value, Call):
-        if isinstance(value.callee, Api):
-            return value.callee.name.startswith("numpy.")
-        return isinstance(value.callee, Attribute) and _is_one_array(value.callee.of, depth + 1)
+        return (value.callee.of,) if isinstance(value.callee, Attribute) else None
     if isinstance(value, (Attribute, Item)):
-        return _is_one_array(value.of, depth + 1)
+        return (value.of,)
     if isinstance(value, Operation):
-        arrays = [one for one in value.operands if not isinstance(one, Known)]
-        return bool(arrays) and all(_is_one_array(one, depth + 1) for one in arrays)
-    return False
+        return tuple(one for one in value.operands if not isinstance(one, Known)) or None
+    return None
 
 
 class _Dtypes:
@@ -324,13 +344,15 @@ class _Dtypes:
             is_number = isinstance(first, Known) and isinstance(first.value, float)
             return "float32" if is_number else self.of(first, depth)
         if function in JOINING:
-            joined = [part for one in call.args[JOINING[function]] for part in _spread(one)]
+            joined = [part for one in call.arguments(JOINING[function]) for part in _spread(one)]
             return self.agreed(joined, depth)
         return None
 
     def _by_literals(self, call: Call, positions: tuple[int, int], depth: int) -> str | None:
         """What TensorFlow makes of Python numbers: float32 and int32; of tensors their own dtype."""
-        given = list(call.args[slice(*positions)]) or [value for name, value in call.keywords if name in VALUE_NAMES]
+        given = list(call.arguments(slice(*positions))) or [
+            value for name, value in call.keywords if name in VALUE_NAMES
+        ]
         values = [leaf for one in given for leaf in _leaves(one)]
         if not values:
             return None

@@ -99,9 +99,9 @@ def kind_of_class(name: str) -> str | None:
     name = public_name(name)
     if name in _KINDS:
         return _KINDS[name]
-    package, *middle, last = name.split(".")
-    is_class = package in _PACKAGES and len(middle) == 1 and last[:1].isupper()
-    return _KIND_BY_PLACE.get(middle[0]) if is_class else None
+    *places, last = name.split(".")  # of a module itself only `last`
+    is_class = len(places) == 2 and places[0] in _PACKAGES and last[:1].isupper()
+    return _KIND_BY_PLACE.get(places[1]) if is_class else None
 
 
 def _public_name(name: str) -> str:

@@ -20,11 +20,12 @@ from dataclasses import field
 from functools import cached_property
 from typing import Iterator, Union
 
+from mpdoctor.facts.breakdown import Breakdown
 from mpdoctor.facts.dtypes import dtype_of, policies_named
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Cells, Location, lines_of
 from mpdoctor.facts.mixedness import signs_of_mixed_precision
-from mpdoctor.facts.names import public_name
+from mpdoctor.facts.names import kind_of_class, public_name
 from mpdoctor.facts.values import (
     NOWHERE,
     Api,
@@ -184,7 +185,10 @@ class SourceFacts:
     broken_cells
         Of a notebook: the cells that are no Python; the others were read.
     passed_over
-        Set, and everything else empty, if there was nothing to read: a notebook in another language.
+        Set, and everything else empty, if there was nothing to read: a notebook in another language, or a link that
+        leads out of the project.
+    breakdowns
+        Where mpdoctor itself broke on this file (then everything else is empty), or on one that it imports.
     """
 
     path: str = ""
@@ -213,12 +217,19 @@ class SourceFacts:
     cells: Cells = ()
     broken_cells: tuple[Problem, ...] = ()
     passed_over: str = ""
+    breakdowns: tuple[Breakdown, ...] = ()
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether nothing is known of it because mpdoctor itself broke on it."""
+        return any(one.path == self.path for one in self.breakdowns)
 
     @property
     def is_blank(self) -> bool:
         """Whether there is nothing for a rule to look at: the file can be read, and was not walked, or is empty."""
         events = self.uses, self.calls, self.reads, self.writes, self.operations, self.withs, self.returns
-        return not (any(events) or self.classes or self.functions or self.unreadable or self.broken_cells)
+        problems = self.unreadable or self.broken_cells or self.breakdowns
+        return not (any(events) or self.classes or self.functions or problems)
 
     @cached_property
     def lines(self) -> list[str]:
@@ -239,7 +250,29 @@ class SourceFacts:
     @cached_property
     def policy_calls(self) -> tuple[Call, ...]:
         """The calls that set the global policy (or floatx), in order."""
-        return tuple(call for call in self.calls if sets_policy(call))
+        return tuple(call for call in self.calls if sets_policy(call) and not self._is_too_late(call))
+
+    def _is_too_late(self, setting: Call) -> bool:
+        """Whether floatx is set where it changes no policy any more: in Keras 3 the first layer makes the policy of
+        it, and a policy that was set is not touched (3.15)."""
+        if not self.keras.is_keras3 or not isinstance(setting.callee, Api) or not setting.callee.is_(SET_FLOATX):
+            return False
+        return any(
+            _is_certain(call.context.branches, setting.context.branches)
+            for call in self._settling
+            if call.order < setting.order and call.context.run in (0, setting.context.run)
+        )
+
+    @cached_property
+    def _settling(self) -> list[Call]:
+        """What makes or sets the global policy of Keras 3: layers with none of their own, and calls for it."""
+        return [
+            call
+            for call in self.library_calls
+            if isinstance(call.callee, Api)
+            and (call.callee.is_(SET_POLICY) or kind_of_class(call.callee.name) == "layer")
+            and call.keyword("dtype") is None
+        ]
 
     def policies_at(self, event: Event) -> tuple[PolicyName, ...]:
         """Every global policy that may be in force at this event: names such as "mixed_float16", None for

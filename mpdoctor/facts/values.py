@@ -18,6 +18,7 @@ from typing import Any, Iterator, Mapping
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.names import public_name
+from mpdoctor.facts.parameters import PARAMETERS
 
 NOWHERE = Location("", 0)
 
@@ -150,12 +151,28 @@ class Call(Value):
         return None
 
     def argument(self, position: int | None, keyword: str | None = None) -> Value | None:
-        """One argument by position (from 0, `self` not counted) or by name; None where it is not given.
+        """One argument by position (from 0, `self` not counted) or by name; None where it is not given. Of TensorFlow's
+        and Keras' functions on tensors the names are known: `argument(0)` is `x` in tf.abs(x=…).
 
         With `open`, None means "not seen" and not "left out"."""
         if position is not None and position < len(self.args):
             return self.args[position]
-        return self.keyword(keyword) if keyword is not None else None
+        if not self.keywords:
+            return None
+        found = self.keyword(keyword) if keyword is not None else None
+        return self._named(position) if found is None and position is not None else found
+
+    def arguments(self, positions: slice) -> tuple[Value, ...]:
+        """Those at these positions that are given, in order, by position or by name. Rules ask for them and for
+        `argument`, and never for `args[0]`: a call may have none."""
+        if not self.keywords:
+            return self.args[positions]
+        asked = range(len(self.args) + len(self.keywords))[positions]
+        return tuple(value for value in map(self.argument, asked) if value is not None)
+
+    def _named(self, position: int) -> Value | None:
+        names = PARAMETERS.get(public_name(self.callee.name), ()) if isinstance(self.callee, Api) else ()
+        return self.keyword(names[position]) if position < len(names) else None
 
     @property
     def method(self) -> str:

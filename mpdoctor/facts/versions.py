@@ -41,7 +41,7 @@ class Keras:
 def _numbers(version: str) -> tuple[int, ...]:
     numbers = []
     for part in version.split("."):
-        if not part.isdigit():
+        if not part.isdecimal():  # "²" is a digit, and no number
             break
         numbers.append(int(part))
     return tuple(numbers)

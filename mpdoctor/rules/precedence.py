@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
 
 from mpdoctor.finding import AlsoSeen, Finding
 
 LINE, MODEL = "line", "model"
+Ties = Callable[[str, str], bool]  # whether what stands in two files, by path as shown, may be about one model
 
 # (who explains, what is explained, how near the two must be: on one source line, or about one model of one target)
 EXPLAINS: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
@@ -26,7 +28,7 @@ EXPLAINS: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
     (("MP904", "MP601", "MP511", "MP911", "MP313"), ("MP907",), MODEL),
 )
 # The same where the right one was seen in the training alone: the source shows a place of its own.
-EXPLAINS_LIVE = ((("MP904", "MP907"), ("MP503",)), (("MP308",), ("MP401",)))
+EXPLAINS_LIVE = ((("MP904", "MP907"), ("MP503",)), (("MP308", "MP410"), ("MP401",)))
 # Seen live, these stand on another line than in the source, as does what has no line at all: a model or a training
 # that shows the defect confirms what the source shows.
 CONFIRMED_LIVE = (
@@ -81,15 +83,22 @@ OF_THE_ERROR = (
 )
 
 
-def settled(findings: Iterable[Finding]) -> list[Finding]:
+def of_one_program(path: str, other: str) -> bool:
+    """Of the files of a program that was named all are tied: the one that was named imports the others."""
+    return True
+
+
+def settled(findings: Iterable[Finding], are_tied: Ties = of_one_program) -> list[Finding]:
     """Merge the sights of one defect by several stages, then attach what is explained to what explains it.
 
-    The order of the list is: path, line, column, code; findings without a location last."""
+    `are_tied` says of which files the findings may be about one model: in a directory lie many that have nothing to do
+    with one another. The order of the list is: path, line, column, code; findings without a location last."""
     merged = _merged(sorted(findings, key=lambda finding: finding.what_if))
+    candidates = Candidates(merged)
     extra: dict[int, list[AlsoSeen]] = {}
     spoken = []
     for number, finding in enumerate(merged):
-        speaker = _speaker(merged, number)
+        speaker = _speaker(merged, number, candidates, are_tied)
         if speaker == number:
             spoken.append(number)
         else:
@@ -98,16 +107,46 @@ def settled(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(told, key=_reading_order)
 
 
-def _speaker(merged: list[Finding], number: int) -> int:
+def _speaker(merged: list[Finding], number: int, candidates: Candidates, are_tied: Ties) -> int:
     """Who speaks for a finding: itself, or whoever explains it and is not explained by another."""
     while True:
-        found = next((i for i, other in enumerate(merged) if explains(other, merged[number])), None)
+        finding = merged[number]
+        found = next((i for i in candidates.of(finding) if explains(merged[i], finding, are_tied)), None)
         if found is None:
             return number
         number = found
 
 
-def explains(speaker: Finding, finding: Finding) -> bool:
+class Candidates:
+    """The numbers of those that might explain a finding: what stands on its line, and what speaks of its code from
+    anywhere. To ask each of a thousand findings about each other takes seconds."""
+
+    def __init__(self, merged: list[Finding]) -> None:
+        self._on_line: dict[tuple[str, str | None, int | None], list[int]] = {}
+        self._by_code: dict[tuple[str, str], list[int]] = {}
+        for number, finding in enumerate(merged):
+            self._by_code.setdefault((finding.target, finding.code), []).append(number)
+            for path, line in _lines(finding):
+                self._on_line.setdefault((finding.target, path, line), []).append(number)
+
+    def of(self, finding: Finding) -> list[int]:
+        """In order."""
+        place = finding.location
+        found = set(self._on_line.get((finding.target, place.path, place.line), ()) if place else ())
+        for code in _explaining_from_anywhere(finding.code):
+            found.update(self._by_code.get((finding.target, code), ()))
+        return sorted(found)
+
+
+@cache
+def _explaining_from_anywhere(code: str) -> tuple[str, ...]:
+    anywhere = [left for left, right, nearness in EXPLAINS if code in right and nearness == MODEL]
+    anywhere += [left for left, right in EXPLAINS_LIVE if code in right]
+    anywhere += [OF_THE_ERROR] if code in RAISED else []
+    return tuple(dict.fromkeys(one for left in anywhere for one in left))
+
+
+def explains(speaker: Finding, finding: Finding, are_tied: Ties = of_one_program) -> bool:
     """Whether `speaker` is the reason why `finding` was seen too."""
     if speaker is finding or speaker.target != finding.target:
         return False
@@ -118,11 +157,11 @@ def explains(speaker: Finding, finding: Finding) -> bool:
         return of_it or _same_line(speaker, finding)
     if finding.stage == "training":
         live = any(speaker.code in left and finding.code in right for left, right in EXPLAINS_LIVE)
-        if live and _same_model(speaker, finding):
+        if live and _same_model(speaker, finding, are_tied):
             return True
     for left, right, nearness in EXPLAINS:
         if speaker.code in left and finding.code in right:
-            return _same_line(speaker, finding) if nearness == LINE else _same_model(speaker, finding)
+            return _same_line(speaker, finding) if nearness == LINE else _same_model(speaker, finding, are_tied)
     return False
 
 
@@ -179,13 +218,20 @@ def _same_line(speaker: Finding, finding: Finding) -> bool:
     place = finding.location
     if place is None:
         return False
-    told = speaker.location
-    lines = {(also.path, also.line) for also in speaker.also_seen} | ({(told.path, told.line)} if told else set())
-    return (place.path, place.line) in lines
+    return (place.path, place.line) in _lines(speaker)
 
 
-def _same_model(one: Finding, other: Finding) -> bool:
-    return one.model is None or other.model is None or one.model == other.model
+def _lines(finding: Finding) -> set[tuple[str | None, int | None]]:
+    """Those that it was seen on."""
+    place = finding.location
+    return {(also.path, also.line) for also in finding.also_seen} | ({(place.path, place.line)} if place else set())
+
+
+def _same_model(one: Finding, other: Finding, are_tied: Ties) -> bool:
+    if one.model is not None and other.model is not None and one.model != other.model:
+        return False
+    here, there = one.location, other.location
+    return here is None or there is None or here.path == there.path or are_tied(here.path, there.path)
 
 
 def _reading_order(finding: Finding) -> tuple[bool, str, int, int, str]:

@@ -12,7 +12,6 @@ import dataclasses
 import importlib
 import pkgutil
 import re
-import traceback
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from mpdoctor import rules
+from mpdoctor.facts.breakdown import breakdown_from_error
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed, Finding, Severity
 
@@ -131,5 +131,5 @@ def findings_from_facts(
                     stage=finding.stage or _stage_of(kind, facts),
                 )
         except Exception as error:  # a rule's defect is ours: it is shown, and ends the run with exit status 3
-            frame = traceback.extract_tb(error.__traceback__)[-1]
-            yield Crashed(rule.code, f"{kind} ({frame.filename}:{frame.lineno})", f"{type(error).__name__}: {error}")
+            broken = breakdown_from_error("", error)
+            yield Crashed(rule.code, f"{kind} ({broken.where})", broken.error)

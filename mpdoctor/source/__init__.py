@@ -9,10 +9,12 @@ are layers of one walker, each knowing more of Python than the one before; `proj
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from mpdoctor.belonging import LEADS_OUT
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.source import Problem, SourceFacts
 from mpdoctor.source.modules import Files
@@ -58,7 +60,11 @@ def facts_with_imports(
     modules = dict(program.modules)
     for module in modules.values():
         program.walk_the_rest(module)
-    return {path: facts_with_cells(program.facts(module), module.source) for path, module in modules.items()}
+    facts = {path: facts_with_cells(program.facts(module), module.source) for path, module in modules.items()}
+    links = ((link, os.path.relpath(link, start.parent)) for link in program.files.passed_over)
+    return facts | {
+        link: SourceFacts(os.path.normpath(Path(shown).parent / below), passed_over=LEADS_OUT) for link, below in links
+    }
 
 
 def facts_without_walking(files: Files, path: Path, shown_as: str) -> SourceFacts:

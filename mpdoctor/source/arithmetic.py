@@ -121,9 +121,10 @@ def constant_from_call(name: str, arguments: tuple[Value, ...]) -> Any:
     if not isinstance(one, Known) or (isinstance(one.value, (str, bytes)) and len(one.value) > 100):
         return MISSING
     try:
-        return {"float": float, "int": int, "str": str, "bool": bool}[name.partition(".")[2]](one.value)
+        made = {"float": float, "int": int, "str": str, "bool": bool}[name.partition(".")[2]](one.value)
     except (TypeError, ValueError, OverflowError):
         return MISSING
+    return made if is_told(made) else MISSING
 
 
 class Earlier(Unknown):
@@ -178,9 +179,10 @@ def _computed(symbol: str, left: Any, right: Any) -> Any:
     if _size(left) > _LONGEST or _size(right) > _LONGEST:
         return MISSING
     try:
-        return function(left, right)
+        result = function(left, right)
     except (TypeError, ValueError, ArithmeticError):
         return MISSING
+    return result if is_told(result) else MISSING
 
 
 def _power(left: Any, right: Any) -> Any:
@@ -189,9 +191,15 @@ def _power(left: Any, right: Any) -> Any:
     if isinstance(left, int) and isinstance(right, int) and abs(right) * max(left.bit_length(), 1) > _LONGEST:
         return MISSING
     try:
-        return left**right
+        result = left**right
     except (ArithmeticError, ValueError):
         return MISSING
+    return result if is_told(result) else MISSING
+
+
+def is_told(constant: Any) -> bool:
+    """Whether rules are told of it: they compute with numbers as floats, of which the largest is below 2^1024."""
+    return not isinstance(constant, int) or constant.bit_length() < 1024
 
 
 def _is_number(value: Any) -> bool:

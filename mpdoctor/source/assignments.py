@@ -26,6 +26,7 @@ class Assignments(Definitions):
         elif isinstance(target, ast.Subscript):
             of, index = self.evaluate(target.value), self.evaluate(target.slice)
             self.record_write(of, "", value, self.place(target), index, augmented)
+            self.remember_keyword(target.value, index, value)
             if isinstance(target.value, ast.Name) and isinstance(of, Collection):
                 self.bind(target.value.id, self._with_item(of, index, value))
 

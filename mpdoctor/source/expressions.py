@@ -22,6 +22,7 @@ from mpdoctor.source.arithmetic import (
     constant_from_name,
     folded_binary,
     folded_unary,
+    is_told,
     joined,
 )
 from mpdoctor.source.containers import Containers
@@ -83,8 +84,10 @@ class Expressions(Containers):
     def _constant(self, node: ast.Constant) -> Value:
         value = getattr(node, "known", None)
         if value is None:
-            value = node.known = Known(self.place(node), node.value)  # type: ignore[attr-defined]
-        assert isinstance(value, Known)
+            place, known = self.place(node), node.value
+            value = Known(place, known) if is_told(known) else Unknown(place)
+            node.known = value  # type: ignore[attr-defined]
+        assert isinstance(value, Value)
         return value
 
     def _name(self, node: ast.Name) -> Value:

@@ -53,6 +53,19 @@ def asks_whether_it_works(test: ast.expr, value: Value) -> bool:
     return bool(answer) or _comes_from_asking(value)
 
 
+def arm_of_wrapper(test: ast.expr) -> bool | None:
+    """Of `if isinstance(optimizer, LossScaleOptimizer):` the arm in which it is one, which is as certain to run as what
+    the optimizer is; None where the test asks for anything else."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inside = arm_of_wrapper(test.operand)
+        return None if inside is None else not inside
+    if not isinstance(test, ast.Call) or not isinstance(test.func, ast.Name) or test.func.id != "isinstance":
+        return None
+    kind = test.args[1] if len(test.args) == 2 else None
+    last = kind.attr if isinstance(kind, ast.Attribute) else kind.id if isinstance(kind, ast.Name) else ""
+    return True if last == "LossScaleOptimizer" else None
+
+
 def _comes_from_asking(value: Value) -> bool:
     """Whether a value was computed from an answer. An answer lies near: what takes many steps is data."""
     return any(isinstance(part, Api) and _is_of_an_answer(part.name) for part in itertools.islice(walk(value), _NEAR))
@@ -96,14 +109,21 @@ def is_guarding_context(name: str) -> bool:
 def is_guarding_handler(handler: ast.ExceptHandler) -> bool:
     """Whether an `except` clause is prepared for a name or an argument that does not exist, and goes on. One
     that catches KeyboardInterrupt, a RuntimeError of CUDA or a missing file asks another question, and one
-    that raises again is prepared for nothing."""
-    if handler.body and isinstance(handler.body[-1], ast.Raise):
+    that raises again, or ends the program, is prepared for nothing."""
+    if handler.body and _ends_program(handler.body[-1]):
         return False
     if handler.type is None:
         return True
     caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     names = {node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "") for node in caught}
     return not names or not names <= _OTHER_ERRORS
+
+
+def _ends_program(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Raise):
+        return True
+    called = statement.value.func if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) else None
+    return called is not None and ast.unparse(called) in ("sys.exit", "exit", "quit", "os._exit")
 
 
 def swallowing_handler(node: ast.Try) -> ast.ExceptHandler | None:

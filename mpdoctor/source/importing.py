@@ -6,18 +6,23 @@ from __future__ import annotations
 import ast
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from mpdoctor.facts.breakdown import breakdown_from_error
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.source import Problem
 from mpdoctor.facts.values import Known, Unknown, Value
 from mpdoctor.source.modules import Files, package_of
 from mpdoctor.source.names import api_from_name
 from mpdoctor.source.reading import Source
+from mpdoctor.source.recording import Enough
 from mpdoctor.source.scopes import Frame, Import, Module
 from mpdoctor.source.statements import Statements
 
 MOST_MODULES = 60  # that one file may bring in
+_OF_THE_IMPORTER = ("module", "scope", "frame", "context", "events", "_qualified", "_owner", "depth")
 _SAYS_GLOBAL = re.compile(r"^[ \t]+global\s+\w+\s*(?:,|#|;|\\|$)", re.M)
 
 
@@ -155,6 +160,8 @@ class Importing(Statements):
             source = self.files.source(path, self.shown(path))
         except OSError:
             return None
+        except Exception as error:
+            return self._broken_module(path, dotted, error)
         if isinstance(source, Problem):
             return None
         self.brought_in += 1
@@ -162,8 +169,29 @@ class Importing(Statements):
 
     def walk_imported(self, source: Source, path: Path, dotted: str) -> Module:
         module = self.modules[path] = self.new_module(source, path, dotted, self.module)
-        self.walk_module(module)
+        with self._apart_from_importer(module):
+            self.walk_module(module)
         return module
+
+    def _broken_module(self, path: Path, dotted: str, error: Exception) -> Module:
+        """In place of a file that we broke on: nothing is known of it."""
+        source = Source(self.shown(path), "", ast.Module([], []))
+        module = self.modules[path] = self.new_module(source, path, dotted, self.module)
+        module.breakdowns.append(breakdown_from_error(source.path, error))
+        return module
+
+    @contextmanager
+    def _apart_from_importer(self, module: Module) -> Iterator[None]:
+        """Where we break on what is imported, the walk of what imports it goes on."""
+        outer, in_functions = {name: vars(self)[name] for name in _OF_THE_IMPORTER}, len(self.stack)
+        try:
+            yield
+        except (Enough, RecursionError):
+            raise
+        except Exception as error:
+            module.breakdowns.append(breakdown_from_error(module.source.path, error))
+            vars(self).update(outer)
+            del self.stack[in_functions:]
 
     def shown(self, path: Path) -> str:
         """An imported file is shown the way that the script is: relative to the same directory."""

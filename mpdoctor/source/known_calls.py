@@ -83,6 +83,8 @@ class KnownCalls(Objects):
         """Methods of lists and dicts that the program writes out, and super().__init__ of a library's
         class."""
         of = callee.of
+        if callee.name == "setdefault" and len(call.args) == 2 and isinstance(node.func, ast.Attribute):
+            self.remember_keyword(node.func.value, call.args[0], call.args[1])
         if isinstance(of, Super) and callee.name == "__init__":
             self._remember(of.behind, call.keywords, node)
             return None
@@ -123,6 +125,14 @@ class KnownCalls(Objects):
             )
         return None
 
+    def remember_keyword(self, holder: ast.expr, key: Value, value: Value) -> None:
+        """`kwargs["dtype"] = …`, where the function takes `**kwargs`."""
+        function, name = self.frame.function, known(key)
+        if function is None or not isinstance(holder, ast.Name) or not isinstance(name, str):
+            return
+        if function.parameters[-1:] == ("**" + holder.id,):
+            self.frame.keywords_set[name] = value
+
     def _mutate(self, of: Collection, method: str, call: Call, node: ast.Call) -> None:
         """A list or dict that is changed in place becomes a new value under the same name."""
         receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
@@ -155,9 +165,12 @@ class KnownCalls(Objects):
             self.changes.set(of.of.attributes, name, value)
 
     def _remember(self, own: ClassFacts, keywords: Keywords, node: ast.Call) -> None:
-        """Only what is written out: what `**kwargs` hands on differs from one instance to the next."""
+        """Only what is written out, here or before (`kwargs["dtype"] = …`): what else `**kwargs` hands on differs from
+        one instance to the next."""
         written = {keyword.arg for keyword in node.keywords}
-        for name, value in keywords:
-            if name in written:
+        handed_on = any(keyword.arg is None for keyword in node.keywords)
+        own_keywords = self.frame.keywords_set if handed_on else {}
+        for name, value in {**dict(keywords), **own_keywords}.items():
+            if name in written or name in own_keywords:
                 old = own.base_arguments.get(name)
                 self.changes.set(own.base_arguments, name, value if old is None else joined((old, value)))

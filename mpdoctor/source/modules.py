@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from mpdoctor.belonging import link_out
 from mpdoctor.facts.source import Problem
+from mpdoctor.opening import bytes_from_file
 from mpdoctor.source.notebooks import SUFFIX as NOTEBOOK
 from mpdoctor.source.notebooks import source_from_notebook
 from mpdoctor.source.reading import Source, source_from_text
@@ -22,12 +24,13 @@ class Files:
         self._unsaved = unsaved
         self._sources: dict[Path, Source | Problem] = {}
         self._found: dict[tuple[Path, str], Path | None] = {}
+        self.passed_over: dict[Path, None] = {}  # links out of the project, by which imports would go
 
     def source(self, path: Path, shown_as: str) -> Source | Problem:
         """Raises OSError where the file can't be read."""
         found = self._sources.get(path)
         if found is None:
-            data = self._unsaved[path] if path in self._unsaved else path.read_bytes()
+            data = self._unsaved[path] if path in self._unsaved else bytes_from_file(path)
             parse = source_from_notebook if path.suffix == NOTEBOOK else source_from_text
             found = self._sources[path] = parse(data, shown_as)
         return found
@@ -37,10 +40,15 @@ class Files:
         return path in self._sources
 
     def find(self, root: Path, dotted: str) -> Path | None:
-        """The file of a module below a directory: `a.b` is a/b.py or a/b/__init__.py."""
+        """The file of a module below a directory: `a.b` is a/b.py or a/b/__init__.py. A link out of the project leads
+        to none of its modules."""
         key = (root, dotted)
         if key not in self._found:
-            self._found[key] = _file_of(root, dotted)
+            found = _file_of(root, dotted)
+            link = link_out(str(found), str(root)) if found is not None else None
+            if link is not None:
+                self.passed_over[Path(link)] = None
+            self._found[key] = found if link is None else None
         return self._found[key]
 
 

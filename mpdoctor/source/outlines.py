@@ -10,6 +10,7 @@ from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 
+from mpdoctor.facts.breakdown import Breakdown, breakdown_from_error
 from mpdoctor.source.modules import Files, package_of
 
 _FRAMEWORK = (b"tensorflow", b"keras")
@@ -61,9 +62,14 @@ class Outline:
 
 class Outlines(dict[Path, Outline]):
     """By absolute path, those of the files to look at, and of the first-party files that these import. They are not
-    `whole` where there are too many."""
+    `whole` where there are too many, or where there are `breakdowns`: by path, where we broke on a file.
+    `passed_over`: links out of the project, by which imports would go."""
 
     whole = True
+    passed_over: tuple[Path, ...] = ()
+
+    def __init__(self) -> None:
+        self.breakdowns: dict[Path, Breakdown] = {}
 
     def reached_from(self, starts: Iterable[Path]) -> set[Path]:
         """The files that these import, also through others."""
@@ -118,7 +124,11 @@ def outlines_from_files(paths: Iterable[Path], read: Callable[[Path], bytes]) ->
         path = waiting.popleft()
         text = read(path)
         names_framework = _holds(text, _FRAMEWORK)
-        imports = frozenset(tree.imported_by(path, text)) - {path}
+        try:
+            imports = frozenset(tree.imported_by(path, text)) - {path}
+        except Exception as error:
+            imports = frozenset()
+            outlines.breakdowns[path] = breakdown_from_error(str(path), error)
         outlines[path] = Outline(
             names_framework and (_holds(text, _SIGNS) or _holds(text, _TRAINS)),
             names_framework,
@@ -128,7 +138,8 @@ def outlines_from_files(paths: Iterable[Path], read: Callable[[Path], bytes]) ->
             _digest(text),
         )
         waiting.extend(tree.newly_met(imports))
-    outlines.whole = tree.beyond < MOST_BEYOND
+    outlines.whole = tree.beyond < MOST_BEYOND and not outlines.breakdowns
+    outlines.passed_over = tree.passed_over
     return outlines
 
 
@@ -142,6 +153,10 @@ class _Tree:
         self._packages: dict[Path, tuple[Path, str]] = {}
         self._names: dict[Path, frozenset[str]] = {}
         self.beyond = 0
+
+    @property
+    def passed_over(self) -> tuple[Path, ...]:
+        return tuple(self._files.passed_over)
 
     def imported_by(self, path: Path, text: bytes) -> Iterator[Path]:
         directory = path.parent

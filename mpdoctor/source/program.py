@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from mpdoctor.facts.breakdown import breakdown_from_error
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Call, Context, Known
 from mpdoctor.source.declared import declared_keras
@@ -58,6 +59,9 @@ class Program(Importing):
     def facts(self, module: Module) -> SourceFacts:
         """Its own events, and of the modules that it imports those that set a policy."""
         imported = list(_imported(module))
+        breakdowns = (*module.breakdowns, *(each for one, _ in imported for each in one.breakdowns))
+        if module.breakdowns:
+            return SourceFacts(module.source.path, breakdowns=breakdowns)
         policies = Events(calls=[call for one, by in imported for call in self.policies_of(one, by)])
         events = joined_events((module.events, module.later, policies))
         return SourceFacts(
@@ -77,6 +81,7 @@ class Program(Importing):
             declared_keras=declared_keras(module.source.path, events.uses, events.calls, events.writes),
             package=module.package,
             incomplete=bool(module.incomplete),
+            breakdowns=breakdowns,
         )
 
     def policies_of(self, imported: Module, by: Import) -> Iterable[Call]:
@@ -84,7 +89,7 @@ class Program(Importing):
         return imported.policy_calls
 
     def _within_bounds(self, module: Module, walk: Callable[[Module], None]) -> None:
-        """A program too large or too deep ends its own walk, and no other file's."""
+        """A program that is too large or too deep, or that we break on, ends its own walk, and no other file's."""
         limit = sys.getrecursionlimit()
         sys.setrecursionlimit(max(limit, _FRAMES))
         self.last_order, self.followed = self.order + MOST_EVENTS, 0
@@ -95,6 +100,8 @@ class Program(Importing):
             walk(module)
         except (Enough, RecursionError):
             module.incomplete.append(True)
+        except Exception as error:
+            module.breakdowns.append(breakdown_from_error(module.source.path, error))
         finally:
             sys.setrecursionlimit(limit)
             self.stack.clear()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import io
+import os
 import sys
 import tokenize
 import warnings
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 from mpdoctor.facts.location import Cells, Location, lines_of
 from mpdoctor.facts.source import Problem
+from mpdoctor.opening import bytes_from_file
 
 TOO_DEEP = "It is nested too deeply for Python itself to read."
 
@@ -69,6 +71,19 @@ class Source:
     def _characters(self, line: int, offset: int) -> int:
         text = self.line(line)
         return offset if text.isascii() else len(text.encode(errors="surrogatepass")[:offset].decode(errors="replace"))
+
+
+def text_from_file(path: str) -> str | None:
+    """What may be quoted of a file; None where it can't be read, is no text, or is a link to what is no Python."""
+    try:
+        text = text_from_bytes(bytes_from_file(path), path)
+    except (OSError, ValueError):  # ValueError: a NUL character in the name
+        return None
+    if isinstance(text, Problem) or "\0" in text:
+        return None
+    if os.path.islink(path) and (path.endswith(".ipynb") or isinstance(tree_from_text(text, path), Problem)):  # noqa: PTH114
+        return None
+    return text
 
 
 def source_from_text(text: str | bytes, path: str) -> Source | Problem:

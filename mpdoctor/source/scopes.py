@@ -8,6 +8,7 @@ from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 
+from mpdoctor.facts.breakdown import Breakdown
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.source import sets_policy
 from mpdoctor.facts.values import Call, ClassFacts, Context, FunctionFacts, Value
@@ -105,6 +106,7 @@ class Module(Value):
     changed_globals: set[str] = field(default_factory=set)
     main_blocks: list[list[ast.stmt]] = field(default_factory=list)
     incomplete: list[bool] = field(default_factory=list)
+    breakdowns: list[Breakdown] = field(default_factory=list)
 
     @cached_property
     def policy_calls(self) -> list[Call]:
@@ -142,9 +144,11 @@ class Closure:
 @dataclasses.dataclass(eq=False, slots=True)
 class Frame:
     """One function that is being walked. `returns` fills up; `exits` collects the names at each break and
-    continue; `ends_program` tells whether the block that ended last did so by raising or exiting."""
+    continue; `ends_program` tells whether the block that ended last did so by raising or exiting; `keywords_set` holds
+    what the function itself puts into its `**keywords`."""
 
     function: FunctionFacts | None = None
     returns: list[Value] = field(default_factory=list)
     exits: list[list[dict[str, Value]]] = field(default_factory=list)
     ends_program: bool = False
+    keywords_set: dict[str, Value] = field(default_factory=dict)

@@ -23,6 +23,7 @@ from mpdoctor.source.arithmetic import OPERATORS, Earlier, joined, without_earli
 from mpdoctor.source.assignments import Assignments
 from mpdoctor.source.expressions import DEEPEST
 from mpdoctor.source.guards import (
+    arm_of_wrapper,
     asks_whether_it_works,
     is_guarding_context,
     is_guarding_handler,
@@ -32,6 +33,7 @@ from mpdoctor.source.guards import (
 )
 from mpdoctor.source.scopes import Closure, merged_names
 
+_SKIPS = ("skipTest",)  # methods of a test case that end it
 _ENDS = ("sys.exit", "os._exit", "builtins.exit", "builtins.quit")
 
 
@@ -107,6 +109,9 @@ class Statements(Assignments):
             if isinstance(value, Call) and is_api(value.callee, *_ENDS):
                 self.frame.ends_program = True
                 return False
+            if isinstance(value, Call) and value.method in _SKIPS:
+                self.frame.ends_program = False
+                return False
         elif not isinstance(node.value, ast.Constant):
             self.evaluate(node.value)
         return True
@@ -144,13 +149,14 @@ class Statements(Assignments):
             if not certain and self.module.name != "__main__" and is_main_test(node.test):
                 self.module.main_blocks.append(node.body)
             return self.block(node.body if certain else node.orelse)
-        guarded = self.context.guarded or asks_whether_it_works(node.test, test)
+        asks, certain_arm = asks_whether_it_works(node.test, test), arm_of_wrapper(node.test)
         before, outer = self.scope.names, self.context
         ends: list[dict[str, Value]] = []
         branches = []
         for taken, body in ((True, node.body), (False, node.orelse)):
             branch = Branch(id(node), taken, test)
             self.scope.names = dict(before)
+            guarded = outer.guarded or (asks and taken is not certain_arm)
             self.change_context(guarded=guarded, branches=(*outer.branches, branch))
             if self.block(body):
                 ends.append(self.scope.names)
@@ -162,6 +168,7 @@ class Statements(Assignments):
         self.scope.names = merged_names(ends)
         if len(ends) == 1:  # what follows is the rest of the other arm
             branch = Branch(id(node), branches[0].taken, test, only=self.frame.ends_program)
+            guarded = outer.guarded or (asks and branch.taken is not certain_arm)
             self.change_context(guarded=guarded, branches=(*outer.branches, branch))
         return True
 

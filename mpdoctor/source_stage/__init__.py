@@ -7,19 +7,21 @@ all that it imports, is taken from the cache.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+import dataclasses
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 from mpdoctor.cache import Cache
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.versions import Keras
+from mpdoctor.finding import Crashed
 from mpdoctor.source.outlines import Outlines, outlines_from_files
-from mpdoctor.source_stage.desk import Judged, Order
+from mpdoctor.source_stage.desk import Judged, Order, crash_from_breakdown
 from mpdoctor.source_stage.desks import Desks
 from mpdoctor.source_stage.guarded import guarded_files
 from mpdoctor.source_stage.memory import Memory
+from mpdoctor.source_stage.processes import most_processes
 from mpdoctor.source_stage.texts import Texts
 
 WORTH_A_PROCESS = 400_000  # bytes of source: fewer are walked before another process is up
@@ -27,7 +29,7 @@ WORTH_A_PROCESS = 400_000  # bytes of source: fewer are walked before another pr
 
 class SourceStage:
     """The source of a run. `facts` holds those of every file, by path as shown, without their events, which stay where
-    they were walked."""
+    they were walked; `passed_over` the links out of the project by which imports would go."""
 
     def __init__(
         self,
@@ -52,11 +54,13 @@ class SourceStage:
         self._assume_mixed = assume_mixed
         self._facts: dict[Path, SourceFacts] = {}
         self._mixed: set[Path] = set()
+        self._crashes: set[Crashed] = set()
         texts = Texts(unsaved)
         self._outlines = Outlines() if with_imports else outlines_from_files(files, texts.of)
+        self.passed_over = self._outlines.passed_over
         self._memory = Memory(None if with_imports else cache, self._outlines, files, texts)
         size = sum(one.size for path, one in self._outlines.items() if one.names_framework and path in self._memory.new)
-        processes = min(os.cpu_count() or 1, 1 + size // WORTH_A_PROCESS)
+        processes = min(most_processes(), 1 + size // WORTH_A_PROCESS)
         self._desks = Desks(processes, self._files, unsaved, self._outlines)
         if with_imports:
             self._do("walk_with_imports", files)
@@ -71,8 +75,10 @@ class SourceStage:
 
     def judge(self, keras: Callable[[str], Keras], codes: frozenset[str], paths: Collection[str]) -> Judged:
         """What the rules of these codes find in these files (paths as shown), each by its own Keras."""
-        orders = {}
+        orders: dict[Path, Order] = {}
         for shown_as in paths:
+            if self.facts[shown_as].is_broken:
+                continue
             changes = {
                 "keras": keras(shown_as),
                 "assume_mixed": self._assume_mixed,
@@ -91,7 +97,7 @@ class SourceStage:
         for path, said in judged.items():
             self._memory.keep_findings(new[path], said)
         found |= judged
-        return [item for path in orders for item in found[path]]
+        return self._each_crash_once([*self._broken(paths), *(item for path in orders for item in found[path])])
 
     def save(self) -> None:
         """Leave to later runs what this one has found."""
@@ -128,6 +134,20 @@ class SourceStage:
         self._facts[path] = facts
         if is_mixed:
             self._mixed.add(path)
+
+    def _broken(self, paths: Iterable[str]) -> Iterator[Crashed]:
+        """Where we broke on these files before they were judged, or on any while it was looked at what it imports."""
+        for path, broken in self._outlines.breakdowns.items():
+            yield crash_from_breakdown(dataclasses.replace(broken, path=self._files.get(path, broken.path)))
+        for shown_as in paths:
+            yield from map(crash_from_breakdown, self.facts[shown_as].breakdowns)
+
+    def _each_crash_once(self, said: Judged) -> Judged:
+        """A file that we broke on is told of by those that import it as well."""
+        crashes = dict.fromkeys(item for item in said if isinstance(item, Crashed))
+        new = [crash for crash in crashes if crash not in self._crashes]
+        self._crashes.update(new)
+        return [*new, *(item for item in said if not isinstance(item, Crashed))]
 
     def _imports_of(self, path: Path) -> frozenset[Path]:
         return self._outlines[path].imports if path in self._outlines else frozenset()

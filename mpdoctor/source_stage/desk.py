@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from mpdoctor.facts.breakdown import Breakdown, breakdown_from_error
 from mpdoctor.facts.source import Problem, SourceFacts
 from mpdoctor.finding import Crashed, Finding
 from mpdoctor.rules.registry import findings_from_facts
@@ -49,19 +51,22 @@ class Desk:
         """What there is to say without a walk. What is parsed for it is not kept, which would take far more room."""
         for path in paths:
             files = self._files if self._files.holds(path) else Files(self._unsaved)
-            self._facts[path] = facts_without_walking(files, path, self._shown[path])
+            with self._guard(path):
+                self._facts[path] = facts_without_walking(files, path, self._shown[path])
         return {path: (self._facts[path], False) for path in paths}
 
     @without_garbage_collection()
     def walk(self, paths: list[Path]) -> dict[Path, tuple[SourceFacts, bool]]:
         """The facts without their events, and whether these show mixed precision."""
         for path in paths:
-            self._walk(path)
+            with self._guard(path):
+                self._walk(path)
         return self._told(paths)
 
     def walk_with_imports(self, paths: list[Path]) -> dict[Path, tuple[SourceFacts, bool]]:
         for path in paths:
-            self._facts |= facts_with_imports(path, self._shown[path], self._unsaved)
+            with self._guard(path):
+                self._facts |= facts_with_imports(path, self._shown[path], self._unsaved)
         return self._told(list(self._facts))
 
     @without_garbage_collection()
@@ -78,18 +83,40 @@ class Desk:
     def _told(self, paths: list[Path]) -> dict[Path, tuple[SourceFacts, bool]]:
         told = {}
         for path in paths:
-            with self._project.as_walked(path):
-                told[path] = _without_events(self._facts[path]), bool(self._facts[path].mixed_precision_signs)
+            is_mixed = False
+            with self._guard(path), self._project.as_walked(path):
+                is_mixed = bool(self._facts[path].mixed_precision_signs)
+            told[path] = _without_events(self._facts[path]), is_mixed
         return told
 
     def _judged(self, order: Order) -> Judged:
+        """What the rules say; and where we broke on the file, or on one that it imports, that."""
         if self._facts[order.path].is_blank:
             return []
-        if order.changes.get("is_guarded"):
-            self._walk(order.path, guarded=True)
-        facts = dataclasses.replace(self._facts[order.path], **order.changes)
-        with self._project.as_walked(order.path):
-            return list(findings_from_facts("in_source", facts, facts.keras, lambda rule: rule.code in order.codes))
+        said: Judged = []
+        with self._guard(order.path):
+            if order.changes.get("is_guarded"):
+                self._walk(order.path, guarded=True)
+            facts = dataclasses.replace(self._facts[order.path], **order.changes)
+            with self._project.as_walked(order.path):
+                said += findings_from_facts("in_source", facts, facts.keras, lambda rule: rule.code in order.codes)
+        return [*map(crash_from_breakdown, self._facts[order.path].breakdowns), *said]
+
+    @contextmanager
+    def _guard(self, path: Path) -> Iterator[None]:
+        """One file that we break on is told as such, and the others go on."""
+        try:
+            yield
+        except Exception as error:
+            self._facts[path] = broken_facts(breakdown_from_error(self._shown.get(path, str(path)), error))
+
+
+def broken_facts(breakdown: Breakdown) -> SourceFacts:
+    return SourceFacts(breakdown.path, breakdowns=(breakdown,))
+
+
+def crash_from_breakdown(breakdown: Breakdown) -> Crashed:
+    return Crashed("source", f"{breakdown.path} ({breakdown.where})", breakdown.error)
 
 
 def _without_events(facts: SourceFacts) -> SourceFacts:

@@ -35,16 +35,22 @@ class Desks:
             return
         waiting = deque(_portions(paths, size_of, 1 if self._count == 1 else self._count * PORTIONS))
         free = list(self._desks)
-        busy: list[DeskHere | DeskElsewhere] = []
+        busy: dict[DeskHere | DeskElsewhere, list[Path]] = {}
         while waiting or busy:
             while waiting and free:
-                busy.append(desk := free.pop(0))
-                desk.ask(what, (waiting.popleft(),))
-            for desk in self._ready(busy):
-                answer = desk.answer()
-                self._desk_of |= dict.fromkeys(answer, desk)
+                desk, portion = free.pop(0), waiting.popleft()
+                busy[desk] = portion
+                desk.ask(what, (portion,))
+            for desk in self._ready([*busy]):
+                portion, answer = busy.pop(desk), desk.answer()
+                if desk.has_ended:
+                    desk = self._in_place_of(desk)
+                    if len(portion) > 1:  # which of them was it?
+                        waiting.extend([path] for path in portion)
+                        answer = {}
+                else:
+                    self._desk_of |= dict.fromkeys(answer, desk)
                 yield from answer.items()
-                busy.remove(desk)
                 free.append(desk)
 
     def judge(self, orders: Mapping[Path, Order]) -> dict[Path, Judged]:
@@ -56,8 +62,15 @@ class Desks:
             desk.ask("judge", (own,))
         return {path: judged for desk in by_desk for path, judged in desk.answer().items()}
 
+    def _in_place_of(self, ended: DeskHere | DeskElsewhere) -> DeskHere | DeskElsewhere:
+        from mpdoctor.source_stage.elsewhere import DeskElsewhere
+
+        self._desks.remove(ended)
+        self._desks.append(DeskElsewhere(*self._given))
+        return self._desks[-1]
+
     @cached_property
-    def _desks(self) -> Sequence[DeskHere | DeskElsewhere]:
+    def _desks(self) -> list[DeskHere | DeskElsewhere]:
         """What those elsewhere built goes with their process, and is not taken down piece by piece, which would take as
         long as to judge it."""
         if self._count == 1:
@@ -76,6 +89,8 @@ class Desks:
 
 class DeskHere:
     """A desk of this process."""
+
+    has_ended = False
 
     def __init__(self, *given: Any) -> None:
         self._desk = Desk(*given)

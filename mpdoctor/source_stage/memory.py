@@ -47,7 +47,7 @@ class Memory:
 
     def keep(self, path: Path, facts: SourceFacts, is_mixed: bool, walked: bool) -> None:
         digest = self._digest(path, walked)
-        if self._cache is not None and digest is not None:
+        if self._cache is not None and digest is not None and not facts.breakdowns:
             entry = self._entries[path] = Entry(digest, dataclasses.replace(facts, text=""), is_mixed, walked)
             self._cache.keep(path, entry)
 

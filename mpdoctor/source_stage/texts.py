@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from mpdoctor.opening import bytes_from_file
+
 
 class Texts:
     """The bytes of files, each read once. `passing`: the files whose text no later run will find under their name: it
@@ -18,7 +20,7 @@ class Texts:
         """b"" where it can't be read: the desk that reads it says why."""
         if path not in self._read:
             try:
-                self._read[path] = path.read_bytes()
+                self._read[path] = bytes_from_file(path)
             except OSError:
                 self._read[path] = b""
                 self.passing.add(path)

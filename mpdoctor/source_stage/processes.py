@@ -1,0 +1,35 @@
+"""How many processes may walk, and how one is started that looks for nothing in the working directory."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+
+# A forked process has imported already what it needs. macOS and Windows know only one that begins anew, as `python -c`,
+# whose first place for modules is the working directory, unless PYTHONSAFEPATH says otherwise.
+FORKS = sys.platform not in ("darwin", "win32")
+SAFE_PATH = "PYTHONSAFEPATH"  # since Python 3.11
+
+
+def most_processes() -> int:
+    """1 where another one could import what lies in the working directory."""
+    heeds_variable = sys.version_info >= (3, 11) and not sys.flags.ignore_environment
+    if FORKS or sys.flags.isolated or heeds_variable:
+        return os.cpu_count() or 1
+    return 1
+
+
+@contextlib.contextmanager
+def safe_path() -> Iterator[None]:
+    """For what is started meanwhile, and not for the user's own program later."""
+    before = os.environ.get(SAFE_PATH)
+    os.environ[SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[SAFE_PATH]
+        else:
+            os.environ[SAFE_PATH] = before
