@@ -53,7 +53,21 @@ def keras_of_target(
     declared = {path: everywhere[path] for path in paths if path in everywhere}
     if target.kind != "directory" and declared:  # one program: whichever of its files says so, says it for all
         return JudgedBy(next(iter(declared.values())))
-    return JudgedBy(_keras_of_surroundings(target), declared)
+    usual = _keras_of_surroundings(target)
+    if target.kind != "directory":
+        return JudgedBy(usual)
+    return JudgedBy(usual, {**_asked_for_nearer(paths, usual), **declared})
+
+
+def _asked_for_nearer(paths: Sequence[str], usual: Keras) -> dict[str, Keras]:
+    """The files of a directory in whose own folders a project asks for another Keras."""
+    if os.environ.get("TF_USE_LEGACY_KERAS") == "1":
+        return {}
+    from mpdoctor.pinned import keras_from_project
+
+    known: dict[Path, Keras | None] = {}
+    asked_for = ((path, keras_from_project(Path(path).parent, known)) for path in paths)
+    return {path: keras for path, keras in asked_for if keras is not None and keras != usual}
 
 
 def _declared(sources: Iterable[SourceFacts]) -> dict[str, Keras]:

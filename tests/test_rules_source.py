@@ -272,6 +272,37 @@ def test_a_defect_of_a_live_model_is_named(codes: list[str], words: str, facts: 
     assert all(one.help for one in findings)
 
 
+REQUIRED = """import tensorflow as tf
+
+
+class Mine(tf.keras.optimizers.SGD):
+    def __init__(self, warm, **kwargs):
+        super().__init__(0.1, **kwargs)
+        self.warm = warm
+
+    def get_config(self):
+        return super().get_config()
+
+
+optimizer = tf.keras.mixed_precision.LossScaleOptimizer(Mine(0.5))
+"""
+GAN = """import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+critic = keras.Sequential([keras.layers.Dense(8), keras.layers.Dense(1, dtype="float32")])
+first = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())
+second = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())
+
+
+def step(real):
+    with tf.GradientTape() as tape:
+        loss = first.scale_loss(-tf.reduce_mean(critic(real)))
+    gradients = tape.gradient(loss, critic.trainable_variables)
+    second.apply_gradients(zip(gradients, critic.trainable_variables))
+"""
+
+
 @pytest.mark.parametrize(
     ("keras", "text", "message", "help"),
     [
@@ -294,6 +325,36 @@ def test_a_defect_of_a_live_model_is_named(codes: list[str], words: str, facts: 
             "`tf.mixed_precision.LossScaleOptimizer` does not exist: no version of TensorFlow or Keras ever had it. "
             "This line raises AttributeError.",
             "Write `tf.keras.mixed_precision.LossScaleOptimizer`.",
+        ),
+        (
+            "tf_keras",
+            REQUIRED.replace("warm, ", "warm=2.0, "),
+            "Mine does not save `warm` in its `get_config`: after saving and loading, or cloning, it has its default "
+            "again.",
+            'In `Mine.get_config` return `{**super().get_config(), "warm": self.warm}`.',
+        ),
+        (
+            "tf_keras",
+            REQUIRED,
+            "Mine does not save `warm` in its `get_config`: loading a saved model, or cloning the optimizer, raises "
+            "TypeError, since `warm` has no default.",
+            'In `Mine.get_config` return `{**super().get_config(), "warm": self.warm}`.',
+        ),
+        (
+            "3",
+            "import keras\nopt = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1, "
+            "loss_scale_factor=1024.0))\n",
+            "SGD loses its `loss_scale_factor` of 1024.0: the LossScaleOptimizer sets it to None and uses a dynamic "
+            "scale of its own.",
+            "Drop `loss_scale_factor`, and give the wrapper `initial_scale=1024.0`: its dynamic scale skips a step "
+            "that overflows and lowers itself.",
+        ),
+        (
+            "3",
+            GAN,
+            "The loss was scaled by `first`, and `second.apply_gradients` works with the scale of `second`: the "
+            "gradients come out wrong by the ratio of the two scales.",
+            "Scale each loss by the optimizer that applies its gradients: `second.scale_loss(loss)`.",
         ),
     ],
 )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from mpdoctor.facts.dtypes import dtype_named
 from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Call, Value, is_api, walk
+from mpdoctor.facts.values import Call, Collection, Value, is_api, walk
 
 CASTS = ("tensorflow.cast", "tensorflow.saturate_cast", "keras.ops.cast", "keras.backend.cast")
 KEEPERS = ("assign", "assign_add", "assign_sub", "add_loss", "add_metric", "update_state", "add_update")
@@ -26,13 +27,25 @@ def is_cast(value: Value) -> bool:
 
 def is_cast_to(facts: SourceFacts, value: Value, dtypes: tuple[str, ...]) -> bool:
     """Whether what is computed from a value is cast to one of these dtypes later on."""
-    later = (call for call, dtype in casts(facts) if dtype in dtypes and call is not value)
-    return any(any(part is value for part in walk(call.argument(0, "x"))) for call in later)
+    return id(value) in _behind_casts(facts, dtypes)
 
 
 def is_kept(facts: SourceFacts, value: Value) -> bool:
     """Whether what is computed from a value is assigned to a variable, or is a loss or metric of the layer's own."""
-    for call in facts.method_calls(*KEEPERS):
-        if any(part is value for one in (*call.args, *(item for _, item in call.keywords)) for part in walk(one)):
-            return True
-    return False
+    return id(value) in _behind_what_is_kept(facts)
+
+
+@lru_cache(maxsize=2)
+def _behind_casts(facts: SourceFacts, dtypes: tuple[str, ...]) -> frozenset[int]:
+    return _ids_behind(call.argument(0, "x") for call, dtype in casts(facts) if dtype in dtypes)
+
+
+@lru_cache(maxsize=1)
+def _behind_what_is_kept(facts: SourceFacts) -> frozenset[int]:
+    return _ids_behind(one for call in facts.method_calls(*KEEPERS) for one in call.parts[1:])
+
+
+def _ids_behind(values: Iterable[Value | None]) -> frozenset[int]:
+    """Of the values and of all that they were made from, which long computations share: it is gone over once."""
+    together = Collection(kind="tuple", items=tuple(value for value in values if value is not None))
+    return frozenset(id(one) for one in walk(together))

@@ -46,7 +46,6 @@ MEETING: dict[str, slice] = {
     for name in names.split()
 }
 JOINING = {"tensorflow.concat": "values", "tensorflow.stack": "values", "tensorflow.add_n": "inputs"}
-NAMED = ("x", "y", "a", "b", "filters", "bias", "clip_value_min", "clip_value_max")
 Meeting = tuple[Operation | Call, tuple[Value, ...]]
 # What passes a tensor on in its dtype and does nothing that a weight is for.
 PASSING = frozenset(
@@ -79,8 +78,7 @@ def _meetings(facts: SourceFacts) -> Iterator[Meeting]:
             continue
         name = public_name(call.callee.name)
         if name in MEETING:
-            named = [value for key, value in call.keywords if key in NAMED]
-            yield call, tuple(one for one in (*call.args[MEETING[name]], *named) if not isinstance(one, Known))
+            yield call, tuple(one for one in call.arguments(MEETING[name]) if not isinstance(one, Known))
         elif name in JOINING:
             joined = call.argument(0, JOINING[name])
             if isinstance(joined, Collection):
@@ -134,13 +132,13 @@ def _used_as_tensors(facts: SourceFacts) -> frozenset[int]:
 
 def _given_tensors(call: Call) -> tuple[Value, ...]:
     if not isinstance(call.callee, Api):
-        return call.args[:1] if isinstance(call.callee, (Call, Attribute)) else ()
+        return call.arguments(slice(1)) if isinstance(call.callee, (Call, Attribute)) else ()
     place, _, name = public_name(call.callee.name).rpartition(".")
     if not place.startswith(("tensorflow", "keras.ops", "keras.activations")):
         return ()
     if name in TENSORS:
-        return call.args[TENSORS[name]]
-    return call.args[:1] if name in KEEPING or name == "cast" else ()
+        return call.arguments(TENSORS[name])
+    return call.arguments(slice(1)) if name in KEEPING or name == "cast" else ()
 
 
 def is_weight(value: Value) -> bool:
@@ -159,7 +157,7 @@ def origin(value: Value, past_casts: bool = False) -> Value:
         elif isinstance(value, Call) and isinstance(value.callee, Api):
             name = public_name(value.callee.name).rpartition(".")[2]
             if name in PASSING or (past_casts and name == "cast"):
-                inner = value.argument(0, "x") or value.argument(0, "input")
+                inner = value.argument(0)
         if inner is None or isinstance(inner, Collection):
             return value
         choices = options(inner)

@@ -71,7 +71,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         met = next((one for one in meetings(facts) if _meets(facts, one, call)), None)
         if met is None:
             # Masks, targets and the like may well be wanted in float32: only what was 16-bit is told of.
-            if not (is_cast(call) and call.args and is_half(facts, call.args[0], call.context)):
+            given = call.argument(0)
+            if not is_cast(call) or given is None or not is_half(facts, given, call.context):
                 continue
             if is_kept(facts, call) or is_cast_to(facts, call, (AUTOCAST, *HALF)):
                 continue
@@ -111,8 +112,8 @@ def _variable_dtype(facts: SourceFacts, call: Call) -> str | None:
         return None
     for given in (*call.args, *(value for _, value in call.keywords)):
         for one in options(given):
-            if is_call_of(one, "tensorflow.as_dtype") and isinstance(one, Call) and one.args:
-                one = one.args[0]
+            if is_call_of(one, "tensorflow.as_dtype") and isinstance(one, Call):
+                one = one.argument(0) or one
             if isinstance(one, Attribute) and one.name in ("dtype", "variable_dtype"):
                 owner = class_of(one.of)
                 if owner is not None and any(policy in SIXTEEN_BITS for policy in policies_of_instances(facts, owner)):
@@ -141,7 +142,7 @@ def _is_made_from(value: Value, call: Call) -> bool:
         elif isinstance(one, Item):
             waiting.extend(options(one.of))
         elif isinstance(one, Call) and isinstance(one.callee, Api):
-            waiting.extend(part for given in one.args[:1] for part in options(given))
+            waiting.extend(part for part in options(one.argument(0)))
         if len(waiting) > MOST_STEPS:
             return False
     return False

@@ -128,7 +128,7 @@ def _half_dtype(facts: SourceFacts, call: Call) -> str | None:
 
 def _is_amid_layers(facts: SourceFacts, layer: Call) -> bool:
     """Whether it is given what other layers made of the data, and prepares none."""
-    given = [call.args[0] for call in facts.calls if call.args and any(one is layer for one in options(call.callee))]
+    given = [call.argument(0) for call in facts.calls if any(one is layer for one in options(call.callee))]
     waiting, seen = [one for value in given for one in options(value)], set()
     for value in waiting:
         if id(value) in seen:

@@ -97,7 +97,8 @@ def _finding(facts: SourceFacts, call: Call, name: str, dtype: str) -> Finding:
             call.location,
             severity=Severity.WARNING,
         )
-    text = text_at(facts, call.args[0].location) if call.args else ""
+    first = call.argument(0)
+    text = "" if first is None else text_at(facts, first.location)
     return Finding(
         f"`{call.method}` does not take {dtype}, and the layer's input is {dtype} under the mixed policy: this line "
         "raises.",
@@ -122,7 +123,7 @@ def _range(facts: SourceFacts, call: Call) -> Iterator[Finding]:
 
 
 def _input_dtypes(facts: SourceFacts, call: Call) -> tuple[str, ...]:
-    given = call.args[0] if call.args else next((value for _, value in call.keywords), None)
+    given = call.argument(0) or next((value for _, value in call.keywords), None)
     items = given.items if isinstance(given, Collection) else (given,)
     return tuple(dtype for one in items if one is not None for dtype in half_dtypes(facts, one, call.context))
 

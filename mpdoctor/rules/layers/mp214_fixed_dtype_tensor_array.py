@@ -48,6 +48,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.asking import asked_once
 from mpdoctor.facts.dtypes import dtype_named
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.names import public_name
@@ -171,6 +172,7 @@ def _keeps_dtype(facts: SourceFacts, function: Value | None) -> bool:
     return bool(returned) and all(_is_passed_on(one, function.of, 0) for one in returned)
 
 
+@asked_once
 def _is_passed_on(value: Value, function: FunctionFacts, depth: int) -> bool:
     if depth > LONGEST:
         return False
@@ -181,7 +183,8 @@ def _is_passed_on(value: Value, function: FunctionFacts, depth: int) -> bool:
     if isinstance(value, Operation):
         rest = [one for one in value.operands if not isinstance(one, Known)]
         return bool(rest) and all(_is_passed_on(one, function, depth + 1) for one in rest)
-    if isinstance(value, Call) and isinstance(value.callee, Api) and value.args:
+    if isinstance(value, Call) and isinstance(value.callee, Api):
         is_keeping = public_name(value.callee.name).rpartition(".")[2] in KEEPING and value.keyword("dtype") is None
-        return is_keeping and _is_passed_on(value.args[0], function, depth + 1)
+        first = value.argument(0)
+        return is_keeping and first is not None and _is_passed_on(first, function, depth + 1)
     return False

@@ -115,7 +115,8 @@ def _squareplus(facts: SourceFacts) -> Iterator[Finding]:
         if not isinstance(call.callee, Api):
             continue
         if call.callee.is_(*SQUARING_OPS):
-            half = "float16" in half_dtypes(facts, call.args[0], call.context) if call.args else False
+            given = call.argument(0)
+            half = given is not None and "float16" in half_dtypes(facts, given, call.context)
             if half and runs_in_call(call.context) and not asks_for_dtype(call.context):
                 yield Finding(
                     f"squareplus {SQUAREPLUS}; the layer's input is float16.",

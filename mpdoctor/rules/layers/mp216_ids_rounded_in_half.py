@@ -83,8 +83,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
     for call in facts.calls:
-        if isinstance(call.callee, Call) and is_call_of(call.callee, "keras.layers.Embedding") and call.args:
-            yield from _finding(facts, call.callee, _rounding(facts, call.args[0]))
+        if isinstance(call.callee, Call) and is_call_of(call.callee, "keras.layers.Embedding"):
+            ids = call.argument(0, "inputs")
+            yield from _finding(facts, call.callee, None if ids is None else _rounding(facts, ids))
     for model in facts.calls_of("keras.Sequential"):
         made = layers_of_sequential(facts, model)
         for number, layer in enumerate(made):
@@ -135,11 +136,15 @@ def _rounding(facts: SourceFacts, ids: Value) -> Call | None:
         if isinstance(one, Item):
             ids = one.of
         elif is_cast(one) and isinstance(one, Call):
-            if passed is not None or not one.args:
+            given = one.argument(0)
+            if passed is not None or given is None:
                 return None  # what the layer is given was cast before
-            ids = one.args[0]
-        elif isinstance(one, Call) and isinstance(one.callee, Call) and one.args and _passes(facts, one.callee):
-            passed, ids = one.callee, one.args[0]
+            ids = given
+        elif isinstance(one, Call) and isinstance(one.callee, Call) and _passes(facts, one.callee):
+            given = one.argument(0, "inputs")
+            if given is None:
+                return None
+            passed, ids = one.callee, given
         else:
             return None
         if isinstance(ids, Collection):

@@ -18,9 +18,10 @@ def layers_of_sequential(facts: SourceFacts, model: Call) -> list[Value]:
     found = list(given.items) if isinstance(given, Collection) else []
     for add in facts.method_calls("add"):
         if any(one is model for one in options(add.receiver)):
-            if add.context.branches or add.context.loops or not add.args:
+            added = add.argument(0, "layer")
+            if add.context.branches or add.context.loops or added is None:
                 return []
-            found.append(add.args[0])
+            found.append(added)
     return found
 
 
@@ -28,8 +29,8 @@ def rows(facts: SourceFacts, last: str) -> Iterator[tuple[Call, list[Call]]]:
     """Every layer of this library class (`keras.layers.…`), with those that its input came through, the Input first.
     Only where each of them is certain."""
     for call in facts.calls:
-        if isinstance(call.callee, Call) and is_call_of(call.callee, last) and call.args:
-            before = _before(call.args[0])
+        if isinstance(call.callee, Call) and is_call_of(call.callee, last):
+            before = _before(call.argument(0, "inputs"))
             if before:
                 yield call.callee, before
     for model in facts.calls_of("keras.Sequential"):
@@ -42,13 +43,13 @@ def rows(facts: SourceFacts, last: str) -> Iterator[tuple[Call, list[Call]]]:
             before.append(layer)
 
 
-def _before(tensor: Value) -> list[Call]:
+def _before(tensor: Value | None) -> list[Call]:
     found: list[Call] = []
     while len(found) < LONGEST:
         if is_call_of(tensor, "keras.Input") and isinstance(tensor, Call):
             return [tensor, *reversed(found)]
-        if not isinstance(tensor, Call) or not isinstance(tensor.callee, Call) or not tensor.args:
+        if not isinstance(tensor, Call) or not isinstance(tensor.callee, Call):
             return []
         found.append(tensor.callee)
-        tensor = tensor.args[0]
+        tensor = tensor.argument(0, "inputs")
     return []

@@ -55,7 +55,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Call
+from mpdoctor.facts.values import Call, Value
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.loops.gradients import applied_gradients, is_gradient_call, target, until_gradients
 from mpdoctor.rules.loops.scaling import (
@@ -68,6 +68,7 @@ from mpdoctor.rules.loops.scaling import (
 )
 
 SEVERITY = Severity.WARNING
+OF_ITS_SHAPE = ("zeros_like", "ones_like", "shape", "size", "rank")
 KEEPING = ("assign_add", "assign_sub", "assign")
 
 
@@ -95,11 +96,16 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _scaled_gradients(facts: SourceFacts, call: Call) -> Iterator[Call]:
     """The gradients of a scaled loss that a variable is given, as they came from the tape."""
-    for one in until_gradients(call.argument(0, "delta"), lambda value: unscales(value) or divided_by_scale(value)):
+    for one in until_gradients(call.argument(0, "delta"), _holds_no_scaled):
         if not isinstance(one, Call) or not is_gradient_call(one):
             continue
         if any(scales(facts, scaling) for scaling in scaling_calls(target(one))):
             yield one
+
+
+def _holds_no_scaled(value: Value) -> bool:
+    """Whether it is made of gradients and does not carry their scale."""
+    return unscales(value) or divided_by_scale(value) or (isinstance(value, Call) and value.method in OF_ITS_SHAPE)
 
 
 def _each_time(apply: Call, kept: Call) -> bool:

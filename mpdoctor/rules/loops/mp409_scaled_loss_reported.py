@@ -115,7 +115,7 @@ def _scaled_loss(value: Value, scaled: list[Call]) -> Call | None:
             return value
         if value.method not in (*PASSING_ON, *AVERAGING):
             return None
-        inside = value.receiver if not isinstance(value.callee, Api) else (value.args or (None,))[0]
+        inside = value.receiver if not isinstance(value.callee, Api) else value.argument(0)
         if inside is None:
             return None
         value = inside

@@ -73,7 +73,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             for one in until_gradients(given_to(apply))
             if isinstance(one, Call) and unscales(one) and holds_gradient(one, gradient)
         ]
-        for call in (*unscaling, apply):
+        dividing = (*unscaling, apply) if facts.keras.is_keras3 else unscaling  # Keras 2 applies what it is given
+        for call in dividing:
             if call.context.guarded or not _is_another(facts, call, scaling):
                 continue
             mine, theirs = receiver_text(facts, call), receiver_text(facts, scaling[0])
@@ -81,7 +82,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 yield Finding(
                     f"The loss was scaled by `{theirs}`, and `{mine}.{call.method}` works with the scale of `{mine}`: "
                     "the gradients come out wrong by the ratio of the two scales.",
-                    f"Use one optimizer for the whole step: `{mine}.{scaling[0].method}(loss)`.",
+                    "Scale each loss by the optimizer that applies its gradients: "
+                    f"`{mine}.{scaling[0].method}(loss)`.",
                     call.location,
                 )
                 break

@@ -89,11 +89,11 @@ def divided_by_scale(value: Value, numbers: tuple[float, ...] = USUAL_SCALE) -> 
         if value.operator in ("/", "//"):
             return is_scale(right, numbers)
         return value.operator == "*" and (is_reciprocal(left, numbers) or is_reciprocal(right, numbers))
-    if isinstance(value, Call) and len(value.args) >= 2:
-        if is_api(value.callee, *DIVIDING, *DIVIDING_OPS):
-            return is_scale(value.args[1], numbers)
-        if is_api(value.callee, *MULTIPLYING):
-            return any(is_reciprocal(one, numbers) for one in value.args[:2])
+    if isinstance(value, Call) and is_api(value.callee, *DIVIDING, *DIVIDING_OPS):
+        divisor = value.argument(1)
+        return divisor is not None and is_scale(divisor, numbers)
+    if isinstance(value, Call) and is_api(value.callee, *MULTIPLYING):
+        return any(is_reciprocal(one, numbers) for one in value.arguments(slice(2)))
     return False
 
 
@@ -104,7 +104,7 @@ def multiplied_by_scale(value: Value, numbers: tuple[float, ...] = USUAL_SCALE) 
     return (
         isinstance(value, Call)
         and is_api(value.callee, *MULTIPLYING)
-        and any(is_scale(one, numbers) for one in value.args[:2])
+        and any(is_scale(one, numbers) for one in value.arguments(slice(2)))
     )
 
 
@@ -120,7 +120,8 @@ def is_reciprocal(value: Value, numbers: tuple[float, ...] = USUAL_SCALE) -> boo
     if isinstance(value, Operation) and value.operator == "/" and len(value.operands) == 2:
         return known(value.operands[0]) == 1 and is_scale(value.operands[1], numbers)
     if isinstance(value, Call) and is_api(value.callee, "tensorflow.reciprocal", "keras.ops.reciprocal"):
-        return bool(value.args) and is_scale(value.args[0], numbers)
+        divisor = value.argument(0)
+        return divisor is not None and is_scale(divisor, numbers)
     return _is_passed_on(value) and any(is_reciprocal(one, numbers) for one in _inside(value))
 
 
@@ -133,10 +134,9 @@ def initial_scales(facts: SourceFacts) -> tuple[float, ...]:
 def mapped_functions(value: Value) -> Iterator[FunctionFacts]:
     """The user's functions that a call hands every gradient to: `tf.nest.map_structure(lambda g: …, gradients)`."""
     if isinstance(value, Call) and is_api(value.callee, *MAPPING):
-        for one in value.args[:1]:
-            for function in options(one):
-                if isinstance(function, Defined) and isinstance(function.of, FunctionFacts):
-                    yield function.of
+        for function in options(value.argument(0, "func")):
+            if isinstance(function, Defined) and isinstance(function.of, FunctionFacts):
+                yield function.of
 
 
 def with_mapped(facts: SourceFacts, value: Value) -> Iterator[Value]:
@@ -174,7 +174,7 @@ def _is_passed_on(value: Value) -> bool:
 def _inside(value: Value) -> tuple[Value, ...]:
     """What a cast, a `float(…)` or a `.numpy()` is about."""
     assert isinstance(value, Call)
-    return (value.receiver,) if isinstance(value.callee, Attribute) and value.receiver else value.args[:1]
+    return (value.receiver,) if isinstance(value.callee, Attribute) and value.receiver else value.arguments(slice(1))
 
 
 def _is_something_else(value: Value) -> bool:

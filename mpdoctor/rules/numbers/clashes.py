@@ -68,7 +68,7 @@ def _casts_by_name(call: Call) -> bool:
     """Whether the program casts something to 16 bits by name: its data, perhaps."""
     if call.method not in CASTING:
         return False
-    given = [*call.args[:2], *(value for name, value in call.keywords if name == "dtype")]
+    given = [*call.arguments(slice(2)), *(value for name, value in call.keywords if name == "dtype")]
     return any(dtype_named(one) in HALF for one in given)
 
 

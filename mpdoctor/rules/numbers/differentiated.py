@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mpdoctor.facts.asking import asked_once
 from mpdoctor.facts.values import Api, Call, Collection, Item, Known, Operation, Value, known, options
 from mpdoctor.rules.layers.meetings import is_weight
 from mpdoctor.rules.numbers.constants import numbers_from_value
@@ -22,6 +23,7 @@ def has_gradient(value: Value | None, depth: int = 0) -> bool:
     return depth > DEEPEST or any(_one_has(one, depth + 1) for one in options(value))
 
 
+@asked_once
 def _one_has(value: Value, depth: int) -> bool:
     if isinstance(value, (Known, Api)) or numbers_from_value(value):
         return False

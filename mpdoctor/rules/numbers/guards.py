@@ -80,8 +80,9 @@ def _found_uses(facts: SourceFacts) -> Iterator[tuple[str, Value, User]]:
     for call in facts.library_calls:
         name = function_named(call)
         first = _first(call) if name in _OF_ONE else None
-        if name in _DIVIDING and len(call.args) > 1:
-            yield DIVISOR, call.args[1], call
+        divisor = call.argument(1) if name in _DIVIDING else None
+        if divisor is not None:
+            yield DIVISOR, divisor, call
         elif name == "reciprocal" and first is not None:
             yield DIVISOR, first, call
         elif name == "log" and first is not None:
@@ -102,18 +103,22 @@ def _guards_in(use: str, value: Value | None, user: User) -> Iterator[Guard]:
 
 
 def _terms(value: Value) -> Iterator[Value]:
-    """The terms of a sum."""
-    is_sum = isinstance(value, Operation) and value.operator == "+" and len(value.operands) == 2
-    if is_sum and isinstance(value, Operation):
-        operands = value.operands
-    elif function_named(value) == "add" and isinstance(value, Call):
-        operands = value.args[:2]
-    else:
-        yield value
-        return
-    for operand in operands:
-        choices = options(operand)
-        yield from _terms(choices[0]) if len(choices) == 1 else (operand,)
+    """The terms of a sum, each once."""
+    waiting, seen = [value], {id(value)}
+    for one in waiting:
+        if isinstance(one, Operation) and one.operator == "+" and len(one.operands) == 2:
+            operands: tuple[Value, ...] = one.operands
+        elif function_named(one) == "add" and isinstance(one, Call):
+            operands = one.arguments(slice(2))
+        else:
+            yield one
+            continue
+        for operand in operands:
+            choices = options(operand)
+            term = choices[0] if len(choices) == 1 else operand
+            if id(term) not in seen:
+                seen.add(id(term))
+                waiting.append(term)
 
 
 def _bounds(value: Value, positions: dict[str, tuple[int, ...]]) -> Iterator[Value]:

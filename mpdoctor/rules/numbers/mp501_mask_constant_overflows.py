@@ -46,6 +46,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.asking import asked_once
 from mpdoctor.facts.names import public_name
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Api, Attribute, Call, Item, Operation, Parameter, Value, known, options
@@ -102,7 +103,7 @@ def _products(facts: SourceFacts) -> Iterator[tuple[Operation | Call, tuple[Valu
             yield operation, operation.operands
     for call in facts.library_calls:
         if function_named(call) in ("multiply", "scalar_mul"):
-            yield call, call.args[:2]
+            yield call, call.arguments(slice(2))
 
 
 def _overflows(value: Value) -> bool:
@@ -116,6 +117,7 @@ def _is_mask(facts: SourceFacts, value: Value, depth: int = 0) -> bool:
     return depth < 12 and bool(options(value)) and all(_is_one_mask(facts, one, depth + 1) for one in options(value))
 
 
+@asked_once
 def _is_one_mask(facts: SourceFacts, value: Value, depth: int) -> bool:
     """1 - something, something - 1, what a condition was cast to, or another shape of such a mask."""
     if isinstance(value, Operation) and len(value.operands) == 2:
@@ -135,10 +137,11 @@ def _is_one_mask(facts: SourceFacts, value: Value, depth: int) -> bool:
         return False
     if value.callee.is_(*CASTS):
         return facts.dtype_of(first) == "bool" or _is_mask(facts, first, depth)
-    if name == "subtract" and len(value.args) > 1:
-        return _is_one(value.args[0]) or _is_one(value.args[1])
-    if name in COMBINING and len(value.args) > 1:
-        return _is_mask(facts, value.args[0], depth) and _is_mask(facts, value.args[1], depth)
+    both = value.arguments(slice(2))
+    if name == "subtract" and len(both) == 2:
+        return any(map(_is_one, both))
+    if name in COMBINING and len(both) == 2:
+        return all(_is_mask(facts, one, depth) for one in both)
     return name in RESHAPING and _is_mask(facts, first, depth)
 
 

@@ -56,6 +56,8 @@ from mpdoctor.rules.numbers.precision import precision_of
 
 SEVERITY = Severity.WARNING
 EXACT = {"float16": 2048, "bfloat16": 256}
+DEEPEST = 12
+LastNumbers = dict[tuple[int, int], float]
 RANGES = ("range", "arange")
 PASSING = ("reshape", "expand_dims", "squeeze", "tile", "repeat", "broadcast_to", "identity", "transpose")
 
@@ -64,13 +66,14 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
     precision = precision_of(facts)
+    last_numbers: LastNumbers = {}
     for call in facts.library_calls:
         if function_named(call) in RANGES and not call.context.guarded:
             counted: Value | None = call
         else:
             is_cast = isinstance(call.callee, Api) and call.callee.is_(*CASTS)
             counted = call.argument(0, "x") if is_cast else None
-        last = max((_last(one) for one in options(counted)), default=0)
+        last = _last(counted, last_numbers)
         dtype = precision.half(call, call.context) if last else None
         if counted is call and dtype == "float16":
             continue  # it has no kernel for that: MP211
@@ -83,26 +86,35 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             )
 
 
-def _last(value: Value, depth: int = 0) -> float:
-    """The largest number of a range of whole ones, 0 where it is none or nobody knows."""
-    if depth > 12:
-        return 0
+def _last(value: Value | None, found: LastNumbers, depth: int = 0) -> float:
+    """The largest number of a range of whole ones, 0 where it is none or nobody knows. `found`: by id and depth; for
+    each line of a long computation is made of the lines before it."""
+    for one in options(value):
+        if (id(one), depth) not in found:
+            found[id(one), depth] = _last_of_one(one, found, depth + 1) if depth <= DEEPEST else 0
+    return max((found[id(one), depth] for one in options(value)), default=0)
+
+
+def _last_of_one(value: Value, found: LastNumbers, depth: int) -> float:
     if isinstance(value, Item):
-        return max((_last(one, depth + 1) for one in options(value.of)), default=0)
+        return _last(value.of, found, depth)
     if isinstance(value, Operation) and value.operator in ("+", "-"):
-        return max((_last(one, depth + 1) for operand in value.operands for one in options(operand)), default=0)
+        return max((_last(operand, found, depth) for operand in value.operands), default=0)
     if not isinstance(value, Call):
         return 0
     name = function_named(value)
     if name in PASSING or (isinstance(value.callee, Api) and public_name(value.callee.name) in CASTS):
-        return max((_last(one, depth + 1) for one in options(value.argument(0))), default=0)
-    if name not in RANGES:
-        return 0
+        return _last(value.argument(0), found, depth)
+    return _last_of_range(value) if name in RANGES else 0
+
+
+def _last_of_range(value: Call) -> float:
     named = value.keyword("limit") or value.keyword("stop")
-    position = 1 if len(value.args) > 1 and not named else 0
+    start = value.argument(0)
+    position = 1 if value.argument(1) is not None and not named else 0
     step = numbers_from_value(value.argument(2, "delta") or value.keyword("step"))
     if step and abs(max(step)) < 1:
         return 0
-    first = numbers_from_value(value.args[0]) if position else (0.0,)
+    first = numbers_from_value(start) if position else (0.0,)
     ends = numbers_from_value(named or value.argument(position))
     return max(min(ends) - 1, *(abs(one) for one in first)) if ends and first else 0

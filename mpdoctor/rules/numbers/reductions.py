@@ -39,8 +39,8 @@ def reductions(facts: SourceFacts) -> Iterator[Reduction]:
             yield call, SQUARE, value
         elif name in ("log", "log1p"):
             yield from _softplus(call, name, value)
-        elif name == "einsum" and _is_gram(call):
-            yield call, GRAM, call.args[1]
+        elif name == "einsum" and (gram := _gram(call)) is not None:
+            yield call, GRAM, gram
         elif name == "matmul" and _is_product_with_itself(call):
             yield call, GRAM, value
     for operation in facts.operations:
@@ -53,7 +53,7 @@ def reductions(facts: SourceFacts) -> Iterator[Reduction]:
 
 
 def _first(call: Call) -> Value | None:
-    return call.argument(0, "x") or call.keyword("input_tensor") or call.keyword("tensor") or call.keyword("a")
+    return call.argument(0, "x") or call.keyword("input_tensor") or call.keyword("tensor")
 
 
 def _is_wide(call: Call) -> bool:
@@ -66,20 +66,32 @@ def _is_wide(call: Call) -> bool:
 
 def _is_reduced(value: Value) -> bool:
     """What was reduced before, and the losses of single examples, are few."""
-    return any(_one_is_reduced(one) for one in options(value))
+    waiting = [*options(value)]
+    seen = {id(one) for one in waiting}
+    for one in waiting:
+        if _one_is_reduced(one):
+            return True
+        for part in _in_its_shape(one):
+            new = [inner for inner in options(part) if id(inner) not in seen]
+            seen.update(map(id, new))
+            waiting += new
+    return False
 
 
 def _one_is_reduced(value: Value) -> bool:
-    if isinstance(value, Operation):
-        return any(_is_reduced(one) for one in value.operands if not isinstance(one, Known))
     if not isinstance(value, Call):
         return False
-    name = function_named(value)
     if is_loss_function(value.callee) or is_loss_object(value.callee) or value.method in WITH_LOGITS:
         return True
-    if name in REDUCING:
-        return True
-    return name in ("square", "sqrt", "abs", "multiply", "divide", "log", "cast") and _is_reduced(value.args[0])
+    return function_named(value) in REDUCING
+
+
+def _in_its_shape(value: Value) -> tuple[Value, ...]:
+    """What it is computed from, number by number."""
+    if isinstance(value, Operation):
+        return tuple(one for one in value.operands if not isinstance(one, Known))
+    is_elementwise = function_named(value) in ("square", "sqrt", "abs", "multiply", "divide", "log", "cast")
+    return value.arguments(slice(1)) if is_elementwise and isinstance(value, Call) else ()
 
 
 def _is_square(value: Value) -> bool:
@@ -135,22 +147,21 @@ def _is_bounded(value: Value, depth: int = 0) -> bool:
     return False
 
 
-def _is_gram(call: Call) -> bool:
-    """einsum("bijc,bijd->bcd", x, x)."""
-    equation = known(call.argument(0))
-    if not isinstance(equation, str) or len(call.args) != 3 or call.args[1] is not call.args[2]:
-        return False
+def _gram(call: Call) -> Value | None:
+    """x in einsum("bijc,bijd->bcd", x, x)."""
+    equation, factors = known(call.argument(0)), call.arguments(slice(1, None))
+    if not isinstance(equation, str) or len(factors) != 2 or factors[0] is not factors[1]:
+        return None
     given, arrow, result = equation.replace(" ", "").partition("->")
     left, comma, right = given.partition(",")
-    return bool(arrow and comma) and len((set(left) & set(right)) - set(result)) >= 2
+    is_gram = bool(arrow and comma) and len((set(left) & set(right)) - set(result)) >= 2
+    return factors[0] if is_gram else None
 
 
 def _is_product_with_itself(call: Call) -> bool:
     """matmul(x, x, transpose_a=True) of what was reshaped: a row for each position."""
-    if len(call.args) < 2:
-        return False
-    left, right = call.args[:2]
+    left, right = call.argument(0), call.argument(1)
     is_transposed = known(call.keyword("transpose_a")) is True
-    if function_named(left) == "transpose" and isinstance(left, Call):
-        left, is_transposed = left.args[0], True
-    return is_transposed and left is right and function_named(right) == "reshape"
+    if isinstance(left, Call) and function_named(left) == "transpose":
+        left, is_transposed = left.argument(0), True
+    return is_transposed and right is not None and left is right and function_named(right) == "reshape"

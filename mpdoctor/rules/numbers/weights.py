@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mpdoctor.facts.asking import asked_once
 from mpdoctor.facts.values import Api, Attribute, Call, Collection, Item, Known, Operation, Value, class_of, options
 from mpdoctor.rules.layers.meetings import is_weight
 
@@ -27,6 +28,7 @@ def is_made_of_weights(value: Value, depth: int = 0) -> bool:
     return bool(found) and all(found)
 
 
+@asked_once
 def _is_one_of_weights(value: Value, depth: int) -> bool:
     if depth > DEEPEST:
         return False
@@ -38,7 +40,7 @@ def _is_one_of_weights(value: Value, depth: int) -> bool:
     if isinstance(value, Operation):
         inner = value.operands
     elif isinstance(value, Call) and isinstance(value.callee, Api):
-        inner = value.args[:2]
+        inner = value.arguments(slice(2))
     elif isinstance(value, Collection) and value.kind == "list":
         inner = value.items
     others = [one for one in inner if not isinstance(one, (Known, Api))]

@@ -60,7 +60,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in facts.calls if facts.shows_mixed_precision else ():
         if call.context.guarded or not _is_optimizer_around_another(facts, call):
             continue
-        given = [*call.args[:1], *(value for name, value in call.keywords if "opt" in name)]
+        given = [*call.arguments(slice(1)), *(value for name, value in call.keywords if "opt" in name)]
         if class_of(call) is not None:
             given = [*call.args, *(value for _, value in call.keywords)]
         if any(_is_wrapper(facts, value, call) for value in given):

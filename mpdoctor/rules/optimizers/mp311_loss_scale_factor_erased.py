@@ -43,6 +43,7 @@ from mpdoctor.rules.wording import name_of_optimizer, text_at
 
 SEVERITY = Severity.WARNING
 KERAS = ("3",)
+DYNAMIC = ": its dynamic scale skips a step that overflows and lowers itself"
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -67,9 +68,10 @@ def _finding(name: str, factor: str, by_compile: bool, location: Location) -> Fi
         f"{name} loses its `loss_scale_factor` of {factor}: "
         + ("compile() puts it into a LossScaleOptimizer, which" if by_compile else "the LossScaleOptimizer")
         + " sets it to None and uses a dynamic scale of its own.",
-        "Compile with `auto_scale_loss=False` to keep the factor; or drop the factor."
+        f"Drop `loss_scale_factor`{DYNAMIC}. With `auto_scale_loss=False` the factor is kept, and a step that "
+        "overflows is applied."
         if by_compile
-        else f"Drop `loss_scale_factor`, and give the wrapper `initial_scale={factor}`; or drop the wrapper.",
+        else f"Drop `loss_scale_factor`, and give the wrapper `initial_scale={factor}`{DYNAMIC}.",
         location,
     )
 

@@ -50,7 +50,7 @@ OverLordGoldDragon/keras-adamw#46, NVIDIA-Merlin/HugeCTR#462.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
@@ -93,7 +93,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         dropped = _dropped(facts, own)
         if dropped:
             kept_as = {name: name if name in own.attributes else "_" + name for name in dropped}
-            yield _finding(own.name, kept_as, own.location)
+            initializer = own.methods["__init__"]
+            required = [name for name in dropped if name not in initializer.defaults]
+            yield _finding(own.name, kept_as, own.location, required)
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
@@ -105,15 +107,24 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             yield _finding(link.class_name, {name: name for name in dropped}, link.class_location)
 
 
-def _finding(class_name: str, dropped: dict[str, str], location: Location) -> Finding:
-    """`dropped`: by the argument's name, the attribute that it is kept as."""
+def _finding(class_name: str, dropped: dict[str, str], location: Location, required: Sequence[str] = ()) -> Finding:
+    """`dropped`: by the argument's name, the attribute that it is kept as; `required`: those without a default."""
     entries = ", ".join(f'"{name}": self.{attribute}' for name, attribute in list(dropped.items())[:3])
     return Finding(
-        f"{class_name} does not save {listed([f'`{name}`' for name in dropped])} in its `get_config`: after saving and "
-        f"loading, or cloning, {'it has its' if len(dropped) == 1 else 'they have their'} default again.",
+        f"{class_name} does not save {listed([f'`{name}`' for name in dropped])} in its `get_config`: "
+        + _consequence(dropped, required),
         f"In `{class_name}.get_config` return `{{**super().get_config(), {entries}}}`.",
         location,
     )
+
+
+def _consequence(dropped: Mapping[str, str], required: Sequence[str]) -> str:
+    if required:
+        names = listed([f"`{name}`" for name in required])
+        has = "has no default" if len(required) == 1 else "have no defaults"
+        return f"loading a saved model, or cloning the optimizer, raises TypeError, since {names} {has}."
+    their = "it has its" if len(dropped) == 1 else "they have their"
+    return f"after saving and loading, or cloning, {their} default again."
 
 
 def _dropped(facts: SourceFacts, own: ClassFacts) -> list[str]:

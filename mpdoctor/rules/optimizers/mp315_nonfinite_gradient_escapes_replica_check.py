@@ -58,6 +58,7 @@ HELP = (
     'Use the policy "mixed_bfloat16", which needs no loss scale; or train with tf_keras '
     "(`TF_USE_LEGACY_KERAS=1`), which adds gradients up before it checks them."
 )
+TRAINING = ("fit", "train", "apply", "gradient")  # so begins the name of whatever trains
 STRATEGIES = (
     "tensorflow.distribute.MirroredStrategy",
     "tensorflow.distribute.MultiWorkerMirroredStrategy",
@@ -66,7 +67,8 @@ STRATEGIES = (
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    strategies = [call for call in facts.calls_of(*STRATEGIES) if _may_have_replicas(call)]
+    strategies = [] if _only_evaluates(facts) else facts.calls_of(*STRATEGIES)
+    strategies = [call for call in strategies if _may_have_replicas(call)]
     wrapping = [call for call, _ in wrappings(facts)] if strategies and _sets_mixed_float16(facts) else []
     for strategy in strategies:
         own = [call for call in wrapping if _belongs(facts, strategy, call)]
@@ -110,6 +112,12 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
             "gradient": training.steps[escaped[0]].first_nonfinite,
         },
     )
+
+
+def _only_evaluates(facts: SourceFacts) -> bool:
+    """Whether the program evaluates or predicts, and nothing in it may train."""
+    trains = any(call.method.startswith(TRAINING) or call.method in ("run", "minimize") for call in facts.calls)
+    return not trains and any(True for _ in facts.method_calls("evaluate", "predict", "predict_on_batch"))
 
 
 def _may_have_replicas(strategy: Call) -> bool:

@@ -37,14 +37,17 @@ from collections.abc import Iterator
 from functools import cache
 
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.location import Location
 from mpdoctor.facts.source import SourceFacts, Use
-from mpdoctor.facts.values import Api
+from mpdoctor.facts.values import Api, Value
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.policy.api_history import IN_EXPERIMENTAL, KERAS3_ONLY, REMOVED, below, is_private
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")
+LEGACY = "keras.optimizers.legacy."
+LEGACY_NAMES = ("Adagrad", "Adam", "Ftrl", "Optimizer", "RMSprop", "SGD")
 LOSS_SCALE_OF_POLICY = (
     "`Policy(…, loss_scale=…)` raises TypeError: a policy has carried no loss scale since TensorFlow 2.4.",
     "Drop `loss_scale`: compile() scales the loss under mixed_float16; for a scale of your own wrap the optimizer in "
@@ -57,18 +60,47 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for use in facts.uses:
         if not _may_be_gone(use.api.name) or use.context.guarded or is_private(use.api.spelled):
             continue
-        gone = _gone(use, facts.keras)
+        gone = None if _is_stub(use.api) else _gone(use, facts.keras)
         if gone is None or any(use.api.spelled == name or use.api.spelled.startswith(name + ".") for name in imported):
             continue
         if use.is_import:
             imported.append(use.api.spelled)
         since, instead = gone
         yield Finding(f"`{use.api.spelled}` is gone {since}; this line raises.", instead, use.location)
+    yield from _legacy_optimizers(facts)
     for call in facts.calls_of("keras.mixed_precision.Policy"):
         given = call.keyword("loss_scale")
         old_class = isinstance(call.callee, Api) and ".experimental." in call.callee.name
         if given is not None and not old_class and not call.context.guarded:
             yield Finding(*LOSS_SCALE_OF_POLICY, call.location)
+
+
+def _legacy_optimizers(facts: SourceFacts) -> Iterator[Finding]:
+    """Keras 3 keeps their names, and whoever only asks whether an optimizer is one of them meets no error (3.15)."""
+    if not facts.keras.is_keras3:
+        return
+    stubs = [call for call in facts.library_calls if isinstance(call.callee, Api) and _is_stub(call.callee)]
+    for call in stubs:
+        others = (one.callee for one in facts.library_calls if one.location == call.location)
+        if not call.context.guarded and all(isinstance(one, Api) and _is_stub(one) for one in others):
+            yield _raising(call.callee, call.location)
+    certain = {use.location for use in facts.uses if not use.context.guarded}
+    bases = (base for own in facts.classes for base in own.bases if isinstance(base, Api) and base.location in certain)
+    yield from (_raising(base, base.location) for base in bases if _is_stub(base))
+
+
+def _raising(stub: Value, location: Location) -> Finding:
+    name = stub.spelled if isinstance(stub, Api) else ""
+    return Finding(
+        f"`{name}` is gone in Keras 3: the name is still there, and to make one, or one of a class below it, raises "
+        "ImportError.",
+        f"Use `keras.optimizers.{name.rpartition('.')[2]}`, or tf_keras with TF_USE_LEGACY_KERAS=1.",
+        location,
+    )
+
+
+def _is_stub(api: Api) -> bool:
+    return api.root != "tf_keras" and api.name.startswith(LEGACY) and api.name[len(LEGACY) :] in LEGACY_NAMES
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:

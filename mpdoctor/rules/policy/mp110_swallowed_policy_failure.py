@@ -77,7 +77,8 @@ def _is_whole_program(facts: SourceFacts, policy: Call) -> bool:
     """Whether the model is built or trained in the same `try`: then nothing goes on behind its back."""
     place = policy.context.swallowed
     return any(
-        _is_hidden_by(call, place) and (call.method in TRAINING or layer_name(call) is not None)
+        _is_hidden_by(call, place)
+        and (call.method in TRAINING or call.method.startswith("train") or layer_name(call) is not None)
         for call in facts.calls
         if call is not policy
     )

@@ -109,7 +109,7 @@ def _clones(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
         yield from ((call, one) for one in _described(facts, call.argument(0)))
     for call in facts.calls:
         if call.method == "from_config" and len(call.args) == 1 and not call.keywords:
-            yield from ((call, one) for one in _described(facts, call.args[0]))
+            yield from ((call, one) for one in _described(facts, call.argument(0)))
 
 
 def _described(facts: SourceFacts, config: Value | None) -> Iterator[Call]:

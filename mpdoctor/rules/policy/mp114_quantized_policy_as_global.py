@@ -65,8 +65,9 @@ def _is_quantized(value: Value) -> bool:
         return is_quantized_policy_name(name)
     if not isinstance(value, Call) or not isinstance(value.callee, Api) or not value.callee.name.startswith("keras."):
         return False
-    if value.method == "get" and value.args:
-        return all(_is_quantized(one) for one in options(value.args[0]))
+    if value.method == "get":
+        given = options(value.argument(0, "identifier"))
+        return bool(given) and all(map(_is_quantized, given))
     return value.method in CLASSES
 
 

@@ -56,7 +56,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue
         if is_api(call.callee, WRAPPER) and not _goes_on_bare(facts, call):
             continue
-        given = text_at(facts, call.args[0].location) if call.args else ""
+        first = call.argument(0)
+        given = "" if first is None else text_at(facts, first.location)
         given = given if given.isidentifier() else "optimizer"
         yield Finding(
             f"`{call.method}` returns a new optimizer, and this line drops it: training goes on with the bare one, "

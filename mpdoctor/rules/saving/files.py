@@ -95,6 +95,9 @@ def _same_texts(some: tuple[Value, ...], others: tuple[Value, ...], depth: int) 
 
 
 def _without_str(value: Value) -> Value:
-    while isinstance(value, Call) and is_call_of(value, "builtins.str", "os.fspath", "pathlib.Path") and value.args:
-        value = value.args[0]
+    while isinstance(value, Call) and is_call_of(value, "builtins.str", "os.fspath", "pathlib.Path"):
+        inside = value.argument(0)
+        if inside is None:
+            break
+        value = inside
     return value
