@@ -92,8 +92,10 @@ def check(
     keras: str | None = "3",
     output_format: str = "json",
     environment: Mapping[str, str] | None = None,
+    launcher: tuple[str, ...] = ("-m", "mpdoctor"),
 ) -> Check:
-    """Run `mpdoctor check ARGUMENTS`. `keras` None leaves the choice to the script."""
+    """Run `mpdoctor check ARGUMENTS`. `keras` None leaves the choice to the script; `launcher` is what Python runs as
+    mpdoctor."""
     surroundings = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **(environment or {})}
     if Path(mpdoctor.__file__).parents[1] == ROOT:
         surroundings["PYTHONPATH"] = str(ROOT)  # a working tree that is not installed is tested as it stands
@@ -104,7 +106,7 @@ def check(
     formatted = () if output_format == "terminal" else ("--output-format", output_format)
     done = subprocess.run(
         # The arguments of the script come last, after "--".
-        [sys.executable, "-m", "mpdoctor", "check", *formatted, *arguments],
+        [sys.executable, *launcher, "check", *formatted, *arguments],
         cwd=directory,
         env=surroundings,
         stdin=subprocess.DEVNULL,

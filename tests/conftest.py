@@ -12,8 +12,26 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import fuzzing
 import pytest
+import sampling
 from checking import PACKAGES, keras_is_missing
+from fuzzing import fuzz, pytest_terminal_summary
+from hypothesis import HealthCheck, settings
+from sampling import sample
+
+__all__ = ["fuzz", "pytest_terminal_summary", "sample"]  # pytest finds hooks and fixtures here
+
+# No property is judged by the clock: on a busy machine any example is slow. What a test may cost, its examples' number
+# says.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    fuzzing.add_options(parser)
+    sampling.add_options(parser)
+
 
 SAVED_MODELS = Path(__file__).parent / "saved_models.py"
 SAVED = Path(__file__).parents[1] / "fixtures" / "saved"
@@ -23,7 +41,8 @@ SAVED = Path(__file__).parents[1] / "fixtures" / "saved"
 def cache_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Runs of mpdoctor keep what they remember here, not where the user's own do."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME"):
+            patch.setenv(name, str(tmp_path_factory.mktemp(name)))
         yield
 
 

@@ -139,7 +139,7 @@ def diagnoses(draw: st.DrawFn) -> Diagnosis:
             for code in sorted({finding.code for finding in findings} | {"MP302"})
         ),
         skipped=draw(several(st.builds(Skipped, st.sampled_from(["MP912", "source"]), TEXT))),
-        crashed=draw(several(st.builds(Crashed, TEXT, TEXT, TEXT), 1)),
+        crashed=draw(several(st.builds(Crashed, st.sampled_from(["MP302", "examiner"]), TEXT, TEXT), 1)),
         environment=draw(st.dictionaries(TEXT, TEXT, max_size=3)),
         suppressed=draw(st.integers(0, 9)),
         exit_code=draw(st.integers(0, 3)),

@@ -186,7 +186,8 @@ OTHERS = {"--strict", "--stdin", "--version", "--install-completion", "--show-co
 def test_every_option_that_is_named_exists(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     commands: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    known = {name for command in commands.values() for option in command.params for name in option.opts}
+    known = {name for command in commands.values() for option in command.params
+             for name in (*option.opts, *option.secondary_opts)}  # fmt: skip
     mpdoctor = [line for line in text.splitlines() if "mpdoctor" in line or "`--" in line]
     named = set(re.findall(r"(?<![\w-])(--[a-z][a-z-]+)", "\n".join(mpdoctor).partition(" -- ")[0]))
     assert named <= known | OTHERS
@@ -268,8 +269,8 @@ def test_the_example_for_gitlab_runs(project: Path) -> None:
 
 
 def test_the_example_for_any_ci_runs(project: Path) -> None:
-    script = block_of("ci.md", "ci.sh").replace(".venv-mpdoctor/bin/mpdoctor", "mpdoctor")
-    commands = [line for line in script.splitlines() if not line.startswith(("python -m venv", ".venv-mpdoctor"))]
+    script = block_of("ci.md", "ci.sh").replace('"$tools/bin/mpdoctor"', "mpdoctor")
+    commands = [line for line in script.splitlines() if not line.startswith(("tools=", "python -I -m venv", '"$tools'))]
     done = in_bash("\n".join(commands), project)
     assert (done.returncode, (project / "mpdoctor.xml").exists()) == (1, True)
     assert "MP101" in done.stdout
