@@ -192,6 +192,7 @@ PIECES = [
     *("key=", 'key="', "password=", "password='", "--key ", "--key", "://", "@", "a.", "eyJ", "sk-", "-----BEGIN "),
     *("-----BEGIN PRIVATE KEY-----", "Authorization: ", "Cookie: ", "?key=", "&sig=", "https://h/", "hooks/", "x"),
     *(" ", "\n", '"', "'", "\\", "=", ":", "(", "[", "-", "_", "/", "AKIA", "hf_", "login(", ": str | x", "1"),
+    "a.--key",
 ]
 
 

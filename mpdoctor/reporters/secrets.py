@@ -122,7 +122,7 @@ _ASSIGNED = re.compile(
 )
 # --api-key X, --api-key=X, "--api-key", "X"
 _OPTION = re.compile(
-    r"(?<![\w-])--(?P<name>[A-Za-z][\w.-]*)(?:=|\s{1,4}|[\\]{0,2}[\"']\s{0,2},\s{0,3}(?=[\\]{0,2}[\"']))(?!-)"
+    r"(?<![\w.-])--(?P<name>[A-Za-z][\w.-]*)(?:=|\s{1,4}|[\\]{0,2}[\"']\s{0,2},\s{0,3}(?=[\\]{0,2}[\"']))(?!-)"
 )
 _VALUE = re.compile(
     rf"""[rbfuRBFU]{{0,2}} (?: \\?" (?P<double> [^"\n]{{1,{ENOUGH}}} ) | \\?' (?P<single> [^'\n]{{1,{ENOUGH}}} ) )
