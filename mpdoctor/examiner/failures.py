@@ -10,6 +10,7 @@ import traceback
 from dataclasses import replace
 from typing import Any, Iterator
 
+from mpdoctor.examiner.autograph_files import PREFIX
 from mpdoctor.examiner.layer_calls import dtype_name, flat_tensors
 from mpdoctor.examiner.ownership import class_location, is_own
 from mpdoctor.examiner.watch import chain_of
@@ -100,7 +101,7 @@ def _frames(error: BaseException, text: str) -> list[Frame]:
     the traceback does not show the user's line: autograph's own record, the message or the graph node does."""
     frames = []
     for summary in traceback.extract_tb(error.__traceback__):
-        if "__autograph_generated_file" not in summary.filename:
+        if PREFIX not in summary.filename:
             frames.append(_frame(summary.filename, summary.lineno or 0, summary.name))
     metadata = getattr(error, "ag_error_metadata", None)
     for original in reversed(getattr(metadata, "translated_stack", None) or ()):

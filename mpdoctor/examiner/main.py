@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
-import tempfile
 import time
 from dataclasses import replace
 from typing import Any
@@ -159,7 +159,7 @@ def _is_unusable(error: BaseException) -> bool:
 
 def _watch_written_files(session: Session) -> None:
     """List what the script opens for writing, so that the report can say so."""
-    ignored = (tempfile.gettempdir() + os.sep, "/dev/", "/proc/")
+    ignored = re.compile(re.escape(os.path.dirname(session.request.events) + os.sep) + r"|/proc/|/dev/(?!shm/)").match
     writing = set("wax+")
 
     def audit(event: str, args: Any) -> None:
@@ -167,7 +167,7 @@ def _watch_written_files(session: Session) -> None:
             return
         if writing & set(args[1]):
             path = os.path.abspath(args[0])
-            if not (path + os.sep).startswith(ignored) and "__pycache__" not in path:
+            if not ignored(path) and "__pycache__" not in path:
                 session.files_written.append(path)
 
     sys.addaudithook(audit)

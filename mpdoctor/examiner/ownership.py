@@ -9,9 +9,9 @@ import sys
 import sysconfig
 from types import CodeType, FrameType
 
+from mpdoctor.examiner.autograph_files import PREFIX
 from mpdoctor.facts.location import Location
 
-_AUTOGRAPH = "__autograph_generated_file"
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _LIBRARIES = tuple(
     os.path.realpath(path) + os.sep
@@ -29,7 +29,7 @@ _classes: dict[type, Location | None] = {}
 def is_own(filename: str) -> bool:
     """Whether a code object's file is the user's: neither installed, nor the standard library's, nor ours, nor made
     by autograph."""
-    if filename.startswith("<") or _AUTOGRAPH in filename or filename.endswith((".pyx", ".pxd", ".pxi")):
+    if filename.startswith("<") or PREFIX in filename or filename.endswith((".pyx", ".pxd", ".pxi")):
         return False
     path = os.path.realpath(filename)
     parts = path.split(os.sep)
@@ -40,7 +40,7 @@ def is_own(filename: str) -> bool:
 
 def own_code(frame: FrameType) -> bool:
     """Whether this frame runs code of the user's, or autograph's copy of it."""
-    return _AUTOGRAPH in frame.f_code.co_filename or is_own(frame.f_code.co_filename)
+    return PREFIX in frame.f_code.co_filename or is_own(frame.f_code.co_filename)
 
 
 def called_by_user() -> bool:
@@ -68,7 +68,7 @@ def own_location(frame: FrameType | None = None) -> Location | None:
     copied: tuple[str, int] | None = None
     while frame is not None:
         filename = frame.f_code.co_filename
-        if _AUTOGRAPH in filename:
+        if PREFIX in filename:
             copied = copied or (filename, frame.f_lineno)
             original = _original_line(frame.f_code, copied)
             if original is not None:

@@ -11,6 +11,7 @@ import traceback
 from types import ModuleType
 from typing import Any, Callable
 
+from mpdoctor.examiner import autograph_files
 from mpdoctor.examiner.events import Events
 from mpdoctor.examiner.hooks import ImportHooks
 from mpdoctor.examiner.live_models import live_models, model_of_variables
@@ -92,6 +93,7 @@ class Session:
                 "keras": _if_library(self._keras_imported),
                 "tf_keras": _if_library(self._keras_imported),
                 **dict.fromkeys(POLICY_MODULES, self._watch_policy),
+                autograph_files.LOADER: autograph_files.kept_in(os.path.join(self.request.scratch, "autograph")),
                 "tensorflow_datasets": _if_library(self.stand_ins.install_tensorflow_datasets),
             },
             before={"tensorflow": functools.partial(self.events.stage, "importing TensorFlow")},

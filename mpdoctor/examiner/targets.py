@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import importlib
 import importlib.util
 import os
 import sys
 import types
-from typing import Any
+from typing import Any, Iterable
 
+from mpdoctor.examiner.request import Request
 from mpdoctor.examiner.session import Session, Unusable
 from mpdoctor.facts.model import CallFacts
+
+# With one of these a module may hold names that its text does not.
+BINDS_ANYTHING = {"*", "__getattr__", "eval", "exec", "globals", "locals", "setattr", "sys", "vars"}
 
 
 def run_script(session: Session) -> None:
@@ -33,13 +38,31 @@ def train_factory(session: Session) -> None:
     """Call the factory without arguments, make data for what it returns, and train that."""
     request = session.request
     sys.argv = [request.path or str(request.module), *request.arguments]
+    if request.path:
+        _look_for_factory(request)  # the module itself may train as soon as it is imported
     module = _module(request.path, request.module)
     factory = getattr(module, str(request.factory), None)
     if factory is None:
-        names = ", ".join(n for n, v in vars(module).items() if isinstance(v, types.FunctionType)) or "none"
-        raise Unusable(f"{request.factory} is not in {request.path or request.module}; its functions: {names}")
+        raise _no_factory(request, (n for n, v in vars(module).items() if isinstance(v, types.FunctionType)))
     model = _as_model(session, factory() if callable(factory) else factory)
     train_on_made_up_data(session, model)
+
+
+def _look_for_factory(request: Request) -> None:
+    """Raises Unusable where the text of the module binds no such name, in whatever way."""
+    path, factory = str(request.path), str(request.factory)
+    with open(path, "rb") as file:
+        nodes = list(ast.walk(ast.parse(file.read(), path)))
+    bound = {node.id for node in nodes if isinstance(node, ast.Name)}
+    bound |= {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))}
+    bound |= {(node.asname or node.name).partition(".")[0] for node in nodes if isinstance(node, ast.alias)}
+    if factory not in bound and not bound & BINDS_ANYTHING:
+        raise _no_factory(request, (node.name for node in nodes if isinstance(node, ast.FunctionDef)))
+
+
+def _no_factory(request: Request, functions: Iterable[str]) -> Unusable:
+    names = ", ".join(functions) or "none"
+    return Unusable(f"{request.factory} is not in {request.path or request.module}; its functions: {names}")
 
 
 def _module(path: str | None, name: str | None) -> Any:
