@@ -20,13 +20,12 @@ from mpdoctor import __version__
 from mpdoctor.belonging import LEADS_OUT
 from mpdoctor.cache import users_cache
 from mpdoctor.facts.examination import ExaminationFacts
-from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.saved_graph import SavedGraphFacts
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.suppression import SuppressionFacts
 from mpdoctor.facts.versions import Keras
-from mpdoctor.finding import Crashed, Diagnosis, Finding, Probe, Skipped, Stage, TargetReport
+from mpdoctor.finding import Crashed, Diagnosis, Finding, Probe, Severity, Skipped, Stage, TargetReport
 from mpdoctor.judged_by import keras_of_target
 from mpdoctor.progress import Progress
 from mpdoctor.rules.precedence import Ties, of_one_program, settled
@@ -106,7 +105,7 @@ def _examine(
     ]
     crashes += [item for item in judged if isinstance(item, Crashed)]
     findings = [dataclasses.replace(item, target=target.id) for item in judged if isinstance(item, Finding)]
-    all_findings = settled(_mark_what_if(findings), _ties(target, stage))
+    all_findings = _without_needless(settled(_mark_what_if(findings), _ties(target, stage)), runs)
     suppressions = Suppressions(sources, settings)
     left = suppressions.left_of(f for f in all_findings if settings.chooses(f.code, f.name))
     comments = suppressions.facts(keras.of, live=bool(runs))
@@ -236,8 +235,8 @@ def _judge_run(run: ExaminationFacts, keras: Keras, settings: Settings) -> Itera
     seen: list[tuple[str, Any]] = [("in_model", model) for model in run.models]
     seen += [("in_saved_graph", graph) for graph in run.graphs]
     seen += [("in_training", training) for training in run.trainings]
-    failures: list[FailureFacts | None] = [run.failure, *(training.failure for training in run.trainings)]
-    seen += [("in_failure", failure) for failure in failures if failure is not None]
+    failures = [failure for failure in (run.failure, *(training.failure for training in run.trainings)) if failure]
+    seen += [("in_failure", dataclasses.replace(failure, forced_policy=run.forced_policy)) for failure in failures]
     for kind, facts in seen:
         for item in findings_from_facts(kind, facts, run.keras or keras, chosen):  # `--keras` is about sources
             forced = run.forced_policy == FORCED_POLICY and settings.policy == "auto"
@@ -254,6 +253,15 @@ def _mark_what_if(findings: list[Finding]) -> list[Finding]:
         elif (finding.code, finding.location, finding.layer) not in real:
             kept.append(dataclasses.replace(finding, what_if=not finding.code.startswith(NEVER_WHAT_IF)))
     return kept
+
+
+def _without_needless(findings: list[Finding], runs: list[ExaminationFacts]) -> list[Finding]:
+    """A program that ended by itself, and whose defect its source shows, was no failure: there was no more to see."""
+    failure = runs[-1].failure if runs else None
+    if failure is None or not failure.is_plain_end:
+        return findings
+    others = [finding for finding in findings if finding.code != "MP002"]
+    return others if any(finding.fails_a_run(Severity.WARNING) for finding in others) else findings
 
 
 def _chosen(settings: Settings) -> Callable[[Rule], bool]:

@@ -202,7 +202,7 @@ def _facts(seen: _Seen, policy: str) -> ExaminationFacts:
         graphs=tuple(seen.graphs),
         trainings=tuple(seen.trainings),
         failure=failure,
-        model_status=("done", "") if models or seen.graphs else ("failed", "no model was seen"),
+        model_status=_model_status(bool(models or seen.graphs), failure),
         training_status=_training_status(seen, failure),
         not_restored=seen.note.not_restored or "",
         stand_ins=seen.note.stand_ins or (),
@@ -235,6 +235,14 @@ def _sudden_end(seen: _Seen) -> FailureFacts:
         seconds=seen.seconds,
         last_words=seen.last_words,
     )
+
+
+def _model_status(saw_model: bool, failure: FailureFacts | None) -> tuple[str, str]:
+    if saw_model:
+        return "done", ""
+    if failure is not None and failure.is_plain_end:
+        return "skipped", "the script ended without a Keras model"
+    return "failed", "no model was seen"
 
 
 def _training_status(seen: _Seen, failure: FailureFacts | None) -> tuple[str, str]:

@@ -101,6 +101,8 @@ BROKEN = "model = (\n"
 UNUSABLE = run(failure=failed("unusable", "start", location=None, message="No TensorFlow."))
 NOT_LOADED, TIMED_OUT = run(failure=failed()), run(failure=failed("timed-out", location=None))
 DIED = run(failure=failed("died", location=None, signal=9))
+ENDED = run(failure=failed("exited", location=None, exit_code=0, exception="", message="The script ended."))
+GAVE_UP = run(failure=failed("exited", location=None, exit_code=3, exception="", message="3"))
 CRASH = ExaminerCrashed("Traceback: ours")
 BENT = run(mixed(None))  # no rule over layers can read this: each breaks
 TABLE: list[tuple[str, str, tuple[Run, ...], dict[str, Any], int, list[str]]] = [
@@ -142,6 +144,10 @@ TABLE: list[tuple[str, str, tuple[Run, ...], dict[str, Any], int, list[str]]] = 
         2,
         ["MP002"],
     ),
+    ("ended-and-an-error-in-the-source", SCOPE, (ENDED,), {}, 1, ["MP101"]),
+    ("ended-and-an-error-that-is-ignored", f"{SCOPE}# mpdoctor: ignore-file[MP101]\n", (ENDED,), {}, 0, []),
+    ("ended-and-nothing-was-found", PLAIN, (ENDED,), {}, 2, ["MP002"]),
+    ("gave-up-and-an-error-in-the-source", SCOPE, (GAVE_UP,), {}, 2, ["MP101", "MP002"]),
     ("stopped-elsewhere", SCOPE, (run(failure=failed()),), {}, 2, ["MP101", "MP002"]),
     ("unreadable", BROKEN, (), {}, 2, ["MP001"]),
     ("unreadable-exit-zero", BROKEN, (), {"exit_zero": True}, 2, ["MP001"]),

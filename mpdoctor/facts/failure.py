@@ -68,6 +68,8 @@ class FailureFacts:
         Whether 16-bit layers had been called, or a policy asked for them.
     operands
         What the failing line names and has a dtype.
+    forced_policy
+        The global policy that the examination forced, None where the program ran as it is.
     saved_file
         What the file says of itself whose loading raised.
     saw_model
@@ -100,6 +102,19 @@ class FailureFacts:
     last_words: str = ""
     keras: Keras | None = None
     saved_file: SavedFileFacts | None = None
+    forced_policy: str | None = None
+
+    @property
+    def is_plain_end(self) -> bool:
+        """Whether the program came to its own end, as it means to, and had made no model."""
+        return self.kind == "exited" and not self.exit_code and not self.saw_model
+
+    @property
+    def when_it_stops(self) -> str:
+        """Where else the program stops at the same line, as an English clause."""
+        if self.forced_policy is None:
+            return "the script stops here without mpdoctor, too"
+        return f"under {self.forced_policy} the script stops here without mpdoctor, too"
 
     @property
     def said_by_library(self) -> str:

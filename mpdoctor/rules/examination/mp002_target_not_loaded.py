@@ -98,5 +98,5 @@ def _remedy(failure: FailureFacts) -> str:
     if failure.during == "loading" or failure.saved_file is not None:
         return remedy_from_loading_error(failure)
     return remedy_from_failure(failure) or (
-        "The script stops here without mpdoctor, too. Mend this line first; --static judges the source meanwhile."
+        f"Mend this line first: {failure.when_it_stops}. --static judges the source meanwhile."
     )

@@ -12,7 +12,8 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     (
         r"",
         r"URL fetch failure on (?P<what>[^\s:]+://[^\s:]+)|Max retries exceeded with url|[Nn]ame or service not known"
-        r"|Temporary failure in name resolution|getaddrinfo failed|Connection refused|Network is unreachable",
+        r"|Temporary failure in name resolution|getaddrinfo failed|Connection refused|Network is unreachable"
+        r"|Error executing an HTTP request|Could not resolve host",
         "The program wants something from the network, which this machine does not reach. Fetch it once where there is "
         "one, and give the program the file.",
     ),

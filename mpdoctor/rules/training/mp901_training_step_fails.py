@@ -70,7 +70,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     place = place_of_failure(failure)
     yield Finding(
         f"The training step stops{f' in {place}' if place else ''}: {headline_from_failure(failure)}",
-        remedy_from_failure(failure) or "Mend this line; the script stops here without mpdoctor, too.",
+        remedy_from_failure(failure) or f"Mend this line; {failure.when_it_stops}.",
         failure.location,
         layer=failure.layer,
         stage="training",
