@@ -42,6 +42,7 @@ def model_from_live(
         "policy_set": session.policy_set,
         "other_policies": session.policies_of_others(keras),
         "devices": session.devices() if running else (),
+        "preparing_layers": session.watch.preparing_layers,
     }
     if model is None:
         return ModelFacts(id="variables", name="variables", class_name="", policy="", **known)

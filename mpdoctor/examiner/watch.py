@@ -12,8 +12,9 @@ import weakref
 from types import FrameType
 from typing import Any, Dict, Iterator, Tuple
 
-from mpdoctor.examiner.layer_calls import LayerCalls, flat_tensors
-from mpdoctor.examiner.ownership import called_by_line, own_code, own_location
+from mpdoctor.examiner.layer_calls import LayerCalls, dtype_name, flat_tensors, is_symbolic
+from mpdoctor.examiner.ownership import called_by_line, class_location, own_code, own_location
+from mpdoctor.facts.dtypes import HALF
 from mpdoctor.facts.location import Location
 
 Arguments = Tuple[Tuple[Any, ...], Dict[str, Any]]
@@ -41,6 +42,7 @@ class LayerWatch:
         self.calls = LayerCalls()
         self._output_of: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._producers: dict[int, tuple[Any, Any]] = {}
+        self._preparing: dict[str, None] = {}
 
     def install(self, layer_class: type) -> None:
         """Wrap `__call__` and `__new__` of this Keras' Layer."""
@@ -158,7 +160,25 @@ class LayerWatch:
     def _note_output(self, layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outputs: Any) -> None:
         tensors = flat_tensors(outputs)
         self.calls.note(layer, args, kwargs, tensors)
+        if not self.stack:
+            self._note_preparation(layer, tensors)
         self._note_whose_output(layer, tensors)
+
+    def _note_preparation(self, layer: Any, outputs: list[Any]) -> None:
+        """A layer of Keras' own, in a data pipeline or by itself, that gives 16-bit values. Those of Keras 3 cast what
+        they are given before they are called as layers, so nobody sees here what that was."""
+        if not any(dtype_name(tensor) in HALF for tensor in outputs) or class_location(type(layer)) is not None:
+            return
+        graph = getattr(outputs[0], "graph", None)  # what runs eagerly has none
+        in_pipeline = str(getattr(graph, "name", "")).startswith("Dataset_")
+        by_itself = graph is None and not any(map(is_symbolic, outputs))
+        if in_pipeline or by_itself:
+            self._preparing.setdefault(type(layer).__name__)
+
+    @property
+    def preparing_layers(self) -> tuple[str, ...]:
+        """The classes of those that made the data 16-bit outside of all models."""
+        return tuple(self._preparing)
 
     def _note_whose_output(self, layer: Any, tensors: list[Any]) -> None:
         """An outer call that returns the very tensor of an inner call has that inner layer as its output."""

@@ -236,6 +236,9 @@ class ModelFacts:
         Whether its losses are all Keras' own, whose dtypes are known.
     loss_takes_probabilities
         Whether one of them is a cross-entropy without `from_logits=True`.
+    preparing_layers
+        The classes of Keras' own layers that gave 16-bit values outside of all models: in a data pipeline, or before
+        the training call.
     loads
         Which models in it the program loaded from files, itself first.
     """
@@ -264,6 +267,7 @@ class ModelFacts:
     wrapped_by_compile: bool = False
     loss_is_of_keras: bool = False
     loss_takes_probabilities: bool = False
+    preparing_layers: tuple[str, ...] = ()
     loads: tuple[LoadFacts, ...] = ()
 
     @property

@@ -90,6 +90,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     if model.policy not in MIXED and model.global_policy not in MIXED:
         return
+    if model.preparing_layers:  # they have the policy as well; a cast beside them is for the source stage to tell
+        return
     half = [array for array in model.data if array.dtype in HALF and array.role in ("features", "labels")]
     if half:
         roles = " and ".join(dict.fromkeys(array.role for array in half))
