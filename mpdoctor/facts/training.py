@@ -82,7 +82,8 @@ class OperationFacts:
     in_float32
         The largest magnitude of the same operation computed in float32, inf included; None where that cannot be told.
     given
-        Where what went in was not finite before any operation: "data" or "constant"; else "".
+        Where what went in was not finite before any operation: "data" (what the model was given, or another part of
+        the batch), "labels", or "constant" (a weight that an operation read itself among them); else "".
     from_data
         True if it cast what the model was given, and nothing that depends on a weight.
     masked
@@ -122,6 +123,8 @@ class CulpritFacts:
         How often this layer was called in that step.
     operation
         What broke inside the layer.
+    is_function
+        True of a function between the layers of a functional model, `h * 60000.0`: it has no dtype policy to set.
     """
 
     step: int
@@ -130,6 +133,7 @@ class CulpritFacts:
     inputs_finite: bool = True
     calls: int = 1
     operation: OperationFacts | None = None
+    is_function: bool = False
 
 
 @dataclass(frozen=True)
@@ -147,6 +151,8 @@ class GradientCulpritFacts:
         The loss scale of that step, None without loss scaling.
     frames
         Gradients that arrived at the outputs of layers before, the last one just before it broke.
+    is_function
+        True where `layer` is a function between the layers of a functional model.
     without_scale
         True if it is not finite without any loss scale either: then no loss scale can help. None where not tried.
     """
@@ -161,6 +167,7 @@ class GradientCulpritFacts:
     without_scale: bool | None = None
     operation: OperationFacts | None = None
     location: Location | None = None
+    is_function: bool = False
 
 
 @dataclass(frozen=True)
