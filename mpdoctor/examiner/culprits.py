@@ -13,6 +13,7 @@ from mpdoctor.examiner.operations import Operation
 from mpdoctor.examiner.ownership import class_location
 from mpdoctor.examiner.replay import LayerCall, StepObserver
 from mpdoctor.examiner.watch import LayerWatch
+from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import CulpritFacts, GradientCulpritFacts, OperationFacts, TensorFacts
 
 FRAMES = 6
@@ -27,10 +28,16 @@ class Culprits(NamedTuple):
 
 
 def culprits_from_step(
-    keras: Any, watch: LayerWatch, observer: StepObserver, step: int, scale: float | None, batch: Any = None
+    keras: Any,
+    watch: LayerWatch,
+    observer: StepObserver,
+    step: int,
+    scale: float | None,
+    batch: Any = None,
+    called_at: Location | None = None,
 ) -> Culprits | None:
     """None where nothing was wrong with the step, this time. `batch`: what the step was given, None where only the
-    user's own code knows."""
+    user's own code knows. `called_at`: the user's line that trains, which is told of no operation."""
     trace = observer.trace
     if trace.failure is not None:
         raise trace.failure
@@ -39,6 +46,8 @@ def culprits_from_step(
         return None
     roots = [root for root in (trace.root(tensor) for tensor in bad) if root is not None]
     root = min(roots, key=lambda operation: operation.number, default=None)
+    if root is not None:
+        _forget_line_of_call(root, called_at)
     if root is not None and (root.back or root.facts.where == "loop"):
         return Culprits(gradient=_gradient(keras, watch, observer, root, step, scale))
     if root is None or root.facts.given:
@@ -46,6 +55,14 @@ def culprits_from_step(
     if root.layer is None:
         return Culprits(loss=root.facts)
     return Culprits(layer=_layer(keras, observer, watch, root, step))
+
+
+def _forget_line_of_call(root: Operation, called_at: Location | None) -> None:
+    """Which operation of a library's broke is not to be seen on the line that called the layer, or the training."""
+    place = root.facts.location
+    lines = [one for one in (called_at, root.layer and root.layer.called_at) if one is not None]
+    if place is not None and any((place.path, place.line) == (one.path, one.line) for one in lines):
+        root.facts = replace(root.facts, location=None)
 
 
 def _of_what_was_given(
@@ -60,6 +77,8 @@ def _of_what_was_given(
     if root is None:
         first = next((call for call in observer.calls if call.output is not None and call.output.nonfinite), None)
         root = None if first is None else observer.trace.first_of(first)
+        if root is not None:
+            _forget_line_of_call(root, None)
         return (
             Culprits()
             if root is None or root.layer is None

@@ -15,7 +15,7 @@ import tensorflow as tf
 from mpdoctor.examiner.layer_calls import dtype_name
 from mpdoctor.examiner.magnitudes import array_from_tensor, is_eager, is_floating, state_of
 from mpdoctor.examiner.operations import OperationTrace
-from mpdoctor.examiner.ownership import class_location
+from mpdoctor.examiner.ownership import class_location, own_location
 from mpdoctor.examiner.patching import replace_for_now
 from mpdoctor.examiner.watch import LayerWatch
 from mpdoctor.facts.training import FLOAT16_LIMIT, TensorFacts
@@ -24,10 +24,12 @@ SMALLEST_NORMAL = 2.0**-14
 
 
 class LayerCall:
-    """One call of one layer. `number` counts the calls of this layer in the step, from 1 on."""
+    """One call of one layer. `number` counts the calls of this layer in the step, from 1 on; `called_at` is the user's
+    line that was running then."""
 
     def __init__(self, layer: Any, parent: LayerCall | None, number: int) -> None:
         self.layer, self.parent, self.number = layer, parent, number
+        self.called_at = own_location()
         self.output: TensorFacts | None = None  # the first that was not finite, else the last
 
     @property
