@@ -192,13 +192,21 @@ def test_a_mask_that_leaves_something_is_no_fault(step: Step) -> None:
     assert step.culprits(step.chain(step.layers.Dense(8), step.layer(attend)), tf.ones((4, 8))) is None
 
 
-def test_what_a_cpu_alone_loses(step: Step) -> None:
+@pytest.mark.parametrize(("side", "only_here", "has_no_gradient"), [(255, True, False), (256, False, True)])
+def test_a_mean_that_a_cpu_loses(step: Step, side: int, only_here: bool, has_no_gradient: bool) -> None:
+    """The gradient of a mean is divided by the count, cast to float16: 256 squared is inf there."""
     tf = step.tf
     if tf.config.list_logical_devices("GPU"):
         pytest.skip("a GPU averages in float32")
     model = step.chain(step.layer(lambda x: x), step.layers.Dense(1))
-    loss = step.culprits(model, tf.ones((300, 300)), lambda y: tf.reduce_mean(step.half(300, 300, value=2.0)) * y[0, 0])
-    assert (loss.loss.name, loss.loss.in_float32, loss.loss.only_on_this_device) == ("Mean", 2.0, True)
+    many = step.half(side, side, value=2.0)
+    with tf.GradientTape() as tape:
+        tape.watch(many)
+        mean = tf.cast(tf.reduce_mean(many), tf.float32) * 2.0**15
+    assert (float(tf.reduce_max(tape.gradient(mean, many))) == 0.0) == has_no_gradient
+    found = step.culprits(model, tf.ones((8, 8)), lambda y: tf.reduce_mean(many) * y[0, 0]).loss
+    assert (found.name, found.in_float32, found.averaged) == ("Mean", 2.0, side * side)
+    assert (found.only_on_this_device, found.has_no_gradient) == (only_here, has_no_gradient)
 
 
 def test_layers_of_many_shapes_pass_unharmed(step: Step) -> None:

@@ -110,6 +110,10 @@ def function_on_the_way_back() -> dict[str, Any]:
     return {**facts, "gradient_culprit": dataclasses.replace(facts["gradient_culprit"], is_function=True)}
 
 
+def infinite_loss() -> dict[str, Any]:
+    return {"steps": in_loss("Sum")["steps"]}
+
+
 def function_that_overflows() -> dict[str, Any]:
     return {"culprit": dataclasses.replace(broken("Mul")["culprit"], is_function=True)}
 
@@ -335,6 +339,13 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     ),
     ("MP503", "exp-in-the-loss", in_loss("Exp", largest=12.0, in_float32=162754.0), ("exp() of numbers up to 12",)),
     ("MP503", "a-matrix-product", broken("MatMul"), SILENT),
+    (
+        "MP503",
+        "a-mean-of-too-many",
+        in_loss("Mean", averaged=262144, **IN_FLOAT32),
+        ("a mean over 262,144 float16 values is inf", "from 65520 values on", "gradient is 0 at every loss scale"),
+    ),
+    ("MP503", "a-mean-that-a-cpu-loses", broken("Mean", averaged=65519, **IN_FLOAT32), SILENT),
     ("MP503", "on-this-device-alone", broken("Mean", **IN_FLOAT32), SILENT),
     ("MP503", "on-the-way-back", on_the_way_back("Sum"), SILENT),
     (
@@ -431,7 +442,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     ),
     ("MP905", "in-a-function", function_on_the_way_back(), ("It breaks in `head` (Dense)", "a smaller learning rate")),
     ("MP904", "a-function", function_that_overflows(), ("The output of `square` (Square)", "Use a smaller constant")),
-    ("MP907", "in-a-function", {**function_that_overflows(), "steps": NO_LOSS}, ("It begins in `square`: ",)),
+    ("MP907", "in-a-function", {**function_that_overflows(), **infinite_loss()}, ("It begins in `square`: ",)),
     (
         "MP907",
         "labels",

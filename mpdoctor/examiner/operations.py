@@ -213,6 +213,7 @@ class OperationTrace:
             from_data=name == "Cast" and inputs[0]._id in self.inputs,
             masked=minus,
             location=line,
+            averaged=int(tf.size(inputs[0])) // max(int(tf.size(outputs[0])), 1) if name == "Mean" else 0,
         )
 
     def _given(self, sources: list[int], inputs: list[Any]) -> str:

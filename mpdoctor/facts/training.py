@@ -9,6 +9,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
 
 FLOAT16_LIMIT = 65504.0
+UNCOUNTABLE = 65520  # the first whole number that is inf as a float16
 SOME = 0.5  # an exponent nearer to 0 than this is 0, measured on a batch
 
 
@@ -79,6 +80,8 @@ class OperationFacts:
         Largest and smallest non-zero finite magnitude of its inputs, and whether a 0 was among them.
     elements
         How many numbers the largest input holds.
+    averaged
+        How many numbers each result of a mean is made of; 0 of any other operation.
     in_float32
         The largest magnitude of the same operation computed in float32, inf included; None where that cannot be told.
     given
@@ -105,12 +108,20 @@ class OperationFacts:
     from_data: bool = False
     masked: bool = False
     location: Location | None = None
+    averaged: int = 0
+
+    @property
+    def has_no_gradient(self) -> bool:
+        """Whether it is a mean whose gradient is 0, whatever the loss scale: TensorFlow divides it by the count, cast
+        to float16."""
+        return self.dtype == "float16" and self.averaged >= UNCOUNTABLE
 
     @property
     def only_on_this_device(self) -> bool:
         """Whether the true result fits into float16, so that the kernel of this device lost it on the way: CPUs sum
-        and average in float16, GPUs in float32."""
-        return self.dtype == "float16" and self.in_float32 is not None and self.in_float32 <= FLOAT16_LIMIT
+        and average in float16, GPUs in float32. Of a mean whose gradient is 0 that would be half of the truth."""
+        fits = self.in_float32 is not None and self.in_float32 <= FLOAT16_LIMIT
+        return self.dtype == "float16" and fits and not self.has_no_gradient
 
 
 @dataclass(frozen=True)
