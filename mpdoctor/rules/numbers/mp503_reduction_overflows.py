@@ -5,10 +5,11 @@ float16 ends at 65504. A sum of ones over 256×256 pixels is infinite already: t
 mask is NaN (Keras 3.15, tf_keras 2.21, TensorFlow 2.15). A sum of squares, a norm over everything, a Gram
 matrix get there sooner, and `exp` of 11.1. The sum in float32 is right, and bfloat16 reaches as far as float32.
 
-A mean stays small, and yet is no way out for more than 65519 values: `tf.reduce_mean` divides its gradient by their
-number, cast to float16, which is inf from 65520 on. The gradient is exactly 0 then, at every loss scale, and so is that
-of `GlobalAveragePooling` in tf_keras and Keras 2 (TensorFlow 2.4, 2.10, 2.15, 2.21); on a CPU, which adds up in float16,
-such a mean is inf, NaN or 0 as well. `keras.ops.mean` and the layers of Keras 3 average in float32.
+A mean stays small, and yet is no way out for more than 65519 values: `tf.reduce_mean` divides its gradient by
+their number, cast to float16, which is inf from 65520 on. The gradient is exactly 0 then, at every loss
+scale, and so is that of `GlobalAveragePooling` in tf_keras and Keras 2 (TensorFlow 2.4, 2.10, 2.15, 2.21); on
+a CPU, which adds up in float16, such a mean is inf, NaN or 0 as well. `keras.ops.mean` and the layers of
+Keras 3 average in float32.
 
 ## Flagged
 ```python
