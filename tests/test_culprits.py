@@ -33,9 +33,16 @@ class Step:
         return self.tf.fill(shape, self.tf.constant(value, self.tf.float16))
 
     def culprits(
-        self, model: Callable[[Any], Any], x: Any, loss: Callable[[Any], Any] | None = None, trained: Any = None
+        self,
+        model: Callable[[Any], Any],
+        x: Any,
+        loss: Callable[[Any], Any] | None = None,
+        trained: Any = None,
+        treated: Callable[[list[Any]], Any] = lambda gradients: gradients,
+        batch: Any = None,
     ) -> Any:
-        """Of a step with SGD whose loss is the mean of the model's output, if no other."""
+        """Of a step with SGD whose loss is the mean of the model's output, if no other. `treated`: what is done to
+        the gradients that the tape gave, in the order of the variables."""
         tf, replaying = self.tf, importlib.import_module("mpdoctor.examiner.replay")
         finding = importlib.import_module("mpdoctor.examiner.culprits")
         model(x)  # builds it
@@ -45,8 +52,9 @@ class Step:
             with tf.GradientTape() as tape:
                 outputs = model(x)
                 value = tf.reduce_mean(tf.cast(outputs, tf.float32)) if loss is None else loss(outputs)
-            optimizer.apply_gradients(list(zip(tape.gradient(value, variables), variables, strict=True)))
-        return finding.culprits_from_step(self.adapter, self.watch, observer, 3, 1024.0)
+            gradients = treated(tape.gradient(value, variables))
+            optimizer.apply_gradients(list(zip(gradients, variables, strict=True)))
+        return finding.culprits_from_step(self.adapter, self.watch, observer, 3, 1024.0, batch)
 
     def chain(self, *layers: Any) -> Any:
         return self.keras.Sequential(list(layers))
@@ -184,13 +192,21 @@ def test_a_mask_that_leaves_something_is_no_fault(step: Step) -> None:
     assert step.culprits(step.chain(step.layers.Dense(8), step.layer(attend)), tf.ones((4, 8))) is None
 
 
-def test_what_a_cpu_alone_loses(step: Step) -> None:
+@pytest.mark.parametrize(("side", "only_here", "has_no_gradient"), [(255, True, False), (256, False, True)])
+def test_a_mean_that_a_cpu_loses(step: Step, side: int, only_here: bool, has_no_gradient: bool) -> None:
+    """The gradient of a mean is divided by the count, cast to float16: 256 squared is inf there."""
     tf = step.tf
     if tf.config.list_logical_devices("GPU"):
         pytest.skip("a GPU averages in float32")
     model = step.chain(step.layer(lambda x: x), step.layers.Dense(1))
-    loss = step.culprits(model, tf.ones((300, 300)), lambda y: tf.reduce_mean(step.half(300, 300, value=2.0)) * y[0, 0])
-    assert (loss.loss.name, loss.loss.in_float32, loss.loss.only_on_this_device) == ("Mean", 2.0, True)
+    many = step.half(side, side, value=2.0)
+    with tf.GradientTape() as tape:
+        tape.watch(many)
+        mean = tf.cast(tf.reduce_mean(many), tf.float32) * 2.0**15
+    assert (float(tf.reduce_max(tape.gradient(mean, many))) == 0.0) == has_no_gradient
+    found = step.culprits(model, tf.ones((8, 8)), lambda y: tf.reduce_mean(many) * y[0, 0]).loss
+    assert (found.name, found.in_float32, found.averaged) == ("Mean", 2.0, side * side)
+    assert (found.only_on_this_device, found.has_no_gradient) == (only_here, has_no_gradient)
 
 
 def test_layers_of_many_shapes_pass_unharmed(step: Step) -> None:
@@ -212,3 +228,125 @@ def test_layers_of_many_shapes_pass_unharmed(step: Step) -> None:
         return dense(both["a"] + both["b"][0])
 
     assert step.culprits(call, tf.ones((4, 8)), trained=dense) is None
+
+
+GRADIENTS_OF_FORWARD_TENSORS: dict[str, tuple[Callable[[Step, Any], Any], float, str]] = {
+    "a division": (lambda step, x: step.tf.reduce_mean(x / (step.tf.abs(x[:, :1]) * 1e-3), -1, True), 1e-3, "RealDiv"),
+    "a power": (lambda step, x: step.tf.pow(step.tf.nn.relu(x), 0.5), 0.0, "Pow"),
+    "a power of a power": (lambda step, x: step.tf.pow(step.tf.square(x), 0.5), 0.0, "Pow"),
+    "a logarithm": (lambda step, x: step.tf.math.log(x * 1e-2), 1e-4, "Reciprocal"),
+    "an arc": (lambda step, x: step.tf.acos(1.0 - step.tf.abs(x)), 0.0, "Reciprocal"),
+}
+
+
+@pytest.mark.parametrize("case", GRADIENTS_OF_FORWARD_TENSORS)
+def test_a_gradient_that_is_made_of_forward_tensors_alone(step: Step, case: str) -> None:
+    """None of what its operation takes is a gradient: the layer is the one whose operation it is the gradient of."""
+    call, value, name = GRADIENTS_OF_FORWARD_TENSORS[case]
+    ones = {"kernel_initializer": "ones", "use_bias": False}
+    broken = step.layer(lambda x: call(step, x), name="broken")
+    model = step.chain(
+        step.layers.Dense(4, name="before", **ones),
+        broken,
+        step.layers.Dense(4, name="after", **ones),
+        step.layers.Dense(1, dtype="float32"),
+    )
+    found = step.culprits(model, step.tf.fill((4, 8), value)).gradient
+    assert (found.layer, found.where, found.operation.name) == ("broken", "layer", name)
+    assert found.operation.location.path.endswith("test_culprits.py")
+    assert found.variable.split("/")[-2:-1] == ["before"]
+
+
+def test_a_gradient_of_forward_tensors_in_the_loss_is_in_no_layer(step: Step) -> None:
+    tf = step.tf
+    model = step.chain(step.layers.Dense(4, name="only", kernel_initializer="zeros"))
+    found = step.culprits(model, tf.ones((4, 8)), lambda y: tf.reduce_sum(tf.pow(tf.nn.relu(y), 0.5))).gradient
+    assert (found.layer, found.where, found.operation.name) == ("", "loss", "Pow")
+
+
+def test_which_of_two_layers_that_share_a_tensor(step: Step) -> None:
+    """Both read it; the gradient that breaks is the root's."""
+    tf = step.tf
+    first = step.layer(lambda x: tf.pow(x, 0.5), name="root")
+    second = step.layer(lambda x: tf.pow(x, 2.0), name="square")
+    dense = step.layers.Dense(4, name="before", use_bias=False)
+
+    def call(x: Any) -> Any:
+        y = tf.nn.relu(dense(x))
+        return first(y) + second(y)
+
+    found = step.culprits(call, tf.zeros((4, 8)), trained=dense).gradient
+    assert (found.layer, found.operation.name) == ("root", "Pow")
+
+
+def test_the_first_gradient_on_the_way_back_though_it_was_unscaled_later(step: Step) -> None:
+    """What arrives at a loss scale's optimizer was divided in the order of the variables."""
+    tf = step.tf
+    model = step.chain(
+        step.layers.Dense(4, name="early"), step.layers.Dense(4, name="late"), step.layers.Dense(1, dtype="float32")
+    )
+    x, loss = tf.ones((64, 8)), lambda y: 1e7 * tf.reduce_sum(y)
+    found = step.culprits(model, x, loss, treated=lambda all: [one / 1024.0 for one in all]).gradient
+    assert (found.layer, found.variable.split("/")[-2]) == ("late", "late")
+
+
+def test_the_first_gradient_before_all_were_clipped_together(step: Step) -> None:
+    """A norm over all is NaN for one, and all are NaN then, the first of the list first."""
+    tf = step.tf
+    small = step.keras.initializers.Constant(1e-4)
+    early = step.layers.Dense(4, name="early", kernel_initializer="ones", dtype="float32")
+    late = step.layers.Dense(3, name="late", kernel_initializer=small)
+    model = step.chain(early, late, step.layers.Activation("linear", dtype="float32"))
+    x, loss = tf.fill((64, 8), 100.0), lambda y: 1e4 * tf.reduce_sum(y)
+    found = step.culprits(model, x, loss, treated=lambda all: tf.clip_by_global_norm(all, 1.0)[0]).gradient
+    assert found.variable.split("/")[-2] == "late"
+
+
+def test_an_overflow_before_a_fused_normalization(step: Step) -> None:
+    """Its kernel writes the new averages where the old ones were read: they are no data that was not finite."""
+    layers = step.layers
+    huge = step.keras.initializers.Constant(3000.0)
+    model = step.chain(
+        layers.Conv2D(8, 3, kernel_initializer=huge, name="wide"),
+        layers.BatchNormalization(name="norm"),
+        layers.Conv2D(2, 3),
+        layers.GlobalAveragePooling2D(),
+        layers.Dense(1, dtype="float32"),
+    )
+    model.build((None, 8, 8, 3))
+    found = step.culprits(lambda x: model(x, training=True), step.tf.fill((4, 8, 8, 3), 100.0), trained=model).layer
+    assert (found.overflow.layer, found.operation.name, found.inputs_finite) == ("wide", "Conv2D", True)
+
+
+def test_a_weight_of_the_users_that_is_not_finite_is_no_data(step: Step) -> None:
+    """TensorFlow reads a variable that is handed to an operation unseen."""
+    tf = step.tf
+    weight = tf.Variable(tf.fill((8, 8), tf.constant(float("nan"), tf.float16)))
+    broken = step.layer(lambda x: tf.matmul(x, weight), name="broken")
+    found = step.culprits(step.chain(step.layers.Dense(8), broken, step.layers.Dense(1)), tf.ones((4, 8)))
+    assert found.loss is None and found.layer.overflow.layer == "broken"
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "given"),
+    [(1.0, float("inf"), "labels"), (1.0, float("nan"), "labels"), (float("inf"), 1.0, "data"), (2.0, -1e38, "")],
+)
+def test_labels_that_are_not_finite(step: Step, x: float, y: float, given: str) -> None:
+    tf = step.tf
+    model = step.chain(step.layers.Dense(1, dtype="float32", kernel_initializer="ones"))
+    batch = tf.fill((4, 8), x), tf.tensor_scatter_nd_update(tf.ones((4, 1)), [[2, 0]], [y])
+    found = step.culprits(model, batch[0], lambda out: tf.reduce_mean(tf.square(out - batch[1])), batch=batch)
+    assert found.loss.given == given
+    assert found.loss.where == "loss"
+
+
+def test_functions_between_the_layers_of_a_functional_model(step: Step) -> None:
+    inputs = step.keras.Input((8,))
+    hidden = step.layers.Dense(4, name="hidden", kernel_initializer="ones")(inputs)
+    large = hidden * 60000.0
+    model = step.keras.Model(inputs, step.layers.Dense(1, dtype="float32")(large))
+    found = step.culprits(model, step.tf.ones((4, 8))).layer
+    name = "multiply" if step.is_keras3 else "tf.math.multiply"
+    assert (found.overflow.layer.rstrip("_0123456789"), found.is_function) == (name, True)
+    assert [(frame.layer, frame.largest) for frame in found.frames] == [("hidden", 8.0)]
+    assert found.inputs_finite and found.calls == 1

@@ -10,7 +10,7 @@ import pytest
 from samples import good_steps, layer, model, steps_from_finiteness, training
 
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.model import OptimizerFacts
+from mpdoctor.facts.model import CallFacts, OptimizerFacts
 from mpdoctor.facts.training import (
     CulpritFacts,
     GradientCulpritFacts,
@@ -103,6 +103,19 @@ def on_the_way_back(
     )
     broke = operation(name, where="gradient", **more)
     return {"steps": steps, "gradient_culprit": dataclasses.replace(found, operation=broke)}
+
+
+def function_on_the_way_back() -> dict[str, Any]:
+    facts = on_the_way_back(without=False)
+    return {**facts, "gradient_culprit": dataclasses.replace(facts["gradient_culprit"], is_function=True)}
+
+
+def infinite_loss() -> dict[str, Any]:
+    return {"steps": in_loss("Sum")["steps"]}
+
+
+def function_that_overflows() -> dict[str, Any]:
+    return {"culprit": dataclasses.replace(broken("Mul")["culprit"], is_function=True)}
 
 
 def with_optimizer(epsilon: float | None, dtype: str = "float16", **more: Any) -> dict[str, Any]:
@@ -326,6 +339,13 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     ),
     ("MP503", "exp-in-the-loss", in_loss("Exp", largest=12.0, in_float32=162754.0), ("exp() of numbers up to 12",)),
     ("MP503", "a-matrix-product", broken("MatMul"), SILENT),
+    (
+        "MP503",
+        "a-mean-of-too-many",
+        in_loss("Mean", averaged=262144, **IN_FLOAT32),
+        ("a mean over 262,144 float16 values is inf", "from 65520 values on", "gradient is 0 at every loss scale"),
+    ),
+    ("MP503", "a-mean-that-a-cpu-loses", broken("Mean", averaged=65519, **IN_FLOAT32), SILENT),
     ("MP503", "on-this-device-alone", broken("Mean", **IN_FLOAT32), SILENT),
     ("MP503", "on-the-way-back", on_the_way_back("Sum"), SILENT),
     (
@@ -360,7 +380,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP904",
         "names-the-operation",
         broken("Square"),
-        ("squaring numbers up to 332 gives 110,556", "(line 6)", "65504", 'Give `square` dtype="float32"'),
+        ("squaring numbers up to 332 gives 110,556", "65504", 'Give `square` dtype="float32"'),
     ),
     (
         "MP904",
@@ -414,6 +434,21 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         on_the_way_back("SqrtGrad", holds_zero=True, in_float32=math.inf),
         ("the gradient of sqrt() at 0 is infinite", "tf.sqrt(x + 1e-4)"),
     ),
+    (
+        "MP905",
+        "of-a-power-at-0",
+        on_the_way_back("Pow", in_float32=None, holds_zero=True),
+        ("the gradient of a power at 0 is infinite", "in float32 too", "tf.pow(x + 1e-4"),
+    ),
+    ("MP905", "in-a-function", function_on_the_way_back(), ("It breaks in `head` (Dense)", "a smaller learning rate")),
+    ("MP904", "a-function", function_that_overflows(), ("The output of `square` (Square)", "Use a smaller constant")),
+    ("MP907", "in-a-function", {**function_that_overflows(), **infinite_loss()}, ("It begins in `square`: ",)),
+    (
+        "MP907",
+        "labels",
+        in_loss("Sub", given="labels"),
+        (": the labels hold inf or NaN.", "assert_all_finite(labels, 'labels')"),
+    ),
     ("MP905", "in-the-loss", on_the_way_back(where="loss"), ("between the loss and the model's output",)),
     ("MP905", "in-the-loop", on_the_way_back("RealDiv", where="loop"), ("what the training code does",)),
     ("MP905", "nothing-known", {"steps": on_the_way_back()["steps"]}, ("16 of 49 steps", "`dense/kernel`")),
@@ -422,7 +457,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP907",
         "log-of-nothing",
         in_loss("Log", loss=-math.inf, holds_zero=True, in_float32=math.inf, result="-inf"),
-        ("The loss is -inf at step 1 and at 49 later ones", "log() of 0 is -inf (line 6)", "1e-4 and not 1e-8"),
+        ("The loss is -inf at step 1 and at 49 later ones", "log() of 0 is -inf", "1e-4 and not 1e-8"),
     ),
     (
         "MP907",
@@ -552,3 +587,23 @@ def test_float32_is_no_remedy_for_what_breaks_in_float32(name: str, more: dict[s
     assert words in finding.help
     assert "tf.float32" not in finding.help
     assert "float16" not in finding.help
+
+
+@pytest.mark.parametrize(
+    ("code", "facts", "line"),
+    [
+        ("MP904", broken("Square"), 6),  # of the operation
+        ("MP904", broken("Square", location=None), 9),  # of the layer: what broke is no line of the user's
+        ("MP905", on_the_way_back(), 6),
+        ("MP905", on_the_way_back(location=None), 12),  # of the training call
+        ("MP907", in_loss("Log"), 6),
+        ("MP907", in_loss("Log", location=None), 12),
+    ],
+)
+def test_which_line_is_shown(code: str, facts: dict[str, Any], line: int) -> None:
+    call = CallFacts("fit", Location("train.py", 12))
+    (finding,) = said(code, **{**facts, "model": dataclasses.replace(model(), call=call)})
+    assert finding.location is not None and finding.location.line == line
+    assert [(seen.line, seen.text) for seen in finding.also_seen] == (
+        [(9, "Layer `square` is made in line 9.")] if (code, line) == ("MP904", 6) else []
+    )

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
+import tensorflow as tf
+
+from mpdoctor.examiner.magnitudes import state_of
 from mpdoctor.examiner.operations import Operation
 from mpdoctor.examiner.ownership import class_location
 from mpdoctor.examiner.replay import LayerCall, StepObserver
 from mpdoctor.examiner.watch import LayerWatch
+from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import CulpritFacts, GradientCulpritFacts, OperationFacts, TensorFacts
 
 FRAMES = 6
@@ -22,9 +28,16 @@ class Culprits(NamedTuple):
 
 
 def culprits_from_step(
-    keras: Any, watch: LayerWatch, observer: StepObserver, step: int, scale: float | None
+    keras: Any,
+    watch: LayerWatch,
+    observer: StepObserver,
+    step: int,
+    scale: float | None,
+    batch: Any = None,
+    called_at: Location | None = None,
 ) -> Culprits | None:
-    """None where nothing was wrong with the step, this time."""
+    """None where nothing was wrong with the step, this time. `batch`: what the step was given, None where only the
+    user's own code knows. `called_at`: the user's line that trains, which is told of no operation."""
     trace = observer.trace
     if trace.failure is not None:
         raise trace.failure
@@ -32,19 +45,53 @@ def culprits_from_step(
     if not bad:
         return None
     roots = [root for root in (trace.root(tensor) for tensor in bad) if root is not None]
-    if not roots:
-        return Culprits(loss=OperationFacts("", "loss", str(bad[0].dtype.name), "nan", given="data"))
-    root = min(roots, key=lambda operation: operation.number)
-    if root.facts.given == "data":
-        return Culprits(loss=root.facts)
-    if root.back or root.facts.where == "loop":
+    root = min(roots, key=lambda operation: operation.number, default=None)
+    if root is not None:
+        _forget_line_of_call(root, called_at)
+    if root is not None and (root.back or root.facts.where == "loop"):
         return Culprits(gradient=_gradient(keras, watch, observer, root, step, scale))
+    if root is None or root.facts.given:
+        return _of_what_was_given(keras, watch, observer, root, step, batch)
     if root.layer is None:
         return Culprits(loss=root.facts)
-    return Culprits(layer=_layer(observer, watch, root, step))
+    return Culprits(layer=_layer(keras, observer, watch, root, step))
 
 
-def _layer(observer: StepObserver, watch: LayerWatch, root: Operation, step: int) -> CulpritFacts:
+def _forget_line_of_call(root: Operation, called_at: Location | None) -> None:
+    """Which operation of a library's broke is not to be seen on the line that called the layer, or the training."""
+    place = root.facts.location
+    lines = [one for one in (called_at, root.layer and root.layer.called_at) if one is not None]
+    if place is not None and any((place.path, place.line) == (one.path, one.line) for one in lines):
+        root.facts = replace(root.facts, location=None)
+
+
+def _of_what_was_given(
+    keras: Any, watch: LayerWatch, observer: StepObserver, root: Operation | None, step: int, batch: Any
+) -> Culprits:
+    """What was not finite was made by no operation that was seen: it is in the batch, it is a weight or a constant, or
+    nobody knows more than the first layer that put it out."""
+    facts = OperationFacts("", "loss", "", "nan") if root is None else root.facts
+    in_batch = part_not_finite(batch) if batch is not None else "data" if facts.given == "data" else ""
+    if in_batch and not (facts.given == "constant" and facts.masked):
+        return Culprits(loss=replace(facts, given=in_batch))
+    if root is None:
+        first = next((call for call in observer.calls if call.output is not None and call.output.nonfinite), None)
+        root = None if first is None else observer.trace.first_of(first)
+        if root is not None:
+            _forget_line_of_call(root, None)
+        return (
+            Culprits()
+            if root is None or root.layer is None
+            else Culprits(layer=_layer(keras, observer, watch, root, step))
+        )
+    is_weight = observer.had_bad_weight and not facts.masked
+    root.facts = replace(facts, name="ReadVariableOp", given="") if is_weight else replace(facts, given="constant")
+    if root.layer is None:
+        return Culprits(loss=root.facts)
+    return Culprits(layer=_layer(keras, observer, watch, root, step))
+
+
+def _layer(keras: Any, observer: StepObserver, watch: LayerWatch, root: Operation, step: int) -> CulpritFacts:
     call: LayerCall = root.layer
     overflow = call.output
     if overflow is None:  # it raised, or put out no numbers
@@ -60,6 +107,7 @@ def _layer(observer: StepObserver, watch: LayerWatch, root: Operation, step: int
         not root.sources or bool(root.facts.given),
         calls,
         root.facts,
+        keras.is_plain_function(call.layer),
     )
 
 
@@ -72,7 +120,7 @@ def _gradient(
     scale: float | None,
 ) -> GradientCulpritFacts:
     call: LayerCall | None = root.layer
-    first = min(observer.bad_gradients, key=lambda pair: _made_at(observer, pair[0]), default=None)
+    first = observer.first_bad_gradient
     if root.facts.name == "Cast":
         # A float32 layer hands back more than float16 holds: what suffers first is the weight that it comes to.
         call = call if first is None else _owner(keras, observer, first[1]) or call
@@ -96,6 +144,7 @@ def _gradient(
         frames=tuple(_distinct(frames[::-1])[:FRAMES][::-1]),
         operation=root.facts,
         location=None if call is None else watch.made_at(call.layer) or class_location(type(call.layer)),
+        is_function=call is not None and keras.is_plain_function(call.layer),
     )
 
 
@@ -104,9 +153,19 @@ def _owner(keras: Any, observer: StepObserver, variable: Any) -> LayerCall | Non
     return next(owners, None)
 
 
-def _made_at(observer: StepObserver, gradient: Any) -> int:
-    maker = observer.trace.maker(gradient)
-    return 0 if maker is None else maker.number
+def part_not_finite(batch: Any) -> str:
+    """Of a batch as Keras takes it, (x, y, sample weights) or less: "data", "labels", or "" where all is finite."""
+    parts = batch if isinstance(batch, (tuple, list)) else (batch,)
+    bad = [any(map(_is_bad, tf.nest.flatten(part, expand_composites=True))) for part in parts]
+    if len(bad) > 1 and bad[1] and not bad[0]:
+        return "labels"
+    return "data" if any(bad) else ""
+
+
+def _is_bad(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind == "f" and not np.isfinite(value).all()
+    return bool(state_of(value))
 
 
 def _place(frames: list[TensorFacts], frame: TensorFacts) -> int:

@@ -97,7 +97,8 @@ class CulpritHunt:
         """One repetition of the last call, until a step in it fails."""
         with StepObserver(learner.keras, self._watch, learner.optimizer, stops=True) as observer, suppress(Enough):
             learner.repeat()
-        return culprits_from_step(learner.keras, self._watch, observer, step, scale)
+        entry = learner.entry
+        return culprits_from_step(learner.keras, self._watch, observer, step, scale, entry.batch, entry.call.location)
 
     def _tell(self, learner: Any, found: Culprits | None) -> None:
         if found is not None:

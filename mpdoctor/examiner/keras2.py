@@ -73,6 +73,12 @@ class Keras2:
     def is_function(self, layer: Any) -> bool:
         return type(layer).__name__ in FUNCTIONS
 
+    is_plain_function = is_function
+
+    def function_classes(self) -> list[type]:
+        """None: they are layers here."""
+        return []
+
     def own_variables(self, layer: Any) -> list[Any]:
         weights = list(layer._trainable_weights) + list(layer._non_trainable_weights)
         return [one for one in weights if hasattr(one, "dtype")]  # a lookup layer has what saves its table among them

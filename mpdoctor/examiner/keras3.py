@@ -57,12 +57,23 @@ class Keras3:
         """Functions are no layers here."""
         return False
 
+    def is_plain_function(self, operation: Any) -> bool:
+        """Whether it is a function between layers, of a functional model."""
+        return not isinstance(operation, self.Layer)
+
+    def function_classes(self) -> list[type]:
+        """Whose calls are those of functions between layers, and of layers too."""
+        return [self.Operation]
+
     def tensors_of_operation(self, operation: Any) -> tuple[list[Any], list[Any]]:
         """(inputs, outputs) of a function between layers."""
         node = operation._inbound_nodes[0]
         return list(node.input_tensors), list(node.output_tensors)
 
     def own_variables(self, layer: Any) -> list[Any]:
+        """[] of a function."""
+        if self.is_plain_function(layer):
+            return []
         return list(layer._trainable_variables) + list(layer._non_trainable_variables)
 
     def trainable_variables(self, model: Any) -> list[Any]:

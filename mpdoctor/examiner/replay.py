@@ -13,9 +13,9 @@ import numpy as np
 import tensorflow as tf
 
 from mpdoctor.examiner.layer_calls import dtype_name
-from mpdoctor.examiner.magnitudes import array_from_tensor, is_eager, is_floating
+from mpdoctor.examiner.magnitudes import array_from_tensor, is_eager, is_floating, state_of
 from mpdoctor.examiner.operations import OperationTrace
-from mpdoctor.examiner.ownership import class_location
+from mpdoctor.examiner.ownership import class_location, own_location
 from mpdoctor.examiner.patching import replace_for_now
 from mpdoctor.examiner.watch import LayerWatch
 from mpdoctor.facts.training import FLOAT16_LIMIT, TensorFacts
@@ -24,10 +24,12 @@ SMALLEST_NORMAL = 2.0**-14
 
 
 class LayerCall:
-    """One call of one layer. `number` counts the calls of this layer in the step, from 1 on."""
+    """One call of one layer. `number` counts the calls of this layer in the step, from 1 on; `called_at` is the user's
+    line that was running then."""
 
     def __init__(self, layer: Any, parent: LayerCall | None, number: int) -> None:
         self.layer, self.parent, self.number = layer, parent, number
+        self.called_at = own_location()
         self.output: TensorFacts | None = None  # the first that was not finite, else the last
 
     @property
@@ -71,7 +73,9 @@ class StepObserver:
         self.frames: list[TensorFacts] = []
         self.way_back: list[BackFrame] = []
         self.gradients: list[tuple[Any, Any]] = []  # that arrived at the optimizer, with their variables
+        self._taped: dict[int, Any] = {}  # by variable: what the last tape gave for it
         self._targets: list[tuple[Any, set[int]]] = []  # what a tape differentiated, and for which variables
+        self.had_bad_weight = False  # before the optimizer moved it
         self._open: list[LayerCall] = []
         self._count: dict[int, int] = {}
         self._applied = False
@@ -83,6 +87,7 @@ class StepObserver:
             replace_for_now(tf.GradientTape, "gradient", self._differentiate),
             *(replace_for_now(cls, name, self._scale) for cls, name in keras.scaling_methods()),
             *(replace_for_now(cls, name, self._apply) for cls, name in keras.apply_methods()),
+            *(replace_for_now(cls, "__call__", self._call_function) for cls in keras.function_classes()),
         ]
         self.trace.__enter__()
         return self
@@ -124,6 +129,18 @@ class StepObserver:
             pass
         self.trace.layer = self._open[-1] if self._open else None
 
+    def _call_function(self, original: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """A function between the layers of a functional model, where those are no layers: observed as one."""
+        if not self._open or not self._keras.is_plain_function(function):
+            return original(function, *args, **kwargs)
+        call, args, kwargs = self.enter(function, args, kwargs)
+        try:
+            outputs = original(function, *args, **kwargs)
+        except BaseException:
+            self.abandon(call)
+            raise
+        return self.leave(call, outputs)
+
     def _marked(self, tensor: Any, owner: LayerCall | None, *, leaving: bool) -> Any:
         """The same numbers, and word when their gradient comes by: from there on it belongs to the owner."""
         if not is_floating(tensor):
@@ -162,25 +179,40 @@ class StepObserver:
             self.trace.where = before
 
     def _differentiate(self, original: Any, tape: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
-        variables = {id(source) for source in tf.nest.flatten(sources)}
-        self._targets += [(part, variables) for part in tf.nest.flatten(target) if is_floating(part)]
+        variables = [id(source) for source in tf.nest.flatten(sources)]
+        self._targets += [(part, set(variables)) for part in tf.nest.flatten(target) if is_floating(part)]
         self.trace.back = True
         try:
-            return original(tape, target, sources, *args, **kwargs)
+            gradients = original(tape, target, sources, *args, **kwargs)
         finally:
             self.trace.back, self.trace.where = False, "loop"
+        self._taped.update((one, _dense(gradient)) for one, gradient in zip(variables, tf.nest.flatten(gradients)))
+        return gradients
 
     def _apply(self, original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         if optimizer is self._optimizer:
             (args, kwargs), gradients, variables = self._keras.gradients_and_variables(optimizer, args, kwargs)
             pairs = [(_dense(gradient), variable) for gradient, variable in zip(gradients, variables)]
             self.gradients += [(gradient, variable) for gradient, variable in pairs if is_floating(gradient)]
+            self.had_bad_weight = any(_is_bad_variable(variable) for variable in variables)
             self._applied = True
             if self._stops and self.bad:
                 raise Enough
         return original(optimizer, *args, **kwargs)
 
     # --- afterwards -------------------------------------------------------------------------------------------------
+    @property
+    def first_bad_gradient(self) -> tuple[Any, Any] | None:
+        """The first on the way back that was not finite, with its variable. As the tape gave it, where it was so then:
+        later all were unscaled, or clipped, in the order of the variables."""
+        taped = [(self._taped.get(id(variable)), variable) for _, variable in self.bad_gradients]
+        broken = [pair for pair in taped if is_floating(pair[0]) and self.trace.is_bad(pair[0])]
+        return min(broken or self.bad_gradients, key=lambda pair: self._made_at(pair[0]), default=None)
+
+    def _made_at(self, gradient: Any) -> int:
+        maker = self.trace.maker(gradient)
+        return 0 if maker is None else maker.number
+
     @property
     def bad_gradients(self) -> list[tuple[Any, Any]]:
         return [(gradient, variable) for gradient, variable in self.gradients if self.trace.is_bad(gradient)]
@@ -233,6 +265,10 @@ def _flat(structure: Any) -> list[Any]:
 
 def _dense(gradient: Any) -> Any:
     return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+
+
+def _is_bad_variable(variable: Any) -> bool:
+    return bool(state_of(tf.convert_to_tensor(variable)))
 
 
 def _mapped(change: Callable[[Any], Any], structure: Any) -> Any:

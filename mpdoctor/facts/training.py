@@ -9,6 +9,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
 
 FLOAT16_LIMIT = 65504.0
+UNCOUNTABLE = 65520  # the first whole number that is inf as a float16
 SOME = 0.5  # an exponent nearer to 0 than this is 0, measured on a batch
 
 
@@ -79,10 +80,13 @@ class OperationFacts:
         Largest and smallest non-zero finite magnitude of its inputs, and whether a 0 was among them.
     elements
         How many numbers the largest input holds.
+    averaged
+        How many numbers each result of a mean is made of; 0 of any other operation.
     in_float32
         The largest magnitude of the same operation computed in float32, inf included; None where that cannot be told.
     given
-        Where what went in was not finite before any operation: "data" or "constant"; else "".
+        Where what went in was not finite before any operation: "data" (what the model was given, or another part of
+        the batch), "labels", or "constant" (a weight that an operation read itself among them); else "".
     from_data
         True if it cast what the model was given, and nothing that depends on a weight.
     masked
@@ -104,12 +108,20 @@ class OperationFacts:
     from_data: bool = False
     masked: bool = False
     location: Location | None = None
+    averaged: int = 0
+
+    @property
+    def has_no_gradient(self) -> bool:
+        """Whether it is a mean whose gradient is 0, whatever the loss scale: TensorFlow divides it by the count, cast
+        to float16."""
+        return self.dtype == "float16" and self.averaged >= UNCOUNTABLE
 
     @property
     def only_on_this_device(self) -> bool:
         """Whether the true result fits into float16, so that the kernel of this device lost it on the way: CPUs sum
-        and average in float16, GPUs in float32."""
-        return self.dtype == "float16" and self.in_float32 is not None and self.in_float32 <= FLOAT16_LIMIT
+        and average in float16, GPUs in float32. Of a mean whose gradient is 0 that would be half of the truth."""
+        fits = self.in_float32 is not None and self.in_float32 <= FLOAT16_LIMIT
+        return self.dtype == "float16" and fits and not self.has_no_gradient
 
 
 @dataclass(frozen=True)
@@ -122,6 +134,8 @@ class CulpritFacts:
         How often this layer was called in that step.
     operation
         What broke inside the layer.
+    is_function
+        True of a function between the layers of a functional model, `h * 60000.0`: it has no dtype policy to set.
     """
 
     step: int
@@ -130,6 +144,7 @@ class CulpritFacts:
     inputs_finite: bool = True
     calls: int = 1
     operation: OperationFacts | None = None
+    is_function: bool = False
 
 
 @dataclass(frozen=True)
@@ -147,6 +162,8 @@ class GradientCulpritFacts:
         The loss scale of that step, None without loss scaling.
     frames
         Gradients that arrived at the outputs of layers before, the last one just before it broke.
+    is_function
+        True where `layer` is a function between the layers of a functional model.
     without_scale
         True if it is not finite without any loss scale either: then no loss scale can help. None where not tried.
     """
@@ -161,6 +178,7 @@ class GradientCulpritFacts:
     without_scale: bool | None = None
     operation: OperationFacts | None = None
     location: Location | None = None
+    is_function: bool = False
 
 
 @dataclass(frozen=True)

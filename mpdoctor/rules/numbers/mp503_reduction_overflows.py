@@ -3,8 +3,13 @@
 ## Why it matters
 float16 ends at 65504. A sum of ones over 256×256 pixels is infinite already: the dice loss of a 512×512
 mask is NaN (Keras 3.15, tf_keras 2.21, TensorFlow 2.15). A sum of squares, a norm over everything, a Gram
-matrix get there sooner, and `exp` of 11.1. A mean over the same values stays small, the sum in float32 is
-right, and bfloat16 reaches as far as float32.
+matrix get there sooner, and `exp` of 11.1. The sum in float32 is right, and bfloat16 reaches as far as float32.
+
+A mean stays small, and yet is no way out for more than 65519 values: `tf.reduce_mean` divides its gradient by
+their number, cast to float16, which is inf from 65520 on. The gradient is exactly 0 then, at every loss
+scale, and so is that of `GlobalAveragePooling` in tf_keras and Keras 2 (TensorFlow 2.4, 2.10, 2.15, 2.21); on
+a CPU, which adds up in float16, such a mean is inf, NaN or 0 as well. `keras.ops.mean` and the layers of
+Keras 3 average in float32.
 
 ## Flagged
 ```python
@@ -45,7 +50,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.facts.training import UNCOUNTABLE, OperationFacts, TrainingFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.layers.calls import asks_for_dtype
 from mpdoctor.rules.numbers.precision import precision_of
@@ -63,8 +68,8 @@ MESSAGES = {
     GRAM: "Each element of this Gram matrix adds up products over all positions: float16 ends at 65504.",
 }
 HELP = {
-    SUM: "Cast first: `tf.reduce_sum(tf.cast(x, tf.float32), …)`, or take the mean.",
-    NORM: "Cast first: `tf.cast(x, tf.float32)`, or take the mean of the squares.",
+    SUM: "Cast first: `tf.reduce_sum(tf.cast(x, tf.float32), …)`.",
+    NORM: "Cast first: `tf.cast(x, tf.float32)`.",
     SQUARE: "Cast first: `tf.square(tf.cast(x, tf.float32))`.",
     EXPONENTIAL: "Use `tf.nn.softmax`, `tf.nn.softplus` or `tf.reduce_logsumexp`, or cast to float32 first.",
     GRAM: "Divide by the number of positions before the product, or cast to float32 first.",
@@ -84,12 +89,26 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
     operation = training.broken_operation
+    if operation is not None and operation.has_no_gradient and operation.where != "gradient":
+        yield _mean(training, operation)
+        return
     if operation is None or operation.name not in SUMS or operation.where == "gradient" or not is_overflow(operation):
         return
     yield Finding(
         f"Here, {broke(operation)}: float16 ends at 65504.",
-        "Cast first, `tf.cast(x, tf.float32)`, or take the mean.",
+        "Cast first, `tf.cast(x, tf.float32)`.",
         operation.location or training.model.call.location,
         model=training.model.id,
         evidence={"operation": operation.name, "in_float32": operation.in_float32},
+    )
+
+
+def _mean(training: TrainingFacts, operation: OperationFacts) -> Finding:
+    return Finding(
+        f"Here a mean over {operation.averaged:,} float16 values is {operation.result}; and from {UNCOUNTABLE} values "
+        "on its gradient is 0 at every loss scale: TensorFlow divides it by their number, which is inf in float16.",
+        "Cast first: `tf.reduce_mean(tf.cast(x, tf.float32))`.",
+        operation.location or training.model.call.location,
+        model=training.model.id,
+        evidence={"operation": operation.name, "averaged": operation.averaged, "in_float32": operation.in_float32},
     )

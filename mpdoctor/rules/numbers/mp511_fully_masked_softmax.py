@@ -79,12 +79,14 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     layer = culprit.overflow if culprit else None
     place = f"In layer `{layer.layer}` ({layer.layer_class})" if layer else "Outside of all layers"
     step = f", in step {culprit.step + 1}" if culprit else ""
+    location = (culprit.overflow.location if culprit else None) or operation.location or training.model.call.location
+    line = line_of(operation, location)
     yield Finding(
-        f"{place} a softmax{line_of(operation)} gets a row in which every value is -inf{step}: 0 / 0, which is NaN. "
+        f"{place} a softmax{line} gets a row in which every value is -inf{step}: 0 / 0, which is NaN. "
         "A mask has left nothing of that row; -1e9 is -inf in float16, too.",
         "Mask with a number that float16 holds: `tf.where(mask, scores, tf.cast(-1e4, scores.dtype))`; or leave rows "
         "of padding alone out.",
-        (culprit.overflow.location if culprit else None) or operation.location or training.model.call.location,
+        location,
         model=training.model.id,
         layer=culprit.overflow.layer if culprit else None,
         evidence={"operation": operation.name},

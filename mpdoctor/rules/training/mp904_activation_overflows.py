@@ -60,7 +60,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.training import CulpritFacts, OperationFacts, TensorFacts, TrainingFacts
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import AlsoSeen, Finding, Severity
 from mpdoctor.rules.training.operations import (
     SUMS,
     broke,
@@ -70,9 +70,10 @@ from mpdoctor.rules.training.operations import (
     number,
     remedy_from_operation,
 )
-from mpdoctor.rules.training.words import FLOAT16_LIMIT, in_words, line_of
+from mpdoctor.rules.training.words import FLOAT16_LIMIT, in_words, named_culprit
 
 SEVERITY = Severity.ERROR
+REMEDY_OF_FUNCTION = "Use a smaller constant, or normalise what goes into it, so that the result stays below 65504."
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
@@ -82,12 +83,13 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     overflow, operation = culprit.overflow, culprit.operation
     before = culprit.frames[-1] if culprit.frames else None
     which = f", in call {overflow.call} of {culprit.calls} in the step," if culprit.calls > 1 else ""
-    why = f"; {broke(operation)}{line_of(operation)}" if operation else ""
+    place = (operation.location if operation else None) or overflow.location
+    why = f"; {broke(operation)}" if operation else ""
     yield Finding(
-        f"The output of layer `{overflow.layer}` ({overflow.layer_class}){which} is not finite: {_how_much(overflow)}, "
+        f"The output of {named_culprit(culprit)} ({overflow.layer_class}){which} is not finite: {_how_much(overflow)}, "
         f"at step {culprit.step + 1}, from finite inputs{_leading_up(before)}. float16 ends at {FLOAT16_LIMIT}{why}.",
-        _remedy(overflow, operation),
-        overflow.location,
+        REMEDY_OF_FUNCTION if culprit.is_function else _remedy(overflow, operation),
+        place,
         model=training.model.id,
         layer=overflow.layer,
         evidence={
@@ -97,6 +99,17 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
             "frames": [in_words(frame) for frame in culprit.frames],
             **({"operation": operation.name} if operation else {}),
         },
+        also_seen=_made(overflow) if place is not overflow.location else (),
+    )
+
+
+def _made(overflow: TensorFacts) -> tuple[AlsoSeen, ...]:
+    """The finding shows the line of the operation; where the layer is made, its dtype can be given."""
+    made = overflow.location
+    if made is None:
+        return ()
+    return (
+        AlsoSeen("MP904", "training", f"Layer `{overflow.layer}` is made in line {made.line}.", made.path, made.line),
     )
 
 

@@ -66,11 +66,12 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     skips = [i for i, step in enumerate(training.steps) if i > first and not step.applied]
     found = training.gradient_culprit
     variable = training.steps[skips[-1]].first_nonfinite
+    place = (found.operation.location if found and found.operation else None) or training.model.call.location
     yield Finding(
         f"{len(skips)} of {len(training.steps) - first} steps were skipped after the loss scale had found its place"
-        + (f": {story_of_gradient(found)}" if found else _variable(variable)),
+        + (f": {story_of_gradient(found, place)}" if found else _variable(variable)),
         _remedy(training),
-        training.model.call.location,
+        place,
         model=training.model.id,
         layer=found.layer if found and found.layer else None,
         evidence={**culprit_evidence(training), "skipped_steps": [i + 1 for i in skips]},

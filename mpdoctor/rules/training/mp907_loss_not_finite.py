@@ -61,8 +61,8 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.training import OperationFacts, TrainingFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.training.operations import broke
-from mpdoctor.rules.training.words import line_of, remedy_from_culprit
+from mpdoctor.rules.training.operations import GIVEN, broke
+from mpdoctor.rules.training.words import line_of, named_culprit, remedy_from_culprit
 
 SEVERITY = Severity.ERROR
 
@@ -76,7 +76,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         + (f" and at {len(bad) - 1} later ones" if len(bad) > 1 else "")
         + _why(training),
         _remedy(training),
-        training.model.call.location,
+        (training.loss_culprit.location if training.loss_culprit else None) or training.model.call.location,
         model=training.model.id,
         evidence={"steps": [i + 1 for i in bad], **_operation(training.broken_operation)},
     )
@@ -85,13 +85,12 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
 def _why(training: TrainingFacts) -> str:
     operation, culprit = training.broken_operation, training.culprit
     if culprit is not None and operation is not None:
-        return f". It begins in layer `{culprit.overflow.layer}`: {broke(operation)}{line_of(operation)}."
-    if training.loss_culprit is not None and training.loss_culprit.given == "data":
-        return ": the batch itself holds inf or NaN."
+        line = line_of(operation, training.model.call.location)
+        return f". It begins in {named_culprit(culprit)}: {broke(operation)}{line}."
+    if training.loss_culprit is not None and training.loss_culprit.given in GIVEN:
+        return f": {broke(training.loss_culprit)}."
     if training.loss_culprit is not None:
-        return (
-            f", although no layer's output overflows: {broke(training.loss_culprit)}{line_of(training.loss_culprit)}."
-        )
+        return f", although no layer's output overflows: {broke(training.loss_culprit)}."
     looked = culprit is None and not any(code == "MP904" for code, _ in training.not_looked)
     return ", although no layer's output overflows." if looked else "."
 

@@ -53,6 +53,7 @@ AT_ZERO = {
     "InvGrad": "the gradient of a division at 0 is infinite",
     "Pow": "0 to a negative power",
 }
+GIVEN = {"data": "the batch itself holds inf or NaN", "labels": "the labels hold inf or NaN"}
 BELOW_ZERO = {"Sqrt": "sqrt() of a negative number", "Log": "log() of a negative number", "Rsqrt": "1 / sqrt() of one"}
 READING = frozenset(("ReadVariableOp", "ResourceGather", "ResourceGatherNd"))
 SUMS = frozenset(("Sum", "Cumsum", "Mean", "Prod", "L2Loss", "EuclideanNorm", "Square", "SquaredDifference", "Exp"))
@@ -77,6 +78,11 @@ def is_of_input(operation: OperationFacts | None) -> bool:
     return operation is not None and operation.from_data and is_overflow(operation)
 
 
+def is_power_at_zero(operation: OperationFacts) -> bool:
+    """Whether it is the gradient of a power below 1, or of a root, where the base is 0: x to a negative power."""
+    return operation.name == "Pow" and operation.where == "gradient" and operation.holds_zero
+
+
 def is_emptied_softmax(operation: OperationFacts | None) -> bool:
     """Whether a softmax got a row of which a mask has left nothing."""
     if operation is None or operation.name not in ("Softmax", "LogSoftmax"):
@@ -91,12 +97,15 @@ def is_of_weights(operation: OperationFacts | None) -> bool:
 
 def broke(operation: OperationFacts) -> str:
     """A clause: "squaring numbers up to 332 gives 110,556", "log() of 0 is -inf"."""
-    if operation.given == "data":
-        return "the batch itself holds inf or NaN"
+    if operation.given in GIVEN:
+        return GIVEN[operation.given]
     if operation.name in READING:
         return "a weight is inf or NaN already"
     if operation.given == "constant":
-        return "a constant beyond 65504, such as -1e9, is -inf in float16" if operation.masked else "a constant is inf"
+        beyond = "a constant beyond 65504, such as -1e9, is -inf in float16"
+        return beyond if operation.masked else "a constant, or a weight that is read there, is inf or NaN already"
+    if is_power_at_zero(operation):
+        return "the gradient of a power at 0 is infinite"
     if operation.name in AT_ZERO and operation.holds_zero and not is_overflow(operation):
         clause = AT_ZERO[operation.name]
         return clause if " is " in clause else f"{clause} is {operation.result}"
@@ -114,13 +123,21 @@ def broke(operation: OperationFacts) -> str:
 def remedy_from_operation(operation: OperationFacts, layer: str = "") -> str:
     """What helps against it; `layer` is where it stands, "" outside of all layers."""
     in_float32 = f'give `{layer}` dtype="float32"' if layer else "compute it in float32, `tf.cast(x, tf.float32)`"
-    if operation.given == "data":
-        return "Look for NaN and inf in the data: `tf.debugging.assert_all_finite(batch, 'data')`."
+    if operation.given in GIVEN:
+        what = operation.given
+        return f"Look for NaN and inf in the {what}: `tf.debugging.assert_all_finite({what}, '{what}')`."
     if operation.name in READING:
         return "Look at the steps before: one of them wrote it. A dynamic loss scale would have skipped that step."
+    if operation.given == "constant" and not operation.masked:
+        return "Look at the constants and weights that are read there: `tf.debugging.assert_all_finite(w, 'w')`."
     if operation.given == "constant" or (operation.name == "Cast" and operation.result == "-inf"):
         return (
             "Use a constant that float16 holds, such as -1e4, or `scores.dtype.min`; and tf.where() instead of a sum."
+        )
+    if is_power_at_zero(operation):
+        return (
+            "Keep what is raised to a power away from 0, `tf.pow(x + 1e-4, …)`: at 0 the gradient of a power below 1 "
+            "is infinite, in float32 too, and an epsilon below 3e-8 is 0 in float16."
         )
     if operation.dtype == "float32":
         return _remedy_in_float32(operation)

@@ -3,8 +3,9 @@
 failed         the training step raised an error.
 inconclusive   fewer than 10 steps were seen; or every step of the last third was skipped and the loss scale, not yet at
                its floor of 1 (Keras 2) nor below 1 (Keras 3), was still on its first way down; or steps failed in a
-               kernel of this device alone: CPUs add up float16 numbers in float16 and lose sums beyond 65504, and means
-               of more than 65504 numbers, which a GPU, adding up in float32, does not.
+               kernel of this device alone: CPUs add up float16 numbers in float16 and lose sums beyond 65504, also
+               those of a mean, which a GPU, adding up in float32, does not. A mean of more than 65519 numbers is no
+               such case: its gradient is 0, too.
 not-finite     a weight is inf or NaN, or the loss of a step that was applied is, however few steps were seen; unless
                the loss scale had fallen to 0 before.
 stuck          Keras 2: the scale lies at its floor of 1 and every step of the last third was skipped.

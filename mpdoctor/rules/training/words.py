@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Any
 
-from mpdoctor.facts.training import GradientCulpritFacts, OperationFacts, TensorFacts, TrainingFacts
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.training import CulpritFacts, GradientCulpritFacts, OperationFacts, TensorFacts, TrainingFacts
 from mpdoctor.rules.training.operations import (
+    GIVEN,
     broke,
     is_emptied_softmax,
     is_of_input,
@@ -18,8 +21,13 @@ from mpdoctor.rules.training.operations import (
 FLOAT16_LIMIT = 65504
 
 
-def line_of(operation: OperationFacts) -> str:
-    return f" (line {operation.location.line})" if operation.location else ""
+def line_of(operation: OperationFacts, shown: Location | None) -> str:
+    """ " (line 15)", with the file where it is another than that of the line which is shown, "" of that line itself."""
+    place = operation.location
+    if place is None or (shown is not None and (place.path, place.line) == (shown.path, shown.line)):
+        return ""
+    in_file = f"{PurePath(place.path).name}, " if shown is not None and place.path != shown.path else ""
+    return f" ({in_file}line {place.line})"
 
 
 def culprit_evidence(training: TrainingFacts) -> dict[str, Any]:
@@ -45,9 +53,14 @@ def why_from_culprit(training: TrainingFacts) -> str:
     """A sentence to add, where a gradient or the loss is why; of a layer MP904 speaks."""
     found, loss = training.gradient_culprit, training.loss_culprit
     if found is not None:
-        story = story_of_gradient(found)
+        story = story_of_gradient(found, training.model.call.location)
         return f" {story[0].upper()}{story[1:]}"
-    return f" In the loss, {broke(loss)}{line_of(loss)}." if loss is not None else ""
+    if loss is None:
+        return ""
+    if loss.given in GIVEN:
+        told = broke(loss)
+        return f" {told[0].upper()}{told[1:]}."
+    return f" In the loss, {broke(loss)}{line_of(loss, training.model.call.location)}."
 
 
 def remedy_from_culprit(training: TrainingFacts) -> str:
@@ -60,7 +73,7 @@ def remedy_from_culprit(training: TrainingFacts) -> str:
     if training.culprit is not None:
         operation = training.culprit.operation
         by = "MP601" if is_of_input(operation) else "MP511" if is_emptied_softmax(operation) else "MP904"
-        return f"It begins in layer `{training.culprit.overflow.layer}` (see {by}): mend it there."
+        return f"It begins in {named_culprit(training.culprit)} (see {by}): mend it there."
     if found is not None:
         return remedy_from_gradient(found)
     if loss is not None:
@@ -71,25 +84,31 @@ def remedy_from_culprit(training: TrainingFacts) -> str:
     )
 
 
-def story_of_gradient(found: GradientCulpritFacts) -> str:
-    """A sentence: where on the way back it broke, and with what numbers."""
+def named_culprit(culprit: CulpritFacts) -> str:
+    """A function between the layers of a functional model has a name too, and is no layer to the user."""
+    return f"`{culprit.overflow.layer}`" if culprit.is_function else f"layer `{culprit.overflow.layer}`"
+
+
+def story_of_gradient(found: GradientCulpritFacts, shown: Location | None) -> str:
+    """A sentence: where on the way back it broke, and with what numbers. `shown` is the line that the finding shows."""
     scale = "" if found.scale is None else f" at the loss scale {found.scale:g}"
-    place = f" in layer `{found.layer}` ({found.layer_class})" if found.layer else ""
+    what = "" if found.is_function else "layer "
+    place = f" in {what}`{found.layer}` ({found.layer_class})" if found.layer else ""
     if found.where == "loss":
         place = " between the loss and the model's output"
     if found.where == "loop":
         place = " in what the training code does with the gradients"
-    what = f": {broke(found.operation)}{line_of(found.operation)}" if found.operation else ""
+    how = f": {broke(found.operation)}{line_of(found.operation, shown)}" if found.operation else ""
     first = f"the gradient of `{found.variable}`" if found.variable else "a gradient"
     before = f"; the gradient before it reaches {number(found.frames[-1].largest)}" if found.frames else ""
     without = ", and so it is without any loss scale" if found.without_scale else ""
-    return f"inf or NaN came first in {first}, step {found.step + 1}{scale}{without}. It breaks{place}{what}{before}."
+    return f"inf or NaN came first in {first}, step {found.step + 1}{scale}{without}. It breaks{place}{how}{before}."
 
 
 def remedy_from_gradient(found: GradientCulpritFacts) -> str:
     if found.operation is not None and not is_overflow(found.operation):
-        return remedy_from_operation(found.operation, found.layer)
-    layer = f'give layer `{found.layer}` dtype="float32", or ' if found.layer else ""
+        return remedy_from_operation(found.operation, "" if found.is_function else found.layer)
+    layer = f'give layer `{found.layer}` dtype="float32", or ' if found.layer and not found.is_function else ""
     if found.without_scale:
         text = f"{layer}standardise what makes it so large: targets, class weights, sample weights, the loss's factor."
         return text[0].upper() + text[1:]
