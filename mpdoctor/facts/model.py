@@ -236,6 +236,8 @@ class ModelFacts:
         Whether its losses are all Keras' own, whose dtypes are known.
     loss_takes_probabilities
         Whether one of them is a cross-entropy without `from_logits=True`.
+    casts_output
+        Whether its losses, or its train_step, are the user's own and cast the prediction to float32 first.
     loads
         Which models in it the program loaded from files, itself first.
     """
@@ -264,6 +266,7 @@ class ModelFacts:
     wrapped_by_compile: bool = False
     loss_is_of_keras: bool = False
     loss_takes_probabilities: bool = False
+    casts_output: bool = False
     loads: tuple[LoadFacts, ...] = ()
 
     @property
