@@ -127,6 +127,7 @@ def _layer(session: Any, keras: Any, layer: Any, place: dict[str, Any]) -> Layer
         policy_set_at=set_at,
         made_at=watch.made_at(layer),
         made_by=watch.made_by(layer),
+        given_dtype=watch.given_dtype(layer),
         **place,
     )
 

@@ -48,6 +48,8 @@ class LayerFacts:
         The policy that it had before a line of the user's assigned another one; "" where none did.
     made_at, made_by
         The user's line that made it; the library's function that this line called ("clone_model"), "" for the class.
+    given_dtype
+        Whether that line gave it a dtype, or a policy, of its own.
     """
 
     path: str
@@ -77,6 +79,7 @@ class LayerFacts:
     policy_before: str = ""
     policy_set_at: Location | None = None
     made_by: str = ""
+    given_dtype: bool = False
 
     @property
     def computes_in_half(self) -> bool:

@@ -58,7 +58,7 @@ SEVERITY = Severity.WARNING
 HALF = ("float16", "bfloat16")
 PROBABILITIES = ("softmax", "sigmoid")
 CAST = ("tensorflow.cast", "keras.ops.cast", "keras.backend.cast")
-# A cast behind these mends nothing: a sigmoid of 8 was 1.000000, and at 10 its gradient 0 (Keras 3.15, TensorFlow 2.10).
+# A cast behind others mends nothing: a sigmoid of 8 was 1.000000, its gradient 0 (Keras 3.15, TensorFlow 2.10).
 KEEPING_DIGITS = ("", "linear", "relu")
 TRAINING = ("compile", "fit", "train_on_batch", "fit_generator")
 
@@ -137,7 +137,8 @@ def _is_cast_by_program(facts: SourceFacts) -> bool:
 
 def _is_in_a_step(call: Call) -> bool:
     function = call.context.function
-    under_tape = any(isinstance(one, Call) and is_api(one.callee, "tensorflow.GradientTape") for one in call.context.withs)
+    opened = [one for one in call.context.withs if isinstance(one, Call)]
+    under_tape = any(is_api(one.callee, "tensorflow.GradientTape") for one in opened)
     return under_tape or (function is not None and function.name in STEPS)
 
 

@@ -81,7 +81,7 @@ FUNCTIONS = (
 )
 CLASSES = tuple(name.title().replace("_", "") for name in FUNCTIONS)
 PLACES = ("keras.losses", "keras.metrics", "keras.backend")
-# The losses that are right of what a layer with this activation gives (Keras 3.15, tf_keras 2.21, TensorFlow 2.10, 2.4).
+# The losses that are right of what such a layer gives (Keras 3.15, tf_keras 2.21, TensorFlow 2.10 and 2.4).
 RIGHT_FOR = {
     "softmax": ("categorical_crossentropy", "sparse_categorical_crossentropy"),
     "sigmoid": ("binary_crossentropy",),
@@ -130,17 +130,17 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 def _findings(
     dtype: str, activations: set[str], entropy: str, finds_logits: bool, location: Location | None
 ) -> Iterator[Finding]:
-    """`activations`: what the probabilities come straight from, "" for whatever else. `entropy`: the loss, as Keras names
-    its function. `finds_logits`: whether it takes the logits behind a softmax or sigmoid, and not the probabilities."""
+    """`activations`: what the probabilities come straight from, "" for whatever else. `entropy`: the loss, as Keras
+    names its function. `finds_logits`: whether it takes the logits behind a softmax or sigmoid instead."""
     is_right = bool(activations) and all(entropy in RIGHT_FOR.get(one, ()) for one in activations)
     if is_right and finds_logits:
         return
     if is_right and activations == {"softmax"}:
         if dtype == "float16":
             yield Finding(
-                "The cross-entropy of this float16 softmax has a gradient that float16 does not hold where the model is "
-                "wrong: the loss scale, divided by the batch size and by the probability of the right class. At 32768 "
-                "and 32 samples it is inf below 0.016, and the step is skipped.",
+                "The cross-entropy of this float16 softmax has a gradient that float16 does not hold where the model "
+                "is wrong: the loss scale, divided by the batch size and by the probability of the right class. At "
+                "32768 and 32 samples it is inf below 0.016, and the step is skipped.",
                 HELP.format("softmax"),
                 location,
             )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.training import GradientCulpritFacts, OperationFacts, TensorFacts, TrainingFacts
+from mpdoctor.rules.layers.outputs import activation_of, half_output
 from mpdoctor.rules.training.operations import (
     broke,
     is_emptied_softmax,
@@ -64,11 +66,23 @@ def remedy_from_culprit(training: TrainingFacts) -> str:
     if found is not None:
         return remedy_from_gradient(found)
     if loss is not None:
-        return remedy_from_operation(loss)
+        return remedy_in_loss(training.model, loss)
     return (
         "No layer's output overflows, so look at the loss and at what happens between the layers: compute it in "
         "float32, tf.cast(predictions, tf.float32)."
     )
+
+
+def remedy_in_loss(model: ModelFacts, operation: OperationFacts) -> str:
+    """What helps against an operation outside of all layers: of a logarithm of 0 the 0 may be the model's own."""
+    if operation.name == "Log" and operation.holds_zero and half_output(model, ("softmax", "sigmoid")):
+        head = next(layer for layer in model.layers if layer.is_output)
+        activation = activation_of(head)
+        return (
+            f'Give `{head.path}` dtype="float32": its {head.compute_dtype} {activation} gives 0 for what is too small. '
+            "An epsilon in the logarithm does not help: its gradient, 1e7 for 1e-7, is cast back to float16."
+        )
+    return remedy_from_operation(operation)
 
 
 def story_of_gradient(found: GradientCulpritFacts) -> str:
