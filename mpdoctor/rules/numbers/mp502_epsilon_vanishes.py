@@ -83,10 +83,10 @@ WITHOUT_GUARD = {
     RECIPROCAL_ROOT: "the reciprocal of the root of 0 is infinite",
 }
 HELP = {
-    LOG: "Write 1e-4: the gradient at 0 is then 1e4, which a dynamic loss scale can follow.",
-    ROOT: "Write 1e-4: the gradient of the root at 0 is then 50.",
-    ROOT_DIVISOR: "Write 1e-4: the gradient at 0 is then 100.",
-    RECIPROCAL_ROOT: "Write 1e-3: the gradient at 0 is then 16 thousand, with 1e-4 it is beyond float16.",
+    LOG: "Write `1e-4`: the gradient at 0 is then 1e4, which a dynamic loss scale can follow.",
+    ROOT: "Write `1e-4`: the gradient of the root at 0 is then 50.",
+    ROOT_DIVISOR: "Write `1e-4`: the gradient at 0 is then 100.",
+    RECIPROCAL_ROOT: "Write `1e-3`: the gradient at 0 is then 16 thousand, with 1e-4 it is beyond float16.",
 }
 NO_NAN = "it gives 0 where the divisor is 0, and a gradient of 0. An epsilon comes back squared: 1e-4 gives 1e8."
 OF_SOFTMAX = (
