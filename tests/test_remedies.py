@@ -182,13 +182,16 @@ REMEDIES = {
           'self.add_weight(name="gamma", shape=(shape[-1],), initializer="ones")'),), live=True),
     "stretch-of-layers": Remedy(
         "MP904", SPREAD, 'give `gather` and `norm` dtype="float32", all of them',
-        (('name="gather"', 'name="gather", dtype="float32"'), ('name="norm"', 'name="norm", dtype="float32"')), live=True),
+        (('name="gather"', 'name="gather", dtype="float32"'), ('name="norm"', 'name="norm", dtype="float32"')),
+        live=True),
     "only-float32-follows": Remedy(
-        "MP904", LAST, 'give `gather` dtype="float32".', (('name="gather"', 'name="gather", dtype="float32"'),), live=True),
+        "MP904", LAST, 'give `gather` dtype="float32".',
+        (('name="gather"', 'name="gather", dtype="float32"'),), live=True),
     "one-of-a-stretch": Remedy(
         "MP904", SPREAD, "", (('name="gather"', 'name="gather", dtype="float32"'),), live=True, ends="not healed"),
     "log-of-a-half-softmax": Remedy(
-        "MP907", LOGARITHM, 'Give `head` dtype="float32"', (('name="head"', 'name="head", dtype="float32"'),), live=True),
+        "MP907", LOGARITHM, 'Give `head` dtype="float32"',
+        (('name="head"', 'name="head", dtype="float32"'),), live=True),
     "epsilon-in-that-log": Remedy(
         "MP907", LOGARITHM, "An epsilon in the logarithm does not help",
         (("tf.cast(p, tf.float32))", "tf.cast(p, tf.float32) + 1e-7)"),), live=True, ends="not healed"),
