@@ -232,6 +232,7 @@ def test_applied_as_printed_it_ends_as_the_table_says(name: str, keras: str, tmp
     assert sick.exit_code == 1, str(sick)
     mended = check("mended.py", "--steps", "30", directory=tmp_path, keras=keras)
     codes = {one["code"] for one in mended.report["findings"]}
+    assert "MP209" not in codes, "what was advised is no island"
     verdicts = [probe["verdict"] for probe in mended.report["probes"]]
     is_healed = remedy.code not in codes and bool(verdicts) and all(one in HEALTHY for one in verdicts)
     assert is_healed == (remedy.ends == "healed"), str(mended)
