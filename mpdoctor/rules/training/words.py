@@ -79,8 +79,8 @@ def remedy_in_loss(model: ModelFacts, operation: OperationFacts) -> str:
         head = next(layer for layer in model.layers if layer.is_output)
         activation = activation_of(head)
         return (
-            f'Give `{head.path}` dtype="float32": its {head.compute_dtype} {activation} gives 0 for what is too small. '
-            "An epsilon in the logarithm does not help: its gradient, 1e7 for 1e-7, is cast back to float16."
+            f'Give `{head.path}` dtype="float32": its {head.compute_dtype} {activation} gives 0 for what is too small, '
+            "and the gradient of its logarithm is cast back to 16 bits."
         )
     return remedy_from_operation(operation)
 
