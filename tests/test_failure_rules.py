@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpdoctor.facts.failure import FailureFacts, Frame
+from mpdoctor.facts.failure import FailureFacts, Frame, OperandFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding
@@ -32,13 +32,16 @@ INDEX_EAGERLY = "Value for attr 'Tindices' of half is not in the list of allowed
 NO_KERNELS = [  # TensorFlow 2.10, 2.15 and 2.21
     (
         "Could not find device for node: {{node Svd}} = Svd[T=DT_HALF, compute_uv=true]\nAll kernels …",
-        ("`Svd` does not",),
+        ("`Svd` does not take 16-bit numbers on this device",),
     ),
     (
         "No OpKernel was registered to support Op 'Cholesky' used by {{node Cholesky}} with these attrs: [T=DT_HALF]",
         ("`Cholesky`",),
     ),
-    ("RFFT requires tf.float32 or tf.float64 inputs, got: <tf.Tensor: shape=(4,), dtype=float16>", ("`RFFT`",)),
+    (
+        "RFFT requires tf.float32 or tf.float64 inputs, got: <tf.Tensor: shape=(4,), dtype=float16>",
+        ("`RFFT` does not take 16-bit numbers:",),
+    ),
     (
         "The `real` and `imag` components have incorrect types: float16 float16. They must be consistent",
         ("An operation does not take 16-bit numbers",),
@@ -105,6 +108,7 @@ def test_no_message_breaks_it(message: str) -> None:
         ("AssertionError", "", "AssertionError"),
         ("MyError", "\n\n  \n", "MyError"),
         ("RuntimeError", "first\nsecond", "RuntimeError: first"),
+        ("TypeError", NO_KERNELS[-1][0], "TypeError: Unsupported dtype19 (half)"),
         ("ValueError", "x" * 200 + " " + "y" * 200, "ValueError: " + "x" * 200 + " …"),
     ],
 )
@@ -125,6 +129,70 @@ def failure(kind: str, during: str = "script", **more: Any) -> FailureFacts:
 
 def raised(exception: str, message: str, during: str = "script", **more: Any) -> FailureFacts:
     return failure("raised", during, exception=exception, message=message, **more)
+
+
+ALIEN = "module 'x' has no attribute '_register_wrapper_optimizer_cls'"
+
+
+@pytest.mark.parametrize(
+    ("keras", "help"),
+    [
+        (Keras("tf.keras", "2.11.0", "2.10.1"), "keras 2.11 is made for another TensorFlow than 2.10: `pip install"),
+        (Keras("tf.keras", "2.10.0", "2.10.1"), "The script stops here without mpdoctor, too"),
+        (Keras("keras", "3.15.1", "2.21.0"), "The script stops here without mpdoctor, too"),
+    ],
+)
+def test_a_keras_that_fits_is_not_installed_again(keras: Keras, help: str) -> None:
+    assert help in said(raised("AttributeError", ALIEN, keras=keras))["MP002"].help
+
+
+@pytest.mark.parametrize(
+    ("line", "operation", "blamed"),
+    [
+        ("return (x - self.mean) * self.gamma", "-", "self.mean"),
+        ("return self.gamma * (x - self.mean)", "-", "self.mean"),
+        ("return (x - tf.cast(self.mean, x.dtype)) * self.gamma", "*", "self.gamma"),
+        ("return tf.multiply(x - tf.cast(self.mean, x.dtype), self.gamma)", "*", "self.gamma"),
+        ("x *= self.gamma if self.mean else 1.0", "*", "self.gamma"),  # neither stands beside it
+        ("return (x - tf.cast(self.mean,", "*", "self.mean"),  # the rest of it is on another line
+    ],
+)
+def test_the_variable_of_the_failing_operation_is_blamed(line: str, operation: str, blamed: str) -> None:
+    names = sorted(("self.mean", "self.gamma"), key=line.find)
+    names = [name for name in names if name in line]
+    signs = {"-": "Sub", "*": "Mul"}
+    message = f"Input 'y' of '{signs[operation]}' Op has type float32 that does not match type float16 of argument 'x'."
+    found = said(
+        raised(
+            "TypeError",
+            message,
+            computes_in_half=True,
+            inside="layer",
+            layer="scale",
+            layer_class="Scale",
+            layer_dtype="float16",
+            own_layer_location=HERE,
+            frames=(Frame("train.py", 7, "call", line, True),),
+            operands=tuple(OperandFacts(name, "variable", "float32") for name in names),
+        )
+    )["MP203"]
+    assert f"`{blamed}` is a `tf.Variable`" in found.message
+
+
+@pytest.mark.parametrize(
+    ("names", "line", "help"),
+    [
+        (("p",), "loss = y - p", "Cast `p` first: `tf.cast(p, tf.float32)`"),
+        (("labels",), "loss = labels - p", "Cast `labels` first: `tf.cast(labels, tf.float32)`"),
+        ((), "loss = tf.cast(y, tf.float16) - p", "Cast to float32 and not to float16 here"),
+        ((), "loss = compute(y)", "Cast `prediction` first"),
+    ],
+)
+def test_a_loss_names_what_is_to_be_cast(names: tuple[str, ...], line: str, help: str) -> None:
+    operands = tuple(OperandFacts(name, "tensor", "float16") for name in names)
+    frames = (Frame("train.py", 7, "loss", line, True),)
+    error = raised("TypeError", MIXED, computes_in_half=True, inside="loss", operands=operands, frames=frames)
+    assert help in said(error)["MP505"].help
 
 
 REMEDIES = [

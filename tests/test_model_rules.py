@@ -89,6 +89,7 @@ POOL = {"class_name": "GlobalAveragePooling1D", "variables": ()}
 LOOKAHEAD = OptimizerFacts("Lookahead", "tfa", made_at=CALLED)
 LOOP = {"call": CallFacts("loop", CALLED)}
 SOFTMAX = layer("out", is_output=True, settings=SettingsFacts(activation="softmax"))
+SIGMOID = layer("out", is_output=True, settings=SettingsFacts(activation="sigmoid"))
 OWN_ADAM = OptimizerFacts("Mine", "train", own_class=True, class_location=CLASS, dropped=("warmup", "learning_rate"))
 RESCALING = {"class_name": "Rescaling", "variables": ()}
 PROMOTING = {
@@ -191,8 +192,14 @@ TWO = {"replicas": 2, "strategy": "MirroredStrategy"}
         ("MP315", "2 replicas train in float16", FIT.location, trained(BODY, HEAD, **TWO)),
         ("MP504", "loss is computed in float16", None, trained(
             BODY, HALF_HEAD, keras="tf_keras", loss="mse", loss_is_of_keras=True)),
+        ("MP201", "comes from body (Dense) in float16", LINE, trained(
+            layer("body", is_output=True, settings=SettingsFacts(activation="sigmoid")), casts_output=True)),
         ("MP507", "cross-entropy is taken of float16 probabilities", None, trained(
+            BODY, SIGMOID, loss_takes_probabilities=True)),
+        ("MP507", "has a gradient that float16 does not hold", None, trained(
             BODY, SOFTMAX, loss_takes_probabilities=True)),
+        ("MP507", "cross-entropy is taken of float16 probabilities", None, trained(
+            BODY, SOFTMAX, loss="categorical_focal_crossentropy", loss_takes_probabilities=True)),
         ("MP601", "The input reaches 70,000, and `first` (Dense) casts it", FIT.location, fed(7e4, FIRST, HEAD)),
         ("MP801", "P100 (compute capability 6.0) is no faster in float16", None, trained(LARGE, TAIL, **P100)),
         ("MP801", "GTX 1660 (compute capability 7.5) is no faster", None, trained(LARGE, TAIL, **GTX1660)),
@@ -285,7 +292,12 @@ def test_a_defect_is_named(code: str, words: str, location: Location | None, fac
         ("MP504", trained(BODY, HALF_HEAD, keras="tf_keras", loss="mine")),
         ("MP504", trained(BODY, HEAD, keras="tf_keras", loss="mse", loss_is_of_keras=True)),
         ("MP507", trained(BODY, HALF_HEAD, loss_takes_probabilities=True)),  # logits, or nobody knows
+        ("MP201", trained(BODY, HALF_HEAD, casts_output=True)),
         ("MP507", trained(BODY, SOFTMAX)),
+        ("MP507", trained(BODY, SOFTMAX, keras="tf_keras", loss_takes_probabilities=True)),
+        ("MP507", trained(BODY, SIGMOID, keras="tf_keras", loss_takes_probabilities=True)),
+        ("MP507", model(layer("body", "mixed_bfloat16"), layer("out", "mixed_bfloat16", is_output=True,
+            settings=SettingsFacts(activation="softmax")), **BFLOAT16, loss_takes_probabilities=True, compiled=True)),
         ("MP507", trained(BODY, SOFTMAX, loss_takes_probabilities=True, **LOOP)),
         ("MP601", fed(65504.0, FIRST, HEAD)),
         ("MP601", fed(None, FIRST, HEAD)),
@@ -323,3 +335,20 @@ def test_right_code_that_looks_like_it_gives_nothing(code: str, facts: ModelFact
 def test_a_run_on_a_cpu_is_not_told_about_devices(name: str) -> None:
     facts = trained(dense("odd", 8, 1001), convolution("grouped", groups=2), TAIL, **CPU)
     assert name not in {one.code for one in said(facts)}
+
+
+@pytest.mark.parametrize(
+    ("head", "help"),
+    [
+        (HALF_HEAD, 'Give head `dtype="float32"`, or put `Activation("linear", dtype="float32")` behind it.'),
+        (SIGMOID, 'Give out itself `dtype="float32"`: what its sigmoid has rounded, no cast behind it brings back.'),
+        (SOFTMAX, 'Give out itself `dtype="float32"`: what its softmax has rounded, no cast behind it brings back.'),
+        (
+            function("softmax", "Softmax", "float16", output="float16", is_output=True),
+            "Cast what goes into `softmax`, not what comes out: `tf.cast(…, tf.float32)`.",
+        ),
+    ],
+)
+def test_what_has_lost_its_digits_is_not_cast_behind(head: LayerFacts, help: str) -> None:
+    [found] = [one for one in said(trained(BODY, head)) if one.code == "MP201"]
+    assert found.help == help

@@ -117,6 +117,15 @@ def test_what_stands_on_the_raising_line_explains_it(raised: str, speaker: Findi
     assert len(settled([seen(raised, stage="training"), speaker])) == told
 
 
+@pytest.mark.parametrize("raised", RAISED)
+def test_an_error_is_told_with_what_speaks_of_it(raised: str) -> None:
+    """Not with what costs digits on the same line, nor with the first of several in the order of their codes."""
+    error = seen(raised, stage="training")
+    assert codes(settled([error, seen("MP201")])) == sorted(["MP201", raised])
+    told = {one.code: [also.code for also in one.also_seen] for one in settled([error, seen("MP101"), seen("MP505")])}
+    assert told == {"MP101": [], "MP505": [raised]}
+
+
 def test_two_ends_do_not_explain_each_other() -> None:
     assert codes(settled([seen("MP002"), seen("MP901")])) == ["MP002", "MP901"]
 

@@ -88,6 +88,7 @@ def said(facts: ModelFacts) -> list[Finding]:
         model(BODY, HALF_HEAD, compiled=False, call=CallFacts("none"), **SCALED),
         model(BODY, HALF_HEAD, compiled=False, call=CallFacts("loop"), **SCALED),
         model(BODY, layer("gate", "float32"), HEAD, **SCALED),
+        model(layer("asked", "float32", given_dtype=True), BODY, HEAD, **SCALED),
         model(layer("norm", "float32", class_name="BatchNormalization"), BODY, HEAD, **SCALED),
         model(layer("scale", "float32", class_name="Rescaling", variables=()), BODY, HEAD, **SCALED),
         model(layer("ids", "float32", class_name="Embedding"), BODY, HEAD, **SCALED),
@@ -161,6 +162,11 @@ def test_a_right_model_gives_no_finding(facts: ModelFacts) -> None:
             ),
         ),
         (["MP209"], "body (Dense, 50 weights)", model(layer("body", "float32"), layer("next"), HEAD, **SCALED)),
+        (
+            ["MP209"],
+            "inside a model that computes in bfloat16",
+            model(layer("body", "float32"), layer("next", "mixed_bfloat16"), layer("last"), HEAD, **SCALED),
+        ),
         (
             ["MP209"],
             "base (Sequential, 50 weights)",

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from samples import good_steps, layer, model, steps_from_finiteness, training
 
+from mpdoctor.facts.layer_details import SettingsFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import CallFacts, OptimizerFacts
 from mpdoctor.facts.training import (
@@ -135,6 +136,8 @@ def _without_steps(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 NO_LOSS = tuple(StepFacts(32768.0, True, None, 2.3 if n < 3 else math.nan) for n in range(50))
+SIGMOID = SettingsFacts(activation="sigmoid")
+HALF_SOFTMAX = layer("out", settings=SettingsFacts(activation="softmax"), is_output=True)
 TWICE = {"scaled": True, "loss": 1.0}
 IN_FLOAT32 = {"in_float32": 2.0}  # what the kernel of this CPU alone lost
 
@@ -380,7 +383,43 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP904",
         "names-the-operation",
         broken("Square"),
-        ("squaring numbers up to 332 gives 110,556", "65504", 'Give `square` dtype="float32"'),
+        ("squaring numbers up to 332 gives 110,556", "65504", 'give `square` dtype="float32". Or '),
+    ),
+    (
+        "MP904",
+        "float32-layers-follow",
+        {**broken("MatMul"), "model": model(layer("square"), layer("head", policy="float32"))},
+        ('Let this layer compute in float32: give `square` dtype="float32".',),
+    ),
+    (
+        "MP904",
+        "its-activation-brings-the-values-back",
+        {**broken("MatMul"), "model": model(layer("square", settings=SIGMOID), layer("next"))},
+        ('Let this layer compute in float32: give `square` dtype="float32".',),
+    ),
+    (
+        "MP904",
+        "the-next-layer-would-cast-them-again",
+        {**broken("MatMul"), "model": model(layer("square"), layer("norm", "LayerNormalization"), layer("last"))},
+        ('give `square` and `norm` dtype="float32", all of them',),
+    ),
+    (
+        "MP904",
+        "nothing-brings-them-back",
+        {**broken("MatMul"), "model": model(layer("square"), *(layer(f"next_{n}") for n in range(6)))},
+        ("Make its values smaller", "from `square` to `next_5`, 7 layers"),
+    ),
+    (
+        "MP907",
+        "a-log-of-a-half-softmax",
+        {**in_loss("Log", dtype="float32", in_float32=None, holds_zero=True), "model": model(HALF_SOFTMAX)},
+        ('Give `out` dtype="float32"', "its float16 softmax gives 0"),
+    ),
+    (
+        "MP907",
+        "a-log-of-something-else",
+        {**in_loss("Log", dtype="float32", in_float32=None, holds_zero=True), "model": model(layer("out"))},
+        ("Add an epsilon such as 1e-7",),
     ),
     (
         "MP904",

@@ -121,15 +121,15 @@ class Keras3:
         return bool(getattr(model, "jit_compile", False))
 
     def loss_text(self, model: Any) -> str:
-        return loss_name(self._given_loss(model))
+        return loss_name(self.given_loss(model))
 
     def loss_is_of_keras(self, model: Any) -> bool:
-        return are_of_keras(self._given_loss(model))
+        return are_of_keras(self.given_loss(model))
 
     def loss_takes_probabilities(self, model: Any) -> bool:
-        return take_probabilities(self._given_loss(model))
+        return take_probabilities(self.given_loss(model))
 
-    def _given_loss(self, model: Any) -> Any:
+    def given_loss(self, model: Any) -> Any:
         return getattr(getattr(model, "_compile_loss", None), "_user_loss", None)
 
     def is_compiled(self, model: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Iterator
 
+from mpdoctor.examiner.compiled_losses import casts_prediction
 from mpdoctor.examiner.layer_calls import dtype_name
 from mpdoctor.examiner.layer_details import (
     config_from_layer,
@@ -66,6 +67,7 @@ def model_from_live(
         wrapped_by_compile=call.kind == "loop" and is_inside(keras, optimizer, getattr(model, "optimizer", None)),
         loss_is_of_keras=keras.loss_is_of_keras(model),
         loss_takes_probabilities=keras.loss_takes_probabilities(model),
+        casts_output=casts_prediction(model, keras.given_loss(model)),
         loads=tuple(session.loads.inside(keras, model)),
         **known,
     )
@@ -126,6 +128,7 @@ def _layer(session: Any, keras: Any, layer: Any, place: dict[str, Any]) -> Layer
         policy_set_at=set_at,
         made_at=watch.made_at(layer),
         made_by=watch.made_by(layer),
+        given_dtype=watch.given_dtype(layer),
         **place,
     )
 

@@ -38,6 +38,7 @@ class LayerWatch:
         self._failed: tuple[Any, BaseException, Arguments] | None = None  # the innermost layer that an error is leaving
         self._made: weakref.WeakKeyDictionary[Any, Location] = weakref.WeakKeyDictionary()
         self._made_by: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._given_dtype: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
         self._policies: weakref.WeakKeyDictionary[Any, tuple[str, Location]] = weakref.WeakKeyDictionary()
         self.calls = LayerCalls()
         self._output_of: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
@@ -72,6 +73,7 @@ class LayerWatch:
         def __new__(cls: type, *args: Any, **kwargs: Any) -> Any:
             layer = original_new(cls, *args, **kwargs)
             watch._note_birth(layer, sys._getframe(1))
+            watch._note_dtype(layer, kwargs)
             return layer
 
         layer_class.__call__ = __call__  # type: ignore[method-assign]
@@ -115,6 +117,10 @@ class LayerWatch:
     def made_at(self, layer: Any) -> Location | None:
         return self._made.get(layer)
 
+    def given_dtype(self, layer: Any) -> bool:
+        """Whether whoever made it gave it a dtype, or a policy, of its own."""
+        return layer in self._given_dtype
+
     def made_by(self, layer: Any) -> str:
         """The library's function that the user's line called, and that made it; "" where the line itself did."""
         return self._made_by.get(layer, "")
@@ -156,6 +162,10 @@ class LayerWatch:
         called = called_by_line(frame)
         if called is not None:
             self._made_by.setdefault(layer, called.co_name)
+
+    def _note_dtype(self, layer: Any, given: dict[str, Any]) -> None:
+        if any(given.get(name) is not None for name in ("dtype", "dtype_policy")):
+            self._given_dtype[layer] = True
 
     def _note_output(self, layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outputs: Any) -> None:
         tensors = flat_tensors(outputs)

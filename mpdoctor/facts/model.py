@@ -48,6 +48,8 @@ class LayerFacts:
         The policy that it had before a line of the user's assigned another one; "" where none did.
     made_at, made_by
         The user's line that made it; the library's function that this line called ("clone_model"), "" for the class.
+    given_dtype
+        Whether that line gave it a dtype, or a policy, of its own.
     """
 
     path: str
@@ -77,6 +79,7 @@ class LayerFacts:
     policy_before: str = ""
     policy_set_at: Location | None = None
     made_by: str = ""
+    given_dtype: bool = False
 
     @property
     def computes_in_half(self) -> bool:
@@ -239,6 +242,8 @@ class ModelFacts:
     preparing_layers
         The classes of Keras' own layers that gave 16-bit values outside of all models: in a data pipeline, or before
         the training call.
+    casts_output
+        Whether its losses, or its train_step, are the user's own and cast the prediction to float32 first.
     loads
         Which models in it the program loaded from files, itself first.
     """
@@ -268,6 +273,7 @@ class ModelFacts:
     loss_is_of_keras: bool = False
     loss_takes_probabilities: bool = False
     preparing_layers: tuple[str, ...] = ()
+    casts_output: bool = False
     loads: tuple[LoadFacts, ...] = ()
 
     @property

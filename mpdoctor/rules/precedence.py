@@ -53,6 +53,8 @@ CONFIRMED_LIVE = (
 )
 # Whatever stands on the line that raised explains that it raised.
 RAISED = ("MP002", "MP901")
+# What costs digits or time raises nothing, whatever line it stands on.
+NEVER_RAISING = ("MP201", "MP209", "MP504", "MP507")
 # What speaks of the very error that was raised explains it without a line, too.
 OF_THE_ERROR = (
     "MP102",
@@ -111,7 +113,10 @@ def _speaker(merged: list[Finding], number: int, candidates: Candidates, are_tie
     """Who speaks for a finding: itself, or whoever explains it and is not explained by another."""
     while True:
         finding = merged[number]
-        found = next((i for i in candidates.of(finding) if explains(merged[i], finding, are_tied)), None)
+        explaining = [i for i in candidates.of(finding) if explains(merged[i], finding, are_tied)]
+        if finding.code in RAISED:  # what speaks of the error itself before what else stands on its line
+            explaining.sort(key=lambda i: merged[i].code not in OF_THE_ERROR)
+        found = next(iter(explaining), None)
         if found is None:
             return number
         number = found
@@ -154,7 +159,7 @@ def explains(speaker: Finding, finding: Finding, are_tied: Ties = of_one_program
         return False  # what would be is no reason for what is
     if finding.code in RAISED and speaker.code not in RAISED:
         of_it = speaker.code in OF_THE_ERROR and speaker.location == finding.location is None
-        return of_it or _same_line(speaker, finding)
+        return of_it or (speaker.code not in NEVER_RAISING and _same_line(speaker, finding))
     if finding.stage == "training":
         live = any(speaker.code in left and finding.code in right for left, right in EXPLAINS_LIVE)
         if live and _same_model(speaker, finding, are_tied):

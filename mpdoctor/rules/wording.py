@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 from mpdoctor.facts.location import Location, location_in_cell
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Call, Known, Value, class_of, options
@@ -16,6 +18,14 @@ def text_at(facts: SourceFacts, location: Location) -> str:
         return ""
     text = lines[location.line - 1][location.column - 1 : location.end_column - 1].strip()
     return text if len(text) <= LONGEST else ""
+
+
+def expression_at(facts: SourceFacts, location: Location) -> ast.expr | None:
+    """What stands at a location, to be told in parts with `ast.unparse`; None where it is not at hand."""
+    try:
+        return ast.parse(text_at(facts, location), mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
 
 
 def receiver_text(facts: SourceFacts, call: Call) -> str:

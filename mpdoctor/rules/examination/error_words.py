@@ -22,10 +22,16 @@ def essence_of_message(message: str) -> str:
     told = re.split(r"^Node: '.*'$", told, flags=re.MULTILINE)[-1]  # after the lines that made it, as told until 2.12
     lines = [line.strip() for line in told.splitlines() if line.strip() and not _is_wrapping(line.strip())]
     text = lines[0] if lines else ""
-    text = re.sub(r" for '\{\{node [^']*'", "", text)
+    text = re.sub(r" for '\{\{node [^']*'", _dtypes_of_node, text)
     text = re.sub(r"\s*\{\{(function_)?node [^}]*\}\}\s*", " ", text).strip()
     text = re.sub(r"\s*\[Op:\w+\]( name:.*)?$", "", text)
     return text if len(text) <= _LONGEST else text[:_LONGEST].rsplit(" ", 1)[0] + " …"
+
+
+def _dtypes_of_node(node: re.Match[str]) -> str:
+    """ " (half)" of "for '{{node range}} = Range[Tidx=DT_HALF](…)'"."""
+    found = list(dict.fromkeys(one.lower() for one in re.findall(r"=DT_(HALF|BFLOAT16)\b", node[0])))
+    return f" ({' and '.join(found)})" if found else ""
 
 
 def _is_wrapping(line: str) -> bool:

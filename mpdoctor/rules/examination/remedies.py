@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.versions import Keras
 from mpdoctor.rules.examination.dtype_clashes import clash_from_failure
 
 # (class of the exception, words in its text, what to do; an empty pattern fits whatever stands there)
@@ -36,12 +37,6 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     ),
     (
         r"",
-        r"has no attribute '_register_wrapper_optimizer_cls'|has no attribute 'register_loss_scale_wrapper'",
-        "The installed keras is made for another TensorFlow: install the one that belongs to it, `pip install "
-        "keras==2.10` for TensorFlow 2.10.",
-    ),
-    (
-        r"",
         r"not (?:yet )?supported in Keras 3|is Keras 3, but this is not yet supported|install the backwards-compatible "
         r"`?tf[-_]keras|requires? `?tf[-_]keras",
         "The program is written for Keras 2: install tf_keras and set TF_USE_LEGACY_KERAS=1 before TensorFlow is "
@@ -66,12 +61,29 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
 )
 
 
+_OF_ANOTHER_TENSORFLOW = (
+    r"has no attribute '_register_wrapper_optimizer_cls'|has no attribute 'register_loss_scale_wrapper'"
+)
+
+
+def _keras_that_fits(keras: Keras) -> str | None:
+    """None where the two releases fit."""
+    mine, theirs = (".".join(one.split(".")[:2]) for one in (keras.version, keras.tensorflow))
+    if not mine or not theirs:
+        return "The installed keras is made for another TensorFlow: install the one of the same number."
+    if mine == theirs or keras.is_keras3:
+        return None
+    return f"keras {mine} is made for another TensorFlow than {theirs}: `pip install keras=={theirs}.*`."
+
+
 def remedy_from_failure(failure: FailureFacts) -> str | None:
     """None for an error that speaks of nothing known."""
     said = failure.said_by_library
     clash = clash_from_failure(failure)
     if clash is not None:
         return f"Two dtypes meet: {clash.words}. Cast one to the other's: `tf.cast(value, other.dtype)`."
+    if re.search(_OF_ANOTHER_TENSORFLOW, said):
+        return _keras_that_fits(failure.keras or Keras())
     if failure.raised_by_program and failure.exception not in ("ImportError", "FileNotFoundError"):
         return None
     known = (entry for entry in _KNOWN if re.search(entry[0], failure.exception) and re.search(entry[1], said))

@@ -4,7 +4,9 @@ Each reason has its rule; MP202 speaks where none of the others does."""
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts, OperandFacts
 from mpdoctor.rules.examination.dtype_clashes import HALVES, Clash, clash_of_precisions, half_given_for_float32
@@ -14,6 +16,8 @@ _MAKES_A_TENSOR = (
     r"\b(constant|convert_to_tensor|zeros|ones|fill|eye|one_hot|sequence_mask|range|linspace|normal|uniform|"
     r"truncated_normal|cast)\("
 )
+_SIGNS = {"Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "MatMult": "matmul"}
+_FUNCTIONS = {"+": ("add",), "-": ("subtract",), "*": ("multiply",), "/": ("divide", "truediv")}
 _VARIABLE_DTYPE = r"\bself\.(?:dtype|variable_dtype)\b"
 
 
@@ -36,9 +40,45 @@ def has_a_reason_of_its_own(failure: FailureFacts) -> bool:
 
 
 def raw_variable(failure: FailureFacts) -> OperandFacts | None:
-    """A tf.Variable of the layer's own that the line names."""
-    found = (o for o in failure.operands if o.kind == "variable" and o.name.startswith("self."))
-    return next((o for o in found if o.dtype == "float32"), None)
+    """A tf.Variable of the layer's own that the line names: of several the one that the failing operation is given."""
+    named = (o for o in failure.operands if o.kind == "variable" and o.name.startswith("self."))
+    found = [o for o in named if o.dtype == "float32"]
+    clash = clash_of_precisions(failure)
+    given = operands_given(failure.failing_line, clash.operation) if clash is not None and len(found) > 1 else ()
+    return next((o for name in given for o in found if o.name == name), found[0] if found else None)
+
+
+def operands_given(line: str, operation: str) -> tuple[str, ...]:
+    """The names that stand on either side of an operation in a line, in the order in which Python computes them: of
+    `(x - self.mean) * self.gamma` and "*" it is `self.gamma`. () where the line cannot be read by itself."""
+    try:
+        tree = ast.parse(line.strip())
+    except (SyntaxError, ValueError):
+        return ()
+    return tuple(
+        ast.unparse(one)
+        for node in _as_computed(tree)
+        for one in _given_to(node, operation)
+        if isinstance(one, (ast.Name, ast.Attribute))
+    )
+
+
+def _as_computed(node: ast.AST) -> Iterator[ast.AST]:
+    """Parts before what is made of them."""
+    for part in ast.iter_child_nodes(node):
+        yield from _as_computed(part)
+    yield node
+
+
+def _given_to(node: ast.AST, operation: str) -> list[ast.expr]:
+    if isinstance(node, ast.BinOp):
+        return [node.left, node.right] if _SIGNS.get(type(node.op).__name__) == operation else []
+    if isinstance(node, ast.AugAssign):
+        return [node.target, node.value] if _SIGNS.get(type(node.op).__name__) == operation else []
+    if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
+        name = ast.unparse(node.func).rpartition(".")[2]
+        return node.args if name in (operation, *_FUNCTIONS.get(operation, ())) else []
+    return []
 
 
 def names_variable_dtype(failure: FailureFacts) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 
 def _names(place: str, text: str) -> frozenset[str]:
@@ -65,10 +66,23 @@ _WORDS = (
 )
 
 
-def operation_without_kernel(message: str) -> str | None:
-    """The operation that an error is about, "An operation" where it is not named; None for other errors."""
+# The first of these speak of the kernels of one device, and the last of a graph on it; the others of what the operation
+# is defined for, anywhere.
+_OF_A_DEVICE = (_WORDS[0], _WORDS[1], _WORDS[-1])
+
+
+class MissingKernel(NamedTuple):
+    """An operation, "An operation" where it is not named, and whether it is defined for no 16-bit numbers at all."""
+
+    operation: str
+    anywhere: bool
+
+
+def operation_without_kernel(message: str) -> MissingKernel | None:
+    """What an error is about; None for other errors."""
     for words in _WORDS:
         found = re.search(words, message, re.DOTALL)
         if found is not None:
-            return f"`{found[1]}`" if found.groups() and found[1] else "An operation"
+            operation = f"`{found[1]}`" if found.groups() and found[1] else "An operation"
+            return MissingKernel(operation, words not in _OF_A_DEVICE)
     return None

@@ -49,7 +49,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.dtypes import is_array
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Call, Operation, Value, is_call_of, options
+from mpdoctor.facts.values import Call, Context, Operation, Parameter, Value, is_call_of, options
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.examination.error_words import evidence_of, place_of_failure
 from mpdoctor.rules.layers.calls import asks_for_dtype
@@ -76,7 +76,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             yield Finding(
                 f"{f'`{text}`' if text else 'A tensor made here'} is float32 and meets the layer's 16-bit input: "
                 "under a mixed policy this line raises.",
-                _help(wide[0], text),
+                _help(wide[0], text, _dtype_of_input(meeting, event.context)),
                 event.location,
             )
 
@@ -108,9 +108,21 @@ def may_raise(facts: SourceFacts, met: Meeting) -> bool:
     return not any(is_weight(one) for one in options(meeting[0]))
 
 
-def _help(value: Value, text: str) -> str:
+def _dtype_of_input(meeting: tuple[Value, ...], context: Context) -> str:
+    """How the program can say the input's dtype on this line: by the parameter that meets the tensor, else by the
+    layer, whose inputs may be a list or a dict."""
+    names = [one.name for one in meeting if isinstance(one, Parameter) and one.function is context.function]
+    if names:
+        return f"{names[0]}.dtype"
+    method = context.function
+    while method is not None and method.owner is None:
+        method = method.enclosing
+    return f"{method.parameters[0]}.compute_dtype" if method is not None and method.parameters else "inputs.dtype"
+
+
+def _help(value: Value, text: str, dtype: str) -> str:
     if is_call_of(value, "tensorflow.Variable"):
         return "Make it with `self.add_weight(…)`: Keras casts such a weight to the input's dtype, and trains it."
     if isinstance(value, Call) and value.method == "cast" and text:
-        return "Cast to the input's dtype instead: `tf.cast(…, inputs.dtype)`, or `self.compute_dtype`."
-    return "Make it in the input's dtype: `dtype=inputs.dtype`, or `tf.cast(…, inputs.dtype)`."
+        return f"Cast to the input's dtype instead: `tf.cast(…, {dtype})`."
+    return f"Make it in the input's dtype: `dtype={dtype}`, or `tf.cast(…, {dtype})`."

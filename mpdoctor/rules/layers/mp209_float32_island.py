@@ -5,8 +5,9 @@ another policy.
 The island runs at float32 speed and memory, and its neighbours are cast back and forth. A pretrained part
 that was loaded or built before the policy was set stays float32 for ever: measured in Keras 3.15, tf_keras
 2.21 and TensorFlow 2.15, the outer model is mixed and the nested one is not. A whole tail in float32 (the
-last layers before the output) is on purpose and not reported, and neither are normalization and
-preprocessing.
+last layers before the output) is on purpose and not reported, and neither are normalization,
+preprocessing, and a single layer that was given `dtype="float32"` under a mixed policy: that is the remedy for
+values that leave float16.
 
 ## Flagged
 ```python
@@ -46,7 +47,6 @@ from mpdoctor.rules.layers.kinds import NORMALIZATION, PREPROCESSING
 from mpdoctor.rules.wording import listed
 
 SEVERITY = Severity.WARNING
-MIXED = {"float16": "mixed_float16", "bfloat16": "mixed_bfloat16"}  # nobody is sent into a pure half policy (MP107)
 HALF = ("float16", "bfloat16")
 ON_PURPOSE = NORMALIZATION | PREPROCESSING | {"Embedding"}
 
@@ -76,21 +76,31 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             is_island = bool(weights) and bool(inside) and not any(one.compute_dtype in HALF for one in inside)
         else:
             is_island = bool(weights) and not inside and layer.compute_dtype not in HALF
-        if not is_island or layer.class_name in ON_PURPOSE or not layer.floating:
+        if not is_island or layer.class_name in ON_PURPOSE or not layer.floating or _is_asked_for(model, layer):
             continue
         told.append(layer.path)
-        around = [model.layers[other] for other in half if not model.layers[other].is_output][:1] or [
-            model.layers[half[0]]
-        ]
+        neighbour = _neighbour(model, half, index)
         yield Finding(
             f"{layer.path} ({layer.class_name}, {sum(weights):,} weights) computes in {_dtypes([layer, *inside])} "
-            f"inside a model that computes in {around[0].compute_dtype}: it runs at float32 speed and memory.",
+            f"inside a model that computes in {neighbour.compute_dtype}: it runs at float32 speed and memory.",
             "Build or load it after the policy is set, or give it the policy of its neighbours: "
-            f'`dtype="{MIXED.get(around[0].policy, around[0].policy)}"`.',
+            f'`dtype="mixed_{neighbour.compute_dtype}"`.',  # nobody is sent into a pure half policy (MP107)
             layer.made_at,
             layer=layer.path,
             evidence={"policies": {one.path: one.policy for one in model.layers if one.floating and one.policy}},
         )
+
+
+def _is_asked_for(model: ModelFacts, layer: LayerFacts) -> bool:
+    """One layer that was told `dtype="float32"` under a mixed policy: its values may leave float16 (MP904)."""
+    is_mixed = model.policy_set and model.global_policy.startswith("mixed_")
+    return is_mixed and layer.given_dtype and not layer.is_model and not layer.made_by
+
+
+def _neighbour(model: ModelFacts, half: list[int], index: int) -> LayerFacts:
+    """The nearest layer that computes in 16 bits; an output only where nothing else does."""
+    inner = [other for other in half if not model.layers[other].is_output] or half
+    return model.layers[min(inner, key=lambda other: abs(other - index))]
 
 
 def _trainable(layers: list[LayerFacts]) -> list[int]:

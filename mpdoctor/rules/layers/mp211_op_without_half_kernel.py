@@ -76,11 +76,12 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
-    operation = operation_without_kernel(failure.said_by_library)
-    if operation is not None:
+    missing = operation_without_kernel(failure.said_by_library)
+    if missing is not None:
+        device = "" if missing.anywhere else " on this device"
         where = f" (in layer `{failure.layer}`)" if failure.layer else ""
         yield Finding(
-            f"{operation} does not take 16-bit numbers on this device{where}: this line raised.",
+            f"{missing.operation} does not take 16-bit numbers{device}{where}: this line raised.",
             "Cast what it is given to float32, and the result back"
             + (f'; or give `{failure.layer}` `dtype="float32"`.' if failure.layer else "."),
             failure.location,

@@ -8,7 +8,7 @@ from mpdoctor.facts.dtypes import policies_named
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.facts.names import public_name
 from mpdoctor.facts.source import UNSURE, SourceFacts
-from mpdoctor.facts.values import Api, Call, Collection, Value, is_api, is_call_of, known, options
+from mpdoctor.facts.values import Api, Call, Collection, Instance, Value, class_of, is_api, is_call_of, known, options
 from mpdoctor.rules.layers.kinds import OUTPUT_IN_COMPUTE_DTYPE
 
 SIXTEEN_BITS = {
@@ -47,13 +47,55 @@ def half_output(model: ModelFacts, activations: tuple[str, ...] = ()) -> str | N
     """The 16-bit dtype in which a live model's output is known to come, from a layer with one of these activations."""
     for layer in model.layers:
         dtype = next((one for one in layer.output_dtypes if one in SIXTEEN_BITS), None)
-        if layer.is_output and layer.floating and dtype and (not activations or _activation(layer) in activations):
+        if layer.is_output and layer.floating and dtype and (not activations or activation_of(layer) in activations):
             return dtype
     return None
 
 
-def _activation(layer: LayerFacts) -> str:
+def activation_of(layer: LayerFacts) -> str:
+    """ "softmax", "linear"; of a layer without any the name of its class, "softmax" of a Softmax among them."""
     return layer.settings.activation or layer.class_name.lower()
+
+
+def activations_of(facts: SourceFacts, value: Value | None, depth: int = 0) -> set[str]:
+    """The activations that a tensor comes straight from, "" where nothing is known of it."""
+    return set().union(*(_activations_of_one(facts, one, depth) for one in options(value)))
+
+
+def activations_of_outputs(facts: SourceFacts, model: Value | None, depth: int = 0) -> set[str]:
+    """The same of what a model gives, whoever calls it."""
+    return set().union(*(_activations_of_model(facts, one, depth) for one in options(model)))
+
+
+def _activations_of_one(facts: SourceFacts, value: Value, depth: int) -> set[str]:
+    made_by = value.callee if isinstance(value, Call) else None
+    if isinstance(made_by, (Call, Instance)):
+        return activations_of_outputs(facts, made_by, depth)
+    return {""}
+
+
+def _activations_of_model(facts: SourceFacts, model: Value, depth: int) -> set[str]:
+    own = class_of(model)
+    call = own.find_method("call") if own is not None else None
+    if depth > MOST_NESTED or (own is not None and call is None):
+        return {""}
+    if call is not None:
+        return set().union(*(activations_of(facts, one.value, depth + 1) for one in facts.returns_of(call))) or {""}
+    if isinstance(model, Call):
+        return {_activation_given(layer) for layer in output_layers(facts, model) or [model]}
+    return {""}
+
+
+def _activation_given(layer: Call) -> str:
+    """ "" for a layer whose activation is not written down, or is none of Keras' by name."""
+    name = public_name(layer.callee.name).rpartition(".")[2] if isinstance(layer.callee, Api) else ""
+    if name == "Softmax":
+        return "softmax"
+    given = layer.argument(0, "activation") if name == "Activation" else layer.keyword("activation")
+    named = known(given)
+    if isinstance(named, str):
+        return named
+    return public_name(given.name).rpartition(".")[2] if isinstance(given, Api) else ""
 
 
 def sixteen_bit_output(facts: SourceFacts, layer: Call) -> str | None:

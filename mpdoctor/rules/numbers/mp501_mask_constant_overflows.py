@@ -4,8 +4,8 @@
 -1e9 is -inf in float16, and 0 times -inf is NaN, so the rows where nothing is masked become NaN too: 64 of
 64 rows, in Keras 3.15, tf_keras 2.21 and TensorFlow 2.15. Every step is skipped, the loss scale falls, and
 the model never learns. `tf.where(mask, scores, -1e9)` is right (a masked score becomes -inf, the others
-stay), and so is -6e4 as a factor, or the whole computation in float32. bfloat16 holds -1e9, so nothing is
-said about mixed_bfloat16.
+stay) where `mask` marks what is kept, and so is -1e4 as a factor, or the whole computation in float32. bfloat16
+holds -1e9, so nothing is said about mixed_bfloat16.
 
 ## Flagged
 ```python
@@ -44,6 +44,7 @@ huggingface/transformers#31989.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from mpdoctor.facts.asking import asked_once
@@ -55,7 +56,7 @@ from mpdoctor.rules.layers.calls import asks_for_dtype
 from mpdoctor.rules.numbers.constants import CASTS, LARGEST, numbers_from_value
 from mpdoctor.rules.numbers.guards import function_named
 from mpdoctor.rules.numbers.precision import Precision, precision_of
-from mpdoctor.rules.wording import text_at
+from mpdoctor.rules.wording import expression_at, text_at
 
 SEVERITY = Severity.ERROR
 RESHAPING = (
@@ -73,6 +74,7 @@ MASKS = ("sequence_mask", "logical_not", "logical_and", "logical_or", "band_part
 COMBINING = ("maximum", "minimum", "multiply")
 ONES = ("ones", "ones_like")
 NAMES = ("mask", "padding")
+SMALL_ENOUGH = 10000.0  # more would leave float16 where a score of the same sign is added
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -92,9 +94,24 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         yield Finding(
             f"{f'`{text}`' if text else 'This constant'} is infinite in float16, and 0 times infinity is NaN: every "
             "row becomes NaN, masked or not.",
-            "Use `tf.where(mask, scores, -6e4)`, or a factor that float16 holds, such as -6e4.",
+            _help(facts, event, constant),
             event.location,
         )
+
+
+def _help(facts: SourceFacts, event: Operation | Call, constant: Value) -> str:
+    """The product as it is written, with a constant that float16 holds: what the mask marks stays marked."""
+    product = expression_at(facts, event.location)
+    numbers = [one for one in ast.walk(product) if isinstance(one, ast.Constant)] if product is not None else []
+    large = [one for one in numbers if isinstance(one.value, (int, float)) and abs(one.value) > LARGEST]
+    if product is not None and len(large) == 1:
+        large[0].value = SMALL_ENOUGH
+        text = ast.unparse(product).replace(str(SMALL_ENOUGH), "1e4")
+        return f"Write `{text}`: float16 holds it, and a softmax makes 0 of it."
+    sign = "-" if max(numbers_from_value(constant)) < 0 else ""
+    text = text_at(facts, constant.location)
+    place = f" in place of `{text}`" if text else ""
+    return f"Take {sign}1e4{place}: float16 holds it, and a softmax makes 0 of what lies 1e4 below the others."
 
 
 def _products(facts: SourceFacts) -> Iterator[tuple[Operation | Call, tuple[Value, ...]]]:

@@ -4,7 +4,10 @@
 float16 rounds what is smaller than 2.98e-08 to 0: `x / (norm + 1e-8)` and `log(p + 1e-12)` guard against
 nothing, and a row of zeros gives NaN, in the forward pass and in the gradients (TensorFlow 2.21, tf_keras,
 2.15). From there to 1.53e-05 the number survives, but its reciprocal is infinite: the result is finite, the
-gradient of that row is inf or NaN, and the step is skipped. 1e-4 worked in every form that was tried.
+gradient of that row is inf or NaN, and the step is skipped. What helps depends on where it stands (TensorFlow
+2.4 to 2.21): under a root or in a logarithm 1e-4, in `rsqrt` 1e-3. A divisor comes back squared, and not even
+1e-4 holds: `1 / (x + 1e-4)` has a gradient of 1e8 at 0. `tf.math.divide_no_nan` gives 0 there, and a gradient of
+0. No cast to float32 around it helps, since the gradient is cast back to float16.
 `1 - 1e-7` is 1.0, in bfloat16 too, so `log(1 - p)` behind such a clip is -inf. Keras' own normalization
 layers compute in float32 inside, and are fine with 1e-12.
 
@@ -33,7 +36,7 @@ keras.mixed_precision.set_global_policy("mixed_float16")
 class Unit(keras.layers.Layer):
     def call(self, inputs):
         norm = tf.reduce_max(tf.abs(inputs), axis=-1, keepdims=True)
-        return inputs / (norm + 1e-4)
+        return tf.math.divide_no_nan(inputs, norm)
 ```
 
 ## Versions
@@ -45,11 +48,15 @@ keras-team/keras#9582, keras-team/keras#11832, keras-team/keras#22586, keras-tea
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
+from mpdoctor.facts.names import public_name
 from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Api, Call, Value, walk
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.layers.calls import asks_for_dtype
+from mpdoctor.rules.layers.outputs import activations_of
 from mpdoctor.rules.numbers.constants import BELOW_ONE, NO_RECIPROCAL, VANISHES, numbers_from_value, written
 from mpdoctor.rules.numbers.differentiated import has_gradient
 from mpdoctor.rules.numbers.guards import (
@@ -59,11 +66,13 @@ from mpdoctor.rules.numbers.guards import (
     RECIPROCAL_ROOT,
     ROOT,
     ROOT_DIVISOR,
+    User,
     function_named,
     guards,
     upper_bounds,
 )
 from mpdoctor.rules.numbers.precision import precision_of
+from mpdoctor.rules.wording import expression_at
 
 SEVERITY = Severity.ERROR
 WITHOUT_GUARD = {
@@ -73,7 +82,17 @@ WITHOUT_GUARD = {
     ROOT: "the gradient of the root of 0 is infinite",
     RECIPROCAL_ROOT: "the reciprocal of the root of 0 is infinite",
 }
-HELP = "Write 1e-4, or compute this part in float32: `tf.cast(x, tf.float32)`."
+HELP = {
+    LOG: "Write `1e-4`: the gradient at 0 is then 1e4, which a dynamic loss scale can follow.",
+    ROOT: "Write `1e-4`: the gradient of the root at 0 is then 50.",
+    ROOT_DIVISOR: "Write `1e-4`: the gradient at 0 is then 100.",
+    RECIPROCAL_ROOT: "Write `1e-3`: the gradient at 0 is then 16 thousand, with 1e-4 it is beyond float16.",
+}
+NO_NAN = "it gives 0 where the divisor is 0, and a gradient of 0. An epsilon comes back squared: 1e-4 gives 1e8."
+OF_SOFTMAX = (
+    "Take the logarithm of the softmax in one step, from the logits: `tf.nn.log_softmax(logits)`. A float16 softmax is "
+    "0 below 6e-8, and no epsilon brings that back."
+)
 NORMALIZING = 1e-12  # the default of tf.math.l2_normalize
 
 
@@ -89,12 +108,12 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue
         if largest <= VANISHES:
             message = f"{written(largest)} is 0 in float16 and guards against nothing: {WITHOUT_GUARD[use]}."
-            yield Finding(message, HELP, guarded.location)
+            yield Finding(message, _help(facts, use, guarded, user), guarded.location)
         elif use != ROOT and (use, how) != (LOG, BOUND) and has_gradient(user):
             yield Finding(
                 f"The reciprocal of {written(largest)} is infinite in float16: near 0 the gradient of this is inf or "
                 "NaN.",
-                HELP,
+                _help(facts, use, guarded, user),
                 guarded.location,
                 severity=Severity.WARNING,
             )
@@ -110,6 +129,37 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     yield from _normalizing(facts)
 
 
+def _help(facts: SourceFacts, use: str, guarded: Value, user: User) -> str:
+    if use == LOG and any(_is_softmax(facts, one) for one in walk(guarded)):
+        return OF_SOFTMAX
+    if use != DIVISOR:
+        return HELP[use]
+    written_down = expression_at(facts, user.location)
+    if isinstance(written_down, ast.BinOp) and isinstance(written_down.op, ast.Div):
+        above, below = ast.unparse(written_down.left), ast.unparse(_without_guard(written_down.right))
+        place = "ops" if "ops." in f"{above} {below}" else "tf.math"
+        return f"Write `{place}.divide_no_nan({above}, {below})`: {NO_NAN}"
+    return f"Divide with `tf.math.divide_no_nan`: {NO_NAN}"
+
+
+def _without_guard(divisor: ast.expr) -> ast.expr:
+    """`norm` of `norm + 1e-8` and of `tf.maximum(norm, 1e-8)`."""
+    if isinstance(divisor, ast.BinOp) and isinstance(divisor.op, ast.Add):
+        parts = [divisor.left, divisor.right]
+    elif isinstance(divisor, ast.Call) and ast.unparse(divisor.func).rpartition(".")[2] == "maximum":
+        parts = divisor.args
+    else:
+        return divisor
+    others = [one for one in parts if not isinstance(one, ast.Constant)]
+    return others[0] if len(others) == 1 else divisor
+
+
+def _is_softmax(facts: SourceFacts, value: Value) -> bool:
+    if isinstance(value, Call) and isinstance(value.callee, Api):
+        return public_name(value.callee.name).rpartition(".")[2] == "softmax"
+    return activations_of(facts, value) == {"softmax"}
+
+
 def _normalizing(facts: SourceFacts) -> Iterator[Finding]:
     """tf.math.l2_normalize, whose own epsilon is 1e-12."""
     precision = precision_of(facts)
@@ -122,7 +172,7 @@ def _normalizing(facts: SourceFacts) -> Iterator[Finding]:
             yield Finding(
                 f"`l2_normalize` guards with {written(largest)}, which is 0 in float16: a row of zeros, or of values "
                 "below 2e-4, becomes NaN.",
-                "Give it `epsilon=1e-6`, or normalize in float32.",
+                "Give it `epsilon=1e-3`: a row of zeros then passes 32 times its gradient on, with 1e-6 1000 times.",
                 call.location,
                 severity=Severity.WARNING if given is None else None,
             )

@@ -72,7 +72,7 @@ HELP = {
     NORM: "Cast first: `tf.cast(x, tf.float32)`.",
     SQUARE: "Cast first: `tf.square(tf.cast(x, tf.float32))`.",
     EXPONENTIAL: "Use `tf.nn.softmax`, `tf.nn.softplus` or `tf.reduce_logsumexp`, or cast to float32 first.",
-    GRAM: "Divide by the number of positions before the product, or cast to float32 first.",
+    GRAM: "Cast first: `tf.cast(x, tf.float32)`, or divide by the number of positions before the product.",
 }
 
 

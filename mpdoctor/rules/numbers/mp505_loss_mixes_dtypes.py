@@ -67,10 +67,12 @@ tensorflow/tensorflow#39982, qubvel/segmentation_models#509, intel/ipex-llm#7020
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.source import SourceFacts
+from mpdoctor.facts.values import Parameter, Value
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.examination.dtype_clashes import clash_of_precisions
 from mpdoctor.rules.examination.error_words import evidence_of
@@ -95,7 +97,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         yield Finding(
             f"{what} is {'not' if clash.wide_dtype == DATA else clash.wide_dtype + ' and not'} {clash.half_dtype}, as "
             "the prediction is that it meets here: this line raises.",
-            "Cast the prediction first: `tf.cast(prediction, tf.float32)`; a loss is best computed in float32.",
+            _help(_name_of(clash.half) or "prediction"),
             clash.event.location,
         )
 
@@ -112,7 +114,26 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
         return
     yield Finding(
         f"{where} {clash.words}.",
-        "Cast the prediction first: `tf.cast(prediction, tf.float32)`; a loss is best computed in float32.",
+        _help_for_line(failure, clash.half),
         failure.location,
         evidence=evidence_of(failure),
     )
+
+
+def _help(name: str) -> str:
+    return f"Cast `{name}` first: `tf.cast({name}, tf.float32)`; a loss is best computed in float32."
+
+
+def _help_for_line(failure: FailureFacts, half: str) -> str:
+    """By what the line names: the prediction, or labels that the program has cast to 16 bits."""
+    names = [one.name for one in failure.operands if one.dtype == half and one.kind == "tensor"]
+    if names:
+        return _help(names[0])
+    if re.search(rf"\bcast\(.*{half}", failure.failing_line):
+        return f"Cast to float32 and not to {half} here: a loss is best computed in float32."
+    return _help("prediction")
+
+
+def _name_of(value: Value) -> str:
+    """Of a parameter, such as `y_pred`; "" for what has no name of its own."""
+    return value.name if isinstance(value, Parameter) else ""

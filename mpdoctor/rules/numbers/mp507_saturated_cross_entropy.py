@@ -1,20 +1,26 @@
 """A cross-entropy is taken of probabilities that are 16-bit.
 
 ## Why it matters
-In float16 the largest probability below 1 is 0.9995, in bfloat16 0.996: 0.9999 is 1.0. Keras 3's
-`binary_crossentropy` function gives inf for a probability of 1.0 and the label 0, and NaN for 0.9999 and
-the label 1. Loss objects, and Keras 2, clip to a finite value (16 where 9 is right), and where they clip
-the gradient is 0: what the model is most wrong about, it no longer learns (Keras 3.15, tf_keras 2.21). From
-logits nothing of this happens, because the softmax is then part of the loss.
+In float16 the largest probability below 1 is 0.9995, in bfloat16 0.996: 0.9999 is 1.0. Where Keras 3 gives a
+`sigmoid` to a loss object, or to a loss of compile(), a wrong answer at logit 10 costs 15.94 instead of 10.00 and its
+gradient is 0: what the model is most wrong about, it no longer learns. A `softmax` keeps its small probabilities, and
+the loss is right within 1 %; but on the way back the gradient is the loss scale divided by the batch size and by the
+probability of the right class, which float16 does not hold: with a scale of 32768 and 32 samples it was inf for
+probabilities below 0.016, and each such step is skipped. bfloat16 holds it. (Keras 3.15.)
+
+Keras 2, and the loss functions of Keras 3 that a loop calls itself, find the logits behind a softmax or sigmoid that
+is the last thing the model does, and are right: nothing is said there. Of other probabilities (clipped, cast, averaged)
+they know nothing, and clip.
 
 ## Flagged
 ```python
+# keras: 3
 import keras
 import tensorflow as tf
 
 keras.mixed_precision.set_global_policy("mixed_bfloat16")
-model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(10, activation="softmax")])
-loss_fn = keras.losses.SparseCategoricalCrossentropy()
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, activation="sigmoid")])
+loss_fn = keras.losses.BinaryCrossentropy()
 optimizer = keras.optimizers.Adam()
 
 
@@ -26,12 +32,13 @@ def step(x, y):
 
 ## Fixed
 ```python
+# keras: 3
 import keras
 import tensorflow as tf
 
 keras.mixed_precision.set_global_policy("mixed_bfloat16")
-model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(10, activation="softmax", dtype="float32")])
-loss_fn = keras.losses.SparseCategoricalCrossentropy()
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, activation="sigmoid", dtype="float32")])
+loss_fn = keras.losses.BinaryCrossentropy()
 optimizer = keras.optimizers.Adam()
 
 
@@ -42,7 +49,7 @@ def step(x, y):
 ```
 
 ## Versions
-All.
+All; in Keras 2 only where the probabilities do not come straight from a softmax or sigmoid.
 
 ## Where users met it
 tensorflow/tensorflow#38457.
@@ -59,7 +66,7 @@ from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Api, Call, Known, Value, known, options
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.layers.calls import asks_for_dtype
-from mpdoctor.rules.layers.outputs import half_output
+from mpdoctor.rules.layers.outputs import activations_of, activations_of_outputs, half_output
 from mpdoctor.rules.numbers.losses import compiled, prediction_of
 from mpdoctor.rules.numbers.precision import precision_of
 
@@ -74,6 +81,15 @@ FUNCTIONS = (
 )
 CLASSES = tuple(name.title().replace("_", "") for name in FUNCTIONS)
 PLACES = ("keras.losses", "keras.metrics", "keras.backend")
+# The losses that are right of what such a layer gives (Keras 3.15, tf_keras 2.21, TensorFlow 2.10 and 2.4).
+RIGHT_FOR = {
+    "softmax": ("categorical_crossentropy", "sparse_categorical_crossentropy"),
+    "sigmoid": ("binary_crossentropy",),
+}
+HELP = (
+    "Compute the {0} in float32: give its layer `dtype=\"float32\"`; or let the model return logits and say "
+    "`from_logits=True`."
+)
 LAST_BELOW_ONE = {"float16": "0.9995", "bfloat16": "0.996"}
 
 
@@ -84,31 +100,67 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in facts.calls:
         if not _takes_probabilities(call) or asks_for_dtype(call.context):
             continue
-        dtype = precision.half(_prediction(call), call.context)
-        if dtype is not None:
-            yield _finding(dtype, call.location)
-    for call, loss in compiled(facts, 1, "loss"):
+        prediction = _prediction(call)
+        dtype = precision.half(prediction, call.context)
+        loss = call.callee if isinstance(call.callee, (Api, Call)) else None
+        if dtype is not None and loss is not None:
+            finds_logits = isinstance(loss, Api) or not facts.keras.is_keras3
+            activations = activations_of(facts, prediction)
+            yield from _findings(dtype, activations, _entropy(loss), finds_logits, call.location)
+    for call, given in compiled(facts, 1, "loss"):
         dtype = precision.of_model(call.receiver)
-        if dtype in LAST_BELOW_ONE and dtype is not None and _is_of_probabilities(loss):
-            yield _finding(dtype, call.location)
+        if dtype in LAST_BELOW_ONE and dtype is not None and _is_of_probabilities(given):
+            activations = activations_of_outputs(facts, call.receiver)
+            yield from _findings(dtype, activations, _entropy(given), not facts.keras.is_keras3, call.location)
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     if not (model.compiled and model.loss_takes_probabilities) or model.call.kind == "loop":
         return
-    dtype = half_output(model, PROBABILITIES)
-    if dtype is not None:
-        yield _finding(dtype, None)
+    for activation in PROBABILITIES:
+        dtype = half_output(model, (activation,))
+        if dtype is not None:
+            entropy = model.loss if model.loss in FUNCTIONS else RIGHT_FOR[activation][0]
+            found = list(_findings(dtype, {activation}, entropy, not model.keras.is_keras3, None))
+            if found:
+                yield found[0]
+                return
 
 
-def _finding(dtype: str, location: Location | None) -> Finding:
-    return Finding(
+def _findings(
+    dtype: str, activations: set[str], entropy: str, finds_logits: bool, location: Location | None
+) -> Iterator[Finding]:
+    """`activations`: what the probabilities come straight from, "" for whatever else. `entropy`: the loss, as Keras
+    names its function. `finds_logits`: whether it takes the logits behind a softmax or sigmoid instead."""
+    is_right = bool(activations) and all(entropy in RIGHT_FOR.get(one, ()) for one in activations)
+    if is_right and finds_logits:
+        return
+    if is_right and activations == {"softmax"}:
+        if dtype == "float16":
+            yield Finding(
+                "The cross-entropy of this float16 softmax has a gradient that float16 does not hold where the model "
+                "is wrong: the loss scale, divided by the batch size and by the probability of the right class. At "
+                "32768 and 32 samples it is inf below 0.016, and the step is skipped.",
+                HELP.format("softmax"),
+                location,
+            )
+        return
+    activation = next(iter(activations - {""}), "softmax") if len(activations - {""}) == 1 else "softmax"
+    yield Finding(
         f"This cross-entropy is taken of {dtype} probabilities, of which {LAST_BELOW_ONE[dtype]} is the last below 1: "
         "where the model is sure, the loss saturates and the gradient is lost.",
-        "Let the model return logits and say `from_logits=True`, or cast the input of the softmax (or sigmoid) to "
-        'float32: `Activation("softmax", dtype="float32")`.',
+        HELP.format(activation),
         location,
     )
+
+
+def _entropy(loss: Value) -> str:
+    """A cross-entropy by the name of Keras' function, however it was named; "" for another loss."""
+    if isinstance(loss, Known):
+        return str(loss.value)
+    callee = loss.callee if isinstance(loss, Call) else loss
+    name = public_name(callee.name).rpartition(".")[2] if isinstance(callee, Api) else ""
+    return name if name in FUNCTIONS else dict(zip(CLASSES, FUNCTIONS, strict=True)).get(name, "")
 
 
 def _takes_probabilities(call: Call) -> bool:

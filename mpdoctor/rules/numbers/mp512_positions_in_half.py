@@ -81,7 +81,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             yield Finding(
                 f"{dtype} holds whole numbers up to {EXACT[dtype]} only, and these go up to {last:g}: neighbours "
                 "become the same number.",
-                "Compute with them in float32, and cast what comes out (a sine, an embedding, a share) to 16 bits.",
+                "Compute with them in float32, `tf.cast(…, tf.float32)`, and cast what comes out (a sine, a share) to "
+                "16 bits.",
                 call.location,
             )
 

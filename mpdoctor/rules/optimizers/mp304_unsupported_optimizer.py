@@ -176,7 +176,27 @@ def _problem_of_class(own: ClassFacts, place: str, lacking: list[str], keras: Ke
             f"Write `class {own.name}(keras.optimizers.Optimizer)`, with an `update_step`.",
         )
     wanted = listed([f"`{name}`" for name in lacking])
+    if lacking == ["update_step"] and not _takes_learning_rate(own):
+        return _lacking(own.name, lacking, keras), (
+            f"Give `{own.name}` ({place}) an `__init__` that takes `learning_rate` and calls "
+            f"`{_constructor(keras)}`, and define {wanted}."
+        )
     return _lacking(own.name, lacking, keras), f"Define {wanted} in `{own.name}` ({place})."
+
+
+def _takes_learning_rate(own: ClassFacts) -> bool:
+    """Whether its own constructor has a learning rate to hand on: Keras' base class asks for one."""
+    constructor = own.find_method("__init__")
+    return constructor is not None and (
+        own.base_argument("learning_rate") is not None
+        or any(one.lstrip("*") in ("learning_rate", "lr", "args", "kwargs") for one in constructor.parameters)
+    )
+
+
+def _constructor(keras: Keras) -> str:
+    if keras.is_keras3:
+        return "super().__init__(learning_rate=learning_rate)"
+    return "super().__init__(name); self._learning_rate = self._build_learning_rate(learning_rate)"
 
 
 def _lacking(name: str, lacking: list[str], keras: Keras) -> str:

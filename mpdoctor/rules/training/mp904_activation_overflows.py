@@ -6,6 +6,9 @@ float16 ends at 65504. A sum, a square, an exponential or a large weight takes a
 inf, the loss becomes inf or NaN, and every step with such a batch is skipped (with loss scaling) or writes NaN into
 the weights (without). Loss scaling cannot help: it acts on gradients, and this happens on the way forward.
 
+One float32 layer is enough where its values come back below 65504 inside it, or where float32 layers alone follow: a
+16-bit layer behind it casts them to float16 again, and to inf.
+
 ## Flagged
 
 ```python
@@ -59,10 +62,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.facts.training import CulpritFacts, OperationFacts, TensorFacts, TrainingFacts
 from mpdoctor.finding import AlsoSeen, Finding, Severity
+from mpdoctor.rules.layers.kinds import NORMALIZATION
 from mpdoctor.rules.training.operations import (
-    SUMS,
     broke,
     is_of_input,
     is_of_weights,
@@ -71,9 +75,14 @@ from mpdoctor.rules.training.operations import (
     remedy_from_operation,
 )
 from mpdoctor.rules.training.words import FLOAT16_LIMIT, in_words, named_culprit
+from mpdoctor.rules.wording import listed
 
 SEVERITY = Severity.ERROR
 REMEDY_OF_FUNCTION = "Use a smaller constant, or normalise what goes into it, so that the result stays below 65504."
+MOST_NAMED = 4
+# What these put out is small, however large the values inside them were.
+BOUNDING = ("sigmoid", "hard_sigmoid", "tanh", "softmax", "softsign")
+BOUNDED = NORMALIZATION | {"Softmax", "LSTM", "GRU", "SimpleRNN"}
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
@@ -88,7 +97,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     yield Finding(
         f"The output of {named_culprit(culprit)} ({overflow.layer_class}){which} is not finite: {_how_much(overflow)}, "
         f"at step {culprit.step + 1}, from finite inputs{_leading_up(before)}. float16 ends at {FLOAT16_LIMIT}{why}.",
-        REMEDY_OF_FUNCTION if culprit.is_function else _remedy(overflow, operation),
+        REMEDY_OF_FUNCTION if culprit.is_function else _remedy(training.model, overflow, operation),
         place,
         model=training.model.id,
         layer=overflow.layer,
@@ -121,13 +130,46 @@ def _is_told_otherwise(culprit: CulpritFacts) -> bool:
     return operation.dtype != "float16" or is_of_input(operation) or is_of_weights(operation)
 
 
-def _remedy(overflow: TensorFacts, operation: OperationFacts | None) -> str:
-    if operation is not None and (operation.name in SUMS or not is_overflow(operation)):
+def _remedy(model: ModelFacts, overflow: TensorFacts, operation: OperationFacts | None) -> str:
+    if operation is not None and not is_overflow(operation):
         return remedy_from_operation(operation, overflow.layer)
+    layers = until_small_again(model, overflow.layer)
+    smaller = "normalise what goes in, or use smaller initial weights or a smaller constant"
+    if operation is not None and operation.name in ("Sum", "L2Loss", "Cumsum"):
+        smaller = "average instead of adding up"
+    if len(layers) == 1:
+        return f'Let this layer compute in float32: give `{layers[0]}` dtype="float32". Or {smaller}.'
+    if len(layers) > MOST_NAMED:
+        return (
+            f"Make its values smaller: {smaller}. float32 alone would have to reach from `{layers[0]}` to "
+            f"`{layers[-1]}`, {len(layers)} layers, because each hands its values to the next."
+        )
+    names = listed([f"`{one}`" for one in layers], MOST_NAMED)
     return (
-        f'Let this layer compute in float32: give `{overflow.layer}` dtype="float32". Or keep its values smaller: '
-        "normalise its input, use smaller initial weights or a smaller constant."
+        f'Let the values stay in float32 until they are small again: give {names} dtype="float32", all of them, '
+        f"because a 16-bit layer casts what it is given to float16. Or {smaller}."
     )
+
+
+def until_small_again(model: ModelFacts, path: str) -> tuple[str, ...]:
+    """Paths of the layers that must compute in float32 for one whose values leave float16: itself and those behind it,
+    up to one that brings values back (a normalization, a sigmoid) or to the last before a float32 layer."""
+    leaves = [one for one in model.layers if one.follows_policy and not one.is_model]
+    first = next((number for number, one in enumerate(leaves) if one.path == path), None)
+    if first is None:
+        return (path,)
+    found: list[str] = []
+    for layer in leaves[first:]:
+        if found and not layer.computes_in_half:
+            break
+        found.append(layer.path)
+        if _brings_values_back(layer) or layer.is_output:
+            break
+    return tuple(found)
+
+
+def _brings_values_back(layer: LayerFacts) -> bool:
+    return layer.class_name in BOUNDED or layer.settings.activation in BOUNDING
 
 
 def _how_much(overflow: TensorFacts) -> str:

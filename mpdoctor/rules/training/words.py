@@ -6,7 +6,9 @@ from pathlib import PurePath
 from typing import Any
 
 from mpdoctor.facts.location import Location
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.training import CulpritFacts, GradientCulpritFacts, OperationFacts, TensorFacts, TrainingFacts
+from mpdoctor.rules.layers.outputs import activation_of, half_output
 from mpdoctor.rules.training.operations import (
     GIVEN,
     broke,
@@ -77,7 +79,7 @@ def remedy_from_culprit(training: TrainingFacts) -> str:
     if found is not None:
         return remedy_from_gradient(found)
     if loss is not None:
-        return remedy_from_operation(loss)
+        return remedy_in_loss(training.model, loss)
     return (
         "No layer's output overflows, so look at the loss and at what happens between the layers: compute it in "
         "float32, tf.cast(predictions, tf.float32)."
@@ -87,6 +89,18 @@ def remedy_from_culprit(training: TrainingFacts) -> str:
 def named_culprit(culprit: CulpritFacts) -> str:
     """A function between the layers of a functional model has a name too, and is no layer to the user."""
     return f"`{culprit.overflow.layer}`" if culprit.is_function else f"layer `{culprit.overflow.layer}`"
+
+
+def remedy_in_loss(model: ModelFacts, operation: OperationFacts) -> str:
+    """What helps against an operation outside of all layers: of a logarithm of 0 the 0 may be the model's own."""
+    if operation.name == "Log" and operation.holds_zero and half_output(model, ("softmax", "sigmoid")):
+        head = next(layer for layer in model.layers if layer.is_output)
+        activation = activation_of(head)
+        return (
+            f'Give `{head.path}` dtype="float32": its {head.compute_dtype} {activation} gives 0 for what is too small, '
+            "and the gradient of its logarithm is cast back to 16 bits."
+        )
+    return remedy_from_operation(operation)
 
 
 def story_of_gradient(found: GradientCulpritFacts, shown: Location | None) -> str:
