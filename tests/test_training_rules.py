@@ -20,7 +20,7 @@ from mpdoctor.facts.training import (
     TensorFacts,
 )
 from mpdoctor.facts.versions import Keras
-from mpdoctor.finding import Finding
+from mpdoctor.finding import Finding, Severity
 from mpdoctor.loss_scale import LossScale, keras2
 from mpdoctor.rules.registry import findings_from_facts
 
@@ -103,6 +103,11 @@ def on_the_way_back(
     )
     broke = operation(name, where="gradient", **more)
     return {"steps": steps, "gradient_culprit": dataclasses.replace(found, operation=broke)}
+
+
+def every_third_step_skipped() -> tuple[StepFacts, ...]:
+    """As with dynamic_growth_steps=2: two good steps, the scale is doubled, a skip, and it is halved again."""
+    return tuple(StepFacts(65536.0 if n % 3 == 2 else 32768.0, n % 3 != 2) for n in range(50))
 
 
 def with_optimizer(epsilon: float | None, dtype: str = "float16", **more: Any) -> dict[str, Any]:
@@ -211,7 +216,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         ("doubled every step until it was inf", "dynamic_growth_steps=2000 instead of 1"),
     ),
     ("MP903", "keras3-still-falling", skipped(12), SILENT),
-    ("MP903", "keras3-fell-and-goes-on", fallen(37), ("37 of 50", "to 2.4e-07", "every gradient below 0.25 is 0")),
+    ("MP903", "keras3-fell-and-goes-on", fallen(37), ("37 of 50", "to 2.4e-07", "every gradient below 0.12 is 0")),
     ("MP903", "keras3-healthy", {}, SILENT),
     ("MP903", "keras2", skipped(50, KERAS2), SILENT),
     (
@@ -417,6 +422,52 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     ("MP905", "in-the-loss", on_the_way_back(where="loss"), ("between the loss and the model's output",)),
     ("MP905", "in-the-loop", on_the_way_back("RealDiv", where="loop"), ("what the training code does",)),
     ("MP905", "nothing-known", {"steps": on_the_way_back()["steps"]}, ("16 of 49 steps", "`dense/kernel`")),
+    (
+        "MP905",
+        "below-1-at-rest",
+        fallen(21),
+        (
+            "21 of 50 steps were skipped until the loss scale had come down to 0.0156: gradients leave float16",
+            "every gradient below 1.9e-06 is 0",
+            "Inf or NaN came first in the gradient of `dense/kernel`",
+            "standardise inputs and targets",
+        ),
+    ),
+    (
+        "MP905",
+        "below-1-at-rest-and-explained",
+        {"steps": fallen(21)["steps"], "gradient_culprit": on_the_way_back()["gradient_culprit"]},
+        ("is 0. Inf or NaN came first in the gradient of `dense/bias`", "Give layer `head`"),
+    ),
+    (
+        "MP905",
+        "below-1-and-all-of-the-script",
+        {**fallen(24), "script_steps": 24},
+        ("24 of 50 steps were skipped, among them all 24 of the script itself until the loss scale",),
+    ),
+    ("MP905", "below-1-from-the-start", {"steps": tuple(StepFacts(0.5, True) for _ in range(50))}, SILENT),
+    (
+        "MP905",
+        "at-the-floor",
+        {**IN_KERAS2, "steps": steps_from_finiteness([False] * 18 + [True] * 32, keras2(2.0**15, 2000))},
+        ("18 of 50 steps were skipped, 3 of them at the loss scale's floor of 1", "every gradient below 3e-08 is 0"),
+    ),
+    (
+        "MP905",
+        "a-growth-interval-of-2",
+        {"steps": every_third_step_skipped(), "growth_interval": 2},
+        (
+            "16 of 50 steps were skipped after the loss scale had found its place: it is doubled after 2 good steps in",
+            "16 of them were skipped at a scale that had just grown",
+            "`dynamic_growth_steps=2000`, the default, instead of 2",
+        ),
+    ),
+    (
+        "MP905",
+        "a-short-growth-interval-that-is-not-why",
+        {**on_the_way_back(), "growth_interval": 2},
+        ("came first in the gradient of `dense/bias`",),
+    ),
     ("MP905", "healthy", {}, SILENT),
     (
         "MP907",
@@ -463,6 +514,19 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         from_scale(2.0**15, 11),
         ("first 11 steps", "initial_scale=16)"),
     ),
+    (
+        "MP910",
+        "all-of-a-short-script",
+        {**from_scale(2.0**40, 25), "script_steps": 24},
+        ("first 25 steps were skipped", "The script itself takes 24: it trains nothing"),
+    ),
+    (
+        "MP910",
+        "all-of-a-loop-that-ended",
+        {**from_scale(2.0**90, 24, 24), "script_steps": 24, "ended": "script"},
+        ("all 24 steps were skipped", "The script itself takes 24: it trains nothing"),
+    ),
+    ("MP910", "a-script-of-a-few-steps", {**from_scale(2.0**20, 8), "script_steps": 8}, SILENT),
     ("MP910", "as-many-as-usual", from_scale(2.0**15, 9), SILENT),
     ("MP910", "on-its-way-to-nothing", skipped(50), SILENT),
     ("MP910", "no-scale", {"dynamic": None, "initial_scale": None}, SILENT),
@@ -552,3 +616,9 @@ def test_float32_is_no_remedy_for_what_breaks_in_float32(name: str, more: dict[s
     assert words in finding.help
     assert "tf.float32" not in finding.help
     assert "float16" not in finding.help
+
+
+@pytest.mark.parametrize(("own", "severity"), [(24, Severity.WARNING), (26, Severity.INFO), (None, Severity.INFO)])
+def test_a_script_that_trains_nothing_is_warned(own: int | None, severity: Severity) -> None:
+    (found,) = said("MP910", **from_scale(2.0**40, 25), script_steps=own)
+    assert found.severity is severity

@@ -162,6 +162,12 @@ class CloserLook:
                 self._note_dependence(learner, *trial.pair, *measured, trial.catcher.wrappers)
         return True
 
+    def end_trial(self) -> None:
+        """The training is over before the trial is."""
+        if self._trial is not None:
+            trial, self._trial = self._trial, None
+            trial.abandon()
+
     def _note_dependence(
         self, learner: Any, low: float, high: float, at_low: Passage, at_high: Passage, wrappers: int
     ) -> None:
@@ -180,6 +186,7 @@ class CloserLook:
     def _repeating(self) -> Iterator[dict[Any, GradientCatcher]]:
         """Steps in here run eagerly, no optimizer moves anything, and every variable is put back to what it was."""
         learners = self._training.learners
+        fixed = [(learner.keras, *scaled) for learner in learners for scaled in learner.fixed_scales()]
         eagerly = tf.config.functions_run_eagerly()
         self.holds_weights = True
         tf.config.run_functions_eagerly(True)
@@ -193,6 +200,8 @@ class CloserLook:
         finally:
             tf.config.run_functions_eagerly(eagerly)
             self.holds_weights = False
+            for keras, optimizer, scale in fixed:
+                keras.set_scale(optimizer, scale)
             for learner in learners:
                 learner.unread()  # of steps that were no steps of the training
 
@@ -215,8 +224,12 @@ class EagerTrial:
         if done < TRIAL_STEPS:
             self.learner.set_scale(self.pair[done % 2])
             return None
-        self._repeating.__exit__(None, None, None)
+        self.abandon()
         return mean_of_passages(self._seen[0]), mean_of_passages(self._seen[1])
+
+    def abandon(self) -> None:
+        """Everything is what it was before the trial."""
+        self._repeating.__exit__(None, None, None)
 
 
 def _from_the_same_state(repeat: Callable[[], Any]) -> None:

@@ -68,6 +68,8 @@ class Learner:
         Those whose gradients arrive here; [] until the first arrive.
     applied_at
         The user's line from which they first arrived.
+    seen
+        Steps that the script took, with those that were spent on a trial of two scales.
     steps_a_call
         How many of its steps the last call of a tf.function held.
     culprit, loss_culprit, gradient_culprit, dependence, not_looked
@@ -82,6 +84,7 @@ class Learner:
         if optimizer is not None and keras.inner(optimizer) is not None and keras.is_adoptable(optimizer):
             self.machine = keras.adopt_wrapper(optimizer, self._record)
         self.steps: list[StepFacts] = []
+        self.seen = 0
         self.steps_a_call = 1
         self.variables: list[Any] = []
         self.applied_at: Location | None = None
@@ -132,6 +135,10 @@ class Learner:
         """Of every wrapper: there may be one around the other."""
         for link in self.chain[:-1] or self.chain:
             self.keras.set_scale(link, scale)
+
+    def fixed_scales(self) -> list[tuple[Any, float]]:
+        """What no variable holds, and is put back by hand after a trial: (optimizer, its fixed scale)."""
+        return [(link, scale) for link in self.chain if (scale := self.keras.fixed_scale(link)) is not None]
 
     # --- its steps ------------------------------------------------------------------------------------------------
     def arrive(self, gradients: list[Any], variables: list[Any]) -> None:

@@ -90,6 +90,7 @@ def training_facts(
         seconds=time.monotonic() - training.started if training.started else 0.0,
         name=name,
         replicas=learner.replicas,
+        script_steps=training.own_steps(learner, ended),
     )
 
 

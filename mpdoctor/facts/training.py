@@ -247,6 +247,9 @@ class TrainingFacts:
     ended
         "steps" (all that were asked for), "budget" (`--budget` was spent), "failed", "script" (the user's loop ended
         first).
+    script_steps
+        How many steps of this optimizer the script itself would take: the epochs of its fit() times their batches, or
+        what its own loop took before it ended. None where that is not known.
     weights_changed
         Whether any trainable variable moved; None where that could not be compared.
     applied_at
@@ -289,6 +292,7 @@ class TrainingFacts:
     seconds: float = 0.0
     name: str = ""
     replicas: int = 1
+    script_steps: int | None = None
 
     @property
     def broken_operation(self) -> OperationFacts | None:

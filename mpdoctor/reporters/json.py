@@ -194,6 +194,7 @@ def _probe(probe: Probe) -> dict[str, Any]:
         "ended": training.ended,
         "steps_wanted": training.steps_wanted,
         "steps": len(training.steps),
+        "script_steps": training.script_steps,
         "loss_scale": [step.loss_scale for step in training.steps],
         "skipped_steps": [number for number, _ in skipped],
         "skip_causes": {str(number): step.first_nonfinite for number, step in skipped if step.first_nonfinite},

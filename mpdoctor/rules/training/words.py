@@ -16,10 +16,16 @@ from mpdoctor.rules.training.operations import (
 )
 
 FLOAT16_LIMIT = 65504
+ROUNDED_TO_ZERO = 2.0**-25  # half of the smallest number of float16
 
 
 def line_of(operation: OperationFacts) -> str:
     return f" (line {operation.location.line})" if operation.location else ""
+
+
+def flushed_below(scale: float) -> str:
+    """The gradients that this loss scale does not lift into float16: what is smaller than this is 0 there."""
+    return f"{ROUNDED_TO_ZERO / scale:.2g}"
 
 
 def culprit_evidence(training: TrainingFacts) -> dict[str, Any]:
