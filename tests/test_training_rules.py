@@ -16,6 +16,7 @@ from mpdoctor.facts.training import (
     GradientCulpritFacts,
     OperationFacts,
     ScaleDependenceFacts,
+    StandstillFacts,
     StepFacts,
     TensorFacts,
 )
@@ -137,6 +138,11 @@ def weights(dtype: str, trainable: bool = True) -> dict[str, Any]:
     return {"model": model(own), "weights_changed": False}
 
 
+def stands_still(rate: float | None = None, gradient: float | None = None, **more: Any) -> dict[str, Any]:
+    """Nothing moved, and this was measured."""
+    return {"standstill": StandstillFacts(rate, gradient=gradient, **more), "weights_changed": False}
+
+
 def replicas(*nonfinite: int, applied: bool = True, keras: Keras = KERAS3) -> dict[str, Any]:
     """Two replicas; in step 3 these had gradients that were not finite."""
     steps = list(good_steps())
@@ -232,15 +238,72 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     ("MP904", "in-float32", culprit(dtype="float32"), SILENT),
     ("MP904", "in-bfloat16", culprit(dtype="bfloat16"), SILENT),
     ("MP904", "nothing-overflowed", {}, SILENT),
-    ("MP909", "float16-weights", weights("float16"), ("50 steps were applied", "stored in 16 bits", "mixed_float16")),
-    ("MP909", "bfloat16-weights", weights("bfloat16"), ("stored in 16 bits",)),
     (
         "MP909",
-        "a-small-scale",
-        {**weights("float32"), "initial_scale": 1.0},
-        ("loss scale of 1 ", "6e-8", "initial_scale"),
+        "float16-weights",
+        stands_still(0.01, 0.5, factor=1.0, update=6.3e-6, half_digit=4.9e-4, variable="dense/kernel", dtype="float16"),
+        ("50 steps were applied", "6.3e-06, is made to `dense/kernel` in float16", "0.00049", '"mixed_float16"'),
     ),
-    ("MP909", "frozen-float16-is-not-why", {**weights("float16", False), "initial_scale": None}, ("learning rate",)),
+    (
+        "MP909",
+        "bfloat16-weights",
+        stands_still(0.01, 0.5, factor=1.0, update=6.3e-6, variable="dense/kernel", dtype="bfloat16"),
+        ("is rounded away", '"mixed_bfloat16"'),
+    ),
+    (
+        "MP909",
+        "float32-weights",
+        stands_still(1e-12, 0.5, factor=1.0, update=5e-12, half_digit=3e-8, variable="dense/kernel", dtype="float32"),
+        ("in float32, and half of its last digit is 3e-08", "Raise the learning rate: 1e-12 is too small"),
+    ),
+    (
+        "MP909",
+        "flushed-at-a-scale-of-1",
+        {**stands_still(0.01, 0.0, factor=256.0), "steps": tuple(StepFacts(1.0, True) for _ in range(50))},
+        ("At the loss scale of 1 every gradient is 0, at 256 it is not", "the default of 32768"),
+    ),
+    (
+        "MP909",
+        "flushed-at-the-default",
+        stands_still(0.01, 0.0, factor=65536.0),
+        ("At the loss scale of 32768 every gradient is 0", "initial_scale=2.14748e+09"),
+    ),
+    (
+        "MP909",
+        "flushed-without-a-scale",
+        {**stands_still(0.01, 0.0, factor=256.0), "steps": tuple(StepFacts(None, True) for _ in range(50))},
+        ("Without a loss scale every gradient is 0", "`LossScaleOptimizer(optimizer)`"),
+    ),
+    ("MP909", "a-rate-of-0", stands_still(0.0, 0.5), ("The learning rate is 0 after 50 steps", "Give the optimizer")),
+    ("MP909", "a-schedule-of-0", stands_still(0.0, schedule="Warmup"), ("still 0 after 50 steps: so `Warmup`",)),
+    (
+        "MP909",
+        "a-loss-that-is-constant",
+        stands_still(0.01, 0.0, most=4.3e9, reaches_output=False),
+        (
+            "Every gradient is 0, also where the loss is multiplied by 4.3e+09",
+            "0 already where it comes out of the loss",
+        ),
+    ),
+    (
+        "MP909",
+        "dead-relus",
+        stands_still(0.01, 0.0, most=4.3e9, layer="hidden", layer_class="Dense", puts_out_zeros=True),
+        ("to the output of layer `hidden` (Dense), which is 0 for the whole batch", "ReLU"),
+    ),
+    (
+        "MP909",
+        "a-gradient-that-is-stopped",
+        stands_still(0.01, 0.0, most=4.3e9, layer="hidden", layer_class="Dense"),
+        ("to the output of layer `hidden` (Dense), and ends there", "tf.stop_gradient"),
+    ),
+    (
+        "MP909",
+        "an-optimizer-that-does-nothing",
+        stands_still(0.01, 32768.0, factor=1.0),
+        ("The gradients reach 1 and the learning rate is 0.01: the optimizer makes nothing of them",),
+    ),
+    ("MP909", "nothing-measured", weights("float16"), ("not one trainable variable changed.", "learning rate")),
     ("MP909", "weights-moved", {}, SILENT),
     ("MP909", "not-compared", {"weights_changed": None}, SILENT),
     ("MP909", "nothing-applied", skipped(50), SILENT),

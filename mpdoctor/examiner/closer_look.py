@@ -22,6 +22,7 @@ from mpdoctor.examiner.scales import (
     pairs_from_scale,
 )
 from mpdoctor.examiner.slope import Slope
+from mpdoctor.examiner.standstill import look_at_standstill
 from mpdoctor.examiner.stillness import variables_put_back
 from mpdoctor.facts.training import ScaleDependenceFacts
 
@@ -34,11 +35,13 @@ class CloserLook:
     """What repeated steps show; each learner is told what was seen of it.
 
     `training` is the Training that is looked at. `holds_weights` is true while steps run that must move nothing.
+    `own_optimizers` are the probe's, and no part of the training.
     """
 
     def __init__(self, training: Any) -> None:
         self._training = training
         self.holds_weights = False
+        self.own_optimizers: list[Any] = []
         self._hunt = CulpritHunt(training.session.watch, self._repeating)
         self._trial: EagerTrial | None = None
         self._slopes: dict[int, Slope] = {}  # by learner
@@ -103,6 +106,13 @@ class CloserLook:
             if learner.dependence is not None:
                 return
         learner.not_looked.append(("MP912", "no finite gradient arrived when the step was repeated at two scales"))
+
+    # --- what never moved -------------------------------------------------------------------------------------------
+    def look_at_standstill(self, learners: list[Any]) -> None:
+        for learner in learners:
+            if learner.weights_changed() is False:
+                self._training.session.events.stage("looking for what holds the weights")
+                look_at_standstill(learner, self._training.session.watch, self._repeating, self.own_optimizers.append)
 
     # --- in an eager loop -------------------------------------------------------------------------------------------
     def begin_trial(self, moved: list[Any]) -> None:

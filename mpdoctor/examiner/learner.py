@@ -14,7 +14,14 @@ from mpdoctor.examiner.record import Record, Row
 from mpdoctor.examiner.replicas import run_in_replicas
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ArrayFacts, CallFacts
-from mpdoctor.facts.training import CulpritFacts, GradientCulpritFacts, OperationFacts, ScaleDependenceFacts, StepFacts
+from mpdoctor.facts.training import (
+    CulpritFacts,
+    GradientCulpritFacts,
+    OperationFacts,
+    ScaleDependenceFacts,
+    StandstillFacts,
+    StepFacts,
+)
 from mpdoctor.loss_scale import LossScale
 
 
@@ -72,7 +79,7 @@ class Learner:
         Steps that the script took, with those that were spent on a trial of two scales.
     steps_a_call
         How many of its steps the last call of a tf.function held.
-    culprit, loss_culprit, gradient_culprit, dependence, not_looked
+    culprit, loss_culprit, gradient_culprit, dependence, standstill, not_looked
         What the closer looks brought.
     """
 
@@ -95,6 +102,7 @@ class Learner:
         self.loss_culprit: OperationFacts | None = None
         self.gradient_culprit: GradientCulpritFacts | None = None
         self.dependence: ScaleDependenceFacts | None = None
+        self.standstill: StandstillFacts | None = None
         self.slopes: tuple[tuple[str, float], ...] = ()  # exponents by differentiation
         self.not_looked: list[tuple[str, str]] = []
         self._weights: list[tuple[Any, Any]] = []

@@ -25,9 +25,9 @@ class OwnBatches:
 
     def counted(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """The arguments of a fit(), with a callback that counts."""
-        own = self
+        own, base = self, self._keras.module.callbacks.Callback
 
-        class Counting(self._keras.module.callbacks.Callback):
+        class Counting(base):  # type: ignore[misc, valid-type]
             def on_train_begin(self, logs: Any = None) -> None:
                 own.take((self.params or {}).get("steps"))
 

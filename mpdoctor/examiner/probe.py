@@ -221,6 +221,10 @@ class Training:
         """While the probe repeats a step, no optimizer that it does not know may move its weights."""
         return self._look.holds_weights and not any(learner.owns(optimizer) for learner in self.learners)
 
+    def is_our_own(self, optimizer: Any) -> bool:
+        """Whether the probe made it, to measure with."""
+        return any(optimizer is one for one in self._look.own_optimizers)
+
     @property
     def active(self) -> list[Learner]:
         """The optimizers that gradients arrived at."""
@@ -327,6 +331,7 @@ class Training:
         elif failure is None:
             ended = "steps" if ended == "budget" else ended
             self._look.compare_scales(learners)
+            self._look.look_at_standstill(learners)
         models = trained_models(self, learners)
         names = names_of_learners([of_steps for _, of_steps in models], learners)
         for told, _ in sorted(models, key=lambda pair: len(pair[0].optimizer)):  # the last one told of a model counts

@@ -91,6 +91,7 @@ def training_facts(
         name=name,
         replicas=learner.replicas,
         script_steps=training.own_steps(learner, ended),
+        standstill=learner.standstill,
     )
 
 

@@ -231,6 +231,41 @@ class ScaleDependenceFacts:
 
 
 @dataclass(frozen=True)
+class StandstillFacts:
+    """Why applied steps moved no weight, measured on the last step; a default stands for what was not measured.
+
+    learning_rate, schedule
+        The innermost optimizer's, for the step to come, and the class of the schedule that gives it, "" for a number.
+    gradient
+        The largest finite magnitude of a gradient as the tape gives it, the loss scaled as in the training.
+    factor, most
+        The first of the factors by which the loss was multiplied at which a gradient was not 0; None where all were 0
+        at every factor to `most`.
+    reaches_output
+        Whether a gradient comes to the output of the last layer, where all weights' gradients are 0.
+    layer, layer_class, puts_out_zeros
+        The last layer on the way back whose output gets a gradient, and whether all that it puts out is 0.
+    update, half_digit, variable, dtype
+        The largest update that the same optimizer makes in float64, the variable and its dtype, and half of the last
+        digit of the weight that it is made to: all updates are gone when they are rounded.
+    """
+
+    learning_rate: float | None = None
+    schedule: str = ""
+    gradient: float | None = None
+    factor: float | None = None
+    most: float | None = None
+    reaches_output: bool | None = None
+    layer: str = ""
+    layer_class: str = ""
+    puts_out_zeros: bool = False
+    update: float | None = None
+    half_digit: float | None = None
+    variable: str = ""
+    dtype: str = ""
+
+
+@dataclass(frozen=True)
 class TrainingFacts:
     """A short training of the user's own model, with the user's own loss, data and train step: the steps of one
     optimizer. A program whose step has several (a GAN) has one of these for each.
@@ -262,6 +297,8 @@ class TrainingFacts:
     culprit, loss_culprit, gradient_culprit
         Why a step failed, from its repetition: a layer's output, an operation outside of all layers, a gradient. Never
         more than one of them.
+    standstill
+        Why nothing moved; None where something did.
     uses_loss_scale_factor
         Keras 3's `loss_scale_factor`: a fixed scale without any check for finite gradients.
     """
@@ -293,6 +330,7 @@ class TrainingFacts:
     name: str = ""
     replicas: int = 1
     script_steps: int | None = None
+    standstill: StandstillFacts | None = None
 
     @property
     def broken_operation(self) -> OperationFacts | None:

@@ -208,6 +208,7 @@ def _probe(probe: Probe) -> dict[str, Any]:
         "float32_loss": None,
         "gradients": {"scale_dependence": training.scale_dependence, "culprit": training.gradient_culprit},
         "weights_changed": training.weights_changed,
+        "standstill": training.standstill,
         "weights_finite": training.weights_finite,
         "culprit": training.culprit,
         "loss_culprit": training.loss_culprit,
