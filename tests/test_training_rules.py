@@ -14,6 +14,7 @@ from mpdoctor.facts.model import OptimizerFacts
 from mpdoctor.facts.training import (
     CulpritFacts,
     GradientCulpritFacts,
+    GrowthFacts,
     OperationFacts,
     ScaleDependenceFacts,
     StandstillFacts,
@@ -136,6 +137,18 @@ def weights(dtype: str, trainable: bool = True) -> dict[str, Any]:
     """Nothing moved, in a model with one such variable."""
     own = layer("dense", variables=((dtype, 100, trainable),))
     return {"model": model(own), "weights_changed": False}
+
+
+GROWTH = GrowthFacts(0.4, ((3, 515.0, 5.0), (10, 5.39e10, 5.1e4)), 0.35)
+STORY = (
+    "The training diverges: from step to step the weights grew, the largest from 0.4 to 51,000 at step 11, and the loss"
+)
+
+
+def diverging(culprits: dict[str, Any], **growth: Any) -> dict[str, Any]:
+    """At step 34, after this growth of the weights."""
+    at = {name: dataclasses.replace(found, step=33) for name, found in culprits.items() if name.endswith("culprit")}
+    return {**culprits, **at, "growth": dataclasses.replace(GROWTH, **growth)}
 
 
 def stands_still(rate: float | None = None, gradient: float | None = None, **more: Any) -> dict[str, Any]:
@@ -531,6 +544,35 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         {**on_the_way_back(), "growth_interval": 2},
         ("came first in the gradient of `dense/bias`",),
     ),
+    ("MP905", "diverging", diverging(on_the_way_back()), (STORY, "Lower the learning rate: 0.35 is too high")),
+    (
+        "MP905",
+        "diverging-below-1",
+        {**diverging({}), "steps": tuple(dataclasses.replace(s, loss=2.3) for s in fallen(21)["steps"])},
+        (STORY, "0.035 is a tenth of it"),
+    ),
+    ("MP905", "one-leap", diverging(on_the_way_back(), rises=GROWTH.rises[:1]), ("came first in the gradient",)),
+    (
+        "MP905",
+        "one-leap-and-then-losses",
+        diverging(on_the_way_back(), rises=((3, 5e3, 4e2), (9, 5e4, 4e2))),
+        ("came first in the gradient",),
+    ),
+    (
+        "MP905",
+        "weights-that-hardly-grew",
+        diverging(on_the_way_back(), start=100.0, rises=((3, 5e3, 201.0), (9, 5e4, 405.0))),
+        ("came first in the gradient",),
+    ),
+    ("MP905", "gradients-left-scaled", diverging(on_the_way_back(), scaled_gradients=True), ("came first in",)),
+    (
+        "MP905",
+        "grown-only-afterwards",
+        diverging(on_the_way_back(), rises=((40, 5e3, 40.0), (45, 5e4, 400.0))),
+        ("came first in the gradient",),
+    ),
+    ("MP904", "diverging", diverging(culprit()), (STORY, "Lower the learning rate: 0.35 is too high")),
+    ("MP904", "diverging-by-an-unknown-rate", diverging(culprit(), learning_rate=None), ("Lower the learning rate.",)),
     ("MP905", "healthy", {}, SILENT),
     (
         "MP907",

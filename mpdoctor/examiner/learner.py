@@ -17,12 +17,16 @@ from mpdoctor.facts.model import ArrayFacts, CallFacts
 from mpdoctor.facts.training import (
     CulpritFacts,
     GradientCulpritFacts,
+    GrowthFacts,
     OperationFacts,
     ScaleDependenceFacts,
     StandstillFacts,
     StepFacts,
 )
 from mpdoctor.loss_scale import LossScale
+
+RISE = 2.0  # times the loss before
+MOST_RISES = 40
 
 
 class Entry:
@@ -103,6 +107,7 @@ class Learner:
         self.gradient_culprit: GradientCulpritFacts | None = None
         self.dependence: ScaleDependenceFacts | None = None
         self.standstill: StandstillFacts | None = None
+        self.rises: list[tuple[int, float, float]] = []  # (step, loss, largest weight)
         self.slopes: tuple[tuple[str, float], ...] = ()  # exponents by differentiation
         self.not_looked: list[tuple[str, str]] = []
         self._weights: list[tuple[Any, Any]] = []
@@ -189,6 +194,23 @@ class Learner:
             nonfinite_replicas=row.nonfinite_replicas,
         )
 
+    def note_growth(self) -> None:
+        """After a step whose loss has risen. Costs nothing on the others."""
+        first, last = self.steps[0].loss, self.steps[-1].loss
+        if first is None or last is None or not self._weights or len(self.rises) >= MOST_RISES:
+            return
+        before = self.rises[-1][1] if self.rises else first
+        if 0 < before * RISE <= last < math.inf:
+            largest = largest_magnitude([variable for variable, _ in self._weights])
+            self.rises.append((len(self.steps) - 1, last, largest))
+
+    @property
+    def growth(self) -> GrowthFacts | None:
+        if not self.rises:
+            return None
+        start = largest_magnitude([weight for _, weight in self._weights])
+        return GrowthFacts(start, tuple(self.rises), learning_rate(self.innermost))
+
     # --- its weights ----------------------------------------------------------------------------------------------
     def remember_weights(self, variables: list[Any] | None = None) -> None:
         """As they were before the first step, or as early as they exist."""
@@ -225,6 +247,22 @@ def _set_trainable(wanted: list[tuple[Any, bool]]) -> None:
     for layer, trainable in wanted:  # outer layers first: they pass their own on to the inner ones
         if layer.trainable is not trainable:
             layer.trainable = trainable
+
+
+def largest_magnitude(tensors: list[Any]) -> float:
+    """inf where one is not finite."""
+    largest = max((float(tf.reduce_max(tf.abs(tf.cast(tf.identity(t), tf.float32)))) for t in tensors), default=0.0)
+    return largest if math.isfinite(largest) else math.inf
+
+
+def learning_rate(optimizer: Any) -> float | None:
+    """As it is for the next step; None where the optimizer has none that is a number."""
+    rate: Any = getattr(optimizer, "learning_rate", None)
+    rate = rate(optimizer.iterations) if callable(rate) and not hasattr(rate, "dtype") else rate
+    try:
+        return float(rate)
+    except (TypeError, ValueError):
+        return None
 
 
 def _copies(variables: list[Any]) -> list[tuple[Any, Any]]:

@@ -290,6 +290,7 @@ class Training:
 
     def _note_steps(self, moved: list[Learner], now: float) -> None:
         for learner in moved:
+            learner.note_growth()
             self._look.look_for_culprit(learner, self.wanted)
         if now - self._reported > 0.1:
             self._reported = now

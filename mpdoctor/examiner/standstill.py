@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from mpdoctor.examiner.failures import first_line
+from mpdoctor.examiner.learner import learning_rate
 from mpdoctor.examiner.magnitudes import array_from_tensor, is_floating
 from mpdoctor.examiner.patching import replace_for_now
 from mpdoctor.examiner.replay import BackFrame, Enough, StepObserver
@@ -28,7 +29,7 @@ Repeating = Callable[[], ContextManager[Any]]
 
 def look_at_standstill(learner: Any, watch: Any, repeating: Repeating, aside: Callable[[Any], None]) -> None:
     """Tell the learner. `aside(optimizer)` makes known that this one is the probe's own."""
-    facts = StandstillFacts(_learning_rate(learner.innermost), _schedule(learner.innermost))
+    facts = StandstillFacts(learning_rate(learner.innermost), _schedule(learner.innermost))
     learner.standstill = facts
     if learner.repeat is None:
         learner.not_looked.append(("MP909", "a step of an eager loop cannot be repeated"))
@@ -40,16 +41,6 @@ def look_at_standstill(learner: Any, watch: Any, repeating: Repeating, aside: Ca
 
 
 # --- the learning rate ------------------------------------------------------------------------------------------
-def _learning_rate(optimizer: Any) -> float | None:
-    """As it is for the next step; None where the optimizer has none that is a number."""
-    rate: Any = getattr(optimizer, "learning_rate", None)
-    rate = rate(optimizer.iterations) if callable(rate) and not hasattr(rate, "dtype") else rate
-    try:
-        return float(rate)
-    except (TypeError, ValueError):
-        return None
-
-
 def _schedule(optimizer: Any) -> str:
     """The class of its schedule, "" where the rate is a number."""
     given = getattr(optimizer, "_learning_rate", None)

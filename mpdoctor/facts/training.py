@@ -9,6 +9,8 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
 
 FLOAT16_LIMIT = 65504.0
+FEWEST_LEAPS = 2  # a batch far beyond the others makes one
+RAN_AWAY = 100.0  # times what the weights began with
 SOME = 0.5  # an exponent nearer to 0 than this is 0, measured on a batch
 
 
@@ -266,6 +268,36 @@ class StandstillFacts:
 
 
 @dataclass(frozen=True)
+class GrowthFacts:
+    """How the weights grew while the loss rose.
+
+    start
+        The largest magnitude of a weight before the first step.
+    rises
+        (step, its loss, the largest weight that it met), where the loss was at least twice that of the rise before, or
+        of the first step.
+    learning_rate
+        The innermost optimizer's at the end; None where it has none that is a number.
+    scaled_gradients
+        Whether the loss was scaled and nothing was seen to unscale the gradients: they may be why.
+    """
+
+    start: float
+    rises: tuple[tuple[int, float, float], ...]
+    learning_rate: float | None = None
+    scaled_gradients: bool = False
+
+    def diverges(self, before: int | None = None) -> bool:
+        """Whether weights and loss ran away together, in more than one leap, before this step (from 0 on)."""
+        rises = [rise for rise in self.rises if before is None or rise[0] <= before]
+        if self.scaled_gradients or not rises or self.start <= 0:
+            return False
+        weights = [self.start, *(weight for _, _, weight in rises)]
+        leaps = sum(later >= 2 * earlier for earlier, later in zip(weights, weights[1:]))
+        return leaps >= FEWEST_LEAPS and weights[-1] >= RAN_AWAY * self.start
+
+
+@dataclass(frozen=True)
 class TrainingFacts:
     """A short training of the user's own model, with the user's own loss, data and train step: the steps of one
     optimizer. A program whose step has several (a GAN) has one of these for each.
@@ -299,6 +331,8 @@ class TrainingFacts:
         more than one of them.
     standstill
         Why nothing moved; None where something did.
+    growth
+        How the weights grew; None where the loss never rose to twice the first one.
     uses_loss_scale_factor
         Keras 3's `loss_scale_factor`: a fixed scale without any check for finite gradients.
     """
@@ -331,6 +365,7 @@ class TrainingFacts:
     replicas: int = 1
     script_steps: int | None = None
     standstill: StandstillFacts | None = None
+    growth: GrowthFacts | None = None
 
     @property
     def broken_operation(self) -> OperationFacts | None:
@@ -342,6 +377,12 @@ class TrainingFacts:
     def broken_by_device(self) -> bool:
         """Whether steps failed by a kernel of the probe's own device alone, which is no defect of the user's."""
         return self.broken_operation is not None and self.broken_operation.only_on_this_device
+
+    @property
+    def diverges(self) -> bool:
+        """Whether weights and loss ran away before the first number that was not finite was made."""
+        found = self.culprit or self.gradient_culprit
+        return self.growth is not None and self.growth.diverges(None if found is None else found.step)
 
     @property
     def escaped_steps(self) -> tuple[int, ...]:

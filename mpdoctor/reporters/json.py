@@ -209,6 +209,7 @@ def _probe(probe: Probe) -> dict[str, Any]:
         "gradients": {"scale_dependence": training.scale_dependence, "culprit": training.gradient_culprit},
         "weights_changed": training.weights_changed,
         "standstill": training.standstill,
+        "growth": training.growth,
         "weights_finite": training.weights_finite,
         "culprit": training.culprit,
         "loss_culprit": training.loss_culprit,

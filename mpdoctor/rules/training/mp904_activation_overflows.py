@@ -70,7 +70,7 @@ from mpdoctor.rules.training.operations import (
     number,
     remedy_from_operation,
 )
-from mpdoctor.rules.training.words import FLOAT16_LIMIT, in_words, line_of
+from mpdoctor.rules.training.words import FLOAT16_LIMIT, in_words, line_of, remedy_of_growth, story_of_growth
 
 SEVERITY = Severity.ERROR
 
@@ -85,8 +85,9 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     why = f"; {broke(operation)}{line_of(operation)}" if operation else ""
     yield Finding(
         f"The output of layer `{overflow.layer}` ({overflow.layer_class}){which} is not finite: {_how_much(overflow)}, "
-        f"at step {culprit.step + 1}, from finite inputs{_leading_up(before)}. float16 ends at {FLOAT16_LIMIT}{why}.",
-        _remedy(overflow, operation),
+        f"at step {culprit.step + 1}, from finite inputs{_leading_up(before)}. float16 ends at {FLOAT16_LIMIT}{why}."
+        + (f" {story_of_growth(training)}" if training.diverges else ""),
+        remedy_of_growth(training) if training.diverges else _remedy(overflow, operation),
         overflow.location,
         model=training.model.id,
         layer=overflow.layer,

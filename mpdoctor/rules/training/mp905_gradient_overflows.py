@@ -70,8 +70,8 @@ from mpdoctor.rules.training.words import (
     culprit_evidence,
     flushed_below,
     remedy_from_culprit,
-    remedy_from_gradient,
     story_of_gradient,
+    story_of_growth,
     why_from_culprit,
 )
 
@@ -121,6 +121,8 @@ def _goes_on(training: TrainingFacts, skips: list[int]) -> str:
 
 def _what_broke(training: TrainingFacts, skips: list[int]) -> str:
     """The end of the sentence, and the story of the gradient where it is known."""
+    if training.diverges:
+        return f". {story_of_growth(training)}"
     if training.gradient_culprit is not None:
         return f": {story_of_gradient(training.gradient_culprit)}"
     variable = training.steps[skips[-1]].first_nonfinite
@@ -128,7 +130,7 @@ def _what_broke(training: TrainingFacts, skips: list[int]) -> str:
 
 
 def _remedy(training: TrainingFacts) -> str:
-    if training.broken_operation is not None:
+    if training.broken_operation is not None or training.diverges:
         return remedy_from_culprit(training)
     return (
         "Look at the batches of these steps for values far beyond the others, clip or standardise them, or compute "
@@ -158,10 +160,7 @@ def _first_to_break(training: TrainingFacts, skips: list[int]) -> str:
 
 
 def _remedy_below_one(training: TrainingFacts) -> str:
-    found = training.gradient_culprit
-    if found is not None:
-        return remedy_from_gradient(found)
-    if training.broken_operation is not None:
+    if training.gradient_culprit or training.broken_operation is not None or training.diverges:
         return remedy_from_culprit(training)
     return "Make the gradients smaller: standardise inputs and targets, average in the loss instead of adding up."
 

@@ -28,6 +28,25 @@ def flushed_below(scale: float) -> str:
     return f"{ROUNDED_TO_ZERO / scale:.2g}"
 
 
+def story_of_growth(training: TrainingFacts) -> str:
+    """A sentence, where the training diverges; else ""."""
+    if not training.diverges or training.growth is None:
+        return ""
+    growth, steps = training.growth, [step for step in training.steps if step.loss is not None]
+    step, loss, weight = growth.rises[-1]
+    return (
+        f"The training diverges: from step to step the weights grew, the largest from {number(growth.start)} to "
+        f"{number(weight)} at step {step + 1}, and the loss from {number(steps[0].loss or 0.0)} to {number(loss)}."
+    )
+
+
+def remedy_of_growth(training: TrainingFacts) -> str:
+    rate = training.growth.learning_rate if training.growth is not None else None
+    if rate is None:
+        return "Lower the learning rate."
+    return f"Lower the learning rate: {rate:.3g} is too high for this model, {rate / 10:.2g} is a tenth of it."
+
+
 def culprit_evidence(training: TrainingFacts) -> dict[str, Any]:
     """The first variable whose gradient was not finite, and the layer and the operation, where a repetition found
     them."""
@@ -49,6 +68,8 @@ def culprit_evidence(training: TrainingFacts) -> dict[str, Any]:
 
 def why_from_culprit(training: TrainingFacts) -> str:
     """A sentence to add, where a gradient or the loss is why; of a layer MP904 speaks."""
+    if training.diverges:
+        return f" {story_of_growth(training)}"
     found, loss = training.gradient_culprit, training.loss_culprit
     if found is not None:
         story = story_of_gradient(found)
@@ -57,6 +78,8 @@ def why_from_culprit(training: TrainingFacts) -> str:
 
 
 def remedy_from_culprit(training: TrainingFacts) -> str:
+    if training.diverges:
+        return remedy_of_growth(training)
     found, loss = training.gradient_culprit, training.loss_culprit
     if training.culprit is not None and is_of_weights(training.culprit.operation):
         return (
