@@ -187,6 +187,8 @@ LAID_OUT: dict[type, Callable[[Row], Row]] = {
     OptimizerFacts: _named_class,
     CallFacts: _call,
 }
+
+
 @functools.cache
 def _converter() -> cattrs.Converter:
     converter = cattrs.Converter()

@@ -60,20 +60,13 @@ def described(value: Value | None, depth: int = 6) -> str:
             return f"{described(value.of, depth - 1)}[{index}]"
         case Operation():
             parts = [described(one, depth - 1) for one in value.operands]
-            return (
-                f"({value.operator}{parts[0]})"
-                if len(parts) == 1
-                else f"({f' {value.operator} '.join(parts)})"
-            )
+            return f"({value.operator}{parts[0]})" if len(parts) == 1 else f"({f' {value.operator} '.join(parts)})"
         case Either():
             return " | ".join(sorted(described(one, depth - 1) for one in value.options))
         case Collection():
             items = [described(one, depth - 1) for one in value.items]
             if value.kind == "dict":
-                items = [
-                    f"{described(key, depth - 1)}: {item}"
-                    for key, item in zip(value.keys, items, strict=True)
-                ]
+                items = [f"{described(key, depth - 1)}: {item}" for key, item in zip(value.keys, items, strict=True)]
             return f"{value.kind}[{', '.join([*items, *(['…'] if value.open else [])])}]"
         case Defined():
             return value.of.name
@@ -82,7 +75,5 @@ def described(value: Value | None, depth: int = 6) -> str:
         case Call():
             given = [described(one, depth - 1) for one in value.args]
             given += [f"{name}={described(one, depth - 1)}" for name, one in value.keywords]
-            return (
-                f"{described(value.callee, depth - 1)}({', '.join([*given, *(['…'] if value.open else [])])})"
-            )
+            return f"{described(value.callee, depth - 1)}({', '.join([*given, *(['…'] if value.open else [])])})"
     return "?"

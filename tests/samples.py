@@ -309,7 +309,7 @@ NASTY = (
     " a|b %0A 100% ``` `` ` {{ 7 * 7 }} </script></style></td>--> ]]> &lt; &#x6a; *_~ $x^2$ @you #1"
     " <img src=x onerror=x> [x](javascript:alert(1)) http://evil.example/?a=1&b='\"\\"
 )
-ODD_PATH = "ein Ordner/it's \"the\" né 数据|%0A.py"
+ODD_PATH = 'ein Ordner/it\'s "the" né 数据|%0A.py'
 
 
 def hostile() -> Diagnosis:

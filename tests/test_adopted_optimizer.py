@@ -122,9 +122,7 @@ class Twins:
     def _state(self) -> Any:
         tf = self.tf
         both = []
-        for wrapper, weights, (scale, counter) in zip(
-            (self.own, self.adopted), self.weights, self.scales, strict=True
-        ):
+        for wrapper, weights, (scale, counter) in zip((self.own, self.adopted), self.weights, self.scales, strict=True):
             numbers = [scale, counter, wrapper.inner_optimizer.iterations, *weights]
             both.append(tf.concat([tf.reshape(tf.cast(number, tf.float32), [-1]) for number in numbers], 0))
         return tf.stack(both)
@@ -141,9 +139,7 @@ def random_sequences(rng: Any, count: int) -> tuple[Any, Any]:
     gradients = rng.normal(size=(count, STEPS, WIDTH)) * np.minimum(scales, 1e30)[:, None, None]
     share = rng.choice([0.0, 0.02, 0.2, 0.6, 1.0], size=count)
     overflows = rng.random((count, STEPS)) < share[:, None]
-    broken = overflows[..., None] & (
-        rng.random((count, STEPS, WIDTH)) < rng.choice([0.1, 1.0], size=(count, 1, 1))
-    )
+    broken = overflows[..., None] & (rng.random((count, STEPS, WIDTH)) < rng.choice([0.1, 1.0], size=(count, 1, 1)))
     # an overflow touches at least one element
     broken[..., 0] |= overflows & ~broken.any(axis=-1)
     bad = rng.choice([np.inf, -np.inf, np.nan], size=gradients.shape)

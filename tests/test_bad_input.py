@@ -245,9 +245,7 @@ def test_a_script_that_never_ends_is_ended_and_its_model_examined(project: Path)
 
 @needs_tensorflow
 def test_a_script_that_waits_for_ever_before_its_model_is_ended(project: Path) -> None:
-    done = examine(
-        project, write(project, "import threading\nthreading.Event().wait()\n" + MODEL), "--timeout", "5"
-    )
+    done = examine(project, write(project, "import threading\nthreading.Event().wait()\n" + MODEL), "--timeout", "5")
     assert done.exit_code == 2, str(done)
     assert "MP003" in done.codes()
 
@@ -263,9 +261,7 @@ def test_a_script_that_asks_gets_no_answer_and_does_not_hang(project: Path) -> N
 @pytest.mark.parametrize("built", [True, False])
 def test_a_script_that_kills_itself_is_told_with_its_signal(project: Path, built: bool) -> None:
     start = MODEL if built else "import tensorflow\n"
-    done = examine(
-        project, write(project, start + "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
-    )
+    done = examine(project, write(project, start + "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"))
     assert done.exit_code == (1 if built else 2), str(done)
     assert sorted(done.codes()) == (["MP004", "MP201"] if built else ["MP004"])
     assert "SIGKILL" in done.finding("MP004")["message"]
@@ -351,9 +347,7 @@ def test_an_interpreter_without_tensorflow_is_named(project: Path, tmp_path: Pat
     assert done.exit_code == 2, str(done)
     assert str(python) in done.said
     assert "--python" in done.said
-    assert [finding["line"] for finding in done.report["findings"] if finding["code"] == "MP201"] == [
-        OUTPUT_LINE
-    ]
+    assert [finding["line"] for finding in done.report["findings"] if finding["code"] == "MP201"] == [OUTPUT_LINE]
 
 
 def test_an_interpreter_that_does_not_exist_is_named(project: Path) -> None:

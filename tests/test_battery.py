@@ -198,8 +198,9 @@ def test_the_verdict_agrees_with_what_keras_does(script: Script, row: dict[str, 
         assert not row["weights_finite"] or len(late) == len(last_third)
         assert row["scale"] == "inf" or row["scale"] < 1
     elif verdict is Verdict.OVERFLOWING:
+        goes_on = len([step for step in numbers_from_runs(row["skipped"]) if step >= 50]) >= 2
         assert is_sound
-        assert len([step for step in numbers_from_runs(row["skipped"]) if step >= 50]) >= 2
+        assert goes_on or row["scale"] < 1
     elif verdict is Verdict.NOT_FINITE:
         assert not row["weights_finite"] or isinstance(ROWS[script.name]["loss"], str)
     elif verdict is Verdict.NO_UPDATE:

@@ -23,9 +23,7 @@ WRONG = "import tensorflow as tf\n\nopt = tf.mixed_precision.LossScaleOptimizer(
 HEAVY = ("tensorflow", "keras", "tf_keras", "numpy", "cattrs", "jinja2")
 
 
-def run(
-    *arguments: str | Path, cwd: Path | None = None, **environment: str
-) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str | Path, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
     inherited = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
     return subprocess.run(
         [sys.executable, "-m", "mpdoctor", *map(str, arguments)],
@@ -175,9 +173,7 @@ def test_what_cannot_be_done_is_said_in_one_line_and_ends_with_2(
     assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize(
-    "arguments", [["check"], ["chekc"], ["check", "a.py", "--steps", "0"], ["--nonsense"]]
-)
+@pytest.mark.parametrize("arguments", [["check"], ["chekc"], ["check", "a.py", "--steps", "0"], ["--nonsense"]])
 def test_wrong_usage_ends_with_2(arguments: list[str]) -> None:
     done = run(*arguments)
     assert done.returncode == 2
@@ -192,9 +188,7 @@ def test_a_defect_of_ours_ends_with_3(script: Path) -> None:
         "mpdoctor.cli.main(['check', '--static', 'train.py'])\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(INSTALLED)}
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, cwd=script, env=environment
-    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=script, env=environment)
     assert done.returncode == 3
     assert "the terminal reporter broke" in done.stderr and "broken on purpose" in done.stderr
     assert "train.py:3:7: MP101" in done.stderr  # the findings are shown all the same
@@ -208,9 +202,7 @@ def test_a_pipeline_that_breaks_ends_with_3(script: Path) -> None:
         "mpdoctor.cli.main(['check', '--static', 'train.py'])\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(INSTALLED)}
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, cwd=script, env=environment
-    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=script, env=environment)
     assert done.returncode == 3
     assert "broken on purpose" in done.stderr
 
@@ -313,9 +305,7 @@ def test_a_terminal_gets_color_and_no_color_takes_it_away(script: Path, no_color
 
 
 def test_what_follows_two_dashes_goes_to_the_script() -> None:
-    invocation = invocation_from_arguments(
-        ["check", "train.py", "--steps", "5", "--", "--steps", "a b", "--"]
-    )
+    invocation = invocation_from_arguments(["check", "train.py", "--steps", "5", "--", "--steps", "a b", "--"])
     assert invocation.own == ("check", "train.py", "--steps", "5")
     assert invocation.script_args == ("--steps", "a b", "--")
     assert invocation.command == "mpdoctor check train.py --steps 5 -- --steps 'a b' --"

@@ -85,9 +85,7 @@ def test_a_script_gets_its_diagnosis(case: Case, diagnoses: dict[str, Future[Che
     diagnosis = diagnoses[case.name].result()
     report = diagnosis.report
     found = sorted((finding["code"], finding["line"], finding["what_if"]) for finding in report["findings"])
-    expected = sorted(
-        (mark.code, mark.line, mark.what_if) for mark in case.marks.findings(case.environment.keras)
-    )
+    expected = sorted((mark.code, mark.line, mark.what_if) for mark in case.marks.findings(case.environment.keras))
     assert found == expected, str(diagnosis)
     assert [described(model) for model in report["models"]] == listed(case.setting("model")), str(diagnosis)
     assert [chain(model) for model in report["models"] if model["optimizer"]["chain"]] == listed(optimizer(case))

@@ -138,8 +138,8 @@ ALIEN = "module 'x' has no attribute '_register_wrapper_optimizer_cls'"
     ("keras", "help"),
     [
         (Keras("tf.keras", "2.11.0", "2.10.1"), "keras 2.11 is made for another TensorFlow than 2.10: `pip install"),
-        (Keras("tf.keras", "2.10.0", "2.10.1"), "The script stops here without mpdoctor, too"),
-        (Keras("keras", "3.15.1", "2.21.0"), "The script stops here without mpdoctor, too"),
+        (Keras("tf.keras", "2.10.0", "2.10.1"), "the script stops here without mpdoctor, too"),
+        (Keras("keras", "3.15.1", "2.21.0"), "the script stops here without mpdoctor, too"),
     ],
 )
 def test_a_keras_that_fits_is_not_installed_again(keras: Keras, help: str) -> None:

@@ -129,9 +129,7 @@ def test_exactly_the_finite_steps_are_applied(scale: LossScale, steps: list[bool
 
 
 @given(scales(), sequences)
-def test_the_counter_counts_finite_steps_since_a_skip_or_a_growth(
-    scale: LossScale, steps: list[bool]
-) -> None:
+def test_the_counter_counts_finite_steps_since_a_skip_or_a_growth(scale: LossScale, steps: list[bool]) -> None:
     seen = states(scale, steps)
     run = 0
     for finite, after in zip(steps, seen[1:], strict=True):

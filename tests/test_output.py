@@ -115,9 +115,7 @@ def test_a_reporter_that_breaks_ends_with_3_and_costs_no_other(script: Path) -> 
         "mpdoctor.cli.main(['check', '--static', 'train.py', '--report', 'a.json', '--report', 'a.txt'])\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(INSTALLED)}
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, cwd=script, env=environment
-    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=script, env=environment)
     assert done.returncode == 3
     assert "the json reporter broke" in done.stderr and "broken on purpose" in done.stderr
     assert "MP101" in done.stdout and "MP101" in (script / "a.txt").read_text()

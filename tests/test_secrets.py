@@ -74,7 +74,7 @@ SECRETS = {
     "what is given to a name": [
         ("password = 'swordfish'", "password = '***'"),
         ('{"api_key": "swordfish"}', '{"api_key": "***"}'),
-        (r'{\"api_key\": \"swordfish\"}', r'{\"api_key\": \"***"}'),
+        (r"{\"api_key\": \"swordfish\"}", r'{\"api_key\": \"***"}'),
         ("os.environ['HF_TOKEN'] = 'abc123def456ghi'", "os.environ['HF_TOKEN'] = '***'"),
         (f"os.environ.setdefault('API_KEY', '{HEX}')", "os.environ.setdefault('API_KEY', '***')"),
         ("COMET_API_KEY=swordfish python x.py", "COMET_API_KEY=*** python x.py"),

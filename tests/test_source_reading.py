@@ -153,8 +153,7 @@ PIECES = [
     "f = tf.function(f)\n",
     "x = [f(i) for i in range(3) if hasattr(i, 'lr')]\n",
     "with tf.GradientTape() as tape: loss = f(x)\n",
-    "try:\n    import keras\nexcept (ImportError, A) as e:\n    keras = None\n"
-    "else:\n    x = 1\nfinally:\n    del x\n",
+    "try:\n    import keras\nexcept (ImportError, A) as e:\n    keras = None\nelse:\n    x = 1\nfinally:\n    del x\n",
     "while x:\n    if x.lr: break\n    else: continue\n",
     "match x:\n    case [1, *rest]: x = rest\n    case {'a': A(d=q), **r} if q: pass\n    case _: x = 3\n",
     "x = {**x, 'a': [*x], 'b': x['a'][0]}\n",

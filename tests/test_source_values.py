@@ -117,8 +117,7 @@ VALUES = [
     ("class C:\n  @staticmethod\n  def s(a): return a\nx = C.s(7)", "7"),
     ("class C:\n  @classmethod\n  def s(cls, a): return a\nx = C.s(7)", "7"),
     (
-        "class B:\n  def __init__(self): self.a = 1\n"
-        "class C(B):\n  def __init__(self): super().__init__()\nx = C().a",
+        "class B:\n  def __init__(self): self.a = 1\nclass C(B):\n  def __init__(self): super().__init__()\nx = C().a",
         "1",
     ),
     ("class B:\n  def m(self): return 1\nclass C(B): pass\nx = C().m()", "1"),

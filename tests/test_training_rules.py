@@ -15,13 +15,15 @@ from mpdoctor.facts.model import CallFacts, OptimizerFacts
 from mpdoctor.facts.training import (
     CulpritFacts,
     GradientCulpritFacts,
+    GrowthFacts,
     OperationFacts,
     ScaleDependenceFacts,
+    StandstillFacts,
     StepFacts,
     TensorFacts,
 )
 from mpdoctor.facts.versions import Keras
-from mpdoctor.finding import Finding
+from mpdoctor.finding import Finding, Severity
 from mpdoctor.loss_scale import LossScale, keras2
 from mpdoctor.rules.registry import findings_from_facts
 
@@ -119,6 +121,11 @@ def function_that_overflows() -> dict[str, Any]:
     return {"culprit": dataclasses.replace(broken("Mul")["culprit"], is_function=True)}
 
 
+def every_third_step_skipped() -> tuple[StepFacts, ...]:
+    """As with dynamic_growth_steps=2: two good steps, the scale is doubled, a skip, and it is halved again."""
+    return tuple(StepFacts(65536.0 if n % 3 == 2 else 32768.0, n % 3 != 2) for n in range(50))
+
+
 def with_optimizer(epsilon: float | None, dtype: str = "float16", **more: Any) -> dict[str, Any]:
     own = layer("dense", variables=((dtype, 100, True),))
     chain = (OptimizerFacts("Adam", "keras", epsilon=epsilon, made_at=Location("train.py", 3)),)
@@ -146,6 +153,23 @@ def weights(dtype: str, trainable: bool = True) -> dict[str, Any]:
     """Nothing moved, in a model with one such variable."""
     own = layer("dense", variables=((dtype, 100, trainable),))
     return {"model": model(own), "weights_changed": False}
+
+
+GROWTH = GrowthFacts(0.4, ((3, 515.0, 5.0), (10, 5.39e10, 5.1e4)), 0.35)
+STORY = (
+    "The training diverges: from step to step the weights grew, the largest from 0.4 to 51,000 at step 11, and the loss"
+)
+
+
+def diverging(culprits: dict[str, Any], **growth: Any) -> dict[str, Any]:
+    """At step 34, after this growth of the weights."""
+    at = {name: dataclasses.replace(found, step=33) for name, found in culprits.items() if name.endswith("culprit")}
+    return {**culprits, **at, "growth": dataclasses.replace(GROWTH, **growth)}
+
+
+def stands_still(rate: float | None = None, gradient: float | None = None, **more: Any) -> dict[str, Any]:
+    """Nothing moved, and this was measured."""
+    return {"standstill": StandstillFacts(rate, gradient=gradient, **more), "weights_changed": False}
 
 
 def replicas(*nonfinite: int, applied: bool = True, keras: Keras = KERAS3) -> dict[str, Any]:
@@ -227,7 +251,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         ("doubled every step until it was inf", "dynamic_growth_steps=2000 instead of 1"),
     ),
     ("MP903", "keras3-still-falling", skipped(12), SILENT),
-    ("MP903", "keras3-fell-and-goes-on", fallen(37), ("37 of 50", "to 2.4e-07", "every gradient below 0.25 is 0")),
+    ("MP903", "keras3-fell-and-goes-on", fallen(37), ("37 of 50", "to 2.4e-07", "every gradient below 0.12 is 0")),
     ("MP903", "keras3-healthy", {}, SILENT),
     ("MP903", "keras2", skipped(50, KERAS2), SILENT),
     (
@@ -243,15 +267,72 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     ("MP904", "in-float32", culprit(dtype="float32"), SILENT),
     ("MP904", "in-bfloat16", culprit(dtype="bfloat16"), SILENT),
     ("MP904", "nothing-overflowed", {}, SILENT),
-    ("MP909", "float16-weights", weights("float16"), ("50 steps were applied", "stored in 16 bits", "mixed_float16")),
-    ("MP909", "bfloat16-weights", weights("bfloat16"), ("stored in 16 bits",)),
     (
         "MP909",
-        "a-small-scale",
-        {**weights("float32"), "initial_scale": 1.0},
-        ("loss scale of 1 ", "6e-8", "initial_scale"),
+        "float16-weights",
+        stands_still(0.01, 0.5, factor=1.0, update=6.3e-6, half_digit=4.9e-4, variable="dense/kernel", dtype="float16"),
+        ("50 steps were applied", "6.3e-06, is made to `dense/kernel` in float16", "0.00049", '"mixed_float16"'),
     ),
-    ("MP909", "frozen-float16-is-not-why", {**weights("float16", False), "initial_scale": None}, ("learning rate",)),
+    (
+        "MP909",
+        "bfloat16-weights",
+        stands_still(0.01, 0.5, factor=1.0, update=6.3e-6, variable="dense/kernel", dtype="bfloat16"),
+        ("is rounded away", '"mixed_bfloat16"'),
+    ),
+    (
+        "MP909",
+        "float32-weights",
+        stands_still(1e-12, 0.5, factor=1.0, update=5e-12, half_digit=3e-8, variable="dense/kernel", dtype="float32"),
+        ("in float32, and half of its last digit is 3e-08", "Raise the learning rate: 1e-12 is too small"),
+    ),
+    (
+        "MP909",
+        "flushed-at-a-scale-of-1",
+        {**stands_still(0.01, 0.0, factor=256.0), "steps": tuple(StepFacts(1.0, True) for _ in range(50))},
+        ("At the loss scale of 1 every gradient is 0, at 256 it is not", "the default of 32768"),
+    ),
+    (
+        "MP909",
+        "flushed-at-the-default",
+        stands_still(0.01, 0.0, factor=65536.0),
+        ("At the loss scale of 32768 every gradient is 0", "initial_scale=2.14748e+09"),
+    ),
+    (
+        "MP909",
+        "flushed-without-a-scale",
+        {**stands_still(0.01, 0.0, factor=256.0), "steps": tuple(StepFacts(None, True) for _ in range(50))},
+        ("Without a loss scale every gradient is 0", "`LossScaleOptimizer(optimizer)`"),
+    ),
+    ("MP909", "a-rate-of-0", stands_still(0.0, 0.5), ("The learning rate is 0 after 50 steps", "Give the optimizer")),
+    ("MP909", "a-schedule-of-0", stands_still(0.0, schedule="Warmup"), ("still 0 after 50 steps: so `Warmup`",)),
+    (
+        "MP909",
+        "a-loss-that-is-constant",
+        stands_still(0.01, 0.0, most=4.3e9, reaches_output=False),
+        (
+            "Every gradient is 0, also where the loss is multiplied by 4.3e+09",
+            "0 already where it comes out of the loss",
+        ),
+    ),
+    (
+        "MP909",
+        "dead-relus",
+        stands_still(0.01, 0.0, most=4.3e9, layer="hidden", layer_class="Dense", puts_out_zeros=True),
+        ("to the output of layer `hidden` (Dense), which is 0 for the whole batch", "ReLU"),
+    ),
+    (
+        "MP909",
+        "a-gradient-that-is-stopped",
+        stands_still(0.01, 0.0, most=4.3e9, layer="hidden", layer_class="Dense"),
+        ("to the output of layer `hidden` (Dense), and ends there", "tf.stop_gradient"),
+    ),
+    (
+        "MP909",
+        "an-optimizer-that-does-nothing",
+        stands_still(0.01, 32768.0, factor=1.0),
+        ("The gradients reach 1 and the learning rate is 0.01: the optimizer makes nothing of them",),
+    ),
+    ("MP909", "nothing-measured", weights("float16"), ("not one trainable variable changed.", "learning rate")),
     ("MP909", "weights-moved", {}, SILENT),
     ("MP909", "not-compared", {"weights_changed": None}, SILENT),
     ("MP909", "nothing-applied", skipped(50), SILENT),
@@ -491,6 +572,81 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     ("MP905", "in-the-loss", on_the_way_back(where="loss"), ("between the loss and the model's output",)),
     ("MP905", "in-the-loop", on_the_way_back("RealDiv", where="loop"), ("what the training code does",)),
     ("MP905", "nothing-known", {"steps": on_the_way_back()["steps"]}, ("16 of 49 steps", "`dense/kernel`")),
+    (
+        "MP905",
+        "below-1-at-rest",
+        fallen(21),
+        (
+            "21 of 50 steps were skipped until the loss scale had come down to 0.0156: gradients leave float16",
+            "every gradient below 1.9e-06 is 0",
+            "Inf or NaN came first in the gradient of `dense/kernel`",
+            "standardise inputs and targets",
+        ),
+    ),
+    (
+        "MP905",
+        "below-1-at-rest-and-explained",
+        {"steps": fallen(21)["steps"], "gradient_culprit": on_the_way_back()["gradient_culprit"]},
+        ("is 0. Inf or NaN came first in the gradient of `dense/bias`", "Give layer `head`"),
+    ),
+    (
+        "MP905",
+        "below-1-and-all-of-the-script",
+        {**fallen(24), "script_steps": 24},
+        ("24 of 50 steps were skipped, among them all 24 of the script itself until the loss scale",),
+    ),
+    ("MP905", "below-1-from-the-start", {"steps": tuple(StepFacts(0.5, True) for _ in range(50))}, SILENT),
+    (
+        "MP905",
+        "at-the-floor",
+        {**IN_KERAS2, "steps": steps_from_finiteness([False] * 18 + [True] * 32, keras2(2.0**15, 2000))},
+        ("18 of 50 steps were skipped, 3 of them at the loss scale's floor of 1", "every gradient below 3e-08 is 0"),
+    ),
+    (
+        "MP905",
+        "a-growth-interval-of-2",
+        {"steps": every_third_step_skipped(), "growth_interval": 2},
+        (
+            "16 of 50 steps were skipped after the loss scale had found its place: it is doubled after 2 good steps in",
+            "16 of them were skipped at a scale that had just grown",
+            "`dynamic_growth_steps=2000`, the default, instead of 2",
+        ),
+    ),
+    (
+        "MP905",
+        "a-short-growth-interval-that-is-not-why",
+        {**on_the_way_back(), "growth_interval": 2},
+        ("came first in the gradient of `dense/bias`",),
+    ),
+    ("MP905", "diverging", diverging(on_the_way_back()), (STORY, "Lower the learning rate: 0.35 is too high")),
+    (
+        "MP905",
+        "diverging-below-1",
+        {**diverging({}), "steps": tuple(dataclasses.replace(s, loss=2.3) for s in fallen(21)["steps"])},
+        (STORY, "0.035 is a tenth of it"),
+    ),
+    ("MP905", "one-leap", diverging(on_the_way_back(), rises=GROWTH.rises[:1]), ("came first in the gradient",)),
+    (
+        "MP905",
+        "one-leap-and-then-losses",
+        diverging(on_the_way_back(), rises=((3, 5e3, 4e2), (9, 5e4, 4e2))),
+        ("came first in the gradient",),
+    ),
+    (
+        "MP905",
+        "weights-that-hardly-grew",
+        diverging(on_the_way_back(), start=100.0, rises=((3, 5e3, 201.0), (9, 5e4, 405.0))),
+        ("came first in the gradient",),
+    ),
+    ("MP905", "gradients-left-scaled", diverging(on_the_way_back(), scaled_gradients=True), ("came first in",)),
+    (
+        "MP905",
+        "grown-only-afterwards",
+        diverging(on_the_way_back(), rises=((40, 5e3, 40.0), (45, 5e4, 400.0))),
+        ("came first in the gradient",),
+    ),
+    ("MP904", "diverging", diverging(culprit()), (STORY, "Lower the learning rate: 0.35 is too high")),
+    ("MP904", "diverging-by-an-unknown-rate", diverging(culprit(), learning_rate=None), ("Lower the learning rate.",)),
     ("MP905", "healthy", {}, SILENT),
     (
         "MP907",
@@ -537,6 +693,19 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         from_scale(2.0**15, 11),
         ("first 11 steps", "initial_scale=16)"),
     ),
+    (
+        "MP910",
+        "all-of-a-short-script",
+        {**from_scale(2.0**40, 25), "script_steps": 24},
+        ("first 25 steps were skipped", "The script itself takes 24: it trains nothing"),
+    ),
+    (
+        "MP910",
+        "all-of-a-loop-that-ended",
+        {**from_scale(2.0**90, 24, 24), "script_steps": 24, "ended": "script"},
+        ("all 24 steps were skipped", "The script itself takes 24: it trains nothing"),
+    ),
+    ("MP910", "a-script-of-a-few-steps", {**from_scale(2.0**20, 8), "script_steps": 8}, SILENT),
     ("MP910", "as-many-as-usual", from_scale(2.0**15, 9), SILENT),
     ("MP910", "on-its-way-to-nothing", skipped(50), SILENT),
     ("MP910", "no-scale", {"dynamic": None, "initial_scale": None}, SILENT),
@@ -646,3 +815,9 @@ def test_which_line_is_shown(code: str, facts: dict[str, Any], line: int) -> Non
     assert [(seen.line, seen.text) for seen in finding.also_seen] == (
         [(9, "Layer `square` is made in line 9.")] if (code, line) == ("MP904", 6) else []
     )
+
+
+@pytest.mark.parametrize(("own", "severity"), [(24, Severity.WARNING), (26, Severity.INFO), (None, Severity.INFO)])
+def test_a_script_that_trains_nothing_is_warned(own: int | None, severity: Severity) -> None:
+    (found,) = said("MP910", **from_scale(2.0**40, 25), script_steps=own)
+    assert found.severity is severity

@@ -1,4 +1,5 @@
 """What no command can do without and the system may refuse: a sentence for each, where it is not a defect of ours."""
+
 from __future__ import annotations
 
 import errno

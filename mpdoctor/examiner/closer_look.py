@@ -22,6 +22,7 @@ from mpdoctor.examiner.scales import (
     pairs_from_scale,
 )
 from mpdoctor.examiner.slope import Slope
+from mpdoctor.examiner.standstill import look_at_standstill
 from mpdoctor.examiner.stillness import variables_put_back
 from mpdoctor.facts.training import ScaleDependenceFacts
 
@@ -34,11 +35,13 @@ class CloserLook:
     """What repeated steps show; each learner is told what was seen of it.
 
     `training` is the Training that is looked at. `holds_weights` is true while steps run that must move nothing.
+    `own_optimizers` are the probe's, and no part of the training.
     """
 
     def __init__(self, training: Any) -> None:
         self._training = training
         self.holds_weights = False
+        self.own_optimizers: list[Any] = []
         self._hunt = CulpritHunt(training.session.watch, self._repeating)
         self._trial: EagerTrial | None = None
         self._slopes: dict[int, Slope] = {}  # by learner
@@ -104,6 +107,13 @@ class CloserLook:
                 return
         learner.not_looked.append(("MP912", "no finite gradient arrived when the step was repeated at two scales"))
 
+    # --- what never moved -------------------------------------------------------------------------------------------
+    def look_at_standstill(self, learners: list[Any]) -> None:
+        for learner in learners:
+            if learner.weights_changed() is False:
+                self._training.session.events.stage("looking for what holds the weights")
+                look_at_standstill(learner, self._training.session.watch, self._repeating, self.own_optimizers.append)
+
     # --- in an eager loop -------------------------------------------------------------------------------------------
     def begin_trial(self, moved: list[Any]) -> None:
         """After a step of an eager loop, which can't be repeated: its next step is differentiated by the scale; where
@@ -162,6 +172,12 @@ class CloserLook:
                 self._note_dependence(learner, *trial.pair, *measured, trial.catcher.wrappers)
         return True
 
+    def end_trial(self) -> None:
+        """The training is over before the trial is."""
+        if self._trial is not None:
+            trial, self._trial = self._trial, None
+            trial.abandon()
+
     def _note_dependence(
         self, learner: Any, low: float, high: float, at_low: Passage, at_high: Passage, wrappers: int
     ) -> None:
@@ -180,6 +196,7 @@ class CloserLook:
     def _repeating(self) -> Iterator[dict[Any, GradientCatcher]]:
         """Steps in here run eagerly, no optimizer moves anything, and every variable is put back to what it was."""
         learners = self._training.learners
+        fixed = [(learner.keras, *scaled) for learner in learners for scaled in learner.fixed_scales()]
         eagerly = tf.config.functions_run_eagerly()
         self.holds_weights = True
         tf.config.run_functions_eagerly(True)
@@ -193,6 +210,8 @@ class CloserLook:
         finally:
             tf.config.run_functions_eagerly(eagerly)
             self.holds_weights = False
+            for keras, optimizer, scale in fixed:
+                keras.set_scale(optimizer, scale)
             for learner in learners:
                 learner.unread()  # of steps that were no steps of the training
 
@@ -215,8 +234,12 @@ class EagerTrial:
         if done < TRIAL_STEPS:
             self.learner.set_scale(self.pair[done % 2])
             return None
-        self._repeating.__exit__(None, None, None)
+        self.abandon()
         return mean_of_passages(self._seen[0]), mean_of_passages(self._seen[1])
+
+    def abandon(self) -> None:
+        """Everything is what it was before the trial."""
+        self._repeating.__exit__(None, None, None)
 
 
 def _from_the_same_state(repeat: Callable[[], Any]) -> None:

@@ -114,4 +114,5 @@ def _is_bad(loss: float | None) -> bool:
 
 
 def _asks_for_reason(step: StepFacts, number: int, wanted: int) -> bool:
-    return step.applied or _is_bad(step.loss) or 3 * (number + 1) > 2 * wanted
+    beyond_float16 = step.loss_scale is not None and step.loss_scale <= 1  # no scale takes its gradients there
+    return step.applied or _is_bad(step.loss) or beyond_float16 or 3 * (number + 1) > 2 * wanted

@@ -241,6 +241,16 @@ class Keras2:
         innermost.__dict__["apply_gradients"] = apply_gradients
         return lambda: innermost.__dict__.pop("apply_gradients")
 
+    def dtype_of(self, variable: Any) -> str:
+        return str(variable.dtype.base_dtype.name)
+
+    def applied_in_float64(self, clone: Any, original: Any, gradients: list[Any], variables: list[Any]) -> list[Any]:
+        """The values, as float64 arrays, to which a new optimizer like the original takes copies of these variables."""
+        copies = [tf.Variable(tf.cast(tf.convert_to_tensor(variable), tf.float64)) for variable in variables]
+        clone.iterations.assign(original.iterations)
+        clone.apply_gradients(list(zip(gradients, copies)))
+        return [copy.numpy() for copy in copies]
+
     def compile(self, model: Any, loss: str) -> None:
         model.compile(optimizer="adam", loss=loss)
 

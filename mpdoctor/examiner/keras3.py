@@ -226,6 +226,17 @@ class Keras3:
         )
         return lambda: innermost.__dict__.pop(name)
 
+    def dtype_of(self, variable: Any) -> str:
+        return tf.as_dtype(variable.dtype).name
+
+    def applied_in_float64(self, clone: Any, original: Any, gradients: list[Any], variables: list[Any]) -> list[Any]:
+        """The values, as float64 arrays, to which a new optimizer like the original takes copies of these variables."""
+        copies = [self.module.Variable(tf.cast(variable, tf.float64), dtype="float64") for variable in variables]
+        clone.build(copies)
+        clone.iterations.assign(original.iterations)
+        clone.apply(gradients, copies)
+        return [copy.numpy() for copy in copies]
+
     def compile(self, model: Any, loss: str) -> None:
         model.compile(optimizer="adam", loss=loss)
 

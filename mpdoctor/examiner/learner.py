@@ -14,8 +14,19 @@ from mpdoctor.examiner.record import Record, Row
 from mpdoctor.examiner.replicas import run_in_replicas
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ArrayFacts, CallFacts
-from mpdoctor.facts.training import CulpritFacts, GradientCulpritFacts, OperationFacts, ScaleDependenceFacts, StepFacts
+from mpdoctor.facts.training import (
+    CulpritFacts,
+    GradientCulpritFacts,
+    GrowthFacts,
+    OperationFacts,
+    ScaleDependenceFacts,
+    StandstillFacts,
+    StepFacts,
+)
 from mpdoctor.loss_scale import LossScale
+
+RISE = 2.0  # times the loss before
+MOST_RISES = 40
 
 
 class Entry:
@@ -68,9 +79,11 @@ class Learner:
         Those whose gradients arrive here; [] until the first arrive.
     applied_at
         The user's line from which they first arrived.
+    seen
+        Steps that the script took, with those that were spent on a trial of two scales.
     steps_a_call
         How many of its steps the last call of a tf.function held.
-    culprit, loss_culprit, gradient_culprit, dependence, not_looked
+    culprit, loss_culprit, gradient_culprit, dependence, standstill, not_looked
         What the closer looks brought.
     """
 
@@ -82,6 +95,7 @@ class Learner:
         if optimizer is not None and keras.inner(optimizer) is not None and keras.is_adoptable(optimizer):
             self.machine = keras.adopt_wrapper(optimizer, self._record)
         self.steps: list[StepFacts] = []
+        self.seen = 0
         self.steps_a_call = 1
         self.variables: list[Any] = []
         self.applied_at: Location | None = None
@@ -92,6 +106,8 @@ class Learner:
         self.loss_culprit: OperationFacts | None = None
         self.gradient_culprit: GradientCulpritFacts | None = None
         self.dependence: ScaleDependenceFacts | None = None
+        self.standstill: StandstillFacts | None = None
+        self.rises: list[tuple[int, float, float]] = []  # (step, loss, largest weight)
         self.slopes: tuple[tuple[str, float], ...] = ()  # exponents by differentiation
         self.not_looked: list[tuple[str, str]] = []
         self._weights: list[tuple[Any, Any]] = []
@@ -132,6 +148,10 @@ class Learner:
         """Of every wrapper: there may be one around the other."""
         for link in self.chain[:-1] or self.chain:
             self.keras.set_scale(link, scale)
+
+    def fixed_scales(self) -> list[tuple[Any, float]]:
+        """What no variable holds, and is put back by hand after a trial: (optimizer, its fixed scale)."""
+        return [(link, scale) for link in self.chain if (scale := self.keras.fixed_scale(link)) is not None]
 
     # --- its steps ------------------------------------------------------------------------------------------------
     def arrive(self, gradients: list[Any], variables: list[Any]) -> None:
@@ -174,6 +194,23 @@ class Learner:
             nonfinite_replicas=row.nonfinite_replicas,
         )
 
+    def note_growth(self) -> None:
+        """After a step whose loss has risen. Costs nothing on the others."""
+        first, last = self.steps[0].loss, self.steps[-1].loss
+        if first is None or last is None or not self._weights or len(self.rises) >= MOST_RISES:
+            return
+        before = self.rises[-1][1] if self.rises else first
+        if 0 < before * RISE <= last < math.inf:
+            largest = largest_magnitude([variable for variable, _ in self._weights])
+            self.rises.append((len(self.steps) - 1, last, largest))
+
+    @property
+    def growth(self) -> GrowthFacts | None:
+        if not self.rises:
+            return None
+        start = largest_magnitude([weight for _, weight in self._weights])
+        return GrowthFacts(start, tuple(self.rises), learning_rate(self.innermost))
+
     # --- its weights ----------------------------------------------------------------------------------------------
     def remember_weights(self, variables: list[Any] | None = None) -> None:
         """As they were before the first step, or as early as they exist."""
@@ -210,6 +247,22 @@ def _set_trainable(wanted: list[tuple[Any, bool]]) -> None:
     for layer, trainable in wanted:  # outer layers first: they pass their own on to the inner ones
         if layer.trainable is not trainable:
             layer.trainable = trainable
+
+
+def largest_magnitude(tensors: list[Any]) -> float:
+    """inf where one is not finite."""
+    largest = max((float(tf.reduce_max(tf.abs(tf.cast(tf.identity(t), tf.float32)))) for t in tensors), default=0.0)
+    return largest if math.isfinite(largest) else math.inf
+
+
+def learning_rate(optimizer: Any) -> float | None:
+    """As it is for the next step; None where the optimizer has none that is a number."""
+    rate: Any = getattr(optimizer, "learning_rate", None)
+    rate = rate(optimizer.iterations) if callable(rate) and not hasattr(rate, "dtype") else rate
+    try:
+        return float(rate)
+    except (TypeError, ValueError):
+        return None
 
 
 def _copies(variables: list[Any]) -> list[tuple[Any, Any]]:

@@ -14,6 +14,7 @@ from mpdoctor.examiner import data as data_facts
 from mpdoctor.examiner.closer_look import CloserLook
 from mpdoctor.examiner.failures import failure_under_watch
 from mpdoctor.examiner.learner import Entry, Learner
+from mpdoctor.examiner.own_steps import OwnBatches
 from mpdoctor.examiner.replicas import replicas_in_step
 from mpdoctor.examiner.shortened import shortened_fit
 from mpdoctor.examiner.stopping import InGraphStop
@@ -78,6 +79,7 @@ class Training:
         self._since: list[Callable[[], Any]] = []  # what was run since the last step, as gradients are added up
         self._in_half = False
         self._has_looked_at_error = False
+        self._own_batches: OwnBatches | None = None
 
     # --- the three ways in ----------------------------------------------------------------------------------------
     def run_fit(self, fit: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -99,7 +101,8 @@ class Training:
         entry.data = data_facts.arrays_from_arguments(arguments)
         self._begin()
         self._observe(entry)
-        return shortened_fit(self.keras, arguments, lambda: self.conclude("script"))
+        self._own_batches = OwnBatches(self.keras, arguments, lambda: self._calls)
+        return self._own_batches.counted(shortened_fit(self.keras, arguments, lambda: self.conclude("script")))
 
     @own_work
     def begin_on_batches(self, model: Any, call: CallFacts, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -218,6 +221,10 @@ class Training:
         """While the probe repeats a step, no optimizer that it does not know may move its weights."""
         return self._look.holds_weights and not any(learner.owns(optimizer) for learner in self.learners)
 
+    def is_our_own(self, optimizer: Any) -> bool:
+        """Whether the probe made it, to measure with."""
+        return any(optimizer is one for one in self._look.own_optimizers)
+
     @property
     def active(self) -> list[Learner]:
         """The optimizers that gradients arrived at."""
@@ -253,6 +260,7 @@ class Training:
         moved = []
         for learner in self.learners:
             rows = learner.unread()
+            learner.seen += len(rows)
             if rows and not self._look.takes_step(learner):
                 learner.repeat = repeat
                 learner.repeat_all = _all_of(self._since) if len(self._since) > 1 else repeat
@@ -282,6 +290,7 @@ class Training:
 
     def _note_steps(self, moved: list[Learner], now: float) -> None:
         for learner in moved:
+            learner.note_growth()
             self._look.look_for_culprit(learner, self.wanted)
         if now - self._reported > 0.1:
             self._reported = now
@@ -295,6 +304,13 @@ class Training:
         wanted = self.wanted * a_round
         return learner.steps[:wanted], wanted
 
+    def own_steps(self, learner: Learner, ended: str) -> int | None:
+        """How many steps of this optimizer the script itself takes; None where that is not known."""
+        if ended == "script":
+            return learner.seen
+        batches = None if self._own_batches is None else self._own_batches.in_all
+        return None if batches is None or not self._calls else round(batches * learner.seen / self._calls)
+
     # --- the end --------------------------------------------------------------------------------------------------
     @own_work
     def _failed(self, error: Exception) -> None:
@@ -307,6 +323,7 @@ class Training:
     def conclude(self, ended: str, failure: FailureFacts | None = None) -> None:
         """Tell what was seen, of every optimizer, and end the process."""
         events = self.session.events
+        self._look.end_trial()
         stepped = [learner for learner in self.active if learner.steps]  # not those that were merely traced
         learners = stepped or self.active or self.learners[:1] or [self._unadopted()]
         if ended == "budget" and self._rounds() < self.wanted:
@@ -315,6 +332,7 @@ class Training:
         elif failure is None:
             ended = "steps" if ended == "budget" else ended
             self._look.compare_scales(learners)
+            self._look.look_at_standstill(learners)
         models = trained_models(self, learners)
         names = names_of_learners([of_steps for _, of_steps in models], learners)
         for told, _ in sorted(models, key=lambda pair: len(pair[0].optimizer)):  # the last one told of a model counts

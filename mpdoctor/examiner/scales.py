@@ -43,6 +43,7 @@ class Passage(NamedTuple):
 class GradientCatcher:
     """Stands in the place of the innermost optimizer's update: keeps the norms of what arrives, changes nothing.
 
+    `caught`: (gradient, variable) since the last `take()`.
     `stops`: the call that the step belongs to holds more steps, and is ended after the first, with Enough."""
 
     def __init__(self, keras: Any, optimizer: Any) -> None:
@@ -57,6 +58,7 @@ class GradientCatcher:
         return len(self._chain) - 1
 
     def _clear(self) -> None:
+        self.caught: list[tuple[Any, Any]] = []
         self._arrived: Norms = {}
         self._applied: Norms = {}
         self._taped: list[tuple[float, Norms]] = []
@@ -79,6 +81,7 @@ class GradientCatcher:
             self._release.pop()()
 
     def _catch(self, gradients: list[Any], variables: list[Any]) -> None:
+        self.caught += [(gradient, one) for gradient, one in zip(gradients, variables) if gradient is not None]
         self._arrived.update(self._norms(gradients, variables))
         if self.stops:
             raise Enough

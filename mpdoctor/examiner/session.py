@@ -247,6 +247,8 @@ class Session:
         except (TypeError, ValueError, LookupError):  # a call that Keras does not understand either, and will say so
             return original(optimizer, *args, **kwargs)
         training = self.training
+        if training is not None and training.is_our_own(optimizer):
+            return original(optimizer, *args, **kwargs)
         if training is None:
             call = CallFacts("loop", own_location(sys._getframe(2)))
             model = model_of_variables(keras, variables)

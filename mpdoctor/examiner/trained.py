@@ -13,7 +13,7 @@ from mpdoctor.examiner.live_models import smallest_model
 from mpdoctor.examiner.walk import model_from_live
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import CallFacts, ModelFacts
-from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.facts.training import GrowthFacts, TrainingFacts
 
 
 def trained_models(training: Any, learners: list[Learner]) -> list[tuple[ModelFacts, ModelFacts]]:
@@ -90,7 +90,16 @@ def training_facts(
         seconds=time.monotonic() - training.started if training.started else 0.0,
         name=name,
         replicas=learner.replicas,
+        script_steps=training.own_steps(learner, ended),
+        standstill=learner.standstill,
+        growth=_growth(training, learner),
     )
+
+
+def _growth(training: Any, learner: Learner) -> GrowthFacts | None:
+    calls, growth = training.session.scale_calls, learner.growth
+    kept = learner.keras.unscaling_methods() and calls["scaled"] and not calls["unscaled"]
+    return replace(growth, scaled_gradients=True) if growth is not None and kept else growth
 
 
 def device() -> str:

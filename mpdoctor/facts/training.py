@@ -10,6 +10,8 @@ from mpdoctor.facts.model import ModelFacts
 
 FLOAT16_LIMIT = 65504.0
 UNCOUNTABLE = 65520  # the first whole number that is inf as a float16
+FEWEST_LEAPS = 2  # a batch far beyond the others makes one
+RAN_AWAY = 100.0  # times what the weights began with
 SOME = 0.5  # an exponent nearer to 0 than this is 0, measured on a batch
 
 
@@ -249,6 +251,71 @@ class ScaleDependenceFacts:
 
 
 @dataclass(frozen=True)
+class StandstillFacts:
+    """Why applied steps moved no weight, measured on the last step; a default stands for what was not measured.
+
+    learning_rate, schedule
+        The innermost optimizer's, for the step to come, and the class of the schedule that gives it, "" for a number.
+    gradient
+        The largest finite magnitude of a gradient as the tape gives it, the loss scaled as in the training.
+    factor, most
+        The first of the factors by which the loss was multiplied at which a gradient was not 0; None where all were 0
+        at every factor to `most`.
+    reaches_output
+        Whether a gradient comes to the output of the last layer, where all weights' gradients are 0.
+    layer, layer_class, puts_out_zeros
+        The last layer on the way back whose output gets a gradient, and whether all that it puts out is 0.
+    update, half_digit, variable, dtype
+        The largest update that the same optimizer makes in float64, the variable and its dtype, and half of the last
+        digit of the weight that it is made to: all updates are gone when they are rounded.
+    """
+
+    learning_rate: float | None = None
+    schedule: str = ""
+    gradient: float | None = None
+    factor: float | None = None
+    most: float | None = None
+    reaches_output: bool | None = None
+    layer: str = ""
+    layer_class: str = ""
+    puts_out_zeros: bool = False
+    update: float | None = None
+    half_digit: float | None = None
+    variable: str = ""
+    dtype: str = ""
+
+
+@dataclass(frozen=True)
+class GrowthFacts:
+    """How the weights grew while the loss rose.
+
+    start
+        The largest magnitude of a weight before the first step.
+    rises
+        (step, its loss, the largest weight that it met), where the loss was at least twice that of the rise before, or
+        of the first step.
+    learning_rate
+        The innermost optimizer's at the end; None where it has none that is a number.
+    scaled_gradients
+        Whether the loss was scaled and nothing was seen to unscale the gradients: they may be why.
+    """
+
+    start: float
+    rises: tuple[tuple[int, float, float], ...]
+    learning_rate: float | None = None
+    scaled_gradients: bool = False
+
+    def diverges(self, before: int | None = None) -> bool:
+        """Whether weights and loss ran away together, in more than one leap, before this step (from 0 on)."""
+        rises = [rise for rise in self.rises if before is None or rise[0] <= before]
+        if self.scaled_gradients or not rises or self.start <= 0:
+            return False
+        weights = [self.start, *(weight for _, _, weight in rises)]
+        leaps = sum(later >= 2 * earlier for earlier, later in zip(weights, weights[1:]))
+        return leaps >= FEWEST_LEAPS and weights[-1] >= RAN_AWAY * self.start
+
+
+@dataclass(frozen=True)
 class TrainingFacts:
     """A short training of the user's own model, with the user's own loss, data and train step: the steps of one
     optimizer. A program whose step has several (a GAN) has one of these for each.
@@ -265,6 +332,9 @@ class TrainingFacts:
     ended
         "steps" (all that were asked for), "budget" (`--budget` was spent), "failed", "script" (the user's loop ended
         first).
+    script_steps
+        How many steps of this optimizer the script itself would take: the epochs of its fit() times their batches, or
+        what its own loop took before it ended. None where that is not known.
     weights_changed
         Whether any trainable variable moved; None where that could not be compared.
     applied_at
@@ -277,6 +347,10 @@ class TrainingFacts:
     culprit, loss_culprit, gradient_culprit
         Why a step failed, from its repetition: a layer's output, an operation outside of all layers, a gradient. Never
         more than one of them.
+    standstill
+        Why nothing moved; None where something did.
+    growth
+        How the weights grew; None where the loss never rose to twice the first one.
     uses_loss_scale_factor
         Keras 3's `loss_scale_factor`: a fixed scale without any check for finite gradients.
     """
@@ -307,6 +381,9 @@ class TrainingFacts:
     seconds: float = 0.0
     name: str = ""
     replicas: int = 1
+    script_steps: int | None = None
+    standstill: StandstillFacts | None = None
+    growth: GrowthFacts | None = None
 
     @property
     def broken_operation(self) -> OperationFacts | None:
@@ -318,6 +395,12 @@ class TrainingFacts:
     def broken_by_device(self) -> bool:
         """Whether steps failed by a kernel of the probe's own device alone, which is no defect of the user's."""
         return self.broken_operation is not None and self.broken_operation.only_on_this_device
+
+    @property
+    def diverges(self) -> bool:
+        """Whether weights and loss ran away before the first number that was not finite was made."""
+        found = self.culprit or self.gradient_culprit
+        return self.growth is not None and self.growth.diverges(None if found is None else found.step)
 
     @property
     def escaped_steps(self) -> tuple[int, ...]:

@@ -106,5 +106,3 @@ def _loss(training: TrainingFacts, look: Look) -> Paragraph:
     if not course:
         return []
     return [_line("loss", Text.assemble(f"{course}  ", (spark, "blue")) if spark else Text(course))]
-
-

@@ -16,7 +16,7 @@ NOTHING = "nothing found"
 @dataclass(frozen=True)
 class Check:
     """mood
-        None for a stage that did not look.
+    None for a stage that did not look.
     """
 
     title: str

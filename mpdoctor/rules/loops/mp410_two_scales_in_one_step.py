@@ -82,8 +82,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 yield Finding(
                     f"The loss was scaled by `{theirs}`, and `{mine}.{call.method}` works with the scale of `{mine}`: "
                     "the gradients come out wrong by the ratio of the two scales.",
-                    "Scale each loss by the optimizer that applies its gradients: "
-                    f"`{mine}.{scaling[0].method}(loss)`.",
+                    f"Scale each loss by the optimizer that applies its gradients: `{mine}.{scaling[0].method}(loss)`.",
                     call.location,
                 )
                 break

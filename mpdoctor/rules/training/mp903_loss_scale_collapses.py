@@ -65,11 +65,10 @@ from collections.abc import Iterator
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity, Verdict
 from mpdoctor.rules.training.verdict import verdict_from_training
-from mpdoctor.rules.training.words import culprit_evidence, remedy_from_culprit, why_from_culprit
+from mpdoctor.rules.training.words import culprit_evidence, flushed_below, remedy_from_culprit, why_from_culprit
 
 SEVERITY = Severity.ERROR
 KERAS = ("3",)
-SMALLEST = 2.0**-24  # positive number of float16
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
@@ -95,7 +94,7 @@ def _down(training: TrainingFacts, last: float) -> str:
         f"{training.initial_scale:g} to {last:.2g}"
     )
     if training.steps[-1].applied:
-        return f"{fell}. At that scale every gradient below {SMALLEST / last:.2g} is 0.{why_from_culprit(training)}"
+        return f"{fell}. At that scale every gradient below {flushed_below(last)} is 0.{why_from_culprit(training)}"
     return (
         f"{fell}, on its way to 0. Nothing is trained; at 0 the next finite step would write NaN into the "
         f"weights.{why_from_culprit(training)}"

@@ -63,7 +63,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.model import LayerFacts, ModelFacts
-from mpdoctor.facts.training import CulpritFacts, OperationFacts, TensorFacts, TrainingFacts
+from mpdoctor.facts.training import CulpritFacts, TensorFacts, TrainingFacts
 from mpdoctor.finding import AlsoSeen, Finding, Severity
 from mpdoctor.rules.layers.kinds import NORMALIZATION
 from mpdoctor.rules.training.operations import (
@@ -74,7 +74,7 @@ from mpdoctor.rules.training.operations import (
     number,
     remedy_from_operation,
 )
-from mpdoctor.rules.training.words import FLOAT16_LIMIT, in_words, named_culprit
+from mpdoctor.rules.training.words import FLOAT16_LIMIT, in_words, named_culprit, remedy_of_growth, story_of_growth
 from mpdoctor.rules.wording import listed
 
 SEVERITY = Severity.ERROR
@@ -96,8 +96,9 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     why = f"; {broke(operation)}" if operation else ""
     yield Finding(
         f"The output of {named_culprit(culprit)} ({overflow.layer_class}){which} is not finite: {_how_much(overflow)}, "
-        f"at step {culprit.step + 1}, from finite inputs{_leading_up(before)}. float16 ends at {FLOAT16_LIMIT}{why}.",
-        REMEDY_OF_FUNCTION if culprit.is_function else _remedy(training.model, overflow, operation),
+        f"at step {culprit.step + 1}, from finite inputs{_leading_up(before)}. float16 ends at {FLOAT16_LIMIT}{why}."
+        + (f" {story_of_growth(training)}" if training.diverges else ""),
+        _remedy(training, culprit),
         place,
         model=training.model.id,
         layer=overflow.layer,
@@ -130,10 +131,15 @@ def _is_told_otherwise(culprit: CulpritFacts) -> bool:
     return operation.dtype != "float16" or is_of_input(operation) or is_of_weights(operation)
 
 
-def _remedy(model: ModelFacts, overflow: TensorFacts, operation: OperationFacts | None) -> str:
+def _remedy(training: TrainingFacts, culprit: CulpritFacts) -> str:
+    if training.diverges:
+        return remedy_of_growth(training)
+    if culprit.is_function:
+        return REMEDY_OF_FUNCTION
+    overflow, operation = culprit.overflow, culprit.operation
     if operation is not None and not is_overflow(operation):
         return remedy_from_operation(operation, overflow.layer)
-    layers = until_small_again(model, overflow.layer)
+    layers = until_small_again(training.model, overflow.layer)
     smaller = "normalise what goes in, or use smaller initial weights or a smaller constant"
     if operation is not None and operation.name in ("Sum", "L2Loss", "Cumsum"):
         smaller = "average instead of adding up"

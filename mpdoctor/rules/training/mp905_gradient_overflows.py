@@ -1,4 +1,4 @@
-"""After the loss scale has found its place, steps go on being skipped.
+"""Steps go on being skipped after the loss scale has found its place, or it finds none above 1.
 
 ## Why it matters
 
@@ -6,6 +6,10 @@ A dynamic loss scale is meant to be too high now and then: the first steps, and 
 skipped by design. If more are skipped, some batches have gradients far larger than the others. Each of them is lost
 to the training and halves the scale for all the others, whose small gradients then sink into float16's subnormal
 numbers.
+
+A scale that comes to rest below 1 lifts nothing any more: the gradients themselves are beyond 65504, and what is small
+among them is made smaller still. At 2^-6 every gradient below 1.9e-6 is 0; in float16 without any scaling that is 3e-8.
+A growth interval of a few steps does the same by design: with `dynamic_growth_steps=2` every third step is skipped.
 
 ## Flagged
 
@@ -50,42 +54,152 @@ keras-team/keras#16100.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity, Verdict
-from mpdoctor.rules.training.verdict import verdict_from_training
-from mpdoctor.rules.training.words import culprit_evidence, remedy_from_culprit, story_of_gradient
+from mpdoctor.rules.training.meanings import SHORTEST_INTERVAL
+from mpdoctor.rules.training.verdict import (
+    first_applied,
+    loses_its_own_steps,
+    lost_losses,
+    skips_beyond_float16,
+    verdict_from_training,
+)
+from mpdoctor.rules.training.words import (
+    culprit_evidence,
+    flushed_below,
+    line_of_gradient,
+    remedy_from_culprit,
+    story_of_gradient,
+    story_of_growth,
+    why_from_culprit,
+)
 
 SEVERITY = Severity.WARNING
+DEFAULT_INTERVAL = 2000
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
     if verdict_from_training(training)[0] is not Verdict.OVERFLOWING:
         return
-    first = next(i for i, step in enumerate(training.steps) if step.applied)
-    skips = [i for i, step in enumerate(training.steps) if i > first and not step.applied]
+    beyond, grown = skips_beyond_float16(training), _skips_by_growth(training)
+    if beyond:
+        told = _rest_of_scale(training, len(beyond)) + _first_to_break(training, beyond)
+        remedy = _remedy_below_one(training)
+    elif grown:
+        told, remedy = _growth(training, len(grown)), _remedy_of_growth(training)
+    else:
+        first = first_applied(training) or 0
+        late = {number for number, step in enumerate(training.steps) if not step.applied and number > first}
+        skips = sorted(late | set(lost_losses(training)))
+        told = _goes_on(training, skips) + _what_broke(training, skips)
+        remedy = _remedy(training)
     found = training.gradient_culprit
-    variable = training.steps[skips[-1]].first_nonfinite
-    place = (found.operation.location if found and found.operation else None) or training.model.call.location
     yield Finding(
-        f"{len(skips)} of {len(training.steps) - first} steps were skipped after the loss scale had found its place"
-        + (f": {story_of_gradient(found, place)}" if found else _variable(variable)),
-        _remedy(training),
-        place,
+        told,
+        remedy,
+        training.model.call.location if grown else line_of_gradient(training),
         model=training.model.id,
-        layer=found.layer if found and found.layer else None,
-        evidence={**culprit_evidence(training), "skipped_steps": [i + 1 for i in skips]},
+        layer=found.layer if found and found.layer and not grown else None,
+        evidence=_evidence(training),
     )
 
 
-def _variable(path: str | None) -> str:
-    return f"; inf or NaN came first in the gradient of `{path}`." if path else "."
+def _evidence(training: TrainingFacts) -> dict[str, Any]:
+    skips = [number for number, step in enumerate(training.steps, 1) if not step.applied]
+    last = training.steps[-1].loss_scale
+    return {**culprit_evidence(training), "skipped_steps": skips, "scale": last, "script_steps": training.script_steps}
+
+
+# --- after it had found its place -------------------------------------------------------------------------------
+def _goes_on(training: TrainingFacts, skips: list[int]) -> str:
+    first = first_applied(training) or 0
+    if skips and skips[0] < first:
+        return f"{len(skips)} of {len(training.steps)} steps were skipped although no loss scale fits them"
+    return f"{len(skips)} of {len(training.steps) - first} steps were skipped after the loss scale had found its place"
+
+
+def _what_broke(training: TrainingFacts, skips: list[int]) -> str:
+    """The end of the sentence, and the story of the gradient where it is known."""
+    if training.diverges:
+        return f". {story_of_growth(training)}"
+    if training.gradient_culprit is not None:
+        return f": {story_of_gradient(training.gradient_culprit, line_of_gradient(training))}"
+    variable = training.steps[skips[-1]].first_nonfinite
+    return f"; inf or NaN came first in the gradient of `{variable}`." if variable else "."
 
 
 def _remedy(training: TrainingFacts) -> str:
-    if training.broken_operation is not None:
+    if training.broken_operation is not None or training.diverges:
         return remedy_from_culprit(training)
     return (
         "Look at the batches of these steps for values far beyond the others, clip or standardise them, or compute "
         'that layer in float32 (dtype="float32").'
+    )
+
+
+# --- a scale below 1 --------------------------------------------------------------------------------------------
+def _rest_of_scale(training: TrainingFacts, beyond: int) -> str:
+    skipped = sum(not step.applied for step in training.steps)
+    last = training.steps[-1].loss_scale or 0.0
+    own = f", among them all {training.script_steps} of the script itself" if loses_its_own_steps(training) else ""
+    if training.floor is not None:
+        until = f", {beyond} of them at the loss scale's floor of {training.floor:g}"
+    else:
+        until = f" until the loss scale had come down to {last:.3g}"
+    return (
+        f"{skipped} of {len(training.steps)} steps were skipped{own}{until}: gradients leave float16 without any "
+        f"scaling. At that scale every gradient below {flushed_below(last)} is 0."
+    )
+
+
+def _first_to_break(training: TrainingFacts, skips: list[int]) -> str:
+    why = why_from_culprit(training, line_of_gradient(training))
+    variable = training.steps[skips[-1]].first_nonfinite
+    return why or (f" Inf or NaN came first in the gradient of `{variable}`." if variable else "")
+
+
+def _remedy_below_one(training: TrainingFacts) -> str:
+    if training.gradient_culprit or training.broken_operation is not None or training.diverges:
+        return remedy_from_culprit(training)
+    return "Make the gradients smaller: standardise inputs and targets, average in the loss instead of adding up."
+
+
+# --- a growth interval of a few steps ---------------------------------------------------------------------------
+def _skips_by_growth(training: TrainingFacts) -> list[int]:
+    """Skipped steps, from 0 on, whose scale had grown since the skip before; [] where that is not most of them, or the
+    growth interval is none that is too short."""
+    interval, first = training.growth_interval, first_applied(training) or 0
+    if interval is None or interval >= SHORTEST_INTERVAL:
+        return []
+    skips, grown, low = 0, [], None
+    for number, step in enumerate(training.steps[first:], first):
+        if step.applied:
+            low = step.loss_scale if low is None else low
+            continue
+        skips += 1
+        if low is not None and step.loss_scale is not None and step.loss_scale > low:
+            grown.append(number)
+        low = None
+    return grown if 2 * len(grown) > skips else []
+
+
+def _growth(training: TrainingFacts, grown: int) -> str:
+    since = len(training.steps) - (first_applied(training) or 0)
+    skipped = sum(not step.applied for step in training.steps[first_applied(training) or 0 :])
+    return (
+        f"{skipped} of {since} steps were skipped after the loss scale had found its place: it is doubled after "
+        f"{_good_steps(training.growth_interval)}, and {grown} of them were skipped at a scale that had just grown."
+    )
+
+
+def _good_steps(interval: int | None) -> str:
+    return "every good step" if interval == 1 else f"{interval} good steps in a row"
+
+
+def _remedy_of_growth(training: TrainingFacts) -> str:
+    return (
+        f"Let it grow more slowly: `dynamic_growth_steps={DEFAULT_INTERVAL}`, the default, instead of "
+        f"{training.growth_interval}."
     )

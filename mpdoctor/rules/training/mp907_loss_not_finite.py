@@ -62,7 +62,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.training import OperationFacts, TrainingFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.training.operations import GIVEN, broke
-from mpdoctor.rules.training.words import line_of, named_culprit, remedy_from_culprit
+from mpdoctor.rules.training.words import line_of, named_culprit, remedy_from_culprit, story_of_growth
 
 SEVERITY = Severity.ERROR
 
@@ -84,6 +84,8 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
 
 def _why(training: TrainingFacts) -> str:
     operation, culprit = training.broken_operation, training.culprit
+    if training.diverges:
+        return f". {story_of_growth(training)}"
     if culprit is not None and operation is not None:
         line = line_of(operation, training.model.call.location)
         return f". It begins in {named_culprit(culprit)}: {broke(operation)}{line}."
@@ -96,7 +98,7 @@ def _why(training: TrainingFacts) -> str:
 
 
 def _remedy(training: TrainingFacts) -> str:
-    if training.broken_operation is not None:
+    if training.broken_operation is not None or training.diverges:
         return remedy_from_culprit(training)
     return (
         "Compute the loss in float32: `tf.cast(predictions, tf.float32)` before anything is squared, summed or "

@@ -5,7 +5,9 @@
 The training runs, the loss is printed, and the model learns nothing. In 16 bits that happens when every gradient is
 flushed to 0 (float16 holds nothing below 6e-8, so small gradients need a loss scale), or when the weights themselves
 are float16 and each update is smaller than half their last digit (measured: SGD with 1e-4 on float16 weights, 20
-epochs, a change of exactly 0).
+epochs, a change of exactly 0). In any precision it happens with a learning rate of 0, and where no gradient comes
+through: ReLUs that are 0 for every input, a loss that does not depend on what the model puts out. The last step is
+repeated to tell them apart: with the loss made larger, and with the update made in float64.
 
 ## Flagged
 
@@ -44,46 +46,106 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.facts.training import StandstillFacts, TrainingFacts
 from mpdoctor.finding import Finding, Severity, Verdict
+from mpdoctor.rules.training.operations import number
 from mpdoctor.rules.training.verdict import verdict_from_training
 
 SEVERITY = Severity.ERROR
+DEFAULT = 2.0**15
+LOOK = "Look at the learning rate, at layers set to trainable=False, and at what the loss depends on."
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
     if verdict_from_training(training)[0] is not Verdict.NO_UPDATE:
         return
     applied = sum(step.applied for step in training.steps)
+    why, remedy = _cause(training, training.standstill or StandstillFacts())
     yield Finding(
-        f"{applied} steps were applied and not one trainable variable changed. {_why(training)}",
-        _remedy(training),
+        f"{applied} steps were applied and not one trainable variable changed.{why}",
+        remedy,
         training.model.call.location,
         model=training.model.id,
+        layer=training.standstill.layer or None if training.standstill else None,
     )
 
 
-def _has_half_weights(training: TrainingFacts) -> bool:
-    return any(
-        dtype in ("float16", "bfloat16") and trainable
-        for layer in training.model.layers
-        for dtype, _, trainable in layer.variables
-    )
-
-
-def _why(training: TrainingFacts) -> str:
-    if _has_half_weights(training):
-        return "The weights are stored in 16 bits: an update below half of their last digit is rounded away."
-    if training.initial_scale is not None and training.model.computes_in_half:
+def _cause(training: TrainingFacts, seen: StandstillFacts) -> tuple[str, str]:
+    """What was measured, as a sentence to add, and what to do about it."""
+    if seen.learning_rate == 0:
+        return _no_rate(training, seen)
+    if seen.gradient == 0:
+        return _no_gradient(seen) if seen.factor is None else _flushed(training, seen)
+    if seen.update is not None:
+        return _rounded_away(seen)
+    if seen.gradient is not None and seen.learning_rate is not None:
         return (
-            f"With a loss scale of {training.initial_scale:g} the float16 gradients are all flushed to 0 (below 6e-8)."
+            f" The gradients reach {number(_unscaled(training, seen.gradient))} and the learning rate is "
+            f"{seen.learning_rate:.3g}: the optimizer makes nothing of them.",
+            "Look at the optimizer: at its own update, and at what puts the weights back after a step.",
         )
-    return "Either every gradient is 0 or the learning rate is."
+    return "", LOOK
 
 
-def _remedy(training: TrainingFacts) -> str:
-    if _has_half_weights(training):
-        return 'Keep float32 weights: set_global_policy("mixed_float16") instead of "float16".'
-    if training.initial_scale is not None and training.model.computes_in_half:
-        return "Leave out initial_scale: the default of 32768 lifts small gradients into float16's range."
-    return "Look at the learning rate, at layers set to trainable=False, and at what the loss depends on."
+def _no_rate(training: TrainingFacts, seen: StandstillFacts) -> tuple[str, str]:
+    after = f" after {len(training.steps)} steps"
+    if seen.schedule:
+        return (
+            f" The learning rate is still 0{after}: so `{seen.schedule}` gives it.",
+            f"Look at `{seen.schedule}`: print what it gives for the first steps. A division of whole numbers, "
+            "`step // warmup`, is 0 until the end of the warm-up.",
+        )
+    return f" The learning rate is 0{after}.", "Give the optimizer a learning rate, or take out what sets it to 0."
+
+
+def _no_gradient(seen: StandstillFacts) -> tuple[str, str]:
+    told = f" Every gradient is 0, also where the loss is multiplied by {seen.most:.2g}: it is no underflow."
+    if seen.reaches_output is False:
+        return (
+            f"{told} It is 0 already where it comes out of the loss.",
+            "Look at the loss: what it computes from the predictions passes no gradient back. Rounding, argmax, a "
+            "comparison or a factor of 0 do not; nor does a mean of more than 65504 float16 numbers.",
+        )
+    if seen.layer and seen.puts_out_zeros:
+        return (
+            f"{told} A gradient comes to the output of layer `{seen.layer}` ({seen.layer_class}), which is 0 for the "
+            "whole batch, and ends there.",
+            f"Look at what goes into `{seen.layer}`: an activation such as ReLU that is 0 everywhere passes nothing "
+            "back. Other initial weights, a smaller learning rate, or `leaky_relu` keep it alive.",
+        )
+    if seen.layer:
+        return (
+            f"{told} A gradient comes to the output of layer `{seen.layer}` ({seen.layer_class}), and ends there.",
+            f"Look at what `{seen.layer}` computes: tf.stop_gradient, rounding, argmax and a saturated activation pass "
+            "nothing back.",
+        )
+    return told, LOOK
+
+
+def _flushed(training: TrainingFacts, seen: StandstillFacts) -> tuple[str, str]:
+    scale = training.steps[-1].loss_scale
+    lifting = (scale or 1.0) * (seen.factor or 1.0)
+    at = "Without a loss scale" if scale is None else f"At the loss scale of {scale:g}"
+    told = f" {at} every gradient is 0, at {lifting:g} it is not: float16 flushes them (below 6e-8)."
+    if scale is None:
+        return told, "Scale the loss: `LossScaleOptimizer(optimizer)`, which mixed_float16's compile() does by itself."
+    if scale < DEFAULT and lifting <= DEFAULT:
+        return told, "Leave out the scale: the default of 32768 lifts these gradients into float16's range."
+    return (
+        told,
+        f"Raise it, initial_scale={lifting:g}; or make the loss itself larger, a mean instead of a tiny factor.",
+    )
+
+
+def _rounded_away(seen: StandstillFacts) -> tuple[str, str]:
+    digit = "" if seen.half_digit is None else f", and half of its last digit is {seen.half_digit:.2g}"
+    told = f" The largest update, {seen.update:.2g}, is made to `{seen.variable}` in {seen.dtype}{digit}:"
+    told += " it is rounded away."
+    if seen.dtype in ("float16", "bfloat16"):
+        return told, f'Keep float32 weights: set_global_policy("mixed_{seen.dtype}") instead of "{seen.dtype}".'
+    rate = "" if seen.learning_rate is None else f": {seen.learning_rate:.3g} is too small for these weights"
+    return told, f"Raise the learning rate{rate}."
+
+
+def _unscaled(training: TrainingFacts, gradient: float) -> float:
+    return gradient / (training.steps[-1].loss_scale or 1.0)

@@ -4,7 +4,8 @@
 
 A dynamic loss scale is halved after each step with an inf gradient, and such a step is skipped. From 2^56 it takes
 forty steps until the first one counts. Keras' own start of 32768 loses 2 to 15 steps with most models. What is told
-here costs nothing but those steps, unless a script is short, or warm-up and schedules count them.
+here costs nothing but those steps, unless a script is short, or warm-up and schedules count them. A script that ends
+before the first step counts has trained nothing: that is a warning.
 
 ## Flagged
 
@@ -51,7 +52,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity, Verdict
-from mpdoctor.rules.training.verdict import verdict_from_training
+from mpdoctor.rules.training.verdict import first_applied, loses_its_own_steps, verdict_from_training
 
 SEVERITY = Severity.INFO
 DEFAULT = 2.0**15
@@ -64,18 +65,26 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         return
     if verdict_from_training(training)[0] not in (Verdict.HEALTHY, Verdict.SETTLING, Verdict.INCONCLUSIVE):
         return  # something else is wrong, and the scale goes by it
-    applied = next((number for number, step in enumerate(training.steps) if step.applied), None)
+    applied = first_applied(training)
     lost = len(training.steps) if applied is None else applied
     last = training.steps[-1].loss_scale if training.steps else None
     settled = None if applied is None else training.steps[applied].loss_scale
     if lost < MANY or last is None or (settled is None and last <= DEFAULT) or (settled is not None and settled < 1):
         return
+    loses_all = loses_its_own_steps(training)
+    own = f" The script itself takes {training.script_steps}: it trains nothing." if loses_all else ""
     yield Finding(
-        f"The loss scale starts at {initial:g}; {_course(lost, settled, last)}.",
+        f"The loss scale starts at {initial:g}; {_course(lost, settled, last)}.{own}",
         _remedy(initial, settled),
         _place(training),
         model=training.model.id,
-        evidence={"lost_steps": lost, "initial_scale": initial, "settled_at": settled},
+        evidence={
+            "lost_steps": lost,
+            "initial_scale": initial,
+            "settled_at": settled,
+            "script_steps": training.script_steps,
+        },
+        severity=Severity.WARNING if loses_all else None,
     )
 
 

@@ -1,23 +1,4 @@
-"""What a short training looked like, in one word, by numbers. The first line that fits is the verdict:
-
-failed         the training step raised an error.
-inconclusive   fewer than 10 steps were seen; or every step of the last third was skipped and the loss scale, not yet at
-               its floor of 1 (Keras 2) nor below 1 (Keras 3), was still on its first way down; or steps failed in a
-               kernel of this device alone: CPUs add up float16 numbers in float16 and lose sums beyond 65504, also
-               those of a mean, which a GPU, adding up in float32, does not. A mean of more than 65519 numbers is no
-               such case: its gradient is 0, too.
-not-finite     a weight is inf or NaN, or the loss of a step that was applied is, however few steps were seen; unless
-               the loss scale had fallen to 0 before.
-stuck          Keras 2: the scale lies at its floor of 1 and every step of the last third was skipped.
-collapsing     Keras 3: the scale fell below 1 and every step of the last third was skipped; or it fell below 2^-14, so
-               that a gradient of 1 is no normal float16 number any more; or it grew to inf.
-overflowing    a step of the last third was skipped, and since the first applied step more were skipped than the scale
-               may need to find its place: 5, and one a growth interval. Where a failing batch overflows without any
-               loss scale, so that no scale will ever fit it: more than 1, and one a growth interval.
-settling       a step of the last third was skipped, not more than that.
-no-update      steps were applied and no trainable variable moved.
-healthy        none of these: no skip in the last third, the loss finite, the weights moving.
-"""
+"""What a short training looked like, in one word; meanings.py says by which numbers."""
 
 from __future__ import annotations
 
@@ -25,13 +6,14 @@ import math
 
 from mpdoctor.facts.training import OperationFacts, StepFacts, TrainingFacts
 from mpdoctor.finding import Probe, Verdict
+from mpdoctor.rules.training.meanings import (
+    FEWEST_STEPS,
+    HALVINGS_OF_THE_UNFIT,
+    HALVINGS_TO_SETTLE,
+    SHORTEST_INTERVAL,
+    SMALLEST_NORMAL,
+)
 
-FEWEST_STEPS = 10
-# Measured without any defect: regression on targets of some hundreds skips the steps 0 to 6, 12, 19, 32 and 54; an LSTM
-# with class weights 76, 85 and 113. Each time the gradients had grown and the scale was halved once more.
-HALVINGS_TO_SETTLE = 5
-HALVINGS_OF_THE_UNFIT = 1
-SMALLEST_NORMAL = 2.0**-14  # of float16
 DEPENDS_BEYOND = 0.5  # an exponent nearer to 0 than this is 0, measured on a batch
 
 
@@ -65,10 +47,14 @@ def verdict_from_training(training: TrainingFacts) -> tuple[Verdict, str]:
         return Verdict.NOT_FINITE, not_finite
     if (last := fallen_scale(training)) is not None:
         return Verdict.COLLAPSING, f"the loss scale fell to {last:.3g}, where gradients below 1 lose their digits"
+    if overflowing := _overflowing(training, bool(late_skips)):
+        return Verdict.OVERFLOWING, overflowing
     if late_skips:
-        return _skips_go_on(training)
+        return Verdict.SETTLING, _skipped_so_far(training)
     if training.weights_changed is False and any(step.applied for step in steps):
         return Verdict.NO_UPDATE, "steps were applied, and no trainable variable moved"
+    if loses_its_own_steps(training):
+        return Verdict.SETTLING, _skipped_so_far(training) + _of_its_own(training)
     seen = training.scale_dependence
     depends = seen is not None and abs(seen.median) > DEPENDS_BEYOND
     but = "; but the size of the updates depends on the loss scale" if depends else ""
@@ -94,17 +80,77 @@ def _never_settled(training: TrainingFacts) -> tuple[Verdict, str]:
     return Verdict.INCONCLUSIVE, f"{skipped} skipped and the loss scale, now {last:g}, is still falling: {more}"
 
 
-def _skips_go_on(training: TrainingFacts) -> tuple[Verdict, str]:
-    """Some steps of the last third were skipped, and some were not."""
-    first = next(i for i, step in enumerate(training.steps) if step.applied)
-    since = training.steps[first:]
+def first_applied(training: TrainingFacts) -> int | None:
+    """The number of the first step, from 0 on, that was not skipped."""
+    return next((number for number, step in enumerate(training.steps) if step.applied), None)
+
+
+def skips_beyond_float16(training: TrainingFacts) -> list[int]:
+    """Skipped steps, from 0 on, whose gradients were not finite at a scale of 1 or less: it is not the scale that takes
+    them out of float16. [] where the scale lies above 1 again, or nothing else was skipped at Keras 2's floor."""
+    last = training.steps[-1].loss_scale
+    skips = [n for n, step in enumerate(training.steps) if not step.applied and (step.loss_scale or 0.0) <= 1]
+    if training.floor is not None:
+        return skips if last == training.floor and len(skips) > HALVINGS_OF_THE_UNFIT else []
+    return skips if last is not None and last < 1 else []
+
+
+def lost_losses(training: TrainingFacts) -> list[int]:
+    """Skipped steps, from 0 on, whose loss is not finite."""
+    return [
+        number
+        for number, step in enumerate(training.steps)
+        if not step.applied and step.loss is not None and not math.isfinite(step.loss)
+    ]
+
+
+def loses_its_own_steps(training: TrainingFacts) -> bool:
+    """Whether no step is applied before the script itself would have ended. Scripts that take a few steps only are
+    tried out, not trained."""
+    own, first = training.script_steps, first_applied(training)
+    lost = len(training.steps) if first is None else first
+    return own is not None and FEWEST_STEPS <= own <= lost
+
+
+def allowed_by_growth(training: TrainingFacts) -> int:
+    """Skips by design, since the first applied step: the first step at a scale that has just grown."""
+    interval = training.growth_interval
+    since = len(training.steps) - (first_applied(training) or 0)
+    return since // interval if interval is not None and interval >= SHORTEST_INTERVAL else 0
+
+
+def _overflowing(training: TrainingFacts, late: bool) -> str:
+    """Why it is overflowing, some steps having been applied; "" where it is not."""
+    if skips_beyond_float16(training):
+        return _gradients_leave_float16(training)
+    by_growth, since = allowed_by_growth(training), training.steps[first_applied(training) or 0 :]
     skipped = sum(not step.applied for step in since)
-    allowed = HALVINGS_OF_THE_UNFIT if _fits_no_scale(training) else HALVINGS_TO_SETTLE
-    allowed += len(since) // training.growth_interval if training.growth_interval else 0
+    if late and skipped > HALVINGS_TO_SETTLE + by_growth:
+        return _skipped_so_far(training)
+    if _fits_no_scale(training) and max(skipped, len(lost_losses(training))) > HALVINGS_OF_THE_UNFIT + by_growth:
+        return f"{_skipped_so_far(training)}; they overflow without any loss scale"
+    return ""
+
+
+def _gradients_leave_float16(training: TrainingFacts) -> str:
+    skipped = _count(sum(not step.applied for step in training.steps), "step")
+    own = _of_its_own(training) if loses_its_own_steps(training) else ""
+    if training.floor is not None:
+        at_floor = len(skips_beyond_float16(training))
+        return f"{skipped} skipped, {at_floor} of them at the loss scale's floor of {training.floor:g}{own}"
+    return f"{skipped} skipped{own}; the loss scale lies at {training.steps[-1].loss_scale:.3g}, below 1"
+
+
+def _skipped_so_far(training: TrainingFacts) -> str:
+    first = first_applied(training) or 0
+    skipped = sum(not step.applied for step in training.steps[first:])
     if not skipped:
-        return Verdict.SETTLING, f"{_count(first, 'step')} skipped before the first one was applied"
-    text = f"{_count(skipped, 'step')} skipped since the first applied one"
-    return (Verdict.OVERFLOWING if skipped > allowed else Verdict.SETTLING), text
+        return f"{_count(first, 'step')} skipped before the first one was applied"
+    return f"{_count(skipped, 'step')} skipped since the first applied one"
+
+
+def _of_its_own(training: TrainingFacts) -> str:
+    return f", among them all {training.script_steps} that the script itself takes"
 
 
 def _not_finite(training: TrainingFacts) -> str:

@@ -21,6 +21,7 @@ from mpdoctor.rules.training.operations import (
 )
 
 FLOAT16_LIMIT = 65504
+ROUNDED_TO_ZERO = 2.0**-25  # half of the smallest number of float16
 
 
 def line_of(operation: OperationFacts, shown: Location | None) -> str:
@@ -30,6 +31,30 @@ def line_of(operation: OperationFacts, shown: Location | None) -> str:
         return ""
     in_file = f"{PurePath(place.path).name}, " if shown is not None and place.path != shown.path else ""
     return f" ({in_file}line {place.line})"
+
+
+def flushed_below(scale: float) -> str:
+    """The gradients that this loss scale does not lift into float16: what is smaller than this is 0 there."""
+    return f"{ROUNDED_TO_ZERO / scale:.2g}"
+
+
+def story_of_growth(training: TrainingFacts) -> str:
+    """A sentence, where the training diverges; else ""."""
+    if not training.diverges or training.growth is None:
+        return ""
+    growth, steps = training.growth, [step for step in training.steps if step.loss is not None]
+    step, loss, weight = growth.rises[-1]
+    return (
+        f"The training diverges: from step to step the weights grew, the largest from {number(growth.start)} to "
+        f"{number(weight)} at step {step + 1}, and the loss from {number(steps[0].loss or 0.0)} to {number(loss)}."
+    )
+
+
+def remedy_of_growth(training: TrainingFacts) -> str:
+    rate = training.growth.learning_rate if training.growth is not None else None
+    if rate is None:
+        return "Lower the learning rate."
+    return f"Lower the learning rate: {rate:.3g} is too high for this model, {rate / 10:.2g} is a tenth of it."
 
 
 def culprit_evidence(training: TrainingFacts) -> dict[str, Any]:
@@ -51,21 +76,32 @@ def culprit_evidence(training: TrainingFacts) -> dict[str, Any]:
     return evidence
 
 
-def why_from_culprit(training: TrainingFacts) -> str:
-    """A sentence to add, where a gradient or the loss is why; of a layer MP904 speaks."""
+def line_of_gradient(training: TrainingFacts) -> Location | None:
+    """Of the operation where the gradient broke, else of the training call."""
+    found = training.gradient_culprit
+    return (found.operation.location if found and found.operation else None) or training.model.call.location
+
+
+def why_from_culprit(training: TrainingFacts, shown: Location | None = None) -> str:
+    """A sentence to add, where a gradient or the loss is why; of a layer MP904 speaks. `shown` is the line that the
+    finding shows, None for that of the training call."""
+    if training.diverges:
+        return f" {story_of_growth(training)}"
     found, loss = training.gradient_culprit, training.loss_culprit
     if found is not None:
-        story = story_of_gradient(found, training.model.call.location)
+        story = story_of_gradient(found, shown or training.model.call.location)
         return f" {story[0].upper()}{story[1:]}"
     if loss is None:
         return ""
     if loss.given in GIVEN:
         told = broke(loss)
         return f" {told[0].upper()}{told[1:]}."
-    return f" In the loss, {broke(loss)}{line_of(loss, training.model.call.location)}."
+    return f" In the loss, {broke(loss)}{line_of(loss, shown or training.model.call.location)}."
 
 
 def remedy_from_culprit(training: TrainingFacts) -> str:
+    if training.diverges:
+        return remedy_of_growth(training)
     found, loss = training.gradient_culprit, training.loss_culprit
     if training.culprit is not None and is_of_weights(training.culprit.operation):
         return (
