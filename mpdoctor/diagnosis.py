@@ -31,7 +31,7 @@ from mpdoctor.judged_by import keras_of_target
 from mpdoctor.progress import Progress
 from mpdoctor.rules.precedence import Ties, of_one_program, settled
 from mpdoctor.rules.registry import Rule, all_rules, findings_from_facts
-from mpdoctor.rules.training.verdict import probe_from_training
+from mpdoctor.rules.training.predicted import probe_from_facts
 from mpdoctor.settings import Settings
 from mpdoctor.source_stage import SourceStage
 from mpdoctor.suppressions import Suppressions
@@ -132,7 +132,7 @@ def _examine(
         findings=tuple(in_reading_order(left)),
         models=last.models,
         graphs=last.graphs,
-        probes=tuple(probe_from_training(training) for training in last.trainings),
+        probes=tuple(probe_from_facts(training) for training in last.trainings),
         skipped=(
             *_passed_over(target, sources),
             *([Skipped("file", f"{last.not_restored}.")] if last.not_restored else ()),

@@ -97,7 +97,9 @@ def _look_at_untrained_models(session: Session) -> None:
         session.training.conclude("script")
     if not session.tell_models():
         raise NoModel()
-    session.events.note(training_status=["skipped", "no training call"])
+    predicts = session.predictions is not None and session.predictions.any
+    why = "the program only predicts" if predicts else "no training call"
+    session.events.note(training_status=["skipped", why])
 
 
 class NoModel(Exception):

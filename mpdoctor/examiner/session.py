@@ -83,6 +83,7 @@ class Session:
         self._environment: Any = None
         self._tf_functions: list[Any] = []  # those whose call is under way, the outermost first
         self._applying = 0  # optimizers whose step is under way
+        self.predictions: Any = None
 
     # --- hooks --------------------------------------------------------------------------------------------------
     def install(self) -> None:
@@ -146,6 +147,7 @@ class Session:
         import tensorflow as tf
 
         from mpdoctor.examiner.losses import Losses
+        from mpdoctor.examiner.predictions import Predictions
         from mpdoctor.examiner.probe import Training
 
         self._new_training = Training
@@ -169,6 +171,9 @@ class Session:
             self._note_reads(cls, name)
         for cls, name in keras.unscaling_methods():
             replace_method(cls, name, self._unscale)
+        if self.predictions is None:
+            self.predictions = Predictions(self)
+        self.predictions.install(keras)
         if self.losses is None:
             self.losses = Losses()
             replace_method(tf.GradientTape, "gradient", self._gradient)
@@ -282,6 +287,8 @@ class Session:
             self._tf_functions.pop()
         if self.training is not None and self.training.is_loop and not self._tf_functions:
             self.training.after_call(function, args, kwargs)
+        if not self._tf_functions:
+            self.predictions.function_returned(function, args, kwargs, result)
         return result
 
     def _stopped_itself(self, error: Exception) -> bool:
@@ -289,6 +296,11 @@ class Session:
         from mpdoctor.examiner.stopping import is_stop
 
         return self.training is not None and is_stop(error)
+
+    @property
+    def outermost_function(self) -> Any:
+        """The tf.function of the program's whose call is under way; None outside of all."""
+        return self._tf_functions[0] if self._tf_functions else None
 
     @property
     def in_xla(self) -> bool:
@@ -354,7 +366,18 @@ class Session:
         from mpdoctor.examiner.walk import model_from_live
 
         optimizer = getattr(model, "optimizer", None)
-        return model_from_live(self, keras, model, optimizer, CallFacts("none"), running=running)
+        call, data = self.predictions.call_of(model), self.predictions.data_of(model)
+        return model_from_live(self, keras, model, optimizer, call, data, running=running)
+
+    def tell_predictions(self) -> None:
+        """What the program computed with models that it does not train."""
+        try:
+            trained = None if self.training is None else [entry.model for entry in self.training.entries]
+            for facts in [] if self.predictions is None else self.predictions.facts(trained):
+                self.events.facts("model", facts.model)
+                self.events.facts("training", facts)
+        except Exception as error:
+            self.broke(error)
 
     # --- what a model's facts need beside the model -------------------------------------------------------------
     def devices(self) -> tuple[DeviceFacts, ...]:
@@ -395,6 +418,7 @@ class Session:
             os._exit(0)
         if self.keras is not None:
             self.events.note(keras=vars(self.keras.facts))
+        self.tell_predictions()
         self._tell_environment_at_end()
         self.events.note(files_written=sorted(set(self.files_written))[:50])
         self.events.end()

@@ -78,7 +78,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         return
     layer = culprit.overflow if culprit else None
     place = f"In layer `{layer.layer}` ({layer.layer_class})" if layer else "Outside of all layers"
-    step = f", in step {culprit.step + 1}" if culprit else ""
+    step = f", {training.moment(culprit.step)}" if culprit else ""
     yield Finding(
         f"{place} a softmax{line_of(operation)} gets a row in which every value is -inf{step}: 0 / 0, which is NaN. "
         "A mask has left nothing of that row; -1e9 is -inf in float16, too.",

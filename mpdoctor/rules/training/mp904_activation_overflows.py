@@ -83,9 +83,10 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     before = culprit.frames[-1] if culprit.frames else None
     which = f", in call {overflow.call} of {culprit.calls} in the step," if culprit.calls > 1 else ""
     why = f"; {broke(operation)}{line_of(operation)}" if operation else ""
+    when = training.moment(culprit.step, "at")
     yield Finding(
         f"The output of layer `{overflow.layer}` ({overflow.layer_class}){which} is not finite: {_how_much(overflow)}, "
-        f"at step {culprit.step + 1}, from finite inputs{_leading_up(before)}. float16 ends at {FLOAT16_LIMIT}{why}.",
+        f"{when}, from finite inputs{_leading_up(before)}. float16 ends at {FLOAT16_LIMIT}{why}.",
         _remedy(overflow, operation),
         overflow.location,
         model=training.model.id,
