@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from mpdoctor.examiner import data as data_facts
 from mpdoctor.examiner.closer_look import CloserLook
-from mpdoctor.examiner.failures import failure_under_watch
+from mpdoctor.examiner.ending import FitEnd, failure_of_fit
 from mpdoctor.examiner.learner import Entry, Learner
 from mpdoctor.examiner.replicas import replicas_in_step
 from mpdoctor.examiner.shortened import shortened_fit
@@ -78,6 +78,7 @@ class Training:
         self._since: list[Callable[[], Any]] = []  # what was run since the last step, as gradients are added up
         self._in_half = False
         self._has_looked_at_error = False
+        self._end: FitEnd | None = None  # of a fit()
 
     # --- the three ways in ----------------------------------------------------------------------------------------
     def run_fit(self, fit: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -91,6 +92,8 @@ class Training:
         try:
             fit(entry.model, **shortened)
         except Exception as error:
+            if self._is_ending:
+                self._finish(error)
             self._failed(error)
         self.conclude("script")
 
@@ -99,7 +102,10 @@ class Training:
         entry.data = data_facts.arrays_from_arguments(arguments)
         self._begin()
         self._observe(entry)
-        return shortened_fit(self.keras, arguments, lambda: self.conclude("script"))
+        shortened = shortened_fit(self.keras, arguments, lambda: self._enough("script"))
+        self._end = FitEnd(self.session, self.keras, entry.model, entry.call.location)
+        self._end.watch(arguments.get("callbacks"), shortened["callbacks"])
+        return shortened
 
     @own_work
     def begin_on_batches(self, model: Any, call: CallFacts, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -148,7 +154,7 @@ class Training:
     # --- every step -----------------------------------------------------------------------------------------------
     def _one_step(self, entry: Entry, run: Callable[[Any], Any], batch: Any) -> Any:
         """One batch of fit() or train_on_batch(); `run` is Keras' own compiled step."""
-        if self._look.repeats:
+        if self._look.repeats or self._is_ending:
             return run(batch)
         self._prepare_step(entry, batch)
         try:
@@ -265,13 +271,15 @@ class Training:
         if moved:
             self._note_steps(moved, now)
         if self._rounds() >= self.wanted or self._calls >= CALLS_A_STEP * self.wanted:
-            self.conclude("steps")
+            self._enough("steps")
+            return
         if not self._first_step_at:  # the budget is for steps, not for compiling the first one
             self._first_step_at = now
             if self.is_loop:
                 self._stop.allow(self.session.request.budget)
         if now - self._first_step_at > self.session.request.budget:
-            self.conclude("budget")
+            self._enough("budget")
+            return
         if self.is_loop and repeat is None:
             self._look.begin_trial(moved)
 
@@ -297,8 +305,28 @@ class Training:
 
     # --- the end --------------------------------------------------------------------------------------------------
     @own_work
+    def _enough(self, ended: str) -> None:
+        """Returns for a fit(), which goes to its end then; else never."""
+        if self._end is None:
+            self.conclude(ended)
+        elif not self._is_ending:
+            self._tell(ended, None)
+            self._end.begin()
+
+    @property
+    def _is_ending(self) -> bool:
+        return self._end is not None and self._end.begun
+
+    @own_work
+    def _finish(self, error: Exception) -> None:
+        """After the last step of a fit() was told of. Never returns."""
+        assert self._end is not None
+        self._end.failed(error)
+        self.session.finish()
+
+    @own_work
     def _failed(self, error: Exception) -> None:
-        failure = failure_under_watch(self.session, error, "training", saw_model=True)
+        failure = failure_of_fit(self.session, self.keras, error, "training")
         if failure.location is None:  # Keras raised by itself: the user's line is the one that called it
             failure = replace(failure, location=self.entries[-1].call.location)
         self.conclude("failed", failure)
@@ -306,6 +334,14 @@ class Training:
     @own_work
     def conclude(self, ended: str, failure: FailureFacts | None = None) -> None:
         """Tell what was seen, of every optimizer, and end the process."""
+        if not self._is_ending:
+            self._tell(ended, failure)
+            failure = None
+        if self._end is not None:
+            self._end.tell(failure)
+        self.session.finish()
+
+    def _tell(self, ended: str, failure: FailureFacts | None) -> None:
         events = self.session.events
         stepped = [learner for learner in self.active if learner.steps]  # not those that were merely traced
         learners = stepped or self.active or self.learners[:1] or [self._unadopted()]
@@ -321,7 +357,6 @@ class Training:
             events.facts("model", told)
         for learner, (_, model), name in zip(learners, models, names):
             events.facts("training", training_facts(self, learner, model, name, ended, failure))
-        self.session.finish()
 
     def _unadopted(self) -> Learner:
         """For a model without an optimizer: it failed, or ended, before one was seen."""
