@@ -79,6 +79,7 @@ def _request(target: Target, settings: Settings, policy: str, folder: Path) -> R
         seed=settings.seed,
         custom_objects=settings.custom_objects,
         allow_code_in_file=settings.allow_code_in_file,
+        all_fits=settings.all_fits,
     )
 
 
@@ -222,6 +223,7 @@ def _facts(seen: _Seen, policy: str) -> ExaminationFacts:
         environment=tuple(labels_from_environment(seen.environment_facts()).items()),
         forced_policy=None if policy == "auto" else policy,
         passed_over=_passed_over(seen.passed_over),
+        stopped_after_training=seen.note.stopped_after_training or "",
     )
 
 

@@ -45,6 +45,7 @@ class FitEnd:
             for name in METHODS:
                 method = getattr(callback, name, None)
                 if callable(method) and hasattr(callback, "__dict__"):
+                    self._walls.callback(_put_back, callback, name, vars(callback).get(name))
                     vars(callback)[name] = self._watched(callback, name, method)
 
     def _watched(self, callback: Any, name_of_hook: str, method: Callable[..., Any]) -> Callable[..., Any]:
@@ -108,6 +109,13 @@ class FitEnd:
         self._told = True
         self._walls.close()
         self._session.events.facts("ending", EndingFacts(failure, tuple(self._not_looked)))
+
+
+def _put_back(callback: Any, name: str, own: Any) -> None:
+    if own is None:
+        vars(callback).pop(name, None)
+    else:
+        vars(callback)[name] = own
 
 
 def failure_of_fit(session: Any, keras: Any, error: BaseException, during: str) -> FailureFacts:

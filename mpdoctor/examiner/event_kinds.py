@@ -47,6 +47,7 @@ class Note:
     not_restored: str | None = None
     stand_ins: tuple[str, ...] | None = None
     files_written: tuple[str, ...] | None = None
+    stopped_after_training: str | None = None
 
 
 @dataclass(frozen=True)

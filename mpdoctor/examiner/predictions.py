@@ -71,7 +71,7 @@ class Predictions:
 
     @property
     def _watches(self) -> bool:
-        return self._session.training is None and not self._inside
+        return not self._session.has_trained and not self._inside
 
     # --- the program's calls ----------------------------------------------------------------------------------------
     def _method(self, keras: Any, name: str, original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:

@@ -81,8 +81,9 @@ class Training:
         self._end: FitEnd | None = None  # of a fit()
 
     # --- the three ways in ----------------------------------------------------------------------------------------
-    def run_fit(self, fit: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """The user's fit(), shortened. Never returns."""
+    def run_fit(self, fit: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The user's fit(), shortened. Returns its History where the program shall go on to its next fit(); else
+        never."""
         entry = self.entries[0]
         try:
             (_, *given) = inspect.signature(fit).bind(entry.model, *args, **kwargs).arguments.items()
@@ -90,12 +91,16 @@ class Training:
             self._failed(error)
         shortened = self._begin_fit(entry, dict(given))
         try:
-            fit(entry.model, **shortened)
+            history = fit(entry.model, **shortened)
         except Exception as error:
             if self._is_ending:
                 self._finish(error)
             self._failed(error)
-        self.conclude("script")
+        if not self.session.request.all_fits:
+            self.conclude("script")
+        self._tell_all("script", None)
+        self.session.end_training()
+        return history
 
     @own_work
     def _begin_fit(self, entry: Entry, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -334,12 +339,16 @@ class Training:
     @own_work
     def conclude(self, ended: str, failure: FailureFacts | None = None) -> None:
         """Tell what was seen, of every optimizer, and end the process."""
+        self._tell_all(ended, failure)
+        self.session.finish()
+
+    @own_work
+    def _tell_all(self, ended: str, failure: FailureFacts | None) -> None:
         if not self._is_ending:
             self._tell(ended, failure)
             failure = None
         if self._end is not None:
             self._end.tell(failure)
-        self.session.finish()
 
     def _tell(self, ended: str, failure: FailureFacts | None) -> None:
         events = self.session.events
@@ -356,7 +365,15 @@ class Training:
         for told, _ in sorted(models, key=lambda pair: len(pair[0].optimizer)):  # the last one told of a model counts
             events.facts("model", told)
         for learner, (_, model), name in zip(learners, models, names):
+            name = self._name_among_all(model, name)
             events.facts("training", training_facts(self, learner, model, name, ended, failure))
+
+    def _name_among_all(self, model: Any, name: str) -> str:
+        """With the line of its call, where each fit() of the program is looked at."""
+        place = model.call.location
+        if not self.session.request.all_fits or place is None:
+            return name
+        return f"{name or model.id} at line {place.line}"
 
     def _unadopted(self) -> Learner:
         """For a model without an optimizer: it failed, or ended, before one was seen."""

@@ -84,6 +84,7 @@ class Session:
         self._tf_functions: list[Any] = []  # those whose call is under way, the outermost first
         self._applying = 0  # optimizers whose step is under way
         self.predictions: Any = None
+        self.trained_models: list[Any] = []  # of trainings that have ended
 
     # --- hooks --------------------------------------------------------------------------------------------------
     def install(self) -> None:
@@ -215,6 +216,15 @@ class Session:
         self.events.begin_to_train()
         self.devices()
         self._tell_environment()
+
+    def end_training(self) -> None:
+        """The program goes on, to its next training."""
+        self.trained_models += [entry.model for entry in self.training.entries]
+        self.training = None
+
+    @property
+    def has_trained(self) -> bool:
+        return self.training is not None or bool(self.trained_models)
 
     def _compile(self, keras: Any, original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
         """A process that dies or hangs later on can tell nothing more: what it has compiled is told here."""
@@ -372,7 +382,8 @@ class Session:
     def tell_predictions(self) -> None:
         """What the program computed with models that it does not train."""
         try:
-            trained = None if self.training is None else [entry.model for entry in self.training.entries]
+            now = [] if self.training is None else [entry.model for entry in self.training.entries]
+            trained = [*self.trained_models, *now] if self.has_trained else None
             for facts in [] if self.predictions is None else self.predictions.facts(trained):
                 self.events.facts("model", facts.model)
                 self.events.facts("training", facts)
