@@ -82,7 +82,13 @@ class Predictions:
         finally:
             self._inside -= 1
         if watches and self._watches:
-            arguments = _arguments(getattr(type(model), name), model, args, kwargs)
+            self._look_at_method(keras, name, place, model, _arguments(original, model, args, kwargs), result)
+        return result
+
+    def _look_at_method(
+        self, keras: Any, name: str, place: Location | None, model: Any, arguments: dict[str, Any], result: Any
+    ) -> None:
+        with self._own_work():
             arrays = data_facts.arrays_from_arguments(arguments)
             step = model.predict_step if name.startswith("predict") else model.test_step
             self._note(
@@ -90,7 +96,6 @@ class Predictions:
                 lambda row: (functools.partial(step, batch) for batch in _batches(arguments, row)),
                 _first_row(result) if name.startswith("predict") else 0,
             )
-        return result
 
     def _called(self, keras: Any, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outputs: Any) -> None:
         """The call of a layer that no other layer called."""
@@ -98,9 +103,7 @@ class Predictions:
             return
         tensors = [tensor for tensor in flat_tensors(outputs) if hasattr(tensor, "numpy")]
         if tensors:
-            arrays = data_facts.arrays_from_batch(tuple(flat_tensors([*args, *kwargs.values()]))[:1])
-            seen = Seen(keras, model, "call", own_location(), arrays, *_count(tensors))
-            self._note(seen, lambda row: [functools.partial(model, *args, **kwargs)])
+            self._look_at_call(keras, model, functools.partial(model, *args, **kwargs), (args, kwargs), tensors)
         elif self._session.outermost_function is not None:
             function = self._session.outermost_function
             self._functions[id(function)] = (function, keras, model)
@@ -110,9 +113,21 @@ class Predictions:
         if not self._watches or id(function) not in self._functions:
             return
         _, keras, model = self._functions[id(function)]
-        arrays = data_facts.arrays_from_batch(tuple(flat_tensors([*args, *kwargs.values()]))[:1])
-        seen = Seen(keras, model, "call", own_location(), arrays, *_count(flat_tensors(result)))
-        self._note(seen, lambda row: [functools.partial(function, *args, **kwargs)])
+        again = functools.partial(function, *args, **kwargs)
+        self._look_at_call(keras, model, again, (args, kwargs), flat_tensors(result))
+
+    def _look_at_call(self, keras: Any, model: Any, again: Callable[[], Any], given: Any, tensors: list[Any]) -> None:
+        with self._own_work():
+            arrays = data_facts.arrays_from_batch(tuple(flat_tensors([*given[0], *given[1].values()]))[:1])
+            self._note(Seen(keras, model, "call", own_location(), arrays, *_count(tensors)), lambda row: [again])
+
+    @contextmanager
+    def _own_work(self) -> Iterator[None]:
+        """An exception in here is a defect of ours, and no `except` of the user's can take it for the program's."""
+        try:
+            yield
+        except Exception as error:
+            self._session.broke(error)
 
     # --- a closer look ----------------------------------------------------------------------------------------------
     def _note(self, seen: Seen, repeats: Callable[[int], Any], row: int = 0) -> None:
@@ -197,7 +212,7 @@ def nothing_recorded() -> Iterator[None]:
         yield
 
 
-def _arguments(method: Any, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def _arguments(method: Callable[..., Any], model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     bound = inspect.signature(method).bind(model, *args, **kwargs)
     (_, *given) = bound.arguments.items()
     named = dict(given)
@@ -240,7 +255,7 @@ def _first_row(result: Any) -> int:
     """Of what predict() returned, the first sample that is not finite."""
     rows = []
     for values in _arrays(result):
-        if values.ndim:
+        if values.ndim and values.size:
             bad = ~np.isfinite(values.reshape(len(values), -1)).all(axis=-1)
             rows += [int(bad.argmax())] if bad.any() else []
     return min(rows, default=0)
