@@ -26,11 +26,12 @@ from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.suppression import SuppressionFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed, Diagnosis, Finding, Probe, Severity, Skipped, Stage, TargetReport
+from mpdoctor.further_trainings import not_examined
 from mpdoctor.judged_by import keras_of_target
 from mpdoctor.progress import Progress
 from mpdoctor.rules.precedence import Ties, of_one_program, settled
 from mpdoctor.rules.registry import Rule, all_rules, findings_from_facts
-from mpdoctor.rules.training.verdict import probe_from_training
+from mpdoctor.rules.training.predicted import probe_from_facts
 from mpdoctor.settings import Settings
 from mpdoctor.source_stage import SourceStage
 from mpdoctor.suppressions import Suppressions
@@ -131,12 +132,13 @@ def _examine(
         findings=tuple(in_reading_order(left)),
         models=last.models,
         graphs=last.graphs,
-        probes=tuple(probe_from_training(training) for training in last.trainings),
+        probes=tuple(probe_from_facts(training) for training in last.trainings),
         skipped=(
             *_passed_over(target, sources),
             *([Skipped("file", f"{last.not_restored}.")] if last.not_restored else ()),
             *([Skipped("record", f"{last.passed_over}.")] if last.passed_over else ()),
             *(Skipped(*what) for training in last.trainings for what in training.not_looked),
+            *_further_trainings(target, last, settings),
         ),
         crashed=tuple(crashes),
         environment=last.environment,
@@ -218,6 +220,20 @@ def _has_no_mixed_precision(run: ExaminationFacts) -> bool:
     return bool(run.models) and run.failure is None and not any(
         model.computes_in_half or model.wrapper or model.policy_set for model in run.models
     ) and not any(training.failure for training in run.trainings)  # fmt: skip
+
+
+def _further_trainings(target: Target, run: ExaminationFacts, settings: Settings) -> Iterator[Skipped]:
+    """A script ends for us where its first training does."""
+    if run.stopped_after_training:
+        yield Skipped("training", f"what comes after the error {run.stopped_after_training}.")
+    if target.kind != "script" or target.path is None or not any(one.prediction is None for one in run.trainings):
+        return
+    from mpdoctor.source import facts_with_imports  # walked before in the source stage, which keeps no events
+
+    sources = facts_with_imports(target.path.absolute(), _shown(str(target.path)), {})
+    told = not_examined(sources.values(), run.trainings, settings.all_fits)
+    if told:
+        yield Skipped("training", f"{told}.")
 
 
 # --- judging ------------------------------------------------------------------------------------------------------

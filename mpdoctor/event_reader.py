@@ -11,6 +11,7 @@ from types import NoneType
 from typing import Any, Literal, get_origin
 
 from mpdoctor.examiner.event_kinds import EVENTS, FACTS, VALUES, End, Exited, Note, Stage, Steps
+from mpdoctor.facts.ending import EndingFacts
 from mpdoctor.facts.environment import EnvironmentFacts
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
@@ -24,7 +25,7 @@ MOST_BYTES = 1 << 32  # a file with a hole in it may have no end
 MOST_PASSED_OVER = 1_000_000
 LARGEST_INTEGER = 1 << 1000  # every float can be divided by it
 
-AnyFacts = ModelFacts | SavedGraphFacts | TrainingFacts | EnvironmentFacts | FailureFacts
+AnyFacts = EndingFacts | ModelFacts | SavedGraphFacts | TrainingFacts | EnvironmentFacts | FailureFacts
 
 
 @dataclasses.dataclass(frozen=True)

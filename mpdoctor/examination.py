@@ -11,6 +11,7 @@ from mpdoctor.event_reader import Event, EventReader, Told, shown_path
 from mpdoctor.examiner.event_kinds import End, Exited, Note, Stage, Steps
 from mpdoctor.examiner.request import Request
 from mpdoctor.examiner_process import QUIET, ExaminerProcess
+from mpdoctor.facts.ending import EndingFacts
 from mpdoctor.facts.environment import CHOSEN, EnvironmentFacts, labels_from_environment
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.failure import FailureFacts
@@ -78,6 +79,7 @@ def _request(target: Target, settings: Settings, policy: str, folder: Path) -> R
         seed=settings.seed,
         custom_objects=settings.custom_objects,
         allow_code_in_file=settings.allow_code_in_file,
+        all_fits=settings.all_fits,
     )
 
 
@@ -95,6 +97,7 @@ class _Seen:
     built: dict[str, ModelFacts] = field(default_factory=dict)  # compiled, and perhaps never looked at again
     graphs: list[SavedGraphFacts] = field(default_factory=list)
     trainings: list[TrainingFacts] = field(default_factory=list)
+    with_end: int = 0  # trainings whose end was told, too
     failure: FailureFacts | None = None
     steps: int = 0
     environment: EnvironmentFacts = field(default_factory=EnvironmentFacts)
@@ -132,6 +135,10 @@ class _Seen:
             self.graphs.append(replace(facts, path=shown_path(facts.path)))
         elif isinstance(facts, TrainingFacts):
             self.trainings.append(facts)
+        elif isinstance(facts, EndingFacts):
+            new = self.trainings[self.with_end :]
+            self.trainings[self.with_end :] = [_with_ending(training, facts) for training in new]
+            self.with_end = len(self.trainings)
         elif isinstance(facts, EnvironmentFacts):
             self.environment = facts
         else:
@@ -142,6 +149,12 @@ class _Seen:
         known = self.environment.variables
         variables = {name: value for name, value in known.items() if name in os.environ or name not in QUIET}
         return replace(self.environment, variables=variables)
+
+
+def _with_ending(training: TrainingFacts, ending: EndingFacts) -> TrainingFacts:
+    """What its fit() ended with, after the last step that was looked at."""
+    not_looked = (*training.not_looked, *ending.not_looked)
+    return replace(training, failure=training.failure or ending.failure, not_looked=not_looked)
 
 
 def _watched(chosen: Choice, request: Request, settings: Settings, progress: Progress) -> _Seen:
@@ -210,6 +223,7 @@ def _facts(seen: _Seen, policy: str) -> ExaminationFacts:
         environment=tuple(labels_from_environment(seen.environment_facts()).items()),
         forced_policy=None if policy == "auto" else policy,
         passed_over=_passed_over(seen.passed_over),
+        stopped_after_training=seen.note.stopped_after_training or "",
     )
 
 
@@ -249,8 +263,9 @@ def _training_status(seen: _Seen, failure: FailureFacts | None) -> tuple[str, st
     if seen.note.training_status is not None:
         return seen.note.training_status
     if seen.trainings:
-        failed = seen.trainings[0].failure is not None
-        return ("failed", "the training step raised") if failed else ("done", "")
-    if failure is not None and failure.during == "training":
+        failed = next((one.failed_in for one in seen.trainings if one.failure is not None), "")
+        what = "the training step" if failed.startswith("step ") else failed
+        return ("failed", f"{what} raised") if failed else ("done", "")
+    if failure is not None and failure.in_training:
         return "failed", "it ended before a step was seen"
     return "skipped", "no training call was reached"

@@ -36,6 +36,7 @@ class Settings:
     script_args: tuple[str, ...] = ()
     static: bool = False
     probe: bool = True
+    all_fits: bool = False
     steps: int = 50
     budget: float = 60.0
     timeout: float = 600.0

@@ -53,9 +53,9 @@ def script_from_text(path: Path, text: str) -> Path:
     return path
 
 
-def examined(path: Path, keras: str, *arguments: str, steps: int) -> ExaminationFacts:
+def examined(path: Path, keras: str, *arguments: str, steps: int, all_fits: bool = False) -> ExaminationFacts:
     target = target_from_text(str(path))
-    settings = Settings((target,), script_args=arguments, steps=steps, timeout=200)
+    settings = Settings((target,), script_args=arguments, steps=steps, timeout=200, all_fits=all_fits)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TF_USE_LEGACY_KERAS", "1" if keras == "tf_keras" else "0")
         patch.setenv("TF_CPP_MIN_LOG_LEVEL", "3")

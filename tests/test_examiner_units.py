@@ -396,6 +396,9 @@ CALLBACKS = {
 KERAS = SimpleNamespace(module=SimpleNamespace(callbacks=SimpleNamespace(Callback=_Callback, **CALLBACKS)))
 
 
+LAMBDA = type("LambdaCallback", (_Callback,), {"__module__": "keras.src.callbacks.lambda_callback"})
+
+
 def _never() -> None:
     raise AssertionError("the data did not end")
 
@@ -431,11 +434,22 @@ def test_epochs_repeat_and_nothing_is_printed_validated_or_saved() -> None:
         ({"callbacks": Mine()}, {"validation_data": "absent"}),
         ({"callbacks": [Mine()], "validation_data": (1, 2)}, {"validation_data": (1, 2), "validation_steps": 1}),
         ({"callbacks": (Mine(),), "validation_split": 0.2}, {"validation_split": 0.2, "validation_freq": "absent"}),
+        ({"callbacks": [Mine()], "validation_data": (1, 2), "validation_freq": 5}, {"validation_freq": 1}),
+        ({"callbacks": [LAMBDA()], "validation_data": (1, 2)}, {"validation_data": (1, 2), "validation_steps": 1}),
         ({"validation_split": 0.2}, {"validation_split": 0.2, "validation_freq": ENDLESS, "validation_data": "absent"}),
         ({"callbacks": None, "validation_data": (1, 2)}, {"validation_data": None, "callbacks": []}),
         ({}, {"validation_data": None, "callbacks": []}),
     ],
-    ids=["own-callback", "own-callback-validates", "own-callback-splits", "split", "no-callbacks", "nothing"],
+    ids=[
+        "own-callback",
+        "own-callback-validates",
+        "own-callback-splits",
+        "own-callback-validates-seldom",
+        "own-function",
+        "split",
+        "no-callbacks",
+        "nothing",
+    ],
 )
 def test_what_a_callback_of_the_users_may_read_stays(arguments: dict[str, Any], expected: dict[str, Any]) -> None:
     changed = shortened_fit(KERAS, arguments, _never)

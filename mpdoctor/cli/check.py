@@ -52,6 +52,9 @@ def check(
     targets: Annotated[list[str], typer.Argument(metavar="TARGET", hidden=True)],
     static: Annotated[bool, typer.Option("--static", help="Read the source only; run no code.")] = False,
     no_probe: Annotated[bool, typer.Option("--no-probe", help="Look at the model, but don't train it.")] = False,
+    all_fits: Annotated[
+        bool, typer.Option("--all-fits", help="Train shortly at each fit() of a script, not at the first alone.")
+    ] = False,
     steps: Annotated[int, typer.Option(metavar="N", min=1, help="Steps of the short training.")] = 50,
     budget: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="Time that it may take.")] = 60,
     timeout: Annotated[
@@ -141,6 +144,7 @@ def check(
         script_args=invocation.script_args,
         static=static,
         probe=not no_probe,
+        all_fits=all_fits,
         steps=steps,
         budget=budget,
         timeout=timeout,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Literal, Mapping
 
+from mpdoctor.facts.ending import EndingFacts
 from mpdoctor.facts.environment import EnvironmentFacts
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.frozen import dataclass
@@ -46,6 +47,7 @@ class Note:
     not_restored: str | None = None
     stand_ins: tuple[str, ...] | None = None
     files_written: tuple[str, ...] | None = None
+    stopped_after_training: str | None = None
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ FACTS = {
     "built": ModelFacts,
     "graph": SavedGraphFacts,
     "training": TrainingFacts,
+    "ending": EndingFacts,
     "environment": EnvironmentFacts,
     "failure": FailureFacts,
 }
@@ -76,6 +79,6 @@ VALUES: Mapping[type, Mapping[str, tuple[str, ...]]] = {
     Keras: {"package": ("keras", "tf_keras", "tf.keras")},
     FailureFacts: {
         "kind": ("raised", "exited", "timed-out", "died", "unusable"),
-        "during": ("start", "script", "loading", "training"),
+        "during": ("start", "script", "loading", "training", "ending"),
     },
 }

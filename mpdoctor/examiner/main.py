@@ -11,7 +11,7 @@ from typing import Any
 
 from mpdoctor.examiner import confinement, environment, keeper, saved_models, targets
 from mpdoctor.examiner.events import Events
-from mpdoctor.examiner.failures import failure_from_exception, failure_under_watch
+from mpdoctor.examiner.failures import failure_from_exception, failure_under_watch, first_line
 from mpdoctor.examiner.own_imports import OwnImports
 from mpdoctor.examiner.request import SAVED, Request
 from mpdoctor.examiner.session import OtherBackend, Session, Unusable
@@ -95,9 +95,13 @@ def _look_at_untrained_models(session: Session) -> None:
     """A script that ended without a training call, or whose custom loop ended before enough steps were seen."""
     if session.training is not None:
         session.training.conclude("script")
+    if session.has_trained:
+        return
     if not session.tell_models():
         raise NoModel()
-    session.events.note(training_status=["skipped", "no training call"])
+    predicts = session.predictions is not None and session.predictions.any
+    why = "the program only predicts" if predicts else "no training call"
+    session.events.note(training_status=["skipped", why])
 
 
 class NoModel(Exception):
@@ -110,6 +114,9 @@ def _say_how_it_ended(session: Session, error: BaseException, seconds: float) ->
         return
     if isinstance(error, SystemExit):
         session.training.conclude("script")
+    if session.training is None and session.has_trained:
+        session.events.note(stopped_after_training=first_line(error))  # which may come of a fit() that was cut short
+        return
     if isinstance(error, NoModel):
         session.fail(FailureFacts("exited", "script", exit_code=0, message="The script ended."))
         return

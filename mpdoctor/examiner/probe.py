@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from mpdoctor.examiner import data as data_facts
 from mpdoctor.examiner.closer_look import CloserLook
-from mpdoctor.examiner.failures import failure_under_watch
+from mpdoctor.examiner.ending import FitEnd, failure_of_fit
 from mpdoctor.examiner.learner import Entry, Learner
 from mpdoctor.examiner.own_steps import OwnBatches
 from mpdoctor.examiner.replicas import replicas_in_step
@@ -80,10 +80,12 @@ class Training:
         self._in_half = False
         self._has_looked_at_error = False
         self._own_batches: OwnBatches | None = None
+        self._end: FitEnd | None = None  # of a fit()
 
     # --- the three ways in ----------------------------------------------------------------------------------------
-    def run_fit(self, fit: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """The user's fit(), shortened. Never returns."""
+    def run_fit(self, fit: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The user's fit(), shortened. Returns its History where the program shall go on to its next fit(); else
+        never."""
         entry = self.entries[0]
         try:
             (_, *given) = inspect.signature(fit).bind(entry.model, *args, **kwargs).arguments.items()
@@ -91,10 +93,16 @@ class Training:
             self._failed(error)
         shortened = self._begin_fit(entry, dict(given))
         try:
-            fit(entry.model, **shortened)
+            history = fit(entry.model, **shortened)
         except Exception as error:
+            if self._is_ending:
+                self._finish(error)
             self._failed(error)
-        self.conclude("script")
+        if not self.session.request.all_fits:
+            self.conclude("script")
+        self._tell_all("script", None)
+        self.session.end_training()
+        return history
 
     @own_work
     def _begin_fit(self, entry: Entry, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -102,7 +110,10 @@ class Training:
         self._begin()
         self._observe(entry)
         self._own_batches = OwnBatches(self.keras, arguments, lambda: self._calls)
-        return self._own_batches.counted(shortened_fit(self.keras, arguments, lambda: self.conclude("script")))
+        shortened = shortened_fit(self.keras, arguments, lambda: self._enough("script"))
+        self._end = FitEnd(self.session, self.keras, entry.model, entry.call.location)
+        self._end.watch(arguments.get("callbacks"), shortened["callbacks"])
+        return self._own_batches.counted(shortened)
 
     @own_work
     def begin_on_batches(self, model: Any, call: CallFacts, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -151,7 +162,7 @@ class Training:
     # --- every step -----------------------------------------------------------------------------------------------
     def _one_step(self, entry: Entry, run: Callable[[Any], Any], batch: Any) -> Any:
         """One batch of fit() or train_on_batch(); `run` is Keras' own compiled step."""
-        if self._look.repeats:
+        if self._look.repeats or self._is_ending:
             return run(batch)
         self._prepare_step(entry, batch)
         try:
@@ -273,13 +284,15 @@ class Training:
         if moved:
             self._note_steps(moved, now)
         if self._rounds() >= self.wanted or self._calls >= CALLS_A_STEP * self.wanted:
-            self.conclude("steps")
+            self._enough("steps")
+            return
         if not self._first_step_at:  # the budget is for steps, not for compiling the first one
             self._first_step_at = now
             if self.is_loop:
                 self._stop.allow(self.session.request.budget)
         if now - self._first_step_at > self.session.request.budget:
-            self.conclude("budget")
+            self._enough("budget")
+            return
         if self.is_loop and repeat is None:
             self._look.begin_trial(moved)
 
@@ -313,8 +326,28 @@ class Training:
 
     # --- the end --------------------------------------------------------------------------------------------------
     @own_work
+    def _enough(self, ended: str) -> None:
+        """Returns for a fit(), which goes to its end then; else never."""
+        if self._end is None:
+            self.conclude(ended)
+        elif not self._is_ending:
+            self._tell(ended, None)
+            self._end.begin()
+
+    @property
+    def _is_ending(self) -> bool:
+        return self._end is not None and self._end.begun
+
+    @own_work
+    def _finish(self, error: Exception) -> None:
+        """After the last step of a fit() was told of. Never returns."""
+        assert self._end is not None
+        self._end.failed(error)
+        self.session.finish()
+
+    @own_work
     def _failed(self, error: Exception) -> None:
-        failure = failure_under_watch(self.session, error, "training", saw_model=True)
+        failure = failure_of_fit(self.session, self.keras, error, "training")
         if failure.location is None:  # Keras raised by itself: the user's line is the one that called it
             failure = replace(failure, location=self.entries[-1].call.location)
         self.conclude("failed", failure)
@@ -322,6 +355,18 @@ class Training:
     @own_work
     def conclude(self, ended: str, failure: FailureFacts | None = None) -> None:
         """Tell what was seen, of every optimizer, and end the process."""
+        self._tell_all(ended, failure)
+        self.session.finish()
+
+    @own_work
+    def _tell_all(self, ended: str, failure: FailureFacts | None) -> None:
+        if not self._is_ending:
+            self._tell(ended, failure)
+            failure = None
+        if self._end is not None:
+            self._end.tell(failure)
+
+    def _tell(self, ended: str, failure: FailureFacts | None) -> None:
         events = self.session.events
         self._look.end_trial()
         stepped = [learner for learner in self.active if learner.steps]  # not those that were merely traced
@@ -338,8 +383,15 @@ class Training:
         for told, _ in sorted(models, key=lambda pair: len(pair[0].optimizer)):  # the last one told of a model counts
             events.facts("model", told)
         for learner, (_, model), name in zip(learners, models, names):
+            name = self._name_among_all(model, name)
             events.facts("training", training_facts(self, learner, model, name, ended, failure))
-        self.session.finish()
+
+    def _name_among_all(self, model: Any, name: str) -> str:
+        """With the line of its call, where each fit() of the program is looked at."""
+        place = model.call.location
+        if not self.session.request.all_fits or place is None:
+            return name
+        return f"{name or model.id} at line {place.line}"
 
     def _unadopted(self) -> Learner:
         """For a model without an optimizer: it failed, or ended, before one was seen."""

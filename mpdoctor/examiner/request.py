@@ -24,6 +24,8 @@ class Request:
         "auto", or the global dtype policy to force.
     budget
         Seconds for the training, counted from its first step.
+    all_fits
+        Whether a script goes on after its first fit(), to its next one.
     events
         Absolute path of the file that the examiner appends its events to, in a directory of this examination's own.
     """
@@ -41,6 +43,7 @@ class Request:
     seed: int | None = None
     custom_objects: str | None = None
     allow_code_in_file: bool = False
+    all_fits: bool = False
 
     @property
     def scratch(self) -> str:

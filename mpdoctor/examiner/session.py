@@ -84,6 +84,8 @@ class Session:
         self._environment: Any = None
         self._tf_functions: list[Any] = []  # those whose call is under way, the outermost first
         self._applying = 0  # optimizers whose step is under way
+        self.predictions: Any = None
+        self.trained_models: list[Any] = []  # of trainings that have ended
 
     # --- hooks --------------------------------------------------------------------------------------------------
     def install(self) -> None:
@@ -148,6 +150,7 @@ class Session:
         import tensorflow as tf
 
         from mpdoctor.examiner.losses import Losses
+        from mpdoctor.examiner.predictions import Predictions
         from mpdoctor.examiner.probe import Training
 
         self._new_training = Training
@@ -171,6 +174,9 @@ class Session:
             self._note_reads(cls, name)
         for cls, name in keras.unscaling_methods():
             replace_method(cls, name, self._unscale)
+        if self.predictions is None:
+            self.predictions = Predictions(self)
+        self.predictions.install(keras)
         if self.losses is None:
             self.losses = Losses()
             replace_method(tf.GradientTape, "gradient", self._gradient)
@@ -212,6 +218,15 @@ class Session:
         self.events.begin_to_train()
         self.devices()
         self._tell_environment()
+
+    def end_training(self) -> None:
+        """The program goes on, to its next training."""
+        self.trained_models += [entry.model for entry in self.training.entries]
+        self.training = None
+
+    @property
+    def has_trained(self) -> bool:
+        return self.training is not None or bool(self.trained_models)
 
     def _compile(self, keras: Any, original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
         """A process that dies or hangs later on can tell nothing more: what it has compiled is told here."""
@@ -286,6 +301,8 @@ class Session:
             self._tf_functions.pop()
         if self.training is not None and self.training.is_loop and not self._tf_functions:
             self.training.after_call(function, args, kwargs)
+        if not self._tf_functions:
+            self.predictions.function_returned(function, args, kwargs, result)
         return result
 
     def _stopped_itself(self, error: Exception) -> bool:
@@ -293,6 +310,11 @@ class Session:
         from mpdoctor.examiner.stopping import is_stop
 
         return self.training is not None and is_stop(error)
+
+    @property
+    def outermost_function(self) -> Any:
+        """The tf.function of the program's whose call is under way; None outside of all."""
+        return self._tf_functions[0] if self._tf_functions else None
 
     @property
     def in_xla(self) -> bool:
@@ -358,7 +380,19 @@ class Session:
         from mpdoctor.examiner.walk import model_from_live
 
         optimizer = getattr(model, "optimizer", None)
-        return model_from_live(self, keras, model, optimizer, CallFacts("none"), running=running)
+        call, data = self.predictions.call_of(model), self.predictions.data_of(model)
+        return model_from_live(self, keras, model, optimizer, call, data, running=running)
+
+    def tell_predictions(self) -> None:
+        """What the program computed with models that it does not train."""
+        try:
+            now = [] if self.training is None else [entry.model for entry in self.training.entries]
+            trained = [*self.trained_models, *now] if self.has_trained else None
+            for facts in [] if self.predictions is None else self.predictions.facts(trained):
+                self.events.facts("model", facts.model)
+                self.events.facts("training", facts)
+        except Exception as error:
+            self.broke(error)
 
     # --- what a model's facts need beside the model -------------------------------------------------------------
     def devices(self) -> tuple[DeviceFacts, ...]:
@@ -399,6 +433,7 @@ class Session:
             os._exit(0)
         if self.keras is not None:
             self.events.note(keras=vars(self.keras.facts))
+        self.tell_predictions()
         self._tell_environment_at_end()
         self.events.note(files_written=sorted(set(self.files_written))[:50])
         self.events.end()

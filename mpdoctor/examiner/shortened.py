@@ -5,8 +5,6 @@ from __future__ import annotations
 from types import GeneratorType
 from typing import Any, Callable
 
-from mpdoctor.examiner.ownership import class_location
-
 ENDLESS = 10**9
 # Keras' own callbacks that write files, validate, or end the training early. LearningRateScheduler and the like stay.
 DROPPED = (
@@ -19,19 +17,23 @@ DROPPED = (
     "TensorBoard",
     "TerminateOnNaN",
 )
+WRITERS = ("BackupAndRestore", "CSVLogger", "ModelCheckpoint", "TensorBoard")
+KERAS = ("keras", "tf_keras", "tensorflow")
 LOGGERS = ("wandb", "mlflow", "neptune", "comet_ml", "clearml")
 
 
 def shortened_fit(keras: Any, arguments: dict[str, Any], at_end: Callable[[], None]) -> dict[str, Any]:
     """The arguments of the user's fit(), changed: epochs repeat until the probe has seen enough, nothing is printed,
-    validated or saved. A callback of the user's own may read validation results, so with one of these a single batch
-    is validated. `at_end` is called after the epoch in which a generator gave its last batch."""
+    validated or saved. A callback that is not Keras' own may read validation results, so with one of these a single
+    batch is validated. `at_end` is called after the epoch in which a generator gave its last batch."""
     changed = dict(arguments, epochs=ENDLESS, verbose=0)
     callbacks = _kept(keras, arguments.get("callbacks"))
     changed["callbacks"] = callbacks
-    if any(class_location(type(callback)) for callback in callbacks):
+    if any(_may_read_validation(callback) for callback in callbacks):
         if arguments.get("validation_data") is not None:
             changed["validation_steps"] = 1
+        if arguments.get("validation_freq") is not None:
+            changed["validation_freq"] = 1  # it may be read at the end of any epoch
     elif arguments.get("validation_split"):
         changed["validation_freq"] = ENDLESS  # the split itself stays: it decides what is trained on
     else:
@@ -66,10 +68,31 @@ def _watched(keras: Any, batches: Any, steps: int | None, at_end: Callable[[], N
     return watched(), End()
 
 
-def _kept(keras: Any, callbacks: Any) -> list[Any]:
+def left_out(keras: Any, callbacks: Any) -> list[str]:
+    """The classes of those callbacks that write files and do not run in the short training."""
+    writers = tuple(getattr(keras.module.callbacks, name) for name in WRITERS if hasattr(keras.module.callbacks, name))
+    names = [
+        type(callback).__name__
+        for callback in _listed(callbacks)
+        if isinstance(callback, writers) or type(callback).__module__.startswith(LOGGERS)
+    ]
+    return list(dict.fromkeys(names))
+
+
+def _may_read_validation(callback: Any) -> bool:
+    """The user's own class, somebody else's, or Keras' around functions of the user's."""
+    cls = type(callback)
+    return cls.__name__ == "LambdaCallback" or cls.__module__.partition(".")[0] not in KERAS
+
+
+def _listed(callbacks: Any) -> list[Any]:
     if callbacks is None:
         return []
-    given = list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]
+    return list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]
+
+
+def _kept(keras: Any, callbacks: Any) -> list[Any]:
+    given = _listed(callbacks)
     dropped = tuple(getattr(keras.module.callbacks, name) for name in DROPPED if hasattr(keras.module.callbacks, name))
     return [
         callback

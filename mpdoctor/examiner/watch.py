@@ -10,7 +10,7 @@ import re
 import sys
 import weakref
 from types import FrameType
-from typing import Any, Dict, Iterator, Tuple
+from typing import Any, Callable, Dict, Iterator, Tuple
 
 from mpdoctor.examiner.layer_calls import LayerCalls, dtype_name, flat_tensors, is_symbolic
 from mpdoctor.examiner.ownership import called_by_line, class_location, own_code, own_location
@@ -30,11 +30,14 @@ class LayerWatch:
     observer
         While it is set, each call goes through it: `call, args, kwargs = observer.enter(layer, args, kwargs)` before,
         `outputs = observer.leave(call, outputs)` after it, `observer.abandon(call)` where it raised.
+    after_outermost
+        Called as `(layer, args, kwargs, outputs)` after each call of a layer that no other layer called.
     """
 
     def __init__(self) -> None:
         self.stack: list[Any] = []
         self.observer: Any = None
+        self.after_outermost: list[Callable[[Any, tuple[Any, ...], dict[str, Any], Any], None]] = []
         self._failed: tuple[Any, BaseException, Arguments] | None = None  # the innermost layer that an error is leaving
         self._made: weakref.WeakKeyDictionary[Any, Location] = weakref.WeakKeyDictionary()
         self._made_by: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
@@ -67,6 +70,9 @@ class LayerWatch:
             finally:
                 watch.stack.pop()
             watch._note_output(layer, args, kwargs, outputs)
+            if not watch.stack:
+                for tell in watch.after_outermost:
+                    tell(layer, args, kwargs, outputs)
             return outputs if observer is None else observer.leave(call, outputs)
 
         @functools.wraps(original_new)

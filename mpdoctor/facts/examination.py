@@ -21,6 +21,8 @@ class ExaminationFacts:
         What a saved file holds and Keras could not restore, and why; "" where all of it was.
     passed_over
         How much of what came home was no event of the examiner's, in words; "" where all of it was.
+    stopped_after_training
+        The error that a script ended with after a fit() that was cut short, in one line; "" where there was none.
     files_written
         Files that the script opened for writing while it ran.
     forced_policy
@@ -41,3 +43,4 @@ class ExaminationFacts:
     environment: tuple[tuple[str, str], ...] = ()
     forced_policy: str | None = None
     passed_over: str = ""
+    stopped_after_training: str = ""

@@ -43,7 +43,8 @@ class FailureFacts:
         "timed-out"; "died" by a signal or os._exit; "unusable" where the target could not even be started
         (no TensorFlow in the interpreter, a broken file, a missing factory).
     during
-        "start", "script" (or factory), "loading" (a saved file), "training".
+        "start", "script" (or factory), "loading" (a saved file), "training", "ending" (the end of fit(), after the last
+        step that was looked at).
     location
         The innermost line in a file of the user's, where there is one.
     layer
@@ -72,6 +73,8 @@ class FailureFacts:
         The global policy that the examination forced, None where the program ran as it is.
     saved_file
         What the file says of itself whose loading raised.
+    callback
+        The method of a callback that raised, "Class.on_epoch_end"; "" for whatever else.
     saw_model
         Whether a model had been seen before.
     last_words
@@ -103,6 +106,12 @@ class FailureFacts:
     keras: Keras | None = None
     saved_file: SavedFileFacts | None = None
     forced_policy: str | None = None
+    callback: str = ""
+
+    @property
+    def in_training(self) -> bool:
+        """Whether a step of the training was reached before."""
+        return self.during in ("training", "ending")
 
     @property
     def is_plain_end(self) -> bool:

@@ -203,7 +203,8 @@ class ArrayFacts:
 
 @dataclass(frozen=True)
 class CallFacts:
-    """The user's training call. kind: "fit", "train_on_batch", "loop", or "none" for a factory or a file."""
+    """The user's training call. kind: "fit", "train_on_batch", "loop"; "predict" where the model only predicts, or is
+    only evaluated; "none" for a factory or a file."""
 
     kind: str
     location: Location | None = None
@@ -279,7 +280,17 @@ class ModelFacts:
     @property
     def is_trained(self) -> bool:
         """Whether this is a model that is compiled or trained, not a part of another or a mere predictor."""
-        return self.compiled or self.call.kind != "none"
+        return self.compiled or self.call.kind not in ("none", "predict")
+
+    @property
+    def only_predicts(self) -> bool:
+        """Whether the program predicts or evaluates with it, and ended without a training call."""
+        return self.call.kind == "predict"
+
+    @property
+    def may_train(self) -> bool:
+        """Whether it is compiled or trained, and the program does not end with having predicted or evaluated."""
+        return self.is_trained and not self.only_predicts
 
     @property
     def wrapper(self) -> OptimizerFacts | None:

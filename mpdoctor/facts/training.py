@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from mpdoctor.facts.failure import FailureFacts
@@ -250,6 +251,49 @@ class ScaleDependenceFacts:
         return values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2
 
 
+def excuse_of(operation: OperationFacts | None, nan: int) -> str:
+    """Why float16 is not to blame for what this operation made inf or NaN (`nan`: how many NaN), as PredictionFacts say
+    it; "" where it is, or where nobody knows."""
+    if operation is None:
+        return ""
+    if operation.given == "data":
+        return "data"
+    if operation.given == "constant" and not nan:
+        return "constant"
+    if operation.dtype != "float16":
+        return "range"
+    in_float32 = operation.in_float32
+    return "" if nan or (in_float32 is not None and math.isfinite(in_float32)) else "range"
+
+
+@dataclass(frozen=True)
+class PredictionFacts:
+    """What a program computed with a model that it did not train.
+
+    by
+        "predict", "predict_on_batch", "evaluate", "test_on_batch", or "call" for `model(x)`.
+    calls
+        How often it did.
+    numbers, nonfinite, nan
+        Of one of these calls, the first with inf or NaN in its result, else the last: the floating-point numbers that
+        it returned, how many of them were inf or NaN, and how many NaN.
+    excuse
+        Why float16 is not to blame for these: "data" (they went in already), "constant" (a constant is inf, as those of
+        masks are), "range" (float32 and bfloat16 have them as well); else "".
+    """
+
+    by: str
+    calls: int
+    numbers: int
+    nonfinite: int = 0
+    nan: int = 0
+    excuse: str = ""
+
+    @property
+    def called(self) -> str:
+        return "model(x)" if self.by == "call" else f"{self.by}()"
+
+
 @dataclass(frozen=True)
 class StandstillFacts:
     """Why applied steps moved no weight, measured on the last step; a default stands for what was not measured.
@@ -351,6 +395,8 @@ class TrainingFacts:
         Why nothing moved; None where something did.
     growth
         How the weights grew; None where the loss never rose to twice the first one.
+    prediction
+        What was looked at instead of steps, in a program that only predicts.
     uses_loss_scale_factor
         Keras 3's `loss_scale_factor`: a fixed scale without any check for finite gradients.
     """
@@ -384,6 +430,21 @@ class TrainingFacts:
     script_steps: int | None = None
     standstill: StandstillFacts | None = None
     growth: GrowthFacts | None = None
+    prediction: PredictionFacts | None = None
+
+    def moment(self, step: int, preposition: str = "in") -> str:
+        """When that was, in words: steps count from 0 here, and from 1 for readers."""
+        return f"{preposition} step {step + 1}" if self.prediction is None else f"in `{self.prediction.called}`"
+
+    @property
+    def failed_in(self) -> str:
+        """What raised, in words: a method of a callback, the end of fit(), or a step; "" where nothing did."""
+        if self.failure is None:
+            return ""
+        after = f" after step {len(self.steps)}" if self.steps else ""
+        if self.failure.callback:
+            return f"{self.failure.callback}(){after}"
+        return f"the end of fit(){after}" if self.failure.during == "ending" else f"step {len(self.steps) + 1}"
 
     @property
     def broken_operation(self) -> OperationFacts | None:

@@ -214,6 +214,7 @@ def _probe(probe: Probe) -> dict[str, Any]:
         "culprit": training.culprit,
         "loss_culprit": training.loss_culprit,
         "failure": _failure(training.failure),
+        "prediction": training.prediction,
         "seconds": training.seconds,
     }
 
@@ -229,6 +230,7 @@ def _failure(failure: FailureFacts | None) -> dict[str, Any] | None:
         "location": _place(failure.location),
         "layer": failure.layer,
         "layer_class": failure.layer_class,
+        "callback": failure.callback or None,
         "frames": failure.frames,
     }
 

@@ -103,7 +103,7 @@ def _stages(looks: Iterable[str], fails_in: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _stage_of(kind: str, facts: Any) -> str:
-    return "training" if kind == "in_failure" and facts.during == "training" else STAGES[kind]
+    return "training" if kind == "in_failure" and facts.in_training else STAGES[kind]
 
 
 def rule_by_code_or_name(text: str) -> Rule | None:

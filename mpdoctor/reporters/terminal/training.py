@@ -49,7 +49,8 @@ def _heading(probe: Probe, look: Look) -> RenderableType:
     if probe.why:
         verdict.append_text(look.prose(f": {probe.why}", style="not bold default"))
     name = probe.training.name
-    return labelled(f"Training of {look.name(name, 40)} " if name else "Training ", verdict, style="bold", by=0)
+    what = "Training" if probe.training.prediction is None else "Predicting"
+    return labelled(f"{what} of {look.name(name, 40)} " if name else f"{what} ", verdict, style="bold", by=0)
 
 
 def _line(label: str, content: Text) -> RenderableType:

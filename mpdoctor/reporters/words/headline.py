@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import PurePath
 
+from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Diagnosis, Finding, Probe, Severity, Verdict
 from mpdoctor.reporters.words.look import Look, count, number_text
 
@@ -15,6 +16,7 @@ GOOD, OPEN = (Verdict.HEALTHY, Verdict.SETTLING), (Verdict.INCONCLUSIVE,)
 LONGEST_PLACE = 40
 MOST_RULES = 3
 HALF = ("float16", "bfloat16")
+BAD_PREDICTIONS = "its predictions are not finite"
 
 
 class Mood(str, Enum):
@@ -61,6 +63,8 @@ def _mood(diagnosis: Diagnosis) -> Mood:
     if diagnosis.count(Severity.ERROR) or diagnosis.exit_code > 1:
         return Mood.BAD
     if diagnosis.count(Severity.WARNING) or any(probe.verdict in OPEN for probe in diagnosis.probes):
+        return Mood.DOUBT
+    if any(probe.verdict not in GOOD for probe in _predictions(diagnosis)):
         return Mood.DOUBT
     return Mood.GOOD
 
@@ -120,7 +124,25 @@ def _nothing_found(diagnosis: Diagnosis) -> str:
     what_if = sum(finding.what_if for finding in diagnosis.findings)
     if what_if:
         return "nothing wrong as it is"
-    return "not examined" if diagnosis.exit_code == 2 else "nothing wrong"
+    if diagnosis.exit_code == 2:
+        return "not examined"
+    if any(probe.verdict not in (*GOOD, *OPEN) for probe in _predictions(diagnosis)):
+        return BAD_PREDICTIONS
+    return "nothing wrong in the model" if _why_not_trained(diagnosis) and not diagnosis.probes else "nothing wrong"
+
+
+def _predictions(diagnosis: Diagnosis) -> list[Probe]:
+    return [probe for probe in diagnosis.probes if probe.training.prediction is not None]
+
+
+def _why_not_trained(diagnosis: Diagnosis) -> str:
+    """Of one target whose model was looked at; "" where it was trained, too."""
+    if len(diagnosis.targets) != 1:
+        return ""
+    stages = diagnosis.targets[0].stages
+    model, training = stages.get("model"), stages.get("training")
+    looked = model is not None and model.status == "done"
+    return training.reason if looked and training is not None and training.status != "done" else ""
 
 
 def _afterthoughts(diagnosis: Diagnosis, look: Look) -> list[str]:
@@ -129,6 +151,13 @@ def _afterthoughts(diagnosis: Diagnosis, look: Look) -> list[str]:
     if what_if:
         found = f"; {count(what_if, 'finding')}"
         return [f"{found} {how}" for how in ("if you turned on mixed_float16", "under mixed_float16", "if mixed")]
+    predicted = _predictions(diagnosis)
+    if predicted and len(predicted) == len(diagnosis.probes):
+        whys = [probe.why for probe in sorted(predicted, key=lambda one: one.verdict in GOOD)]
+        return [f"; {look.name(whys[0], 160)}".replace("`", ""), "; not trained"]
+    not_trained = _why_not_trained(diagnosis)
+    if not diagnosis.probes and not_trained:
+        return [f"; not trained: {look.name(not_trained, 160)}", "; not trained"]
     if len(diagnosis.probes) != 1:
         names = [look.name(probe.training.name, 20) for probe in diagnosis.probes if probe.training.name]
         trained = f"; {len(diagnosis.probes)} short trainings"
@@ -148,6 +177,11 @@ def _collapse(probe: Probe) -> str:
     return f"the loss scale {'grows' if grew else 'collapses'} to {number_text(last or 0)}"
 
 
+def _fails(training: TrainingFacts) -> str:
+    in_step = training.failure is None or training.failed_in.startswith("step ")
+    return f"training fails at step {len(training.steps) + 1}" if in_step else f"{training.failed_in} fails"
+
+
 def _skips(probe: Probe) -> str:
     skipped = sum(not step.applied for step in probe.training.steps)
     return f"{skipped} of {count(len(probe.training.steps), 'step')} skipped"
@@ -155,8 +189,8 @@ def _skips(probe: Probe) -> str:
 
 # The worst first: of several trainings it leads.
 _SAID_OF_TRAINING: dict[Verdict, Callable[[Probe], str]] = {
-    Verdict.FAILED: lambda probe: f"training fails at step {len(probe.training.steps) + 1}",
-    Verdict.NOT_FINITE: lambda probe: probe.why,
+    Verdict.FAILED: lambda probe: _fails(probe.training),
+    Verdict.NOT_FINITE: lambda probe: probe.why if probe.training.prediction is None else BAD_PREDICTIONS,
     Verdict.COLLAPSING: _collapse,
     Verdict.STUCK: _skips,
     Verdict.NO_UPDATE: lambda probe: "the weights never change",

@@ -13,7 +13,13 @@ LONGEST_REASON = 300
 MOST_REASONS = 2
 MOST_GPUS = 8
 # By the code of a Skipped that is no rule's.
-NOT_DONE = {"source": "not read", "file": "not restored", "target": "not examined"}
+NOT_DONE = {
+    "source": "not read",
+    "file": "not restored",
+    "target": "not examined",
+    "fit": "not looked at",
+    "training": "not looked at",
+}
 
 
 def not_done(diagnosis: Diagnosis, look: Look) -> list[str]:

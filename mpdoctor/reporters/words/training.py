@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-from mpdoctor.facts.training import TensorFacts, TrainingFacts
+from mpdoctor.facts.training import PredictionFacts, TensorFacts, TrainingFacts
 from mpdoctor.reporters.words.look import Look, count, number_text
 
 ENDED = {"budget": "the time of --budget was spent", "script": "the script's own loop ended there"}
 
 
 def circumstances(training: TrainingFacts, look: Look, *, steps_told: bool = False) -> str:
+    if training.prediction is not None:
+        return _circumstances_of_prediction(training, training.prediction, look)
     done, wanted = len(training.steps), training.steps_wanted
     steps = count(done, "step") if done == wanted else f"{done} of {count(wanted, 'step')}"
     device, policy = look.name(training.device, 24), look.name(training.policy, 24)
@@ -20,6 +22,14 @@ def circumstances(training: TrainingFacts, look: Look, *, steps_told: bool = Fal
     if training.ended in ENDED and done < wanted:
         parts.append(ENDED[training.ended])
     return look.dot.join(filter(None, parts))
+
+
+def _circumstances_of_prediction(training: TrainingFacts, seen: PredictionFacts, look: Look) -> str:
+    place = training.model.call.location
+    where = f" at {look.name(place.path, 50)}:{place.line}" if place else ""
+    times = count(seen.calls, "call")
+    device, policy = look.name(training.device, 24), look.name(training.policy, 24)
+    return look.dot.join([f"{times}, {look.name(seen.called)}{where}", *_data(training), device, policy])
 
 
 def _call(training: TrainingFacts, look: Look) -> str:
@@ -138,7 +148,7 @@ def magnitudes(training: TrainingFacts, look: Look) -> tuple[str, str] | None:
         return None
     grew = [f"{_named(frame, look)} {number_text(frame.largest)}" for frame in frames[-4:]]
     steps = f" {look.arrow} ".join([*grew, f"{last} inf"])
-    return label, f"{steps}, in step {step + 1}"
+    return label, f"{steps}, {training.moment(step)}".replace("`", "")
 
 
 def _named(tensor: TensorFacts, look: Look) -> str:

@@ -63,7 +63,7 @@ HELP = (
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     first = _casting_first(model)
-    for array in model.data if model.is_trained and first is not None else ():
+    for array in model.data if (model.is_trained or model.only_predicts) and first is not None else ():
         if first is None or array.role != "features" or array.largest is None or array.largest <= FLOAT16_LIMIT:
             continue
         yield Finding(
@@ -94,7 +94,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         return
     layer = culprit.overflow.layer
     yield Finding(
-        f"The input reaches {number(operation.largest)} in step {culprit.step + 1}, and `{layer}` "
+        f"The input reaches {number(operation.largest)} {training.moment(culprit.step)}, and `{layer}` "
         f"({culprit.overflow.layer_class}) casts it to float16, which ends at {FLOAT16_LIMIT}: it is inf from there "
         "on.",
         HELP,

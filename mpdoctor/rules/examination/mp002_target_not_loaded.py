@@ -55,7 +55,7 @@ SEVERITY = Severity.ERROR
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
-    if failure.during == "training" or failure.kind not in ("raised", "exited", "unusable"):
+    if failure.in_training or failure.kind not in ("raised", "exited", "unusable"):
         return
     if failure.kind == "unusable":
         problem, _, remedy = failure.message.partition(". ")  # as the examination words it

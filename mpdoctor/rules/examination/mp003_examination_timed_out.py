@@ -49,7 +49,7 @@ FAILS_IN = ("model", "training")
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     if failure.kind != "timed-out":
         return
-    doing = "A training step did not return" if failure.during == "training" else "No training step was reached"
+    doing = "A training step did not return" if failure.in_training else "No training step was reached"
     yield Finding(
         f"{doing} within {failure.seconds:.0f} seconds, so the program was stopped.",
         "Give it more time with --timeout, or examine the model alone: mpdoctor check model.py:build_model",

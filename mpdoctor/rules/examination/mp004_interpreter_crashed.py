@@ -49,7 +49,7 @@ FAILS_IN = ("model", "training")
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     if failure.kind != "died":
         return
-    where = "while it trained" if failure.during == "training" else "before its training call"
+    where = "while it trained" if failure.in_training else "before its training call"
     yield Finding(
         f"The examined process died {where}: {_how(failure)}." + _last_words(failure),
         _remedy(failure),

@@ -36,6 +36,12 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         "one device.",
     ),
     (
+        r"^AttributeError$",
+        r"'LossScaleOptimizer\w*' object has no attribute '_model_variables_moving_average'",
+        "The LossScaleOptimizer of Keras 2.10 cannot end a fit() with `use_ema=True`: leave it out, or train with "
+        "TensorFlow 2.15, where it can.",
+    ),
+    (
         r"",
         r"not (?:yet )?supported in Keras 3|is Keras 3, but this is not yet supported|install the backwards-compatible "
         r"`?tf[-_]keras|requires? `?tf[-_]keras",

@@ -78,7 +78,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         return
     layer = culprit.overflow if culprit else None
     place = f"In layer `{layer.layer}` ({layer.layer_class})" if layer else "Outside of all layers"
-    step = f", in step {culprit.step + 1}" if culprit else ""
+    step = f", {training.moment(culprit.step)}" if culprit else ""
     location = (culprit.overflow.location if culprit else None) or operation.location or training.model.call.location
     line = line_of(operation, location)
     yield Finding(

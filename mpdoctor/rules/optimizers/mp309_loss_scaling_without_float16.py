@@ -82,7 +82,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     wrapper = model.wrapper
-    if wrapper is None or not model.is_trained or not model.layers:
+    if wrapper is None or not model.may_train or not model.layers:
         return
     seen = {
         dtype

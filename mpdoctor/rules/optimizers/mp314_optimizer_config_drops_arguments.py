@@ -99,7 +99,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
-    if not (model.is_trained and model.computes_in_half):
+    if not (model.may_train and model.computes_in_half):
         return
     for link in model.optimizer:
         dropped = [name for name in link.dropped if name not in SAVED_BY_KERAS]

@@ -126,7 +126,7 @@ def _why_not_wrapped(facts: SourceFacts, compile_call: Call, model: Call) -> str
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
-    if not model.is_trained or model.call.kind == "loop" or not model.optimizer or model.wrapper is not None:
+    if not model.may_train or model.call.kind == "loop" or not model.optimizer or model.wrapper is not None:
         return  # a loop may scale by hand
     if any(link.loss_scale_factor not in (None, "None") for link in model.optimizer):
         return

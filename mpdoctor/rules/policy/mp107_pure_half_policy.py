@@ -71,7 +71,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
-    if not model.is_trained:
+    if not model.may_train:
         return
     pure = [
         layer for layer in model.layers if layer.policy in PURE_HALF and _trainable_half(layer) and not layer.is_model

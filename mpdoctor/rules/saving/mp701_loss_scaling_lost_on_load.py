@@ -79,7 +79,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
-    if model.call.kind == "none" or not model.optimizer or model.wrapper or _has_factor(model):
+    if model.call.kind in ("none", "predict") or not model.optimizer or model.wrapper or _has_factor(model):
         return
     for load in model.loads:
         half = [layer for layer in layers_inside(model, load) if layer.compute_dtype == "float16" and layer.variables]

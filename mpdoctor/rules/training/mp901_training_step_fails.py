@@ -65,14 +65,20 @@ FAILS_IN = ("training",)
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
-    if failure.during != "training" or failure.kind not in ("raised", "exited"):
+    if not failure.in_training or failure.kind not in ("raised", "exited"):
         return
     place = place_of_failure(failure)
     yield Finding(
-        f"The training step stops{f' in {place}' if place else ''}: {headline_from_failure(failure)}",
+        f"{_what(failure)} stops{f' in {place}' if place else ''}: {headline_from_failure(failure)}",
         remedy_from_failure(failure) or f"Mend this line; {failure.when_it_stops}.",
         failure.location,
         layer=failure.layer,
         stage="training",
         evidence={"exception": failure.exception, "error": failure.message},
     )
+
+
+def _what(failure: FailureFacts) -> str:
+    if failure.callback:
+        return f"The callback's method `{failure.callback}`"
+    return "The end of fit(), after its last step," if failure.during == "ending" else "The training step"

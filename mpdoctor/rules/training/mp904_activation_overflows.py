@@ -94,9 +94,10 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     which = f", in call {overflow.call} of {culprit.calls} in the step," if culprit.calls > 1 else ""
     place = (operation.location if operation else None) or overflow.location
     why = f"; {broke(operation)}" if operation else ""
+    when = training.moment(culprit.step, "at")
     yield Finding(
         f"The output of {named_culprit(culprit)} ({overflow.layer_class}){which} is not finite: {_how_much(overflow)}, "
-        f"at step {culprit.step + 1}, from finite inputs{_leading_up(before)}. float16 ends at {FLOAT16_LIMIT}{why}."
+        f"{when}, from finite inputs{_leading_up(before)}. float16 ends at {FLOAT16_LIMIT}{why}."
         + (f" {story_of_growth(training)}" if training.diverges else ""),
         _remedy(training, culprit),
         place,

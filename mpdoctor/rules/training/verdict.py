@@ -26,7 +26,7 @@ def verdict_from_training(training: TrainingFacts) -> tuple[Verdict, str]:
     """The verdict and, in words, the numbers that it rests on."""
     steps = training.steps
     if training.failure is not None:
-        return Verdict.FAILED, f"step {len(steps) + 1} raised {training.failure.exception}"
+        return Verdict.FAILED, f"{training.failed_in} raised {training.failure.exception}"
     if training.broken_by_device and training.broken_operation is not None:
         return Verdict.INCONCLUSIVE, _lost_by_device(training.broken_operation)
     not_finite = _not_finite(training)

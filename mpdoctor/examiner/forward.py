@@ -1,0 +1,44 @@
+"""One forward pass, repeated eagerly with its layers and operations observed: which of them made the first number of
+the outputs that is not finite."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import tensorflow as tf
+
+from mpdoctor.examiner.culprits import Culprits, culprits_from_step
+from mpdoctor.examiner.predictions import nothing_recorded
+from mpdoctor.examiner.replay import LayerCall, StepObserver
+from mpdoctor.examiner.stillness import variables_put_back
+from mpdoctor.examiner.watch import LayerWatch
+
+
+class ForwardObserver(StepObserver):
+    """What breaks a forward pass are the outputs of layers that no other layer called."""
+
+    def clear(self) -> None:
+        super().clear()
+        self.outputs: list[Any] = []
+
+    def leave(self, call: LayerCall, outputs: Any) -> Any:
+        marked = super().leave(call, outputs)
+        if call.parent is None:
+            self.outputs += [part for part in tf.nest.flatten(outputs) if isinstance(part, tf.Tensor)]
+        return marked
+
+    @property
+    def bad(self) -> list[Any]:
+        return [tensor for tensor in self.outputs if self.trace.is_bad(tensor)]
+
+
+def culprits_of_forward_pass(keras: Any, watch: LayerWatch, run: Callable[[], Any]) -> Culprits | None:
+    """None where every output was finite, this time. `run` moves no variable: all are put back."""
+    eagerly = tf.config.functions_run_eagerly()
+    tf.config.run_functions_eagerly(True)
+    try:
+        with nothing_recorded(), variables_put_back(), ForwardObserver(keras, watch, None) as observer:
+            run()
+        return culprits_from_step(keras, watch, observer, 0, None)
+    finally:
+        tf.config.run_functions_eagerly(eagerly)
