@@ -144,3 +144,71 @@ def test_what_is_walked(tmp_path: Path, texts: dict[str, str], expected: list[tu
 
 def test_assume_mixed_walks_whatever_names_a_framework(tmp_path: Path) -> None:
     assert found_in(written(tmp_path, {"layer": LAYER}), assume_mixed=True) == [("layer.py", 6, "MP202")]
+
+
+MODEL = """
+import keras
+layers = [keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(2, activation="softmax")]
+model = keras.Sequential(layers)
+"""
+TRAINING = "model.compile('adam', 'mse')\nmodel.fit([1.0], [1.0])\n"
+PROGRAMS = {
+    "a layer that another one makes, under the policy of the script": {
+        "train": POLICY + "from models import Caller\nmodel = keras.Sequential([Caller()])\n" + TRAINING,
+        "models": """
+import keras
+import tensorflow as tf
+
+class Inner(keras.layers.Layer):
+    def call(self, x):
+        return x + tf.random.normal([4, 8])
+
+class Caller(keras.layers.Layer):
+    def __init__(self):
+        super().__init__()
+        self.inner = Inner()
+
+    def call(self, ids):
+        return self.inner(keras.ops.ones((4, 8)))
+""",
+    },
+    "a model at the top level of what is imported after the policy": {
+        "train": POLICY + "from models import model\n" + TRAINING,
+        "models": MODEL,
+    },
+    "the same, and an import sets the policy": {
+        "train": "import settings\nfrom models import model\n" + TRAINING,
+        "settings": POLICY,
+        "models": MODEL,
+    },
+    "one import sets the policy and hands on the model": {
+        "train": "from zoo import model\n" + TRAINING,
+        "zoo/__init__": POLICY + "from .tower import model\n",
+        "zoo/tower": MODEL,
+    },
+    "a policy too late for what was imported": {
+        "train": "import keras\nfrom models import model\n" + POLICY + TRAINING,
+        "models": MODEL,
+    },
+    "a policy set in the main function": {
+        "train": "import keras\nimport models\n\ndef main():\n"
+        "    keras.mixed_precision.set_global_policy('mixed_float16')\n"
+        "    model = models.build()\n    model.compile('adam', 'mse')\n\nmain()\n",
+        "models": MODEL.replace("\n", "\n    ").replace("\n    import keras", "import keras\ndef build():")
+        + "return model\n",
+    },
+}
+
+
+def alone(directory: Path, name: str) -> list[tuple[str, int, str]]:
+    """What a check of this script alone says."""
+    stage = SourceStage({(directory / name).absolute(): name}, with_imports=True)
+    judged = stage.judge(lambda path: Keras(), CODES, list(stage.facts))
+    return sorted((f.location.path, f.location.line, f.code) for f in judged if isinstance(f, Finding) and f.location)
+
+
+@pytest.mark.parametrize("texts", PROGRAMS.values(), ids=PROGRAMS)
+def test_a_directory_says_what_its_one_program_says(tmp_path: Path, texts: dict[str, str]) -> None:
+    said = alone(written(tmp_path, texts), "train.py")
+    assert said
+    assert found_in(tmp_path) == said

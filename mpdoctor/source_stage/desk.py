@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
@@ -25,16 +26,23 @@ Judged = list[Finding | Crashed]
 
 @dataclasses.dataclass(frozen=True)
 class Order:
-    """To judge a file: what its facts are to say besides, and the rules that look."""
+    """To judge a file: what its facts are to say besides, and the rules that look.
+
+    program
+        How the files are shown that are judged together with it, walked anew as this one runs them; () where it is
+        judged alone, on top of what it imports. Of what it imports besides nothing is said.
+    """
 
     path: Path
     changes: dict[str, Any]
     codes: frozenset[str]
+    program: tuple[str, ...] = ()
 
     @cached_property
     def digest(self) -> bytes:
-        """Of all that the findings hang on besides the file."""
-        return blake2b(repr((sorted(self.changes.items()), sorted(self.codes))).encode(), digest_size=16).digest()
+        """Of all that the findings hang on besides the file and what it imports."""
+        asked = sorted(self.changes.items()), sorted(self.codes), self.program
+        return blake2b(repr(asked).encode(), digest_size=16).digest()
 
 
 class Desk:
@@ -66,12 +74,12 @@ class Desk:
     def walk_with_imports(self, paths: list[Path]) -> dict[Path, tuple[SourceFacts, bool]]:
         for path in paths:
             with self._guard(path):
-                self._facts |= facts_with_imports(path, self._shown[path], self._unsaved)
+                self._facts |= facts_with_imports(path, self._shown[path], Files(self._unsaved))
         return self._told(list(self._facts))
 
     @without_garbage_collection()
     def judge(self, orders: list[Order]) -> dict[Path, Judged]:
-        return {order.path: self._judged(order) for order in orders}
+        return {one.path: self._judged_with_imports(one) if one.program else self._judged(one) for one in orders}
 
     def _walk(self, path: Path, guarded: bool = False) -> None:
         source = source_or_problem(self._files, path, self._shown[path])
@@ -99,7 +107,25 @@ class Desk:
                 self._walk(order.path, guarded=True)
             facts = dataclasses.replace(self._facts[order.path], **order.changes)
             with self._project.as_walked(order.path):
-                said += findings_from_facts("in_source", facts, facts.keras, lambda rule: rule.code in order.codes)
+                said += _findings(facts, order.codes)
+        return [*map(crash_from_breakdown, self._facts[order.path].breakdowns), *said]
+
+    def _judged_with_imports(self, order: Order) -> Judged:
+        """What the rules say of a whole program, each of its files as `check` of its script alone would judge it."""
+        said: Judged = []
+        with self._guard(order.path), _garbage_given_back():
+            program = facts_with_imports(order.path, self._shown[order.path], self._files, self._shown).values()
+            imported = {path for facts in program for path in facts.imports}
+            reached = {path for facts in program if facts.mixed_precision_signs for path in facts.imports}
+            for facts in program:
+                if facts.path in order.program:
+                    changes = order.changes | {
+                        "is_imported": facts.path in imported,
+                        "is_guarded": False,  # what the program asks first is known of each of its events
+                        "mixed_elsewhere": facts.path in reached,
+                    }
+                    said += _findings(dataclasses.replace(facts, **changes), order.codes)
+                    said += map(crash_from_breakdown, facts.breakdowns)
         return [*map(crash_from_breakdown, self._facts[order.path].breakdowns), *said]
 
     @contextmanager
@@ -109,6 +135,21 @@ class Desk:
             yield
         except Exception as error:
             self._facts[path] = broken_facts(breakdown_from_error(self._shown.get(path, str(path)), error))
+
+
+def _findings(facts: SourceFacts, codes: frozenset[str]) -> Iterator[Finding | Crashed]:
+    return findings_from_facts("in_source", facts, facts.keras, lambda rule: rule.code in codes)
+
+
+@contextmanager
+def _garbage_given_back() -> Iterator[None]:
+    """Of a program that is walked for one answer nothing is kept. The collector goes over what was made meanwhile."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.collect()
+        gc.unfreeze()
 
 
 def broken_facts(breakdown: Breakdown) -> SourceFacts:
