@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,15 @@ from judging import facts_of, findings_in
 from marks import marks_from_source
 from test_rules_contract import FIXTURE_FILES, FIXTURES
 
+from mpdoctor.diagnosis import diagnose
 from mpdoctor.facts.versions import Keras
-from mpdoctor.finding import Finding
+from mpdoctor.finding import Diagnosis, Finding
+from mpdoctor.progress import SilentProgress
 from mpdoctor.rules.registry import all_rules
+from mpdoctor.settings import Settings
 from mpdoctor.source.outlines import outlines_from_files
 from mpdoctor.source_stage import SourceStage
+from mpdoctor.targets import target_from_text
 
 CODES = frozenset(rule.code for rule in all_rules())
 FIXTURES_WITH_FINDINGS = [path for path in FIXTURE_FILES if path.name.startswith("flagged")]
@@ -212,3 +217,79 @@ def test_a_directory_says_what_its_one_program_says(tmp_path: Path, texts: dict[
     said = alone(written(tmp_path, texts), "train.py")
     assert said
     assert found_in(tmp_path) == said
+
+
+BODIES = (
+    "    def call(self, x):\n        return x + tf.random.normal([4, 8])\n",
+    "    def __init__(self):\n        super().__init__()\n        self.inner = {inner}()\n\n"
+    "    def call(self, x):\n        return self.inner(tf.ones([4, 8]))\n",
+    "    def call(self, x):\n        return x / (tf.reduce_sum(x) + 1e-8)\n",
+    "    def build(self, shape):\n        self.w = tf.Variable(tf.ones([8]))\n\n"
+    "    def call(self, x):\n        return x * self.w\n",
+    "    def __init__(self):\n        super().__init__(dtype='float32')\n\n"
+    "    def call(self, x):\n        return x * tf.ones([8])\n",
+)
+SET = POLICY.splitlines(keepends=True)[1]
+
+
+def made_up_tree(some: random.Random) -> dict[str, str]:
+    """Modules with layers, some of which make those of others, and one or two scripts that use them under a policy that
+    is set first, later, by an import, or never."""
+    texts: dict[str, str] = {}
+    classes: dict[str, list[str]] = {}
+    for number, name in enumerate(("alpha", "beta", "gamma")[: some.randint(1, 3)]):
+        above = [other for other in texts if some.random() < 0.5]
+        text = "import keras\nimport tensorflow as tf\n" + "".join(f"from {other} import *\n" for other in above)
+        text += SET if some.random() < 0.2 else ""
+        classes[name] = [f"Layer{number}{letter}" for letter in "AB"]
+        for one in classes[name]:
+            inner = some.choice([each for other in above for each in classes[other]] or ["keras.layers.Flatten"])
+            text += f"class {one}(keras.layers.Layer):\n" + some.choice(BODIES).format(inner=inner)
+        text += MODEL if some.random() < 0.3 else f"def build():\n    return keras.Sequential([{one}()])\n"
+        texts[name] = text
+    for script in ("train", "other")[: some.randint(1, 2)]:
+        used = some.sample(list(classes), some.randint(1, len(classes)))
+        lines = ["import keras\n", *(f"from {name} import *\n" for name in used)]
+        body = ["model = build()\n"] if "def build" in texts[used[-1]] else []
+        taken = [one for name in used for one in classes[name] if some.random() < 0.5]
+        body += [f"y = {one}()(keras.ops.ones((4, 8)))\n" for one in taken]
+        body += [TRAINING.splitlines(keepends=True)[0]] if body or "model =" in texts[used[-1]] else []
+        place = some.randint(0, len(lines) + 1)
+        if 0 < place <= len(lines):
+            lines.insert(place, SET)
+        elif place:
+            body.insert(0, SET)
+        if body and some.random() < 0.4:
+            body = ["def main():\n", *(f"    {line}" for line in body), "main()\n"]
+        texts[script] = "".join([*lines, *body])
+    return texts
+
+
+def test_a_directory_says_all_that_its_programs_say_alone(tmp_path: Path) -> None:
+    said = 0
+    for seed in range(60):
+        texts = made_up_tree(random.Random(seed))
+        directory = written(tmp_path / str(seed), texts)
+        found = set(found_in(directory))
+        for script in {"train", "other"} & texts.keys():
+            expected = set(alone(directory, f"{script}.py"))
+            assert expected <= found, (seed, texts)
+            said += len(expected)
+    assert said > 50
+
+
+def test_a_file_of_two_programs_is_told_of_once_and_its_comments_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(written(tmp_path, {"train": POLICY + "import layer\nlayer.Scale()\n", "layer": LAYER}))
+    (tmp_path / "other.py").write_text((tmp_path / "train.py").read_text())
+    for targets in (["."], ["train.py", "layer.py"], ["layer.py", "train.py"], ["train.py", "layer.py", "other.py"]):
+        assert [(f.code, f.location and f.location.line) for f in diagnosed(targets).findings] == [("MP202", 6)]
+    (tmp_path / "layer.py").write_text(LAYER.replace("ones([4])", "ones([4])  # mpdoctor: ignore[MP202]"))
+    for targets in (["."], ["train.py", "layer.py"], ["layer.py", "train.py"]):
+        assert [f.code for f in diagnosed(targets).findings] == []
+
+
+def diagnosed(targets: list[str]) -> Diagnosis:
+    given = tuple(map(target_from_text, targets))
+    return diagnose(Settings(given, static=True, cache=False, keras=Keras()), SilentProgress())

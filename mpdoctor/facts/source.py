@@ -176,9 +176,6 @@ class SourceFacts:
         several, and all of its events are guarded.
     package
         The dotted package that the file belongs to, "" for a file of its own: "keras.src.layers" for a file of Keras.
-    imports_under_policy
-        Whether it sets the global policy before it imports a first-party file, or imports one that sets it: what those
-        files make at their top level may be made under it.
     incomplete
         True if the program is so large that the source stage stopped half-way.
     unreadable
@@ -215,7 +212,6 @@ class SourceFacts:
     is_imported: bool = False
     is_guarded: bool = False
     package: str = ""
-    imports_under_policy: bool = False
     incomplete: bool = False
     unreadable: Problem | None = None
     cells: Cells = ()

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mpdoctor.facts.breakdown import breakdown_from_error
-from mpdoctor.facts.source import SourceFacts, sets_policy
+from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Call, Context, Known
 from mpdoctor.source.declared import declared_keras
 from mpdoctor.source.importing import Importing
@@ -80,7 +80,6 @@ class Program(Importing):
             *_imports_by_guard(module),
             declared_keras=declared_keras(module.source.path, events.uses, events.calls, events.writes),
             package=module.package,
-            imports_under_policy=_imports_under_policy(module, events),
             incomplete=bool(module.incomplete),
             breakdowns=breakdowns,
         )
@@ -128,11 +127,6 @@ class Program(Importing):
     def _new_run(self, reached: bool) -> None:
         self.runs += 1
         self.context = Context(reached=reached, run=self.runs, guarded=self.guarded)
-
-
-def _imports_under_policy(module: Module, events: Events) -> bool:
-    last = max((one.order for one in module.imports.values()), default=-1)
-    return any(sets_policy(call) and call.order <= last for call in events.calls)
 
 
 def _imports_by_guard(module: Module) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -107,13 +107,13 @@ class SourceStage:
         self._memory.save()
 
     def _program_of(self, path: Path) -> tuple[str, ...]:
-        """The given files that are to be judged together with this one, itself included: where nothing imports it, so
-        that a program begins there, and what its imports make at their top level may be made under its policy."""
-        begins = path in self._outlines and path not in self._imported_by_text
-        if not begins or not self._facts[path].imports_under_policy:
+        """The given files that are to be judged together with this one, itself included: where a program begins, since
+        nothing imports it, and it shows mixed precision. What the others make is made under a policy that only this
+        one knows."""
+        if path not in self._outlines or path in self._imported_by_text:
             return ()
         together = {path, *self._outlines.reached_from([path])}
-        if len(together) > MOST_TOGETHER:
+        if not 1 < len(together) <= MOST_TOGETHER or path not in self._mixed:
             return ()
         return tuple(sorted(self._files[one] for one in together & self._files.keys()))
 

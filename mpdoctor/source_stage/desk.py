@@ -91,9 +91,8 @@ class Desk:
     def _told(self, paths: list[Path]) -> dict[Path, tuple[SourceFacts, bool]]:
         told = {}
         for path in paths:
-            is_mixed = False
-            with self._guard(path), self._project.as_walked(path):
-                is_mixed = bool(self._facts[path].mixed_precision_signs)
+            with self._project.as_walked(path):
+                is_mixed = bool(self._is_mixed(path, self._facts[path]))
             told[path] = _without_events(self._facts[path]), is_mixed
         return told
 
@@ -113,20 +112,30 @@ class Desk:
     def _judged_with_imports(self, order: Order) -> Judged:
         """What the rules say of a whole program, each of its files as `check` of its script alone would judge it."""
         said: Judged = []
+        program: dict[Path, SourceFacts] = {}
         with self._guard(order.path), _garbage_given_back():
-            program = facts_with_imports(order.path, self._shown[order.path], self._files, self._shown).values()
-            imported = {path for facts in program for path in facts.imports}
-            reached = {path for facts in program if facts.mixed_precision_signs for path in facts.imports}
-            for facts in program:
-                if facts.path in order.program:
-                    changes = order.changes | {
-                        "is_imported": facts.path in imported,
-                        "is_guarded": False,  # what the program asks first is known of each of its events
-                        "mixed_elsewhere": facts.path in reached,
-                    }
-                    said += _findings(dataclasses.replace(facts, **changes), order.codes)
-                    said += map(crash_from_breakdown, facts.breakdowns)
-        return [*map(crash_from_breakdown, self._facts[order.path].breakdowns), *said]
+            program = facts_with_imports(order.path, self._shown[order.path], self._files, self._shown)
+            imported = {path for facts in program.values() for path in facts.imports}
+            is_mixed = {facts.path: self._is_mixed(path, facts) for path, facts in program.items()}
+            reached = {path for facts in program.values() if is_mixed[facts.path] for path in facts.imports}
+            for path, facts in program.items():
+                changes = order.changes | {
+                    "is_imported": facts.path in imported,
+                    "is_guarded": False,  # what the program asks first is known of each of its events
+                    "mixed_elsewhere": facts.path in reached,
+                }
+                if facts.path in order.program and is_mixed[facts.path] is not None:
+                    with self._guard(path):
+                        said += _findings(dataclasses.replace(facts, **changes), order.codes)
+        broken = (self._facts[path].breakdowns for path in {order.path: None, **program} if path in self._facts)
+        return [*(crash_from_breakdown(one) for breakdowns in broken for one in breakdowns), *said]
+
+    def _is_mixed(self, path: Path, facts: SourceFacts) -> bool | None:
+        """Whether the facts show mixed precision; None where we broke on them."""
+        found: list[bool] = []
+        with self._guard(path):
+            found.append(bool(facts.mixed_precision_signs))
+        return found[0] if found else None
 
     @contextmanager
     def _guard(self, path: Path) -> Iterator[None]:
