@@ -470,6 +470,16 @@ def test_the_python_that_was_named_says_by_its_files_which_keras_it_is(
     assert not (tmp_path / "started").exists()
 
 
+TWO_CORES = "import os, runpy; os.cpu_count = lambda: 2; runpy.run_module('mpdoctor', run_name='__main__')"
+
+
+def test_processes_that_judge_a_share_say_nothing_when_they_end(tmp_path: Path) -> None:
+    write(tmp_path, {f"{name}.py": WRONG + "# of a long file, which names keras\n" * 10_000 for name in "abc"})
+    done = check("--static", "--no-cache", "-q", ".", directory=tmp_path, launcher=("-c", TWO_CORES))
+    assert done.codes() == ["MP101"] * 3
+    assert done.stderr == ""
+
+
 def test_the_report_says_which_keras_and_why(tmp_path: Path) -> None:
     write(
         tmp_path,
