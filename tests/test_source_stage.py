@@ -293,3 +293,32 @@ def test_a_file_of_two_programs_is_told_of_once_and_its_comments_hold(
 def diagnosed(targets: list[str]) -> Diagnosis:
     given = tuple(map(target_from_text, targets))
     return diagnose(Settings(given, static=True, cache=False, keras=Keras()), SilentProgress())
+
+
+NORM = """
+import keras
+import tensorflow as tf
+
+class Norm(keras.layers.Layer):
+    def call(self, x):
+        return x / (tf.reduce_sum(x) + 1e-8)
+"""
+MADE = {
+    "in float32": ("Norm(dtype='float32')", []),
+    "by a policy": ("Norm(dtype=keras.DTypePolicy('float32'))", []),
+    "by keywords": ("Norm(**{'dtype': 'float32'})", []),
+    "under the policy": ("Norm()", ["MP502", "MP503"]),
+    "both ways": ("Norm(dtype='float32'), Norm()", ["MP502", "MP503"]),
+    "in another dtype": ("Norm(dtype='mixed_float16')", ["MP502", "MP503"]),
+}
+
+
+@pytest.mark.parametrize(("made", "expected"), MADE.values(), ids=MADE)
+def test_a_layer_that_the_project_makes_in_float32_only_is_float32(
+    tmp_path: Path, made: str, expected: list[str]
+) -> None:
+    train = POLICY + f"from layers import Norm\nlayers = [{made}]\n"
+    written(tmp_path, {"train": train, "layers": NORM})
+    assert [code for *_, code in found_in(tmp_path)] == [code for *_, code in alone(tmp_path, "train.py")] == expected
+    written(tmp_path, {"other": POLICY + "from layers import Norm\nlayer = Norm()\n"})
+    assert [code for *_, code in found_in(tmp_path)] == ["MP502", "MP503"]

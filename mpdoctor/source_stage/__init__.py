@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from mpdoctor.cache import Cache
+from mpdoctor.facts.location import Location
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed, Finding
@@ -87,6 +88,7 @@ class SourceStage:
                 "is_imported": shown_as in self._imported,
                 "is_guarded": shown_as in self._guarded,
                 "mixed_elsewhere": shown_as in self._reached,
+                "float32_classes": self._float32_classes_seen_by(self.facts[shown_as]),
             }
             path = self._paths[shown_as]
             orders[path] = Order(path, changes, codes, self._program_of(path))
@@ -116,6 +118,18 @@ class SourceStage:
         if not 1 < len(together) <= MOST_TOGETHER or path not in self._mixed:
             return ()
         return tuple(sorted(self._files[one] for one in together & self._files.keys()))
+
+    def _float32_classes_seen_by(self, facts: SourceFacts) -> tuple[Location, ...]:
+        seen = {facts.path, *facts.imports}
+        return tuple(sorted(place for place in self._float32_classes if place.path in seen))
+
+    @cached_property
+    def _float32_classes(self) -> frozenset[Location]:
+        made: dict[Location, bool] = {}
+        for facts in self._facts.values():
+            for place, in_float32 in facts.makings:
+                made[place] = made.get(place, True) and in_float32
+        return frozenset(place for place, is_always in made.items() if is_always)
 
     @cached_property
     def _imported_by_text(self) -> frozenset[Path]:

@@ -93,7 +93,7 @@ class Desk:
         for path in paths:
             with self._project.as_walked(path):
                 is_mixed = bool(self._is_mixed(path, self._facts[path]))
-            told[path] = _without_events(self._facts[path]), is_mixed
+                told[path] = _without_events(self._facts[path]), is_mixed
         return told
 
     def _judged(self, order: Order) -> Judged:
@@ -170,6 +170,17 @@ def crash_from_breakdown(breakdown: Breakdown) -> Crashed:
 
 
 def _without_events(facts: SourceFacts) -> SourceFacts:
+    makings = facts.makings_told()
     return dataclasses.replace(
-        facts, uses=(), calls=(), reads=(), writes=(), operations=(), withs=(), returns=(), classes=(), functions=()
+        facts,
+        makings=makings,
+        uses=(),
+        calls=(),
+        reads=(),
+        writes=(),
+        operations=(),
+        withs=(),
+        returns=(),
+        classes=(),
+        functions=(),
     )
