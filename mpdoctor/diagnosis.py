@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,10 @@ from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.saved_graph import SavedGraphFacts
 from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.suppression import SuppressionFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed, Diagnosis, Finding, Probe, Severity, Skipped, Stage, TargetReport
 from mpdoctor.further_trainings import not_examined
-from mpdoctor.judged_by import keras_of_target
+from mpdoctor.judged_by import JudgedBy, keras_of_target
 from mpdoctor.progress import Progress
 from mpdoctor.rules.precedence import Ties, of_one_program, settled
 from mpdoctor.rules.registry import Rule, all_rules, findings_from_facts
@@ -51,13 +50,16 @@ def diagnose(settings: Settings, progress: Progress) -> Diagnosis:
     """Examine every target and judge what was seen. Never raises for what a target does."""
     progress.stage("reading the source")
     stage, paths = _read_sources(settings)
+    suppressions = Suppressions((stage.facts[path] for own in paths for path in own), settings)
     examined = [
-        _examine(target, stage, own, settings, progress) for target, own in zip(settings.targets, paths, strict=True)
+        _examine(target, stage, own, suppressions, settings, progress)
+        for target, own in zip(settings.targets, paths, strict=True)
     ]
+    examined = [_with_comments_judged(one, suppressions, settings) for one in examined]
     stage.save()
     progress.close()
     findings = told((finding for one in examined for finding in one.findings), stage.facts)
-    crashed = tuple(crash for one in examined for crash in one.crashed)
+    crashed = (*(crash for one in examined for crash in one.crashed), *suppressions.crashed)
     return Diagnosis(
         targets=tuple(one.report for one in examined),
         findings=tuple(findings),
@@ -68,7 +70,7 @@ def diagnose(settings: Settings, progress: Progress) -> Diagnosis:
         skipped=tuple(dict.fromkeys(_skipped(settings, examined, stage))),
         crashed=crashed,
         environment=dict(pair for one in examined for pair in one.environment),
-        suppressed=sum(one.suppressed for one in examined),
+        suppressed=suppressions.count,
         exit_code=_exit_code(settings, examined, findings, crashed),
         command=settings.command,
         version=__version__,
@@ -80,6 +82,9 @@ def diagnose(settings: Settings, progress: Progress) -> Diagnosis:
 class _Examined:
     """All that is known of one target."""
 
+    target: Target
+    paths: tuple[str, ...]
+    keras: JudgedBy
     report: TargetReport
     findings: tuple[Finding, ...] = ()
     models: tuple[ModelFacts, ...] = ()
@@ -88,12 +93,17 @@ class _Examined:
     skipped: tuple[Skipped, ...] = ()
     crashed: tuple[Crashed, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
-    suppressed: int = 0
     brought_nothing: bool = False
+    ran: bool = False
 
 
 def _examine(
-    target: Target, stage: SourceStage, paths: tuple[str, ...], settings: Settings, progress: Progress
+    target: Target,
+    stage: SourceStage,
+    paths: tuple[str, ...],
+    suppressions: Suppressions,
+    settings: Settings,
+    progress: Progress,
 ) -> _Examined:
     sources = tuple(stage.facts[path] for path in paths)
     unreadable = any(source.unreadable for source in sources) and target.kind in ("script", "factory")
@@ -107,17 +117,13 @@ def _examine(
     crashes += [item for item in judged if isinstance(item, Crashed)]
     findings = [dataclasses.replace(item, target=target.id) for item in judged if isinstance(item, Finding)]
     all_findings = _without_needless(settled(_mark_what_if(findings), _ties(target, stage)), runs)
-    suppressions = Suppressions(sources, settings)
     left = suppressions.left_of(f for f in all_findings if settings.chooses(f.code, f.name))
-    comments = suppressions.facts(keras.of, live=bool(runs))
-    for item in _judge_comments(comments, target, settings):
-        if isinstance(item, Crashed):
-            crashes.append(item)
-        else:
-            left += suppressions.left_of([item])
-    crashes += suppressions.crashed
     last = _run_to_show(runs) or ExaminationFacts()
     return _Examined(
+        target,
+        paths,
+        keras,
+        ran=bool(runs),
         report=TargetReport(
             id=target.id,
             path=str(target.path or target.module or target.id),
@@ -129,7 +135,7 @@ def _examine(
             files_written=tuple(_shown(path) for path in last.files_written),
             other_keras=keras.by_keras(),
         ),
-        findings=tuple(in_reading_order(left)),
+        findings=tuple(left),
         models=last.models,
         graphs=last.graphs,
         probes=tuple(probe_from_facts(training) for training in last.trainings),
@@ -142,7 +148,6 @@ def _examine(
         ),
         crashed=tuple(crashes),
         environment=last.environment,
-        suppressed=suppressions.count,
         brought_nothing=_brought_nothing(target, sources, all_findings, bool(last.models or last.graphs)),
     )
 
@@ -230,19 +235,23 @@ def _further_trainings(target: Target, run: ExaminationFacts, settings: Settings
         return
     from mpdoctor.source import facts_with_imports  # walked before in the source stage, which keeps no events
 
-    sources = facts_with_imports(target.path.absolute(), _shown(str(target.path)), {})
+    sources = facts_with_imports(target.path.absolute(), _shown(str(target.path)))
     told = not_examined(sources.values(), run.trainings, settings.all_fits)
     if told:
         yield Skipped("training", f"{told}.")
 
 
 # --- judging ------------------------------------------------------------------------------------------------------
-def _judge_comments(
-    comments: Iterable[SuppressionFacts], target: Target, settings: Settings
-) -> Iterator[Finding | Crashed]:
-    for comment in comments:
+def _with_comments_judged(one: _Examined, suppressions: Suppressions, settings: Settings) -> _Examined:
+    """Once all targets were judged: a comment in a file of one may answer what another one's program does there."""
+    left, crashes = list(one.findings), list(one.crashed)
+    for comment in suppressions.facts(one.paths, one.keras.of, one.ran):
         for item in findings_from_facts("in_suppression", comment, None, _chosen(settings)):
-            yield dataclasses.replace(item, target=target.id) if isinstance(item, Finding) else item
+            if isinstance(item, Crashed):
+                crashes.append(item)
+            else:
+                left += suppressions.left_of([dataclasses.replace(item, target=one.target.id)])
+    return dataclasses.replace(one, findings=tuple(in_reading_order(left)), crashed=tuple(crashes))
 
 
 def _judge_run(run: ExaminationFacts, keras: Keras, settings: Settings) -> Iterator[Finding | Crashed]:

@@ -76,6 +76,17 @@ def _in_home(path: str) -> Path:
     return Path(os.path.expanduser(path))  # noqa: PTH111 - which never raises, and finds nothing without a home
 
 
+def environment_of(python: Path) -> Path | None:
+    """The environment that a program belongs to: its own folder's, else that of the program that it links to; None
+    where neither holds packages."""
+    for program in (Path(os.path.abspath(python)), Path(os.path.realpath(python))):  # noqa: PTH100 - no link is followed
+        folder = program.parent
+        environment = folder.parent if folder.name in ("bin", "Scripts") else folder
+        if any(_found(environment, pattern) for pattern in _PACKAGES):
+            return environment
+    return None
+
+
 def python_of(environment: Path) -> Path | None:
     found = (environment / program for program in _PROGRAMS)
     return next((path for path in found if os.path.isfile(path)), None)  # noqa: PTH113 - Path's raises where it may not look
@@ -100,9 +111,19 @@ def part_of_others(environment: Path, python: Path) -> Path | None:
 def versions_from_files(environment: Path) -> Versions:
     """Python's version as far as it is told, None where it is not; and TensorFlow's, "" where there is none, "?" where
     nothing tells which."""
-    packages = [folder for pattern in _PACKAGES for folder in _found(environment, pattern)]
-    tensorflows = [version for folder in packages for version in _tensorflows(folder)]
+    tensorflows = [version for folder in _packages(environment) for version in _tensorflows(folder)]
     return _python_version(environment), next(iter(tensorflows), "")
+
+
+def release_in(environment: Path, *names: str) -> str:
+    """The version of the first of these distributions that is installed there, "" where there is none."""
+    wanted = {name.replace("-", "_") for name in names}
+    found = (version for folder in _packages(environment) for version in _releases(folder, wanted))
+    return next(found, "")
+
+
+def _packages(environment: Path) -> list[Path]:
+    return [folder for pattern in _PACKAGES for folder in _found(environment, pattern)]
 
 
 def _python_version(environment: Path) -> tuple[int, ...] | None:
@@ -119,12 +140,17 @@ def _python_version(environment: Path) -> tuple[int, ...] | None:
 
 
 def _tensorflows(packages: Path) -> Iterator[str]:
-    for told in [*_found(packages, "t*.dist-info"), *_found(packages, "t*.egg-info")]:
-        name, _, version = told.stem.partition("-")
-        if name in _DISTRIBUTIONS and re.match(r"[0-9]", version):
-            yield version.partition("-")[0]
+    yield from _releases(packages, _DISTRIBUTIONS)
     if os.path.isfile(packages / "tensorflow" / "__init__.py"):  # noqa: PTH113
         yield "?"
+
+
+def _releases(packages: Path, names: set[str]) -> Iterator[str]:
+    """Of these distributions (spelled with underscores), what the names of their folders tell."""
+    for told in [*_found(packages, "[tk]*.dist-info"), *_found(packages, "[tk]*.egg-info")]:
+        name, _, version = told.stem.partition("-")
+        if name in names and re.match(r"[0-9]", version):
+            yield version.partition("-")[0]
 
 
 def _found(folder: Path, pattern: str) -> list[Path]:

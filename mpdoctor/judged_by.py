@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mpdoctor.environments import environment_of, release_in
+from mpdoctor.facts.environment import TENSORFLOWS
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.versions import Keras
@@ -40,15 +43,17 @@ def keras_of_target(
     runs: Iterable[ExaminationFacts],
 ) -> JudgedBy:
     """`--keras` or the configuration, which say what `keras` and `tf.keras` are, and cannot make Keras 3 of a file
-    that imports tf_keras; else what ran; else what the text itself says; else what the environment says,
-    the project asks for, or is installed; else Keras 3. `facts`: those of all targets, because a file of one may
-    import a file of another; `paths`: which of them are this target's."""
-    if settings.keras is not None:
-        own = _own(facts[path] for path in paths if path in facts) if settings.keras.is_keras3 else {}
-        return JudgedBy(settings.keras, {path: keras for path, keras in own.items() if not keras.is_keras3})
+    that imports tf_keras; else what ran; else what the files of the Python say that `--python` names, likewise; else
+    what the text itself says; else what the environment says, the project asks for, or is installed; else Keras 3.
+    `facts`: those of all targets, because a file of one may import a file of another; `paths`: which of them are this
+    target's."""
     ran = [run.keras for run in runs if run.keras is not None]
-    if ran:
+    if settings.keras is None and ran:
         return JudgedBy(ran[0])
+    named = settings.keras or (_keras_of_python(settings.python) if settings.python is not None else None)
+    if named is not None:
+        own = _own(facts[path] for path in paths if path in facts) if named.is_keras3 else {}
+        return JudgedBy(named, {path: keras for path, keras in own.items() if not keras.is_keras3})
     everywhere = _declared(facts.values())
     declared = {path: everywhere[path] for path in paths if path in everywhere}
     if target.kind != "directory" and declared:  # one program: whichever of its files says so, says it for all
@@ -61,7 +66,7 @@ def keras_of_target(
 
 def _asked_for_nearer(paths: Sequence[str], usual: Keras) -> dict[str, Keras]:
     """The files of a directory in whose own folders a project asks for another Keras."""
-    if os.environ.get("TF_USE_LEGACY_KERAS") == "1":
+    if _says_legacy():
         return {}
     from mpdoctor.pinned import keras_from_project
 
@@ -91,7 +96,7 @@ def _own(sources: Iterable[SourceFacts]) -> dict[str, Keras]:
 
 
 def _keras_of_surroundings(target: Target) -> Keras:
-    if os.environ.get("TF_USE_LEGACY_KERAS") == "1":
+    if _says_legacy():
         return Keras("tf_keras", _installed("tf_keras"), _installed("tensorflow"), "TF_USE_LEGACY_KERAS=1 is set")
     from mpdoctor.pinned import keras_from_project
 
@@ -99,11 +104,31 @@ def _keras_of_surroundings(target: Target) -> Keras:
     asked_for = keras_from_project(place if target.kind == "directory" else place.parent)
     if asked_for is not None:
         return asked_for
-    version = _installed("keras")
-    if not version:
-        return Keras()
-    package = "tf.keras" if version.startswith("2") else "keras"
-    return Keras(package, version, _installed("tensorflow"), "installed beside mpdoctor")
+    installed = _keras_from_versions(_installed("keras"), _installed("tensorflow"), "installed beside mpdoctor")
+    return installed or Keras()
+
+
+def _keras_of_python(python: Path) -> Keras | None:
+    """What the packages beside an interpreter are called; it is not started. None where they say nothing of Keras."""
+    environment = environment_of(python)
+    if environment is None:
+        return None
+    tensorflow, because = release_in(environment, *TENSORFLOWS), f"installed beside --python {python}"
+    if _says_legacy():
+        version = release_in(environment, "tf_keras")
+        return Keras("tf_keras", version, tensorflow, f"TF_USE_LEGACY_KERAS=1 is set, {because}") if version else None
+    return _keras_from_versions(release_in(environment, "keras"), tensorflow, because)
+
+
+def _keras_from_versions(keras: str, tensorflow: str, because: str) -> Keras | None:
+    """What these two say, as they are installed; "" is for one that is not: up to 2.5 TensorFlow brought its own."""
+    if keras:
+        return Keras("tf.keras" if keras.startswith("2") else "keras", keras, tensorflow, because)
+    return Keras("tf.keras", tensorflow, tensorflow, because) if re.match(r"2\.[0-5]\.", tensorflow) else None
+
+
+def _says_legacy() -> bool:
+    return os.environ.get("TF_USE_LEGACY_KERAS") == "1"
 
 
 def _installed(distribution: str) -> str:

@@ -24,8 +24,8 @@ _COMMENT = re.compile(
 
 
 class Suppressions:
-    """The comments and the per-file-ignores of a target, and which of them were of use. `count`: findings suppressed so
-    far; `crashed`: files whose comments we broke on."""
+    """The comments in all files and the per-file-ignores, and which of them were of use. `count`: findings suppressed
+    so far; `crashed`: files whose comments we broke on."""
 
     def __init__(self, sources: Iterable[SourceFacts], settings: Settings) -> None:
         self.count = 0
@@ -39,11 +39,13 @@ class Suppressions:
         """The findings that nothing suppresses."""
         return [finding for finding in findings if not self._is_answered(finding)]
 
-    def facts(self, keras_of: Callable[[str], Keras], live: bool) -> Iterator[SuppressionFacts]:
-        """What there is to say of each comment, once all findings were seen. `keras_of`: by which Keras a file was
-        judged; `live`: whether the program was run, too."""
-        for path, comments in self._own.items():
-            for comment in comments:
+    def facts(
+        self, paths: Iterable[str], keras_of: Callable[[str], Keras], live: bool
+    ) -> Iterator[SuppressionFacts]:
+        """What there is to say of each comment in these files, once all findings were seen. `keras_of`: by which Keras
+        a file was judged; `live`: whether the program was run, too."""
+        for path in paths:
+            for comment in self._own.get(path, ()):
                 asked = {one: self._was_asked(one, keras_of(path), live) for one in comment.selectors}
                 yield SuppressionFacts(
                     comment,

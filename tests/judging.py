@@ -35,7 +35,7 @@ def findings_in(facts: SourceFacts) -> list[Finding]:
     breaks fails the test."""
     suppressions = Suppressions([facts], Settings(()))
     left = suppressions.left_of(settled(_said("in_source", facts, facts.keras)))
-    for comment in suppressions.facts(lambda path: facts.keras, live=False):
+    for comment in suppressions.facts([facts.path], lambda path: facts.keras, live=False):
         left += suppressions.left_of(_said("in_suppression", comment, None))
     return left
 

@@ -420,3 +420,27 @@ def test_two_runs_at_once(tmp_path: Path) -> None:
         runs = list(pool.map(lambda _: check(project, tmp_path / "home"), range(6)))
     assert {(run.returncode, run.stdout, run.stderr) for run in runs} == {(1, runs[0].stdout, "")}
     assert sorted(path.name[-5:] for path in (tmp_path / "home").glob("*/mpdoctor/*")) == [".kept", "e.key"]
+
+
+def test_a_program_is_remembered_with_all_that_is_judged_in_it(tmp_path: Path) -> None:
+    """The model of a file that is imported under a policy: its text, the policy, and which files were asked about."""
+    model = "import keras\nmodel = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2, activation='softmax')])\n"
+    train = POLICY + "from models import model\nmodel.compile('adam', 'mse')\n"
+    files = {tmp_path / name: name for name in ("models.py", "train.py")}
+    cache = tmp_path / "cache"
+
+    def codes(asked: Mapping[Path, str]) -> list[str]:
+        return [one.code for one in found_in(asked, cache_in(cache)) if isinstance(one, Finding)]
+
+    for texts, expected in (
+        ((model, train), ["MP201"]),
+        ((model.replace("'softmax'", "'softmax', dtype='float32'"), train), []),
+        ((model, train), ["MP201"]),
+        ((model, train.replace("mixed_float16", "float32")), []),
+        ((model, train), ["MP201"]),
+    ):
+        for path, text in zip(files, texts, strict=True):
+            path.write_text(text)
+        assert [codes(files) for _ in range(2)] == [expected] * 2
+    alone = {tmp_path / "train.py": "train.py"}
+    assert [codes(alone), codes(files)] == [codes(alone), ["MP201"]]

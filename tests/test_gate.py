@@ -441,6 +441,45 @@ def test_in_a_directory_each_file_is_judged_by_the_nearest_that_asks(tmp_path: P
     }
 
 
+KERAS_3 = "import keras\nkeras.mixed_precision.set_global_policy('mixed_float16')\nkeras.ops.ones(1)\n"
+INSTALLED = [
+    (("tensorflow_cpu-2.4.4",), "3", ("tf.keras", "2.4.4", "2.4.4")),
+    (("tensorflow-2.10.1", "keras-2.10.0"), "3", ("tf.keras", "2.10.0", "2.10.1")),
+    (("tensorflow-2.17.0", "keras-3.4.1", "tf_keras-2.17.0"), "3", ("keras", "3.4.1", "2.17.0")),
+    (("tensorflow-2.17.0", "keras-3.4.1", "tf_keras-2.17.0"), "tf_keras", ("tf_keras", "2.17.0", "2.17.0")),
+    (("numpy-2.0.0",), "3", ("keras", "", "")),  # says nothing of it, and so the script does
+]
+
+
+@pytest.mark.parametrize("target", ["train.py", "."])
+@pytest.mark.parametrize(("installed", "surroundings", "expected"), INSTALLED)
+def test_the_python_that_was_named_says_by_its_files_which_keras_it_is(
+    tmp_path: Path, installed: tuple[str, ...], surroundings: str, expected: tuple[str, ...], target: str
+) -> None:
+    python = tmp_path / "env" / "bin" / "python"
+    write(tmp_path, {"env/bin/python": f"#!/bin/sh\ntouch {tmp_path}/started\n", "work/train.py": KERAS_3})
+    write(tmp_path, {f"env/lib/python3.9/site-packages/{name}.dist-info/METADATA": "" for name in installed})
+    write(tmp_path, {"work/requirements.txt": "tensorflow==2.8.0\n"})
+    python.chmod(0o755)
+    arguments = "--static", "--python", str(python), target
+    done = check(*arguments, directory=tmp_path / "work", keras=surroundings)
+    (told,) = done.report["targets"]
+    keras = told["keras"] if target != "." or "numpy" not in installed[0] else told["other_keras"][0]["keras"]
+    assert (keras["package"], keras["version"] or "", keras["tensorflow"] or "") == expected
+    assert ("--python" in keras["because"]) is ("numpy" not in installed[0])
+    assert not (tmp_path / "started").exists()
+
+
+TWO_CORES = "import os, runpy; os.cpu_count = lambda: 2; runpy.run_module('mpdoctor', run_name='__main__')"
+
+
+def test_processes_that_judge_a_share_say_nothing_when_they_end(tmp_path: Path) -> None:
+    write(tmp_path, {f"{name}.py": WRONG + "# of a long file, which names keras\n" * 10_000 for name in "abc"})
+    done = check("--static", "--no-cache", "-q", ".", directory=tmp_path, launcher=("-c", TWO_CORES))
+    assert done.codes() == ["MP101"] * 3
+    assert done.stderr == ""
+
+
 def test_the_report_says_which_keras_and_why(tmp_path: Path) -> None:
     write(
         tmp_path,

@@ -174,6 +174,12 @@ class SourceFacts:
     is_guarded
         True if whatever imports this file asks first whether that works: it is written for one library version of
         several, and all of its events are guarded.
+    makings
+        Set where the events are left out: of the user's layers and models that are made, where the class is defined,
+        and whether each is given float32.
+    float32_classes
+        Where those classes of this file and its imports are defined that the whole project makes in float32 only. The
+        pipeline sets it.
     package
         The dotted package that the file belongs to, "" for a file of its own: "keras.src.layers" for a file of Keras.
     incomplete
@@ -211,6 +217,8 @@ class SourceFacts:
     mixed_elsewhere: bool = False
     is_imported: bool = False
     is_guarded: bool = False
+    makings: tuple[tuple[Location, bool], ...] = ()
+    float32_classes: tuple[Location, ...] = ()
     package: str = ""
     incomplete: bool = False
     unreadable: Problem | None = None
@@ -335,6 +343,17 @@ class SourceFacts:
     def makings_of(self, own: ClassFacts) -> list[Call]:
         """The calls that make an instance of one of the user's own classes, or of a class below it."""
         return self._makings.get(id(own), [])
+
+    def makings_told(self) -> tuple[tuple[Location, bool], ...]:
+        """What the events say for `makings`."""
+        found: dict[Location, bool] = {}
+        for call in self.calls:
+            if isinstance(call.callee, Defined) and isinstance(call.callee.of, ClassFacts):
+                given = call.keyword("dtype") or call.callee.of.base_argument("dtype")
+                in_float32 = policies_named(given) == ("float32",)
+                for one in call.callee.of.lineage() if call.callee.of.kind in ("layer", "model") else ():
+                    found[one.location] = found.get(one.location, True) and in_float32
+        return tuple(found.items())
 
     @cached_property
     def _makings(self) -> dict[int, list[Call]]:

@@ -43,16 +43,19 @@ def facts_from_file(path: Path, shown_as: str) -> SourceFacts:
 
 @without_garbage_collection()
 def facts_with_imports(
-    path: Path, shown_as: str | None = None, unsaved: Mapping[Path, bytes] = MappingProxyType({})
+    path: Path,
+    shown_as: str | None = None,
+    files: Files | None = None,
+    given: Mapping[Path, str] = MappingProxyType({}),
 ) -> dict[Path, SourceFacts]:
     """A script's facts first, then those of the first-party files that it imports, also through others, by absolute
     path.
 
     The script's facts hold the events of running it, in whichever of the files they lie. An imported file's
-    hold those of its top level, and of the functions that the script never calls. `unsaved`: what to take in place of
-    what a file holds, by absolute path."""
+    hold those of its top level, and of the functions that the script never calls. `given`: how files are shown, by
+    absolute path; of the others it follows from the script."""
     start, shown = path.absolute(), str(path) if shown_as is None else shown_as
-    program = Program(Files(unsaved))
+    program = Program(files, given=given)
     source = source_or_problem(program.files, start, shown)
     if isinstance(source, Problem):
         return {start: SourceFacts(shown, unreadable=source)}

@@ -6,9 +6,10 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 from mpdoctor.facts.breakdown import breakdown_from_error
 from mpdoctor.facts.location import Location
@@ -27,9 +28,16 @@ _SAYS_GLOBAL = re.compile(r"^[ \t]+global\s+\w+\s*(?:,|#|;|\\|$)", re.M)
 
 
 class Importing(Statements):
-    def __init__(self, files: Files | None = None, root: Path | None = None) -> None:
+    def __init__(
+        self,
+        files: Files | None = None,
+        root: Path | None = None,
+        given: Mapping[Path, str] = MappingProxyType({}),
+    ) -> None:
+        """`given`: how the files that were asked about are shown, by absolute path."""
         super().__init__()
         self.files = files or Files()
+        self._given = given
         self.root = root
         self.modules: dict[Path, Module] = {}
         self.brought_in = 0
@@ -195,6 +203,8 @@ class Importing(Statements):
 
     def shown(self, path: Path) -> str:
         """An imported file is shown the way that the script is: relative to the same directory."""
+        if path in self._given:
+            return self._given[path]
         here = self.module
         return str(path) if here.root is None else os.path.normpath(here.shown_root / os.path.relpath(path, here.root))
 

@@ -34,8 +34,7 @@ class Project(Program):
         shown
             How each of the given files is shown, by absolute path.
         """
-        super().__init__(files)
-        self._given = shown
+        super().__init__(files, given=shown)
         self._outlines = outlines
         self._changes: dict[Path, Changes] = {}
         self._unforeseen = 0
@@ -79,9 +78,6 @@ class Project(Program):
                 by.context, branches=(*by.context.branches, *call.context.branches), callers=call.context.callers
             )
             yield dataclasses.replace(call, context=context, order=by.order)
-
-    def shown(self, path: Path) -> str:
-        return self._given.get(path) or super().shown(path)
 
     @contextmanager
     def _apart(self) -> Iterator[Changes]:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 
 from mpdoctor.cache import Cache
+from mpdoctor.facts.location import Location
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.versions import Keras
-from mpdoctor.finding import Crashed
+from mpdoctor.finding import Crashed, Finding
 from mpdoctor.source.outlines import Outlines, outlines_from_files
 from mpdoctor.source_stage.desk import Judged, Order, crash_from_breakdown
 from mpdoctor.source_stage.desks import Desks
@@ -25,6 +27,7 @@ from mpdoctor.source_stage.processes import most_processes
 from mpdoctor.source_stage.texts import Texts
 
 WORTH_A_PROCESS = 400_000  # bytes of source: fewer are walked before another process is up
+MOST_TOGETHER = 40  # files of a program that is walked once more as one
 
 
 class SourceStage:
@@ -85,9 +88,10 @@ class SourceStage:
                 "is_imported": shown_as in self._imported,
                 "is_guarded": shown_as in self._guarded,
                 "mixed_elsewhere": shown_as in self._reached,
+                "float32_classes": self._float32_classes_seen_by(self.facts[shown_as]),
             }
             path = self._paths[shown_as]
-            orders[path] = Order(path, changes, codes)
+            orders[path] = Order(path, changes, codes, self._program_of(path))
         found = {path: said for path, order in orders.items() if (said := self._memory.findings(order)) is not None}
         new = {path: order for path, order in orders.items() if path not in found}
         for what, walked in (("walk", True), ("read", False)):
@@ -97,11 +101,39 @@ class SourceStage:
         for path, said in judged.items():
             self._memory.keep_findings(new[path], said)
         found |= judged
-        return self._each_crash_once([*self._broken(paths), *(item for path in orders for item in found[path])])
+        programs_first = sorted(orders, key=lambda path: not orders[path].program)
+        return self._each_once([*self._broken(paths), *(item for path in programs_first for item in found[path])])
 
     def save(self) -> None:
         """Leave to later runs what this one has found."""
         self._memory.save()
+
+    def _program_of(self, path: Path) -> tuple[str, ...]:
+        """The given files that are to be judged together with this one, itself included: where a program begins, since
+        nothing imports it, and it shows mixed precision. What the others make is made under a policy that only this
+        one knows."""
+        if path not in self._outlines or path in self._imported_by_text:
+            return ()
+        together = {path, *self._outlines.reached_from([path])}
+        if not 1 < len(together) <= MOST_TOGETHER or path not in self._mixed:
+            return ()
+        return tuple(sorted(self._files[one] for one in together & self._files.keys()))
+
+    def _float32_classes_seen_by(self, facts: SourceFacts) -> tuple[Location, ...]:
+        seen = {facts.path, *facts.imports}
+        return tuple(sorted(place for place in self._float32_classes if place.path in seen))
+
+    @cached_property
+    def _float32_classes(self) -> frozenset[Location]:
+        made: dict[Location, bool] = {}
+        for facts in self._facts.values():
+            for place, in_float32 in facts.makings:
+                made[place] = made.get(place, True) and in_float32
+        return frozenset(place for place, is_always in made.items() if is_always)
+
+    @cached_property
+    def _imported_by_text(self) -> frozenset[Path]:
+        return frozenset().union(*(outline.imports for outline in self._outlines.values()))
 
     def _walk_what_matters(self) -> None:
         files, outlines = self._files, self._outlines
@@ -142,12 +174,17 @@ class SourceStage:
         for shown_as in paths:
             yield from map(crash_from_breakdown, self.facts[shown_as].breakdowns)
 
-    def _each_crash_once(self, said: Judged) -> Judged:
-        """A file that we broke on is told of by those that import it as well."""
+    def _each_once(self, said: Judged) -> Judged:
+        """A file that we broke on is told of by those that import it as well, and one that belongs to several programs
+        was judged in each of them."""
         crashes = dict.fromkeys(item for item in said if isinstance(item, Crashed))
         new = [crash for crash in crashes if crash not in self._crashes]
         self._crashes.update(new)
-        return [*new, *(item for item in said if not isinstance(item, Crashed))]
+        found: dict[object, Finding] = {}
+        for number, item in enumerate(said):
+            if isinstance(item, Finding):
+                found.setdefault((item.code, item.location) if item.location else number, item)
+        return [*new, *found.values()]
 
     def _imports_of(self, path: Path) -> frozenset[Path]:
         return self._outlines[path].imports if path in self._outlines else frozenset()

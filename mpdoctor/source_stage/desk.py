@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
@@ -25,16 +26,23 @@ Judged = list[Finding | Crashed]
 
 @dataclasses.dataclass(frozen=True)
 class Order:
-    """To judge a file: what its facts are to say besides, and the rules that look."""
+    """To judge a file: what its facts are to say besides, and the rules that look.
+
+    program
+        How the files are shown that are judged together with it, walked anew as this one runs them; () where it is
+        judged alone, on top of what it imports. Of what it imports besides nothing is said.
+    """
 
     path: Path
     changes: dict[str, Any]
     codes: frozenset[str]
+    program: tuple[str, ...] = ()
 
     @cached_property
     def digest(self) -> bytes:
-        """Of all that the findings hang on besides the file."""
-        return blake2b(repr((sorted(self.changes.items()), sorted(self.codes))).encode(), digest_size=16).digest()
+        """Of all that the findings hang on besides the file and what it imports."""
+        asked = sorted(self.changes.items()), sorted(self.codes), self.program
+        return blake2b(repr(asked).encode(), digest_size=16).digest()
 
 
 class Desk:
@@ -66,12 +74,12 @@ class Desk:
     def walk_with_imports(self, paths: list[Path]) -> dict[Path, tuple[SourceFacts, bool]]:
         for path in paths:
             with self._guard(path):
-                self._facts |= facts_with_imports(path, self._shown[path], self._unsaved)
+                self._facts |= facts_with_imports(path, self._shown[path], Files(self._unsaved))
         return self._told(list(self._facts))
 
     @without_garbage_collection()
     def judge(self, orders: list[Order]) -> dict[Path, Judged]:
-        return {order.path: self._judged(order) for order in orders}
+        return {one.path: self._judged_with_imports(one) if one.program else self._judged(one) for one in orders}
 
     def _walk(self, path: Path, guarded: bool = False) -> None:
         source = source_or_problem(self._files, path, self._shown[path])
@@ -83,10 +91,9 @@ class Desk:
     def _told(self, paths: list[Path]) -> dict[Path, tuple[SourceFacts, bool]]:
         told = {}
         for path in paths:
-            is_mixed = False
-            with self._guard(path), self._project.as_walked(path):
-                is_mixed = bool(self._facts[path].mixed_precision_signs)
-            told[path] = _without_events(self._facts[path]), is_mixed
+            with self._project.as_walked(path):
+                is_mixed = bool(self._is_mixed(path, self._facts[path]))
+                told[path] = _without_events(self._facts[path]), is_mixed
         return told
 
     def _judged(self, order: Order) -> Judged:
@@ -99,8 +106,36 @@ class Desk:
                 self._walk(order.path, guarded=True)
             facts = dataclasses.replace(self._facts[order.path], **order.changes)
             with self._project.as_walked(order.path):
-                said += findings_from_facts("in_source", facts, facts.keras, lambda rule: rule.code in order.codes)
+                said += _findings(facts, order.codes)
         return [*map(crash_from_breakdown, self._facts[order.path].breakdowns), *said]
+
+    def _judged_with_imports(self, order: Order) -> Judged:
+        """What the rules say of a whole program, each of its files as `check` of its script alone would judge it."""
+        said: Judged = []
+        program: dict[Path, SourceFacts] = {}
+        with self._guard(order.path), _garbage_given_back():
+            program = facts_with_imports(order.path, self._shown[order.path], self._files, self._shown)
+            imported = {path for facts in program.values() for path in facts.imports}
+            is_mixed = {facts.path: self._is_mixed(path, facts) for path, facts in program.items()}
+            reached = {path for facts in program.values() if is_mixed[facts.path] for path in facts.imports}
+            for path, facts in program.items():
+                changes = order.changes | {
+                    "is_imported": facts.path in imported,
+                    "is_guarded": False,  # what the program asks first is known of each of its events
+                    "mixed_elsewhere": facts.path in reached,
+                }
+                if facts.path in order.program and is_mixed[facts.path] is not None:
+                    with self._guard(path):
+                        said += _findings(dataclasses.replace(facts, **changes), order.codes)
+        broken = (self._facts[path].breakdowns for path in {order.path: None, **program} if path in self._facts)
+        return [*(crash_from_breakdown(one) for breakdowns in broken for one in breakdowns), *said]
+
+    def _is_mixed(self, path: Path, facts: SourceFacts) -> bool | None:
+        """Whether the facts show mixed precision; None where we broke on them."""
+        found: list[bool] = []
+        with self._guard(path):
+            found.append(bool(facts.mixed_precision_signs))
+        return found[0] if found else None
 
     @contextmanager
     def _guard(self, path: Path) -> Iterator[None]:
@@ -109,6 +144,21 @@ class Desk:
             yield
         except Exception as error:
             self._facts[path] = broken_facts(breakdown_from_error(self._shown.get(path, str(path)), error))
+
+
+def _findings(facts: SourceFacts, codes: frozenset[str]) -> Iterator[Finding | Crashed]:
+    return findings_from_facts("in_source", facts, facts.keras, lambda rule: rule.code in codes)
+
+
+@contextmanager
+def _garbage_given_back() -> Iterator[None]:
+    """Of a program that is walked for one answer nothing is kept. The collector goes over what was made meanwhile."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.collect()
+        gc.unfreeze()
 
 
 def broken_facts(breakdown: Breakdown) -> SourceFacts:
@@ -120,6 +170,17 @@ def crash_from_breakdown(breakdown: Breakdown) -> Crashed:
 
 
 def _without_events(facts: SourceFacts) -> SourceFacts:
+    makings = facts.makings_told()
     return dataclasses.replace(
-        facts, uses=(), calls=(), reads=(), writes=(), operations=(), withs=(), returns=(), classes=(), functions=()
+        facts,
+        makings=makings,
+        uses=(),
+        calls=(),
+        reads=(),
+        writes=(),
+        operations=(),
+        withs=(),
+        returns=(),
+        classes=(),
+        functions=(),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
@@ -62,6 +63,9 @@ def ready(desks: Sequence[DeskElsewhere]) -> list[DeskElsewhere]:
 
 
 def _serve(line: Connection, *given: Any) -> NoReturn:
+    for number in (signal.SIGINT, signal.SIGTERM):  # forked, it would clean up what is the first process' own
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)
     desk = Desk(*given)
     while True:
         try:

@@ -59,11 +59,14 @@ NOT_CALLED = frozenset(
 
 def policies_of_instances(facts: SourceFacts, owner: ClassFacts, inside: tuple[ClassFacts, ...] = ()) -> frozenset[str]:
     """The policies that this program's layers of a class may have: by their `dtype`, else the global one where they are
-    made. Of a class that the program never makes itself: the 16-bit ones that the program sets, else "mixed_float16",
-    since it shows mixed precision. `inside`: of layers that hand their own policy on, those that were asked about."""
+    made. Of a class that the program never makes itself: float32 where the project makes it in nothing else, or the
+    16-bit ones that the program sets, else "mixed_float16", since it shows mixed precision. `inside`: of layers that
+    hand their own policy on, those that were asked about."""
     made = facts.makings_of(owner)
     if made:
         return frozenset(policy for call in made for policy in policies_made_with(facts, call, owner, inside))
+    if owner.location in facts.float32_classes:
+        return frozenset(("float32",))
     fixed = owner.base_argument("dtype")
     if fixed is not None and known(fixed) is not None and not isinstance(fixed, Parameter):
         return frozenset(policies_named(fixed))
