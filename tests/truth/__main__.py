@@ -1,0 +1,71 @@
+"""Runs scripts, prints the table, shows a script: see `python -m tests.truth --help`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+
+from .comparing import compared, line_from_outcome, outcomes_from_files, run_and_write
+from .generator import KINDS, script_from_seed
+from .table import markdown_from_outcomes
+
+
+def run(given: argparse.Namespace) -> None:
+    folder = Path(given.folder or tempfile.mkdtemp(prefix="truth-"))
+    scripts = (script_from_seed(given.seed, number) for number in range(given.first, given.first + given.scripts))
+    for outcome in run_and_write(scripts, folder, given.results):
+        wrong = ", ".join(outcome.wrong) or "ok"
+        print(f"{outcome.seed} {outcome.number} {outcome.kind} ({outcome.keras}): {wrong}", flush=True)
+
+
+def table(given: argparse.Namespace) -> None:
+    print(markdown_from_outcomes(outcomes_from_files(given.results)))
+
+
+def judge(given: argparse.Namespace) -> None:
+    """Truths and definitions have changed since: what was recorded and reported then is compared anew."""
+    lines = []
+    for was in outcomes_from_files([given.results]):
+        script = script_from_seed(was.seed, was.number)
+        kept = [given.folder / f"{script.name}.{kind}.json" for kind in ("record", "report")]
+        if (given.folder / f"{script.name}.py").read_text(encoding="utf-8") != script.text:
+            raise SystemExit(f"{script.name} is another text now: run it again")
+        record, report = (json.loads(path.read_text(encoding="utf-8")) for path in kept)
+        lines.append(line_from_outcome(compared(script, record, report, was.seconds)))
+    given.results.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def show(given: argparse.Namespace) -> None:
+    script = script_from_seed(given.seed, given.number)
+    print(script.text)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.truth", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    runs = commands.add_parser("run", help="run scripts that the results do not hold yet")
+    runs.add_argument("results", type=Path)
+    runs.add_argument("--seed", type=int, default=1)
+    runs.add_argument("--first", type=int, default=0)
+    runs.add_argument("--scripts", type=int, default=len(KINDS))
+    runs.add_argument("--folder", help="where scripts, records and reports are kept")
+    runs.set_defaults(does=run)
+    tables = commands.add_parser("table", help="the counts, in Markdown")
+    tables.add_argument("results", type=Path, nargs="+")
+    tables.set_defaults(does=table)
+    judges = commands.add_parser("judge", help="compare what was kept of a run anew, and write the results over")
+    judges.add_argument("results", type=Path)
+    judges.add_argument("folder", type=Path)
+    judges.set_defaults(does=judge)
+    shows = commands.add_parser("show", help="one script, as a text that runs alone")
+    shows.add_argument("seed", type=int)
+    shows.add_argument("number", type=int)
+    shows.set_defaults(does=show)
+    given = parser.parse_args()
+    given.does(given)
+
+
+if __name__ == "__main__":
+    main()
