@@ -15,6 +15,8 @@ from .table import markdown_from_outcomes
 def run(given: argparse.Namespace) -> None:
     folder = Path(given.folder or tempfile.mkdtemp(prefix="truth-"))
     scripts = (script_from_seed(given.seed, number) for number in range(given.first, given.first + given.scripts))
+    if given.sick:
+        scripts = (script for script in scripts if not script.truth.is_healthy)
     for outcome in run_and_write(scripts, folder, given.results):
         wrong = ", ".join(outcome.wrong) or "ok"
         print(f"{outcome.seed} {outcome.number} {outcome.kind} ({outcome.keras}): {wrong}", flush=True)
@@ -50,6 +52,7 @@ def main() -> None:
     runs.add_argument("--seed", type=int, default=1)
     runs.add_argument("--first", type=int, default=0)
     runs.add_argument("--scripts", type=int, default=len(KINDS))
+    runs.add_argument("--sick", action="store_true", help="only scripts with a defect")
     runs.add_argument("--folder", help="where scripts, records and reports are kept")
     runs.set_defaults(does=run)
     tables = commands.add_parser("table", help="the counts, in Markdown")
