@@ -14,7 +14,8 @@ from .table import markdown_from_outcomes
 
 def run(given: argparse.Namespace) -> None:
     folder = Path(given.folder or tempfile.mkdtemp(prefix="truth-"))
-    scripts = (script_from_seed(given.seed, number) for number in range(given.first, given.first + given.scripts))
+    numbers = given.numbers or range(given.first, given.first + given.scripts)
+    scripts = (script_from_seed(given.seed, number) for number in numbers)
     if given.sick:
         scripts = (script for script in scripts if not script.truth.is_healthy)
     for outcome in run_and_write(scripts, folder, given.results):
@@ -27,13 +28,16 @@ def table(given: argparse.Namespace) -> None:
 
 
 def judge(given: argparse.Namespace) -> None:
-    """Truths and definitions have changed since: what was recorded and reported then is compared anew."""
+    """Truths and definitions have changed since: what was recorded and reported then is compared anew. A script whose
+    text has changed is taken out, to be run again."""
     lines = []
     for was in outcomes_from_files([given.results]):
         script = script_from_seed(was.seed, was.number)
         kept = [given.folder / f"{script.name}.{kind}.json" for kind in ("record", "report")]
-        if (given.folder / f"{script.name}.py").read_text(encoding="utf-8") != script.text:
-            raise SystemExit(f"{script.name} is another text now: run it again")
+        text = given.folder / f"{script.name}.py"
+        if not text.exists() or text.read_text(encoding="utf-8") != script.text:
+            print(f"{script.name} is another text now: run it again")
+            continue
         record, report = (json.loads(path.read_text(encoding="utf-8")) for path in kept)
         lines.append(line_from_outcome(compared(script, record, report, was.seconds)))
     given.results.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
@@ -52,6 +56,7 @@ def main() -> None:
     runs.add_argument("--seed", type=int, default=1)
     runs.add_argument("--first", type=int, default=0)
     runs.add_argument("--scripts", type=int, default=len(KINDS))
+    runs.add_argument("--numbers", type=int, nargs="+", help="these alone")
     runs.add_argument("--sick", action="store_true", help="only scripts with a defect")
     runs.add_argument("--folder", help="where scripts, records and reports are kept")
     runs.set_defaults(does=run)

@@ -91,7 +91,7 @@ def large_kernel(program: Program, right: bool) -> Truth:
     large = "keras.initializers.Constant(400.0)" if not right else '"he_normal"'
     program.shape = (10, 10, 2) if conv else (16,)
     kinds = ("Conv2D(4, 3", "GlobalAveragePooling2D()") if conv else ("Dense(12", "")
-    program.layers += [("first", f'keras.layers.{kinds[0]}, activation="relu", name="first")')]
+    program.layers += [("first", f'keras.layers.{kinds[0]}, name="first")')]
     program.layers += [("wide", f'keras.layers.{kinds[0]}, kernel_initializer={large}, name="wide")')]
     if conv:
         if program.random.random() < 0.5:
@@ -232,7 +232,7 @@ def root_at_zero(program: Program, right: bool) -> Truth:
     inside = "tf.reduce_sum(tf.square(x), axis=-1, keepdims=True)"
     inside = f"{inside} + 1e-3" if right else inside
     program.shape = (some_width(program),)
-    program.definitions.append(custom_layer("Length", f"return x * tf.sqrt({inside})"))
+    program.definitions.append(custom_layer("Length", f"return tf.concat([x, tf.sqrt({inside})], axis=-1)"))
     hidden = f'keras.layers.Dense({some_width(program)}, use_bias=False, name="hidden")'
     program.layers += [("hidden", hidden), (name, f'Length(name="{name}")'), dense(program, "after", 8)]
     regression_head(program)

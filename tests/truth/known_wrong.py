@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from .comparing import Outcome
+from .writing import KERAS3, TF_KERAS
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,21 @@ class KnownWrong:
         return (self.kind, self.claim) == (outcome.kind, claim) and self.keras in ("", outcome.keras)
 
 
-KNOWN_WRONG: tuple[KnownWrong, ...] = ()
+FLUSHED = "that float16 gradients are all flushed to 0, and to leave out initial_scale"
+KNOWN_WRONG: tuple[KnownWrong, ...] = (
+    KnownWrong("rate_of_zero", "cause_right", FLUSHED),
+    KnownWrong("dead_relu", "cause_right", FLUSHED),
+    KnownWrong("mean_of_many", "cause_right", FLUSHED),
+    KnownWrong("divergence", "cause_right", "that an activation overflows, and to use smaller initial weights"),
+    KnownWrong("log_of_softmax", "cause_right", "to add an epsilon to the logarithm, and that the loss is float16"),
+    KnownWrong("scale_grows_often", "cause_right", "nothing: the verdict is settling"),
+    KnownWrong("short_script", "verdict_equal", "the verdict on 50 steps, of which the script has 24"),
+    KnownWrong("short_script", "cause_right", "that steps were lost on the way down, as advice and not as a warning"),
+    KnownWrong("rests_below_one", "cause_right", "nothing: the verdict is healthy", KERAS3),
+    KnownWrong("operator", "culprit_right", "the whole model, and the line of fit()", KERAS3),
+    KnownWrong("divided_by_small", "culprit_right", "between the loss and the model's output"),
+    KnownWrong("loss_factor", "culprit_right", "the layer of the first variable in the list", TF_KERAS),
+)
 
 
 def entry_for(outcome: Outcome, claim: str) -> KnownWrong | None:
