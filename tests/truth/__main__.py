@@ -11,6 +11,8 @@ from .comparing import compared, line_from_outcome, outcomes_from_files, run_and
 from .generator import KINDS, script_from_seed
 from .table import markdown_from_outcomes
 
+BEGIN, END = "<!-- counts -->", "<!-- end of the counts -->"
+
 
 def run(given: argparse.Namespace) -> None:
     folder = Path(given.folder or tempfile.mkdtemp(prefix="truth-"))
@@ -24,7 +26,12 @@ def run(given: argparse.Namespace) -> None:
 
 
 def table(given: argparse.Namespace) -> None:
-    print(markdown_from_outcomes(outcomes_from_files(given.results)))
+    told = markdown_from_outcomes(outcomes_from_files(given.results))
+    if given.page is None:
+        print(told)
+        return
+    before, rest = given.page.read_text(encoding="utf-8").split(BEGIN, 1)
+    given.page.write_text(f"{before}{BEGIN}\n\n{told}\n\n{END}{rest.split(END, 1)[1]}", encoding="utf-8")
 
 
 def judge(given: argparse.Namespace) -> None:
@@ -62,6 +69,7 @@ def main() -> None:
     runs.set_defaults(does=run)
     tables = commands.add_parser("table", help="the counts, in Markdown")
     tables.add_argument("results", type=Path, nargs="+")
+    tables.add_argument("--page", type=Path, help="write them into this page instead: docs/accuracy.md")
     tables.set_defaults(does=table)
     judges = commands.add_parser("judge", help="compare what was kept of a run anew, and write the results over")
     judges.add_argument("results", type=Path)

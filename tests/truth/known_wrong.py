@@ -9,23 +9,29 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from .comparing import Outcome
+from .generator import script_from_seed
 from .writing import KERAS3, TF_KERAS
 
 
 @dataclass(frozen=True)
 class KnownWrong:
-    """One claim about one kind of script. `keras` is "" where it is wrong in both; `instead` is what is said."""
+    """One claim about one kind of script. `keras` is "" where it is wrong in both, `holds` what the script's text must
+    hold; `instead` is what is said."""
 
     kind: str
     claim: str
     instead: str
     keras: str = ""
+    holds: str = ""
 
     def covers(self, outcome: Outcome, claim: str) -> bool:
-        return (self.kind, self.claim) == (outcome.kind, claim) and self.keras in ("", outcome.keras)
+        if (self.kind, self.claim) != (outcome.kind, claim) or self.keras not in ("", outcome.keras):
+            return False
+        return self.holds in script_from_seed(outcome.seed, outcome.number).text
 
 
 FLUSHED = "that float16 gradients are all flushed to 0, and to leave out initial_scale"
+DATA = "that the batch itself holds inf or NaN"
 KNOWN_WRONG: tuple[KnownWrong, ...] = (
     KnownWrong("rate_of_zero", "cause_right", FLUSHED),
     KnownWrong("dead_relu", "cause_right", FLUSHED),
@@ -38,6 +44,8 @@ KNOWN_WRONG: tuple[KnownWrong, ...] = (
     KnownWrong("rests_below_one", "cause_right", "nothing: the verdict is healthy", KERAS3),
     KnownWrong("operator", "culprit_right", "the whole model, and the line of fit()", KERAS3),
     KnownWrong("divided_by_small", "culprit_right", "between the loss and the model's output"),
+    KnownWrong("large_kernel", "culprit_right", DATA, TF_KERAS, "BatchNormalization"),
+    KnownWrong("large_kernel", "cause_right", DATA, TF_KERAS, "BatchNormalization"),
     KnownWrong("loss_factor", "culprit_right", "the layer of the first variable in the list", TF_KERAS),
 )
 
