@@ -18,7 +18,8 @@ from checking import needs_keras
 from mpdoctor.finding import Verdict
 from mpdoctor.rules.registry import all_rules
 
-from .comparing import Outcome, cause_is_right, compared, difference_of_steps, run_and_write
+from .__main__ import BEGIN, END, main
+from .comparing import Outcome, cause_is_right, compared, difference_of_steps, line_from_outcome, run_and_write
 from .generator import KINDS, script_from_seed
 from .known_wrong import KNOWN_WRONG, right_by_now
 from .options import seed_of
@@ -271,3 +272,20 @@ def test_the_page_shows_all_that_is_known_to_be_wrong() -> None:
     for entry in KNOWN_WRONG:
         row = re.compile(rf"\| `{entry.kind}`[^|]*\| {entry.keras or 'both'} \| {entry.claim.partition('_')[0]} \|")
         assert [line for line in page.splitlines() if row.match(line) and entry.instead in line], entry
+
+
+def test_the_counts_are_written_between_their_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page, results = tmp_path / "accuracy.md", tmp_path / "results.jsonl"
+    page.write_text(f"before\n{BEGIN}\nold counts\n{END}\nafter\n", encoding="utf-8")
+    results.write_text(f"{line_from_outcome(CLEAN)}\n", encoding="utf-8")
+    monkeypatch.setattr("sys.argv", ["truth", "table", str(results), "--page", str(page)])
+    main()
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith(f"before\n{BEGIN}") and text.endswith(f"{END}\nafter\n")
+    assert "old counts" not in text and "1 scripts: 1 in Keras 3" in text
+
+
+def test_a_script_that_is_in_the_results_is_not_run_again(tmp_path: Path) -> None:
+    results = tmp_path / "results.jsonl"
+    results.write_text(f"{line_from_outcome(CLEAN)}\n", encoding="utf-8")
+    assert list(run_and_write([script_from_seed(CLEAN.seed, CLEAN.number)], tmp_path / "scripts", results)) == []
