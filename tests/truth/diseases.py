@@ -196,8 +196,14 @@ def log_of_softmax(program: Program, right: bool) -> Truth:
     program.loss = "cross_entropy"
     if right:
         return HEALTHY
-    codes = frozenset({"MP201", "MP507", "MP504"})
-    return Truth("log of a float16 softmax", NEVER_FITS, frozenset({"(loss)"}), codes, "softmax", unfit=True)
+    return Truth(
+        "log of a float16 softmax",
+        NEVER_FITS,
+        frozenset({"(loss)"}),
+        frozenset({"MP201", "MP507", "MP504"}),
+        never="Add an epsilon",
+        unfit=True,
+    )
 
 
 def mean_of_many(program: Program, right: bool) -> Truth:

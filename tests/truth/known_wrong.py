@@ -32,12 +32,13 @@ class KnownWrong:
 
 FLUSHED = "that float16 gradients are all flushed to 0, and to leave out initial_scale"
 DATA = "that the batch itself holds inf or NaN"
+CONSTANT = "that a constant is inf, and to use one that float16 holds"
 KNOWN_WRONG: tuple[KnownWrong, ...] = (
     KnownWrong("rate_of_zero", "cause_right", FLUSHED),
     KnownWrong("dead_relu", "cause_right", FLUSHED),
     KnownWrong("mean_of_many", "cause_right", FLUSHED),
     KnownWrong("divergence", "cause_right", "that an activation overflows, and to use smaller initial weights"),
-    KnownWrong("log_of_softmax", "cause_right", "to add an epsilon to the logarithm, and that the loss is float16"),
+    KnownWrong("log_of_softmax", "cause_right", "to add an epsilon to the logarithm"),
     KnownWrong("scale_grows_often", "cause_right", "nothing: the verdict is settling"),
     KnownWrong("short_script", "verdict_equal", "the verdict on 50 steps, of which the script has 24"),
     KnownWrong("short_script", "cause_right", "that steps were lost on the way down, as advice and not as a warning"),
@@ -46,6 +47,10 @@ KNOWN_WRONG: tuple[KnownWrong, ...] = (
     KnownWrong("divided_by_small", "culprit_right", "between the loss and the model's output"),
     KnownWrong("large_kernel", "culprit_right", DATA, TF_KERAS, "BatchNormalization"),
     KnownWrong("large_kernel", "cause_right", DATA, TF_KERAS, "BatchNormalization"),
+    KnownWrong("broken_data", "culprit_right", CONSTANT, holds="np.inf"),
+    KnownWrong("broken_data", "cause_right", CONSTANT, holds="np.inf"),
+    KnownWrong("broken_labels", "culprit_right", CONSTANT, holds="np.inf"),
+    KnownWrong("broken_labels", "cause_right", CONSTANT, holds="np.inf"),
     KnownWrong("loss_factor", "culprit_right", "the layer of the first variable in the list", TF_KERAS),
 )
 
