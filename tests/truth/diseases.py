@@ -97,7 +97,8 @@ def large_kernel(program: Program, right: bool) -> Truth:
         if program.random.random() < 0.5:
             program.layers += [("norm", 'keras.layers.BatchNormalization(name="norm")')]
         program.layers += [("pool", f"keras.layers.{kinds[1]}")]
-    program.layers += [("squash", 'keras.layers.Activation("tanh")')]
+    # A tanh would make 1 of inf and a gradient of 0: the training would go on.
+    program.layers += [("squash", "keras.layers.LayerNormalization()")]
     regression_head(program, 'y = np.tanh(x.reshape(len(x), -1)[:, :1]).astype("float32")')
     program.data[0] = program.data[0].replace("rng.normal", "100 + 30 * rng.normal" if not right else "rng.normal")
     if right:
