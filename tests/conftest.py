@@ -19,6 +19,7 @@ from checking import PACKAGES, keras_is_missing
 from fuzzing import fuzz, pytest_terminal_summary
 from hypothesis import HealthCheck, settings
 from sampling import sample
+from truth import options as truth_options
 
 __all__ = ["fuzz", "pytest_terminal_summary", "sample"]  # pytest finds hooks and fixtures here
 
@@ -31,6 +32,7 @@ settings.load_profile("untimed")
 def pytest_addoption(parser: pytest.Parser) -> None:
     fuzzing.add_options(parser)
     sampling.add_options(parser)
+    truth_options.add_options(parser)
 
 
 SAVED_MODELS = Path(__file__).parent / "saved_models.py"

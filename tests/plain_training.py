@@ -148,7 +148,7 @@ class Observer:
     """Wraps every way into an optimizer, in each Keras that the script imports."""
 
     def __init__(self) -> None:
-        self.watched: dict[int, Watched] = {}
+        self.watched: dict[int, Any] = {}
         self._inner: set[int] = set()
         self._entered = threading.local()
         self.loss: str | None = None
@@ -161,8 +161,12 @@ class Observer:
         if id(optimizer) in self._inner:
             return
         if id(optimizer) not in self.watched:
-            self.watched[id(optimizer)] = Watched(optimizer, list(variables))
+            self.watched[id(optimizer)] = self.watching(optimizer, list(variables))
         self.watched[id(optimizer)].note(gradients)
+
+    def watching(self, optimizer: Any, variables: list[Any]) -> Any:
+        """What notes the steps of an optimizer that was not seen before."""
+        return Watched(optimizer, variables)
 
     def watch(self, keras: str) -> None:
         """Importing the modules makes no tensor: a script may still set up its devices."""

@@ -1,0 +1,87 @@
+"""Runs scripts, prints the table, shows a script: see `python -m tests.truth --help`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+
+from .comparing import compared, line_from_outcome, outcomes_from_files, run_and_write
+from .generator import KINDS, script_from_seed
+from .table import markdown_from_outcomes
+
+BEGIN, END = "<!-- counts -->", "<!-- end of the counts -->"
+
+
+def run(given: argparse.Namespace) -> None:
+    folder = Path(given.folder or tempfile.mkdtemp(prefix="truth-"))
+    numbers = given.numbers or range(given.first, given.first + given.scripts)
+    scripts = (script_from_seed(given.seed, number) for number in numbers)
+    if given.sick:
+        scripts = (script for script in scripts if not script.truth.is_healthy)
+    for outcome in run_and_write(scripts, folder, given.results):
+        wrong = ", ".join(outcome.wrong) or "ok"
+        print(f"{outcome.seed} {outcome.number} {outcome.kind} ({outcome.keras}): {wrong}", flush=True)
+
+
+def table(given: argparse.Namespace) -> None:
+    told = markdown_from_outcomes(outcomes_from_files(given.results))
+    if given.page is None:
+        print(told)
+        return
+    before, rest = given.page.read_text(encoding="utf-8").split(BEGIN, 1)
+    given.page.write_text(f"{before}{BEGIN}\n\n{told}\n\n{END}{rest.split(END, 1)[1]}", encoding="utf-8")
+
+
+def judge(given: argparse.Namespace) -> None:
+    """Truths and definitions have changed since: what was recorded and reported then is compared anew. A script whose
+    text has changed is taken out, to be run again."""
+    lines = []
+    for was in outcomes_from_files([given.results]):
+        script = script_from_seed(was.seed, was.number)
+        kept = [given.folder / f"{script.name}.{kind}.json" for kind in ("record", "report")]
+        text = given.folder / f"{script.name}.py"
+        if not text.exists() or text.read_text(encoding="utf-8") != script.text:
+            print(f"{script.name} is another text now: run it again")
+            continue
+        record, report = (json.loads(path.read_text(encoding="utf-8")) for path in kept)
+        lines.append(line_from_outcome(compared(script, record, report, was.seconds)))
+    given.results.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def show(given: argparse.Namespace) -> None:
+    script = script_from_seed(given.seed, given.number)
+    print(script.text)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.truth", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    runs = commands.add_parser("run", help="run scripts that the results do not hold yet")
+    runs.add_argument("results", type=Path)
+    runs.add_argument("--seed", type=int, default=1)
+    runs.add_argument("--first", type=int, default=0)
+    runs.add_argument("--scripts", type=int, default=len(KINDS))
+    runs.add_argument("--numbers", type=int, nargs="+", help="these alone")
+    runs.add_argument("--sick", action="store_true", help="only scripts with a defect")
+    runs.add_argument("--folder", help="where scripts, records and reports are kept")
+    runs.set_defaults(does=run)
+    tables = commands.add_parser("table", help="the counts, in Markdown")
+    tables.add_argument("results", type=Path, nargs="+")
+    tables.add_argument("--page", type=Path, help="write them into this page instead: docs/accuracy.md")
+    tables.set_defaults(does=table)
+    judges = commands.add_parser("judge", help="compare what was kept of a run anew, and write the results over")
+    judges.add_argument("results", type=Path)
+    judges.add_argument("folder", type=Path)
+    judges.set_defaults(does=judge)
+    shows = commands.add_parser("show", help="one script, as a text that runs alone")
+    shows.add_argument("seed", type=int)
+    shows.add_argument("number", type=int)
+    shows.set_defaults(does=show)
+    given = parser.parse_args()
+    given.does(given)
+
+
+if __name__ == "__main__":
+    main()
