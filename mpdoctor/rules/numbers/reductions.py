@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Call, Collection, Item, Known, Operation, Value, known, options
-from mpdoctor.rules.numbers.constants import numbers_from_value
+from mpdoctor.rules.numbers.bounds import bound_of
+from mpdoctor.rules.numbers.constants import LARGEST, numbers_from_value
 from mpdoctor.rules.numbers.guards import function_named
 from mpdoctor.rules.numbers.losses import WITH_LOGITS, is_loss_function, is_loss_object
 
@@ -31,6 +32,8 @@ def reductions(facts: SourceFacts) -> Iterator[Reduction]:
             continue
         if name in SUMS and any(function_named(one) == "exp" for one in options(value)):
             yield from _unbounded(call, value)
+        elif name in (*SUMS, *NORMS) and _fits(value, squared=name in NORMS):
+            continue
         elif name in SUMS and _is_wide(call) and not _is_reduced(value):
             yield call, NORM if _is_square(value) else SUM, value
         elif (name in NORMS and _is_wide(call)) or name == "l2_loss":
@@ -54,6 +57,12 @@ def reductions(facts: SourceFacts) -> Iterator[Reduction]:
 
 def _first(call: Call) -> Value | None:
     return call.argument(0, "x") or call.keyword("input_tensor") or call.keyword("tensor")
+
+
+def _fits(value: Value, squared: bool) -> bool:
+    """Whether what is added up, here or in a norm, is known to be few and small numbers."""
+    bound = bound_of(value)
+    return bound is not None and bound.numbers * bound.largest ** (2 if squared else 1) <= LARGEST
 
 
 def _is_wide(call: Call) -> bool:
