@@ -255,7 +255,7 @@ def _model_status(saw_model: bool, failure: FailureFacts | None) -> tuple[str, s
     if saw_model:
         return "done", ""
     if failure is not None and failure.is_plain_end:
-        return "skipped", "the script ended without a Keras model"
+        return "skipped", "the script ended, and no model was seen"
     return "failed", "no model was seen"
 
 

@@ -176,7 +176,7 @@ def _problem_of_class(own: ClassFacts, place: str, lacking: list[str], keras: Ke
             f"Write `class {own.name}(keras.optimizers.Optimizer)`, with an `update_step`.",
         )
     wanted = listed([f"`{name}`" for name in lacking])
-    if lacking == ["update_step"] and not _takes_learning_rate(own):
+    if lacking == ["update_step"] and not _takes_learning_rate(own, keras):
         return _lacking(own.name, lacking, keras), (
             f"Give `{own.name}` ({place}) an `__init__` that takes `learning_rate` and calls "
             f"`{_constructor(keras)}`, and define {wanted}."
@@ -184,12 +184,14 @@ def _problem_of_class(own: ClassFacts, place: str, lacking: list[str], keras: Ke
     return _lacking(own.name, lacking, keras), f"Define {wanted} in `{own.name}` ({place})."
 
 
-def _takes_learning_rate(own: ClassFacts) -> bool:
-    """Whether its own constructor has a learning rate to hand on: Keras' base class asks for one."""
+def _takes_learning_rate(own: ClassFacts, keras: Keras) -> bool:
+    """Whether its constructor has a learning rate to hand on: Keras 3's base class asks for one, and that of Keras 2
+    takes none."""
     constructor = own.find_method("__init__")
-    return constructor is not None and (
-        own.base_argument("learning_rate") is not None
-        or any(one.lstrip("*") in ("learning_rate", "lr", "args", "kwargs") for one in constructor.parameters)
+    if constructor is None:
+        return keras.is_keras3
+    return own.base_argument("learning_rate") is not None or any(
+        one.lstrip("*") in ("learning_rate", "lr", "args", "kwargs") for one in constructor.parameters
     )
 
 
