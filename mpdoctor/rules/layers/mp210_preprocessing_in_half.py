@@ -92,8 +92,8 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         is_chosen = layer.policy != model.global_policy
         if layer.class_name in LAYERS and layer.compute_dtype in HALF and not (layer.own_class or is_chosen):
             outside = _outside_live(layer) if layer.compute_dtype == "float16" else None
-            if outside is None and layer.made_by:
-                continue  # keras.applications and the like: its user has no line to mend
+            if outside is None and (layer.made_by or any(dtype in HALF for dtype in layer.input_dtypes)):
+                continue  # keras.applications and the like have no line to mend; 16-bit values come from another layer
             yield Finding(
                 f"{layer.class_name} computes in float16, and {outside}"
                 if outside

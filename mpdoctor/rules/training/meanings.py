@@ -30,7 +30,8 @@ class Meaning(NamedTuple):
 # The first of these that fits is the verdict.
 MEANINGS = {
     Verdict.FAILED: Meaning(
-        "The training step raised an error.", "Mend the line that MP901, or the rule that explains it, names."
+        "The training step, a callback, or the end of fit() raised an error.",
+        "Mend the line that MP901, or the rule that explains it, names.",
     ),
     Verdict.INCONCLUSIVE: Meaning(
         f"Fewer than {FEWEST_STEPS} steps were seen; or every step of the last third was skipped and the loss scale, "
