@@ -625,11 +625,11 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         {**diverging({}), "steps": tuple(dataclasses.replace(s, loss=2.3) for s in fallen(21)["steps"])},
         (STORY, "0.035 is a tenth of it"),
     ),
-    ("MP905", "one-leap", diverging(on_the_way_back(), rises=GROWTH.rises[:1]), ("came first in the gradient",)),
+    ("MP905", "one-leap", diverging(on_the_way_back(), rises=((3, 515.0, 3.0),)), ("came first in the gradient",)),
     (
         "MP905",
         "one-leap-and-then-losses",
-        diverging(on_the_way_back(), rises=((3, 5e3, 4e2), (9, 5e4, 4e2))),
+        diverging(on_the_way_back(), rises=((4, 5e3, 4e2), (9, 5e4, 4e2))),
         ("came first in the gradient",),
     ),
     (
@@ -821,3 +821,20 @@ def test_which_line_is_shown(code: str, facts: dict[str, Any], line: int) -> Non
 def test_a_script_that_trains_nothing_is_warned(own: int | None, severity: Severity) -> None:
     (found,) = said("MP910", **from_scale(2.0**40, 25), script_steps=own)
     assert found.severity is severity
+
+
+@pytest.mark.parametrize(
+    ("applied", "weight", "loss", "diverges"),
+    [
+        (False, 24.5, 232_118.0, True),
+        (True, 24.5, 232_118.0, False),  # perhaps that batch alone is far beyond the others, and has moved them
+        (False, 2.4, 232_118.0, False),
+        (False, 24.5, 60.0, False),
+    ],
+)
+def test_a_single_leap_to_a_skipped_step_is_the_rates(
+    applied: bool, weight: float, loss: float, diverges: bool
+) -> None:
+    steps = tuple(StepFacts(32768.0, applied or n != 2, None, 10.9 if n < 2 else loss) for n in range(20))
+    seen = training(steps, growth=GrowthFacts(0.54, ((2, loss, weight),), 5.0))
+    assert seen.diverges == diverges

@@ -13,6 +13,7 @@ FLOAT16_LIMIT = 65504.0
 UNCOUNTABLE = 65520  # the first whole number that is inf as a float16
 FEWEST_LEAPS = 2  # a batch far beyond the others makes one
 RAN_AWAY = 100.0  # times what the weights began with
+LEAPT, ROSE = 10.0, 100.0  # the same of one leap, and how many times the first loss the next one is
 SOME = 0.5  # an exponent nearer to 0 than this is 0, measured on a batch
 
 
@@ -461,7 +462,17 @@ class TrainingFacts:
     def diverges(self) -> bool:
         """Whether weights and loss ran away before the first number that was not finite was made."""
         found = self.culprit or self.gradient_culprit
-        return self.growth is not None and self.growth.diverges(None if found is None else found.step)
+        before = None if found is None else found.step
+        return self.growth is not None and (self.growth.diverges(before) or self._leapt_away(self.growth, before))
+
+    def _leapt_away(self, growth: GrowthFacts, before: int | None) -> bool:
+        """Whether a single update did it, at a loss like the first: that the step of the first rise was skipped shows
+        that its weights, which nothing has moved since, were far from where they began before it."""
+        step, loss, weight = growth.rises[0]
+        first = self.steps[0].loss
+        if growth.scaled_gradients or growth.start <= 0 or first is None or (before is not None and step > before):
+            return False
+        return not self.steps[step].applied and weight >= LEAPT * growth.start and loss >= ROSE * first
 
     @property
     def escaped_steps(self) -> tuple[int, ...]:

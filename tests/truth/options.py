@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPTS = 36  # ten seconds of one processor each
+SCRIPTS = 20  # ten seconds of one processor each
 
 
 def add_options(parser: pytest.Parser) -> None:
