@@ -405,3 +405,11 @@ def test_the_terminal_names_cell_and_line() -> None:
     assert concise.render(samples.diagnosis(NOTEBOOK)).startswith("a b.ipynb:cell 3:2:5: MP302 ")
     finding = json.loads(json_reporter.render(samples.diagnosis(NOTEBOOK)))["findings"][0]
     assert (finding["cell"], finding["line"]) == (3, 2)
+
+
+def test_sights_that_say_the_same_are_told_in_one_line() -> None:
+    sights = tuple(AlsoSeen("MP507", stage, "It saturates.") for stage in ("source", "model", "model"))
+    finding = dataclasses.replace(samples.SHADOWED, also_seen=sights)
+    shown = terminal.render(samples.diagnosis(finding))
+    assert shown.count("MP507") == 1
+    assert "  also seen in the source and in the model (MP507): It saturates.\n" in shown

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from .comparing import Outcome
 from .generator import script_from_seed
-from .writing import KERAS3, TF_KERAS
 
 
 @dataclass(frozen=True)
@@ -30,28 +29,8 @@ class KnownWrong:
         return self.holds in script_from_seed(outcome.seed, outcome.number).text
 
 
-FLUSHED = "that float16 gradients are all flushed to 0, and to leave out initial_scale"
-DATA = "that the batch itself holds inf or NaN"
-CONSTANT = "that a constant is inf, and to use one that float16 holds"
 KNOWN_WRONG: tuple[KnownWrong, ...] = (
-    KnownWrong("rate_of_zero", "cause_right", FLUSHED),
-    KnownWrong("dead_relu", "cause_right", FLUSHED),
-    KnownWrong("mean_of_many", "cause_right", FLUSHED),
-    KnownWrong("divergence", "cause_right", "that an activation overflows, and to use smaller initial weights"),
-    KnownWrong("log_of_softmax", "cause_right", "to add an epsilon to the logarithm"),
-    KnownWrong("scale_grows_often", "cause_right", "nothing: the verdict is settling"),
     KnownWrong("short_script", "verdict_equal", "the verdict on 50 steps, of which the script has 24"),
-    KnownWrong("short_script", "cause_right", "that steps were lost on the way down, as advice and not as a warning"),
-    KnownWrong("rests_below_one", "cause_right", "nothing: the verdict is healthy", KERAS3),
-    KnownWrong("operator", "culprit_right", "the whole model, and the line of fit()", KERAS3),
-    KnownWrong("divided_by_small", "culprit_right", "between the loss and the model's output"),
-    KnownWrong("large_kernel", "culprit_right", DATA, TF_KERAS, "BatchNormalization"),
-    KnownWrong("large_kernel", "cause_right", DATA, TF_KERAS, "BatchNormalization"),
-    KnownWrong("broken_data", "culprit_right", CONSTANT, holds="np.inf"),
-    KnownWrong("broken_data", "cause_right", CONSTANT, holds="np.inf"),
-    KnownWrong("broken_labels", "culprit_right", CONSTANT, holds="np.inf"),
-    KnownWrong("broken_labels", "cause_right", CONSTANT, holds="np.inf"),
-    KnownWrong("loss_factor", "culprit_right", "the layer of the first variable in the list", TF_KERAS),
 )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 FEWEST, HALVINGS, HALVINGS_OF_THE_UNFIT, LOWEST = 10, 5, 1, 2.0**-14
+SHORTEST_GROWTH = 10  # a shorter growth interval allows no skip
 NUMBERS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
@@ -47,7 +48,25 @@ class History:
     def skips_allowed(self) -> int:
         to_settle = HALVINGS_OF_THE_UNFIT if self.unfit else HALVINGS
         since = len(self.skipped) - (self.skipped.index(False) if False in self.skipped else 0)
-        return to_settle + (since // self.growth if self.growth else 0)
+        return to_settle + (since // self.growth if self.growth and self.growth >= SHORTEST_GROWTH else 0)
+
+    @property
+    def leaves_float16_unscaled(self) -> bool:
+        """At rest below 1 after skipped steps (Keras 3), or more than one of them at the floor of 1 (Keras 2)."""
+        if not self.dynamic or not any(self.skipped):
+            return False
+        if self.keras == "3":
+            return self.last_scale < 1
+        at_floor = [skip for scale, skip in zip(self.scales, self.skipped, strict=True) if skip and scale == 1]
+        return self.last_scale <= 1 and len(at_floor) > HALVINGS_OF_THE_UNFIT
+
+    @property
+    def loses_unfit_batches(self) -> bool:
+        """Batches whose loss is inf or NaN overflow at every scale."""
+        return sum(
+            skip and loss is not None and not math.isfinite(loss)
+            for skip, loss in zip(self.skipped, self.losses, strict=True)
+        ) > HALVINGS_OF_THE_UNFIT  # fmt: skip
 
     @property
     def loss_is_sound(self) -> bool:
@@ -117,6 +136,7 @@ TABLE: tuple[tuple[str, Callable[[History], bool]], ...] = (
     ("collapsing", lambda history: history.falls_without_end),
     ("not-finite", _is_not_finite),
     ("overflowing", lambda history: any(history.late) and history.skips_since_applied > history.skips_allowed),
+    ("overflowing", lambda history: history.leaves_float16_unscaled or history.loses_unfit_batches),
     ("settling", lambda history: any(history.late)),
     ("no-update", lambda history: not history.moved and not all(history.skipped)),
     ("healthy", lambda history: True),

@@ -22,18 +22,23 @@ def further_layers(finding: Finding) -> list[str]:
 
 
 def also_seen(finding: Finding, look: Look) -> list[str]:
-    """Each further sight in a line; those that say the same, once."""
-    return list(dict.fromkeys(_sight(seen, finding, look) for seen in finding.also_seen))
+    """Each further sight in a line; of those that say the same, where each was, and the words once."""
+    where: dict[str, list[str]] = {}
+    for seen in finding.also_seen:
+        place, words = _sight(seen, finding, look)
+        where.setdefault(words, []).append(place)
+    return [f"also seen {' and '.join(dict.fromkeys(places))}{words}" for words, places in where.items()]
 
 
-def _sight(seen: AlsoSeen, finding: Finding, look: Look) -> str:
+def _sight(seen: AlsoSeen, finding: Finding, look: Look) -> tuple[str, str]:
+    """Where, and what was said there: "" for what the finding says itself."""
     where = SEEN.get(seen.stage, seen.stage)
     code = f" ({seen.code})" if seen.code != finding.code else ""
     if seen.code == finding.code and _say_the_same(seen.text, finding.message):
-        return f"also seen {where}"
+        return where, ""
     if seen.path is not None and finding.location is not None and seen.path != finding.location.path:
         where += f", {look.name(f'{seen.path}:{seen.line}', 80)}"
-    return f"also seen {where}{code}: {look.name(seen.text, 200)}"
+    return where, f"{code}: {look.name(seen.text, 200)}"
 
 
 def _say_the_same(one: str, other: str) -> bool:

@@ -138,9 +138,8 @@ def _findings(
     if is_right and activations == {"softmax"}:
         if dtype == "float16":
             yield Finding(
-                "The cross-entropy of this float16 softmax has a gradient that float16 does not hold where the model "
-                "is wrong: the loss scale, divided by the batch size and by the probability of the right class. At "
-                "32768 and 32 samples it is inf below 0.016, and the step is skipped.",
+                "The gradient of this float16 softmax's cross-entropy is the loss scale divided by batch size and "
+                "probability: with 32768 and 32 samples it is inf below 0.016, and the step is skipped.",
                 HELP.format("softmax"),
                 location,
             )
