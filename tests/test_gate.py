@@ -65,6 +65,8 @@ FILES: dict[str, tuple[str | bytes, list[int], int | None]] = {
     "deep.py": ("x = " + "(" * 1000 + "1" + ")" * 1000, [], 1),
     "no_metadata.ipynb": (code("x = 1", WRONG), [2], None),
     "magics.ipynb": (code("%pip install x\n!ls\n" + WRONG, "%%bash\nfor x in y"), [4], None),
+    "indented.ipynb": (code("\n" + "".join(f"  {line}\n" for line in ["# x", "!ls", *WRONG.splitlines()])), [5], None),
+    "indented_at_random.ipynb": (code("  x = 1\n y = 2\n"), [], 1),
     "format_3.ipynb": (json.dumps({"worksheets": [{"cells": [{"cell_type": "code", "input": [WRONG]}]}]}), [2], None),
     "other_language.ipynb": (code("x <- 1", metadata={"kernelspec": {"language": "R"}}), [], None),
     "odd_cells.ipynb": (json.dumps({"cells": [1, None, {"cell_type": "code"}], "metadata": []}), [], None),
@@ -95,6 +97,18 @@ def test_every_file_of_a_directory_is_read_or_told(tmp_path: Path) -> None:
     assert told == expected
     assert done.report["crashed"] == []
     assert [skip["reason"] for skip in done.report["skipped"]] == ["src/other_language.ipynb is a notebook in R."]
+
+
+def test_a_cell_that_is_indented_as_a_whole_keeps_its_columns(tmp_path: Path) -> None:
+    """IPython takes the indentation of the first line away."""
+    indented = "".join(f"    {line}\n" for line in WRONG.splitlines())
+    names = list(write(tmp_path, {"plain.ipynb": code(WRONG), "moved.ipynb": code(indented)}).glob("*.ipynb"))
+    plain, moved = (
+        check("--static", name.name, directory=tmp_path).report["findings"] for name in sorted(names, reverse=True)
+    )
+    assert [(f["line"], f["column"] + 4, f["end_column"] + 4) for f in plain] == [
+        (f["line"], f["column"], f["end_column"]) for f in moved
+    ]
 
 
 def test_a_file_that_is_only_imported_is_shown_as_the_others_are(tmp_path: Path) -> None:

@@ -104,9 +104,33 @@ def _source_from_cells(notebook: dict[str, Any], path: str) -> Source | Problem:
 
 def _tree_from_cell(text: str, path: str) -> ast.Module | Problem:
     tree = tree_from_text(text, path)
-    if isinstance(tree, Problem):
-        again = tree_from_text(without_magics(text), path)
-        return again if isinstance(again, ast.Module) else _of_the_cell(tree, again)
+    if not isinstance(tree, Problem):
+        return tree
+    again = tree_from_text(without_magics(text), path)
+    if isinstance(again, ast.Module):
+        return again
+    indent = _leading_indent(text)
+    moved = tree_from_text(_without_indent(without_magics(text), indent), path) if indent else again
+    return _indented(moved, text, indent) if isinstance(moved, ast.Module) else _of_the_cell(tree, again)
+
+
+def _leading_indent(text: str) -> str:
+    """Of the first line that holds something. IPython takes it away from all lines that have it."""
+    first = next((line for line in lines_of(text) if line.strip()), "")
+    return first[: len(first) - len(first.lstrip(" \t"))]
+
+
+def _without_indent(text: str, indent: str) -> str:
+    return "\n".join(line.removeprefix(indent) for line in lines_of(text))
+
+
+def _indented(tree: ast.Module, text: str, indent: str) -> ast.Module:
+    """The same where it stands in the cell."""
+    columns = [len(indent) * line.startswith(indent) for line in lines_of(text)]
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.expr, ast.stmt)):
+            node.col_offset += columns[node.lineno - 1]
+            node.end_col_offset = (node.end_col_offset or 0) + columns[(node.end_lineno or node.lineno) - 1]
     return tree
 
 
