@@ -486,6 +486,12 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     ),
     (
         "MP904",
+        "a-normalization-that-casts-nothing",
+        {**broken("MatMul"), "model": model(layer("square"), layer("norm", "LayerNormalization", autocast=False))},
+        ('Let this layer compute in float32: give `square` dtype="float32".',),
+    ),
+    (
+        "MP904",
         "nothing-brings-them-back",
         {**broken("MatMul"), "model": model(layer("square"), *(layer(f"next_{n}") for n in range(6)))},
         ("Make its values smaller", "from `square` to `next_5`, 7 layers"),

@@ -189,7 +189,7 @@ def place_named(probe: dict[str, Any]) -> str:
     )
     given = [(found.get("operation") or {}).get("given") for found in (culprit, gradient) if found]
     given += [loss.get("given")] if loss else []
-    if "data" in given:
+    if "data" in given or "labels" in given:
         return "(data)"
     if culprit:
         return str(culprit["overflow"]["layer"]).rsplit("/", 1)[-1]

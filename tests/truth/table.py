@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from .known_wrong import KNOWN_WRONG, entry_for, right_by_now
 
 # (claim, in words, the least share)
 CLAIMS: tuple[tuple[str, str, float], ...] = (
-    ("as_meant", "plain Keras does what the script was made to do", 1.0),
+    ("as_meant", "plain Keras does what the script was made to do", 0.9),
     ("silent", "healthy scripts without a warning or an error", 1.0),
     ("steps_equal", "loss scale and skipped steps equal at every step", 1.0),
     ("verdict_equal", "verdict as plain Keras' own steps give it", 1.0),
@@ -36,7 +37,8 @@ class Share:
 
     @property
     def is_enough(self) -> bool:
-        return self.share >= self.least
+        """Of a few scripts one may be wrong where not all are to be right."""
+        return self.judged - self.right <= math.ceil((1 - self.least) * self.judged)
 
 
 def shares(outcomes: Iterable[Outcome]) -> list[Share]:
@@ -44,7 +46,8 @@ def shares(outcomes: Iterable[Outcome]) -> list[Share]:
 
 
 def _share(outcomes: list[Outcome], claim: str, words: str, least: float) -> Share:
-    judged = [o for o in outcomes if getattr(o, claim) is not None]
+    known = [o for o in outcomes if o.as_meant or claim not in ("culprit_right", "cause_right")]
+    judged = [o for o in known if getattr(o, claim) is not None]
     counted = [o for o in judged if entry_for(o, claim) is None]
     right = sum(getattr(o, claim) is True for o in counted)
     return Share(claim, words, least, right, len(counted), len(judged) - len(counted))

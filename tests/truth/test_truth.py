@@ -250,8 +250,8 @@ def test_a_warning_on_a_healthy_script_is_a_disagreement() -> None:
 @pytest.mark.parametrize("claim", [claim for claim, _, _ in CLAIMS])
 def test_what_is_wrong_lowers_its_share_and_is_told(claim: str) -> None:
     wrong = dataclasses.replace(CLEAN, number=1, **{claim: False})
-    (share,) = [share for share in shares([wrong]) if share.claim == claim]
-    assert (share.right, share.judged, share.is_enough) == (0, 1, False)
+    (share,) = [share for share in shares([wrong, wrong]) if share.claim == claim]
+    assert (share.right, share.judged, share.is_enough) == (0, 2, False)
     assert "show 1 1" in markdown_from_outcomes([CLEAN, wrong])
     assert not disagreements([CLEAN])
 

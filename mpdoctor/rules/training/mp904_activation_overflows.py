@@ -160,14 +160,16 @@ def _remedy(training: TrainingFacts, culprit: CulpritFacts) -> str:
 
 def until_small_again(model: ModelFacts, path: str) -> tuple[str, ...]:
     """Paths of the layers that must compute in float32 for one whose values leave float16: itself and those behind it,
-    up to one that brings values back (a normalization, a sigmoid) or to the last before a float32 layer."""
+    up to one that brings values back (a normalization, a sigmoid) or to the last before a float32 layer. Of Keras 3 the
+    LayerNormalization casts nothing that it is given (its `autocast` is False): it takes float32 as it comes."""
     leaves = [one for one in model.layers if one.follows_policy and not one.is_model]
     first = next((number for number, one in enumerate(leaves) if one.path == path), None)
     if first is None:
         return (path,)
     found: list[str] = []
     for layer in leaves[first:]:
-        if found and not layer.computes_in_half:
+        takes_float32 = not layer.computes_in_half or (_brings_values_back(layer) and not layer.autocast)
+        if found and takes_float32:
             break
         found.append(layer.path)
         if _brings_values_back(layer) or layer.is_output:
