@@ -190,7 +190,7 @@ def test_a_directory_with_a_saved_model_pb_of_another_kind(tmp_path: Path) -> No
         assert words in str(told.value)
     (tmp_path / "saved_model.pb").unlink()
     (tmp_path / "saved_model.pb").mkdir()
-    with pytest.raises(Unusable, match="can't be read"):
+    with pytest.raises(Unusable, match="is no regular file"):
         saved_directory_from_path(str(tmp_path))
 
 
