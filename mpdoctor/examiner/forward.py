@@ -3,12 +3,12 @@ the outputs that is not finite."""
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from contextlib import contextmanager
+from typing import Any, Callable, Iterator
 
 import tensorflow as tf
 
 from mpdoctor.examiner.culprits import Culprits, culprits_from_step
-from mpdoctor.examiner.predictions import nothing_recorded
 from mpdoctor.examiner.replay import LayerCall, StepObserver
 from mpdoctor.examiner.stillness import variables_put_back
 from mpdoctor.examiner.watch import LayerWatch
@@ -37,8 +37,19 @@ def culprits_of_forward_pass(keras: Any, watch: LayerWatch, run: Callable[[], An
     eagerly = tf.config.functions_run_eagerly()
     tf.config.run_functions_eagerly(True)
     try:
-        with nothing_recorded(), variables_put_back(), ForwardObserver(keras, watch, None) as observer:
+        with _nothing_recorded(), variables_put_back(), ForwardObserver(keras, watch, None) as observer:
             run()
         return culprits_from_step(keras, watch, observer, 0, None)
     finally:
         tf.config.run_functions_eagerly(eagerly)
+
+
+@contextmanager
+def _nothing_recorded() -> Iterator[None]:
+    """A repetition is no part of what the program's own tapes differentiate."""
+    try:
+        from tensorflow.python.eager import record
+    except ImportError:  # until 2.11
+        from tensorflow.python.eager import tape as record
+    with record.stop_recording():
+        yield

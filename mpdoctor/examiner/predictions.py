@@ -201,17 +201,6 @@ class Predictions:
         return told
 
 
-@contextmanager
-def nothing_recorded() -> Iterator[None]:
-    """A repetition is no part of what the program's own tapes differentiate."""
-    try:
-        from tensorflow.python.eager import record
-    except ImportError:  # until 2.11
-        from tensorflow.python.eager import tape as record
-    with record.stop_recording():
-        yield
-
-
 def _arguments(method: Callable[..., Any], model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     bound = inspect.signature(method).bind(model, *args, **kwargs)
     (_, *given) = bound.arguments.items()
