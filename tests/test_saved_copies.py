@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from mpdoctor.examiner import saved_copies, saved_hdf5
+from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved_copies import path_to_load
 from mpdoctor.examiner.saved_reading import saved_file_from_path
-from mpdoctor.examiner.session import Unusable
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("h5py") is None, reason="h5py is not installed")
 MODEL = {"class_name": "Sequential", "config": {"name": "innocent", "layers": []}}

@@ -15,9 +15,9 @@ from environments import ENVIRONMENTS, Environment, needs_environment
 from test_confinement import needs_landlock
 from walls import ALLOW_LIST, CONFINEMENT, check_without
 
+from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.main import _with_own_path
 from mpdoctor.examiner.request import Request
-from mpdoctor.examiner.session import Unusable
 from mpdoctor.facts.computing_ops import COMPUTING, PRINTS, READS_VOCABULARY, SAVING, effect_of_operation
 from mpdoctor.facts.failure import FailureFacts
 

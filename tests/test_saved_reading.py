@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpdoctor.examiner import saved_reading
+from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved_reading import saved_file_from_path
-from mpdoctor.examiner.session import Unusable
 from mpdoctor.facts.saved_file import SavedFileFacts
 
 MODEL = {"class_name": "Sequential", "config": {"layers": []}}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
+from mpdoctor.examiner.exceptions import OtherBackend
+
 
 def adapter_for(module: ModuleType) -> Any:
     """The adapter of a just imported `keras` or `tf_keras`, or of a TensorFlow that holds its Keras itself; None for a
@@ -12,8 +14,6 @@ def adapter_for(module: ModuleType) -> Any:
 
     Raises OtherBackend where Keras 3 runs on JAX, PyTorch or OpenVINO."""
     if str(module.__version__).startswith("3"):
-        from mpdoctor.examiner.session import OtherBackend
-
         backend = module.backend.backend()
         if backend != "tensorflow":
             raise OtherBackend(

@@ -10,8 +10,8 @@ import sys
 import sysconfig
 from typing import Any
 
+from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved_contents import ForeignName
-from mpdoctor.examiner.session import Unusable
 from mpdoctor.examiner.targets import module_from_path
 
 # Libraries of Keras' makers, whose registered layers a file may name without a word from the user.

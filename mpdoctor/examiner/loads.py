@@ -9,6 +9,7 @@ import sys
 import weakref
 from typing import Any, Iterator
 
+from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.ownership import own_location
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.saved_file import LoadFacts, SavedFileFacts
@@ -72,7 +73,6 @@ class LoadWatch:
         """What the file says of itself whose loading raised this error."""
         from mpdoctor.examiner.saved_directories import saved_directory_from_path
         from mpdoctor.examiner.saved_reading import saved_file_from_path
-        from mpdoctor.examiner.session import Unusable
 
         chain = {id(error), id(error.__cause__), id(error.__context__)}
         path = next((path for left_with, path in self._failed if id(left_with) in chain), None)

@@ -11,10 +11,11 @@ from typing import Any
 
 from mpdoctor.examiner import confinement, environment, keeper, saved_models, targets
 from mpdoctor.examiner.events import Events
+from mpdoctor.examiner.exceptions import OtherBackend, Unusable
 from mpdoctor.examiner.failures import failure_from_exception, failure_under_watch, first_line
 from mpdoctor.examiner.own_imports import OwnImports
 from mpdoctor.examiner.request import SAVED, Request
-from mpdoctor.examiner.session import OtherBackend, Session, Unusable
+from mpdoctor.examiner.session import Session
 from mpdoctor.facts.failure import FailureFacts
 
 

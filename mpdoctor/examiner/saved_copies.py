@@ -14,6 +14,7 @@ import zipfile
 import zlib
 from typing import Any, BinaryIO, Iterator
 
+from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved_hdf5 import problems_of_storage, signatures_of_hdf5
 from mpdoctor.examiner.saved_reading import (
     CONFIGURATION,
@@ -24,7 +25,6 @@ from mpdoctor.examiner.saved_reading import (
     SavedFile,
     start_of_member,
 )
-from mpdoctor.examiner.session import Unusable
 
 LARGEST_COPY = 256 * 2**20  # bytes; about as long as Keras takes to import
 WEIGHTS = "model.weights.h5"

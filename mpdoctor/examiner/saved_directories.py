@@ -11,8 +11,8 @@ import stat
 from dataclasses import dataclass
 from typing import Any, Iterator
 
+from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved_reading import SavedFile
-from mpdoctor.examiner.session import Unusable
 from mpdoctor.facts.saved_file import SavedFileFacts
 
 GRAPH = "saved_model.pb"

@@ -9,7 +9,8 @@ import tensorflow as tf
 
 from mpdoctor.examiner.graph_flow import OUTERMOST, GraphFlow, Place, dtype_of
 from mpdoctor.examiner.graph_ranges import SAME_NUMBERS, Ranges
-from mpdoctor.facts.op_lists import EVER_ALLOWED, HALF
+from mpdoctor.facts.half_dtypes import HALF
+from mpdoctor.facts.op_lists import EVER_ALLOWED
 from mpdoctor.facts.saved_graph import (
     CastFacts,
     OpFacts,

@@ -13,6 +13,7 @@ from typing import Any
 
 from mpdoctor.examiner import saved_operations
 from mpdoctor.examiner.custom_objects import custom_objects_from_module, is_given, is_of_the_platform
+from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.failures import first_line
 from mpdoctor.examiner.judged_copies import judged_copy
 from mpdoctor.examiner.loads import package_of
@@ -21,7 +22,7 @@ from mpdoctor.examiner.saved_contents import Contents, ForeignName
 from mpdoctor.examiner.saved_copies import path_to_load
 from mpdoctor.examiner.saved_directories import SavedDirectory, saved_directory_from_path
 from mpdoctor.examiner.saved_reading import SavedFile, saved_file_from_path
-from mpdoctor.examiner.session import Session, Unusable
+from mpdoctor.examiner.session import Session
 from mpdoctor.examiner.targets import train_on_made_up_data
 from mpdoctor.facts.saved_file import SavedFileFacts
 

@@ -14,8 +14,8 @@ import stat
 from functools import cached_property
 from typing import Any, Iterator
 
+from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved_directories import SavedDirectory
-from mpdoctor.examiner.session import Unusable
 from mpdoctor.facts.computing_ops import (
     COMPUTING,
     PRINTS,

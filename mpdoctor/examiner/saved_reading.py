@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, BinaryIO
 
+from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved_configuration import policies_in
 from mpdoctor.examiner.saved_contents import Contents, contents_from_configuration
 from mpdoctor.examiner.saved_hdf5 import SIGNATURE, attributes_of_model, signatures_of_hdf5
-from mpdoctor.examiner.session import Unusable
 from mpdoctor.facts.saved_file import SavedFileFacts
 
 SAVE_AGAIN = "Save the model again with model.save()."

@@ -13,6 +13,7 @@ from typing import Any, Callable
 
 from mpdoctor.examiner import autograph_files
 from mpdoctor.examiner.events import Events
+from mpdoctor.examiner.exceptions import OtherBackend
 from mpdoctor.examiner.hooks import ImportHooks
 from mpdoctor.examiner.live_models import live_models, model_of_variables
 from mpdoctor.examiner.loads import LoadWatch
@@ -36,14 +37,6 @@ POLICY_MODULES = (
     "tensorflow.python.keras.mixed_precision.policy",
 )
 POLICY_SETTERS = ("set_dtype_policy", "set_global_policy", "set_policy")
-
-
-class Unusable(Exception):
-    """The target cannot be examined, and the message says why and what to do."""
-
-
-class OtherBackend(Unusable):
-    """Keras 3 runs on another backend than TensorFlow; there is no loss scaling of TensorFlow's to examine."""
 
 
 def _if_library(act: Callable[[ModuleType], None]) -> Callable[[ModuleType], None]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from mpdoctor.examiner.session import Unusable
+from mpdoctor.examiner.exceptions import Unusable
 
 SAMPLES = 256
 UNKNOWN_LENGTH = 16  # of a dimension that the model leaves open: a sequence, an image's side

@@ -11,8 +11,9 @@ import sys
 import types
 from typing import Any, Iterable
 
+from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.request import Request
-from mpdoctor.examiner.session import Session, Unusable
+from mpdoctor.examiner.session import Session
 from mpdoctor.facts.model import CallFacts
 
 # With one of these a module may hold names that its text does not.

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, Iterator, Tuple
 
 from mpdoctor.examiner.layer_calls import LayerCalls, dtype_name, flat_tensors, is_symbolic
 from mpdoctor.examiner.ownership import called_by_line, class_location, own_code, own_location
-from mpdoctor.facts.dtypes import HALF
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.location import Location
 
 Arguments = Tuple[Tuple[Any, ...], Dict[str, Any]]

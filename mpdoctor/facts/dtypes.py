@@ -49,9 +49,6 @@ it is."""
 VARIABLE = "variable"
 """The dtype that `self.dtype` names in a layer: that of its weights, float32 under a mixed policy."""
 
-HALF = ("float16", "bfloat16")
-HALF_POLICIES = ("float16", "bfloat16", "mixed_float16", "mixed_bfloat16", "half")
-
 _NAMES = {
     name: name
     for name in (
@@ -391,8 +388,6 @@ def _leaves(value: Value, depth: int = 0) -> tuple[Value, ...]:
 
 __all__ = [
     "AUTOCAST",
-    "HALF",
-    "HALF_POLICIES",
     "VARIABLE",
     "Instance",
     "dtype_named",

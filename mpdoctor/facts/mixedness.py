@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Iterable, Iterator
 
-from mpdoctor.facts.dtypes import HALF_POLICIES, policies_named
+from mpdoctor.facts.dtypes import policies_named
+from mpdoctor.facts.half_dtypes import HALF_POLICIES
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.names import kind_of_class, public_name
 from mpdoctor.facts.values import Api, Call, Collection, class_of, known, options

@@ -44,6 +44,5 @@ DENY: dict[str, frozenset[str]] = {
         """
     ),
 }
-HALF = ("float16", "bfloat16")
 EVER_ALLOWED = ALLOW["float16"] | ALLOW["bfloat16"]
 EVER_DENIED = DENY["float16"] | DENY["bfloat16"]

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from rich.console import RenderableType
 from rich.text import Text
 
-from mpdoctor.facts.op_lists import EVER_ALLOWED, EVER_DENIED, HALF
+from mpdoctor.facts.half_dtypes import HALF
+from mpdoctor.facts.op_lists import EVER_ALLOWED, EVER_DENIED
 from mpdoctor.facts.saved_graph import SavedGraphFacts, SignatureFacts, TensorSpecFacts
 from mpdoctor.finding import Diagnosis
 from mpdoctor.reporters.terminal.look import Look, Paragraph, count, indented, labelled

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import PurePath
 
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Diagnosis, Finding, Probe, Severity, Verdict
 from mpdoctor.reporters.words.look import Look, count, number_text
@@ -15,7 +16,6 @@ from mpdoctor.reporters.words.look import Look, count, number_text
 GOOD, OPEN = (Verdict.HEALTHY, Verdict.SETTLING), (Verdict.INCONCLUSIVE,)
 LONGEST_PLACE = 40
 MOST_RULES = 3
-HALF = ("float16", "bfloat16")
 BAD_PREDICTIONS = "its predictions are not finite"
 
 

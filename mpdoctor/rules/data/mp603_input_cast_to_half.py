@@ -44,7 +44,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.dtypes import HALF, dtype_named
+from mpdoctor.facts.dtypes import dtype_named
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Api, Call, Collection, Parameter, Value, options

@@ -45,6 +45,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.dtypes import dtype_named
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.facts.names import public_name
 from mpdoctor.facts.source import SourceFacts
@@ -55,7 +56,6 @@ from mpdoctor.rules.numbers.losses import STEPS
 from mpdoctor.rules.numbers.precision import precision_of
 
 SEVERITY = Severity.WARNING
-HALF = ("float16", "bfloat16")
 PROBABILITIES = ("softmax", "sigmoid")
 CAST = ("tensorflow.cast", "keras.ops.cast", "keras.backend.cast")
 # A cast behind others mends nothing: a sigmoid of 8 was 1.000000, its gradient 0 (Keras 3.15, TensorFlow 2.10).

@@ -43,8 +43,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.dtypes import AUTOCAST, HALF, VARIABLE
+from mpdoctor.facts.dtypes import AUTOCAST, VARIABLE
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Api, Attribute, Call, Item, Operation, Value, class_of, is_call_of, options
 from mpdoctor.finding import AlsoSeen, Finding, Severity

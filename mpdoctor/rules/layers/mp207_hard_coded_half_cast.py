@@ -43,7 +43,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.dtypes import AUTOCAST, HALF, policies_named
+from mpdoctor.facts.dtypes import AUTOCAST, policies_named
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import (
     Attribute,

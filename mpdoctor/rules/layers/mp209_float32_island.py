@@ -41,13 +41,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.layers.kinds import NORMALIZATION, PREPROCESSING
 from mpdoctor.rules.wording import listed
 
 SEVERITY = Severity.WARNING
-HALF = ("float16", "bfloat16")
 ON_PURPOSE = NORMALIZATION | PREPROCESSING | {"Embedding"}
 
 

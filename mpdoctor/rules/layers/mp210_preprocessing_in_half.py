@@ -48,7 +48,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.dtypes import HALF
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.facts.names import public_name
 from mpdoctor.facts.source import SourceFacts

@@ -47,11 +47,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.finding import Finding, Severity
 
 SEVERITY = Severity.WARNING
-HALF = ("float16", "bfloat16")
 RESIZING = ("UpSampling2D",)  # built in; of all others the output was seen to be what they compute in
 # Functions of several tensors, of which the widest decides.
 PROMOTING = frozenset(

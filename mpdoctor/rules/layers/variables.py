@@ -8,7 +8,6 @@ from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Attribute, Call, Value, is_api, known
 
 FLOATS = ("float32", "float64")
-HALF = ("float16", "bfloat16")
 ASSIGNING = ("assign", "assign_add", "assign_sub")
 ADDING = ("add_weight", "add_variable")
 

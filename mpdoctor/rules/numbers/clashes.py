@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from mpdoctor.facts.dtypes import HALF, dtype_named, is_array
+from mpdoctor.facts.dtypes import dtype_named, is_array
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import (
     Call,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from mpdoctor.facts.dtypes import HALF
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.names import kind_of_class, public_name
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import (

@@ -48,6 +48,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.names import kind_of_class, public_name
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Api, Attribute, Call, Defined, Value, class_of, is_api, known, options
@@ -62,7 +63,6 @@ SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")
 KERAS = ("3",)
 SINCE = (3, 8)
-HALF = ("float16", "bfloat16")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache, partial
 
-from mpdoctor.facts.dtypes import AUTOCAST, HALF, VARIABLE, dtypes_told, policies_named
+from mpdoctor.facts.dtypes import AUTOCAST, VARIABLE, dtypes_told, policies_named
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.names import public_name
 from mpdoctor.facts.source import UNSURE, SourceFacts
 from mpdoctor.facts.values import (

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.dtypes import HALF_POLICIES, policies_named
+from mpdoctor.facts.dtypes import policies_named
+from mpdoctor.facts.half_dtypes import HALF_POLICIES
 from mpdoctor.facts.names import kind_of_class, public_name
 from mpdoctor.facts.source import SET_FLOATX, UNSURE, PolicyName, SourceFacts
 from mpdoctor.facts.values import (

@@ -35,6 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.source import SourceFacts, library_of
 from mpdoctor.facts.values import Call, class_of
@@ -55,7 +56,6 @@ from mpdoctor.rules.policy.building import (
 from mpdoctor.rules.wording import listed
 
 SEVERITY = Severity.WARNING
-HALF = ("float16", "bfloat16")
 HELP = "Set the policy before the first layer is made: move {it} to the top of the program, right behind the imports."
 
 

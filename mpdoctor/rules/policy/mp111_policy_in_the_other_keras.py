@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.dtypes import HALF_POLICIES
+from mpdoctor.facts.half_dtypes import HALF_POLICIES
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.source import SourceFacts, library_of
 from mpdoctor.facts.values import Api, Call

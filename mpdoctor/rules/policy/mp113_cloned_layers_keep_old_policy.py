@@ -43,7 +43,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from mpdoctor.facts.dtypes import HALF_POLICIES
+from mpdoctor.facts.half_dtypes import HALF, HALF_POLICIES
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.source import UNSURE, SourceFacts
 from mpdoctor.facts.values import Call, Value, options
@@ -57,7 +57,6 @@ HELP = (
     "`clone_model` a `clone_function` that sets the dtype."
 )
 COPYING = ("clone_model", "model_from_json", "model_from_config", "model_from_yaml", "from_config")
-HALF = ("float16", "bfloat16")
 CLONING = "keras.models.clone_model"
 FROM_TEXT = ("keras.models.model_from_json", "keras.models.model_from_config", "keras.models.model_from_yaml")
 CONFIGS = ("get_config", "to_json", "to_yaml")

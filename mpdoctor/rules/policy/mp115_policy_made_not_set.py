@@ -34,7 +34,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.dtypes import HALF_POLICIES, policies_named
+from mpdoctor.facts.dtypes import policies_named
+from mpdoctor.facts.half_dtypes import HALF_POLICIES
 from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.values import Api, Attribute, Call, Value, options
 from mpdoctor.finding import Finding, Severity

@@ -58,8 +58,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from mpdoctor.facts.dtypes import HALF_POLICIES
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.half_dtypes import HALF_POLICIES
 from mpdoctor.facts.saved_file import SavedFileFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity

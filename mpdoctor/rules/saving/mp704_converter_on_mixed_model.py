@@ -44,7 +44,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.dtypes import HALF_POLICIES
+from mpdoctor.facts.half_dtypes import HALF_POLICIES
 from mpdoctor.facts.source import UNSURE, PolicyName, SourceFacts
 from mpdoctor.facts.values import Call, is_call_of, options
 from mpdoctor.finding import Finding, Severity

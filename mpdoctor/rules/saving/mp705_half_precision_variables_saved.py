@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.op_lists import HALF
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.saved_graph import SavedGraphFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.wording import listed

@@ -46,7 +46,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.op_lists import DENY, HALF
+from mpdoctor.facts.half_dtypes import HALF
+from mpdoctor.facts.op_lists import DENY
 from mpdoctor.facts.saved_graph import OpFacts, SavedGraphFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.rules.wording import listed
