@@ -1,4 +1,4 @@
-"""Compiles and imports facts, loss_scale and the examiner's rooms in the Python that runs this.
+"""Compiles and imports facts, knowledge, loss_scale and the examiner's rooms in the Python that runs this.
 
 They run in users' interpreters. TensorFlow and Keras are stood in for: what is tried here is the syntax and
 the standard library of the oldest Python that a user may have, not TensorFlow.
@@ -32,7 +32,7 @@ class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 def modules():
     files = [PACKAGE / "loss_scale.py"]
-    for room in ("facts", "examiner"):
+    for room in ("facts", "knowledge", "examiner"):
         files += sorted((PACKAGE / room).rglob("*.py"))
     for file in files:
         parts = file.relative_to(ROOT).with_suffix("").parts

@@ -17,26 +17,26 @@ from pathlib import Path
 from typing import Any
 
 from mpdoctor import __version__
-from mpdoctor.belonging import LEADS_OUT
-from mpdoctor.cache import users_cache
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.saved_graph import SavedGraphFacts
-from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed, Diagnosis, Finding, Probe, Severity, Skipped, Stage, TargetReport
-from mpdoctor.further_trainings import not_examined
-from mpdoctor.judged_by import JudgedBy, keras_of_target
+from mpdoctor.judging.keras_version import JudgedBy, keras_of_target
+from mpdoctor.judging.precedence import Ties, of_one_program, settled
+from mpdoctor.judging.presented import in_reading_order, rule_summaries, told
+from mpdoctor.judging.suppressions import Suppressions
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.progress import Progress
-from mpdoctor.rules.precedence import Ties, of_one_program, settled
+from mpdoctor.project.files import walk
+from mpdoctor.project.project_folder import LEADS_OUT
+from mpdoctor.project.targets import Target
 from mpdoctor.rules.registry import Rule, all_rules, findings_from_facts
-from mpdoctor.rules.training.predicted import probe_from_facts
-from mpdoctor.settings import Settings
+from mpdoctor.semantics.live.prediction_verdict import probe_from_facts
+from mpdoctor.semantics.source.programs.further_trainings import not_examined
+from mpdoctor.settings.options import Settings
 from mpdoctor.source_stage import SourceStage
-from mpdoctor.suppressions import Suppressions
-from mpdoctor.targets import Target
-from mpdoctor.telling import in_reading_order, rule_summaries, told
-from mpdoctor.walking import walk
+from mpdoctor.source_stage.cache import users_cache
 
 FORCED_POLICY = "mixed_float16"
 # What a float32 program has just the same, whatever policy it is forced to.
@@ -202,7 +202,7 @@ def _run(
     """The runs of the examiner: one; and a second one under a forced policy if the program has no mixed precision."""
     if settings.static or unreadable or target.kind in SOURCE_ONLY or not settings.is_about_one:
         return [], []
-    from mpdoctor.examination import ExaminerCrashed, examine  # the examiner's end is loaded where it is needed
+    from mpdoctor.examination.run import ExaminerCrashed, examine  # the examiner's end is loaded where it is needed
 
     runs: list[ExaminationFacts] = []
     try:

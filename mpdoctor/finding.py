@@ -29,7 +29,7 @@ class Severity(str, Enum):
 
 
 class Verdict(str, Enum):
-    """What a short training looked like, in one word. `mpdoctor.rules.training.verdict` says when it is which."""
+    """What a short training looked like, in one word. `mpdoctor.semantics.live.verdict` says when it is which."""
 
     HEALTHY = "healthy"
     SETTLING = "settling"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import textwrap
 
-from mpdoctor.facts.names import public_name
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import (
+from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import (
     Api,
     Attribute,
     Call,

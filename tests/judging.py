@@ -7,15 +7,15 @@ from pathlib import Path
 
 from marks import marks_from_source
 
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.suppression import SuppressionFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding
-from mpdoctor.rules.precedence import settled
+from mpdoctor.judging.precedence import settled
+from mpdoctor.judging.suppressions import Suppressions
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.suppression import SuppressionFacts
 from mpdoctor.rules.registry import findings_from_facts
-from mpdoctor.settings import Settings
+from mpdoctor.settings.options import Settings
 from mpdoctor.source import facts_from_text
-from mpdoctor.suppressions import Suppressions
 
 KERASES = {
     "3": Keras("keras", "3.15.1", "2.21.0"),

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from mpdoctor.examination import examine
+from mpdoctor.examination.run import examine
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.progress import SilentProgress
-from mpdoctor.settings import Settings
-from mpdoctor.targets import target_from_text
+from mpdoctor.project.targets import target_from_text
+from mpdoctor.settings.options import Settings
 
 START = """\
 import numpy as np

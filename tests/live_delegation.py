@@ -1,7 +1,7 @@
 """What the LossScaleOptimizer of the Keras at hand answers for its inner optimizer, and what its constructor refuses:
 measured, printed as JSON.
 
-`mpdoctor/rules/optimizers/delegation.py` holds what this prints; `python tests/live_delegation.py` makes it again,
+`mpdoctor/knowledge/wrapper_delegation.py` holds what this prints; `python tests/live_delegation.py` makes it again,
 with TF_USE_LEGACY_KERAS=1 for tf_keras. It needs TensorFlow and no other file of this project.
 """
 

@@ -266,8 +266,8 @@ def judge(folder: Path) -> dict[str, str]:
     spec.submodule_search_locations = [str(Path(__file__).resolve().parents[1] / "mpdoctor")]
     sys.modules["mpdoctor"] = importlib.util.module_from_spec(spec)
     from mpdoctor.examiner.exceptions import Unusable
-    from mpdoctor.examiner.saved_directories import saved_directory_from_path
-    from mpdoctor.examiner.saved_operations import refuse_operations
+    from mpdoctor.examiner.saved.directories import saved_directory_from_path
+    from mpdoctor.examiner.saved.operations import refuse_operations
 
     told = {}
     for path in sorted(folder.glob("*_*")):

@@ -54,8 +54,8 @@ class Twins:
         self.tf = tf = importlib.import_module("tensorflow")
         tf.config.set_visible_devices([], "GPU")
         keras = importlib.import_module("keras" if case.keras == "3" else "tf_keras")
-        adapters = importlib.import_module("mpdoctor.examiner.adapters")
-        recording = importlib.import_module("mpdoctor.examiner.record")
+        adapters = importlib.import_module("mpdoctor.examiner.keras.choose")
+        recording = importlib.import_module("mpdoctor.examiner.probe.step_record")
         adapter = adapters.adapter_for(keras)
         self.is_keras3 = case.keras == "3"
         self.record = recording.Record()

@@ -26,7 +26,7 @@ from mpdoctor.facts.training import GradientCulpritFacts, StepFacts
 from mpdoctor.finding import Severity, Verdict
 from mpdoctor.loss_scale import LossScale, keras2, keras3
 from mpdoctor.rules.registry import all_rules
-from mpdoctor.rules.training.verdict import FEWEST_STEPS, verdict_from_training
+from mpdoctor.semantics.live.verdict import FEWEST_STEPS, verdict_from_training
 
 AT_ONCE = 2
 ROWS = rows_of_table()

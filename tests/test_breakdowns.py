@@ -10,16 +10,17 @@ from typing import Any
 
 import pytest
 
-from mpdoctor import source_stage, suppressions
+from mpdoctor import source_stage
 from mpdoctor.diagnosis import diagnose
-from mpdoctor.facts import source
 from mpdoctor.finding import Diagnosis
+from mpdoctor.judging import suppressions
+from mpdoctor.program import source_facts
 from mpdoctor.progress import SilentProgress
-from mpdoctor.settings import Settings
+from mpdoctor.project.targets import target_from_text
+from mpdoctor.settings.options import Settings
 from mpdoctor.source import modules, outlines
 from mpdoctor.source.following import Following
-from mpdoctor.source_stage import desk
-from mpdoctor.targets import target_from_text
+from mpdoctor.source_stage import worker
 
 WRONG = "import tensorflow as tf\nopt = tf.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())\n"
 FILES = {
@@ -33,11 +34,11 @@ STEPS: dict[str, tuple[Any, str, Callable[..., object]]] = {
     "parsing": (modules, "source_from_text", lambda data, shown_as: b"burst" in data),
     "the walk": (Following, "call", lambda self, node, dropped=False: ast.unparse(node) == "burst()"),
     "signs of mixed precision": (
-        source,
+        source_facts,
         "signs_of_mixed_precision",
         lambda calls, *_: any(call.location.path == "bad.py" for call in calls),
     ),
-    "judging": (desk, "findings_from_facts", lambda kind, facts, *_: "burst" in facts.text),
+    "judging": (worker, "findings_from_facts", lambda kind, facts, *_: "burst" in facts.text),
     "comments": (suppressions, "suppressions_from_facts", lambda facts: "burst" in facts.text),
 }
 
@@ -95,13 +96,13 @@ def test_of_a_program_that_imports_what_breaks_the_rest_is_told(
 
 
 def test_a_process_that_ends_takes_one_file_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def walk(self: desk.Desk, path: Path, guarded: bool = False) -> None:
+    def walk(self: worker.Desk, path: Path, guarded: bool = False) -> None:
         if path.name == "bad.py":
             os._exit(9)
         original(self, path, guarded)
 
-    original = desk.Desk._walk
-    monkeypatch.setattr(desk.Desk, "_walk", walk)
+    original = worker.Desk._walk
+    monkeypatch.setattr(worker.Desk, "_walk", walk)
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
     monkeypatch.setattr(source_stage, "WORTH_A_PROCESS", 10)
     diagnosis = diagnosed(tmp_path, monkeypatch)

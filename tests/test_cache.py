@@ -18,15 +18,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from test_rules_contract import FIXTURE_FILES, FIXTURES
 
-from mpdoctor.cache import Cache, Entry, users_cache
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed, Finding, Severity
-from mpdoctor.kept_values import row_from_value, value_from_row
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.rules.registry import all_rules
 from mpdoctor.source_stage import SourceStage
-from mpdoctor.source_stage.desk import Desk
+from mpdoctor.source_stage.cache import Cache, Entry, users_cache
+from mpdoctor.source_stage.cache_values import row_from_value, value_from_row
+from mpdoctor.source_stage.worker import Desk
 
 CODES = frozenset(rule.code for rule in all_rules())
 POLICY = 'import keras\nkeras.mixed_precision.set_global_policy("mixed_float16")\n'
@@ -290,7 +290,7 @@ def test_nothing_is_written_through_a_link(
 
 
 def test_only_what_mpdoctor_named_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mpdoctor.cache.MOST_FILES", 3)
+    monkeypatch.setattr("mpdoctor.source_stage.cache.MOST_FILES", 3)
     cache = tmp_path / "cache"
     cache.mkdir(mode=0o700)
     of_others = ["notes.kept", "notes.pickle", "a" * 32, f"{'a' * 31}.kept", f"{'a' * 32}.kept.old", "important.new"]

@@ -13,7 +13,7 @@ import pytest
 from checking import ROOT, check, contents, needs_tensorflow
 from walls import CONFINEMENT, check_without
 
-from mpdoctor.examiner import confinement
+from mpdoctor.examiner.process import confinement
 
 UNCONFINED = confinement.protection().partition("not confined: ")[2]
 needs_landlock = pytest.mark.skipif(bool(UNCONFINED), reason=UNCONFINED)
@@ -74,7 +74,7 @@ ALLOWED = {
 }
 CONFINED = """\
 import errno, json, os, socket, subprocess, sys, tempfile, threading
-from mpdoctor.examiner.confinement import confine
+from mpdoctor.examiner.process.confinement import confine
 
 scratch, events, outside, old, listening, abstract, expressions = json.loads(sys.argv[1])
 folder, kept, doomed = outside + "/folder", scratch + "/kept", scratch + "/doomed"
@@ -175,7 +175,7 @@ def test_it_works_in_its_scratch_directory(tried: dict[str, str], expression: st
 def test_a_thread_that_was_there_before_is_told(tmp_path: Path) -> None:
     program = """
         import sys, threading
-        from mpdoctor.examiner.confinement import confine, protection
+        from mpdoctor.examiner.process.confinement import confine, protection
 
         end = threading.Event()
         threading.Thread(target=end.wait).start()

@@ -21,8 +21,8 @@ class Step:
         self.np = importlib.import_module("numpy")
         self.keras = importlib.import_module("keras" if name == "3" else "tf_keras")
         self.layers = self.keras.layers
-        self.adapter = importlib.import_module("mpdoctor.examiner.adapters").adapter_for(self.keras)
-        self.watch = importlib.import_module("mpdoctor.examiner.watch").LayerWatch()
+        self.adapter = importlib.import_module("mpdoctor.examiner.keras.choose").adapter_for(self.keras)
+        self.watch = importlib.import_module("mpdoctor.examiner.capture.layer_hooks").LayerWatch()
         self.is_keras3 = name == "3"
 
     def layer(self, call: Callable[..., Any], **given: Any) -> Any:
@@ -43,8 +43,8 @@ class Step:
     ) -> Any:
         """Of a step with SGD whose loss is the mean of the model's output, if no other. `treated`: what is done to
         the gradients that the tape gave, in the order of the variables."""
-        tf, replaying = self.tf, importlib.import_module("mpdoctor.examiner.replay")
-        finding = importlib.import_module("mpdoctor.examiner.culprits")
+        tf, replaying = self.tf, importlib.import_module("mpdoctor.examiner.replay.step_observer")
+        finding = importlib.import_module("mpdoctor.examiner.replay.culprits")
         model(x)  # builds it
         optimizer = self.keras.optimizers.SGD(0.0)
         variables = self.adapter.trainable_variables(trained or model)

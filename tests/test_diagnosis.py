@@ -11,7 +11,7 @@ import pytest
 from samples import good_steps, layer, model, steps_from_finiteness, training
 
 from mpdoctor.diagnosis import diagnose
-from mpdoctor.examination import ExaminerCrashed
+from mpdoctor.examination.run import ExaminerCrashed
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
@@ -20,8 +20,8 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Diagnosis, Severity
 from mpdoctor.loss_scale import LossScale
 from mpdoctor.progress import SilentProgress
-from mpdoctor.settings import Settings
-from mpdoctor.targets import target_from_text
+from mpdoctor.project.targets import target_from_text
+from mpdoctor.settings.options import Settings
 
 KERAS = Keras("keras", "3.15.1", "2.21.0")
 HALF_OUTPUT = layer("dense", is_output=True, made_at=Location("train.py", 4))  # MP201, a warning
@@ -82,7 +82,7 @@ def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Check:
                 raise facts
             return dataclasses.replace(facts, forced_policy=None if policy == "auto" else policy)
 
-        monkeypatch.setattr("mpdoctor.examination.examine", examine)
+        monkeypatch.setattr("mpdoctor.examination.run.examine", examine)
         policies.clear()
         done = diagnose(Settings(tuple(map(target_from_text, targets)), **options), SilentProgress())
         assert coming == [], "every run that was prepared took place"

@@ -28,15 +28,15 @@ from mpdoctor.cli import main
 from mpdoctor.cli.app import app
 from mpdoctor.cli.output import OutputFormat
 from mpdoctor.cli.rule_texts import markdown_from_rule
-from mpdoctor.configuration import configuration_from_file
 from mpdoctor.diagnosis import diagnose
 from mpdoctor.finding import Finding, Verdict
 from mpdoctor.progress import SilentProgress
+from mpdoctor.project.targets import target_from_text
 from mpdoctor.rules import registry
 from mpdoctor.rules.registry import all_rules
-from mpdoctor.rules.training.meanings import MEANINGS, table_of_meanings
-from mpdoctor.settings import Settings
-from mpdoctor.targets import target_from_text
+from mpdoctor.semantics.live.verdict_meanings import MEANINGS, table_of_meanings
+from mpdoctor.settings.options import Settings
+from mpdoctor.settings.pyproject import configuration_from_file
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

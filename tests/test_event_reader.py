@@ -17,10 +17,10 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from mpdoctor import event_reader
-from mpdoctor.event_reader import EventReader, Told, event_from_line
-from mpdoctor.examiner.event_kinds import EVENTS, FACTS, VALUES, End, Exited, Note, Stage, Steps
-from mpdoctor.examiner.events import Events
+from mpdoctor.examination import event_reader
+from mpdoctor.examination.event_reader import EventReader, Told, event_from_line
+from mpdoctor.examiner.protocol.event_kinds import EVENTS, FACTS, VALUES, End, Exited, Note, Stage, Steps
+from mpdoctor.examiner.protocol.events import Events
 from mpdoctor.facts.environment import EnvironmentFacts
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location

@@ -19,7 +19,7 @@ from checking import Check, contents
 from environments import ENVIRONMENTS, Environment, needs_environment
 from marks import Marks, marks_from_source
 
-from mpdoctor.examiner.adapters import adapter_for
+from mpdoctor.examiner.keras.choose import adapter_for
 
 SCRIPTS = Path(__file__).parents[1] / "fixtures" / "every_keras"
 AT_ONCE = 2

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from live_processes import is_running
 
-from mpdoctor.examination import ExaminerCrashed, examine
+from mpdoctor.examination.run import ExaminerCrashed, examine
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.progress import SilentProgress
-from mpdoctor.settings import Settings
-from mpdoctor.targets import target_from_text
+from mpdoctor.project.targets import target_from_text
+from mpdoctor.settings.options import Settings
 
 BY_GROUP = pytest.mark.skipif(not hasattr(os, "killpg"), reason="this system has no process groups")
 

@@ -26,7 +26,7 @@ from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.model import LayerFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Verdict
-from mpdoctor.rules.training.verdict import verdict_from_training
+from mpdoctor.semantics.live.verdict import verdict_from_training
 
 STEPS = 12
 SCRIPTS = {
@@ -448,7 +448,7 @@ def test_a_gpu_is_used_and_most_of_its_memory_left(tmp_path: Path) -> None:
 # --- data -------------------------------------------------------------------------------------------------------
 @needs_tensorflow
 def test_data_of_every_kind_is_described() -> None:
-    from mpdoctor.examiner.data import arrays_from_arguments, arrays_from_batch  # it imports numpy
+    from mpdoctor.examiner.capture.data import arrays_from_arguments, arrays_from_batch  # it imports numpy
 
     np, tf = importlib.import_module("numpy"), importlib.import_module("tensorflow")
     floats, ids = np.zeros((6, 3), "float32"), np.zeros((6,), "int64")

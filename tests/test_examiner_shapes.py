@@ -15,7 +15,7 @@ from live import examined, script_from_text
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Verdict
-from mpdoctor.rules.training.verdict import verdict_from_training
+from mpdoctor.semantics.live.verdict import verdict_from_training
 
 STEPS = 12
 ENTROPY = "entropy = K.losses.BinaryCrossentropy(from_logits=True)\n"

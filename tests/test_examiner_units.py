@@ -21,14 +21,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mpdoctor
-from mpdoctor.examiner.events import Events
-from mpdoctor.examiner.failures import failure_from_exception
-from mpdoctor.examiner.hooks import ImportHooks
-from mpdoctor.examiner.ownership import class_location, is_own, own_location
-from mpdoctor.examiner.request import SAVED, Request
-from mpdoctor.examiner.shortened import DROPPED, ENDLESS, shortened_fit
-from mpdoctor.examiner.walk import _own_policy_name
-from mpdoctor.examiner.watch import LayerWatch
+from mpdoctor.examiner.capture.layer_hooks import LayerWatch
+from mpdoctor.examiner.capture.model_facts import _own_policy_name
+from mpdoctor.examiner.failures.failure import failure_from_exception
+from mpdoctor.examiner.probe.short_fit import DROPPED, ENDLESS, shortened_fit
+from mpdoctor.examiner.process.import_hooks import ImportHooks
+from mpdoctor.examiner.process.user_code import class_location, is_own, own_location
+from mpdoctor.examiner.protocol.events import Events
+from mpdoctor.examiner.protocol.request import SAVED, Request
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
 
@@ -83,7 +83,7 @@ def test_the_innermost_line_of_the_users_is_the_place(tmp_path: Path) -> None:
 
 
 def test_there_may_be_no_line_of_the_users() -> None:
-    ask = "from mpdoctor.examiner.ownership import own_location; print(own_location())"
+    ask = "from mpdoctor.examiner.process.user_code import own_location; print(own_location())"
     here = {**os.environ, "PYTHONPATH": str(Path(mpdoctor.__file__).parents[1])}
     done = subprocess.run([sys.executable, "-c", ask], env=here, check=True, capture_output=True, text=True)
     assert done.stdout == "None\n"
@@ -248,7 +248,7 @@ def test_events_are_lines_in_order(tmp_path: Path) -> None:
 def test_a_script_that_closes_everything_and_bends_json_is_still_heard(tmp_path: Path) -> None:
     script = f"""
 import json, os
-from mpdoctor.examiner.events import Events
+from mpdoctor.examiner.protocol.events import Events
 events = Events({str(tmp_path / "events")!r})
 events.stage("before")
 os.closerange(0, 4096)

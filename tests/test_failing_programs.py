@@ -19,12 +19,12 @@ import pytest
 from checking import needs_keras
 from marks import marks_from_source
 
-from mpdoctor.event_reader import event_from_line
+from mpdoctor.examination.event_reader import event_from_line
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding
-from mpdoctor.rules.examination.error_words import essence_of_message
-from mpdoctor.rules.precedence import OF_THE_ERROR, settled
+from mpdoctor.judging.precedence import OF_THE_ERROR, settled
 from mpdoctor.rules.registry import all_rules, findings_from_facts
+from mpdoctor.semantics.live.error_texts import essence_of_message
 
 HERE = Path(__file__).parent / "failing"
 sys.path.insert(0, str(HERE))

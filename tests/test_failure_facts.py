@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mpdoctor.examiner.failures import failure_from_exception
-from mpdoctor.examiner.ownership import is_own
-from mpdoctor.examiner.watch import chain_of
-from mpdoctor.examiner.whereabouts import inside_from_frames
+from mpdoctor.examiner.capture.layer_hooks import chain_of
+from mpdoctor.examiner.failures.failure import failure_from_exception
+from mpdoctor.examiner.failures.library_frames import inside_from_frames
+from mpdoctor.examiner.process.user_code import is_own
 from mpdoctor.facts.failure import FailureFacts, Frame
 from mpdoctor.facts.location import Location
 

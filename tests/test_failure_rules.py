@@ -15,9 +15,9 @@ from mpdoctor.facts.failure import FailureFacts, Frame, OperandFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding
-from mpdoctor.rules.data.shape_errors import shape_error_from_message
-from mpdoctor.rules.examination.error_words import essence_of_message, headline_from_failure
 from mpdoctor.rules.registry import findings_from_facts
+from mpdoctor.semantics.live.error_texts import essence_of_message, headline_from_failure
+from mpdoctor.semantics.live.shape_errors import shape_error_from_message
 
 MESSAGES = Path(__file__).parent / "messages"
 HERE = Location("train.py", 7)

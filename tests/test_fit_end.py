@@ -10,8 +10,8 @@ import pytest
 from checking import needs_keras
 from live import examined, script_from_text
 
-from mpdoctor.examiner import no_files
-from mpdoctor.rules.training.verdict import verdict_from_training
+from mpdoctor.examiner.probe import no_files
+from mpdoctor.semantics.live.verdict import verdict_from_training
 
 STEPS = 12
 KERASES = [pytest.param(keras, marks=needs_keras(keras)) for keras in ("tf_keras", "3")]

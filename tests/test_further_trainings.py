@@ -15,8 +15,8 @@ from mpdoctor.facts.model import CallFacts, ModelFacts
 from mpdoctor.facts.training import PredictionFacts, TrainingFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Verdict
-from mpdoctor.further_trainings import not_examined
-from mpdoctor.rules.training.verdict import verdict_from_training
+from mpdoctor.semantics.live.verdict import verdict_from_training
+from mpdoctor.semantics.source.programs.further_trainings import not_examined
 from mpdoctor.source import facts_with_imports
 
 BEGIN = """\

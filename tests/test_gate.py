@@ -15,14 +15,14 @@ from checking import Check, check
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpdoctor.configuration import ConfigurationError, configuration_above
 from mpdoctor.diagnosis import diagnose
 from mpdoctor.finding import Severity
-from mpdoctor.pinned import keras_from_project
 from mpdoctor.progress import SilentProgress
-from mpdoctor.settings import Settings
-from mpdoctor.targets import target_from_text
-from mpdoctor.walking import PathPatterns, walk
+from mpdoctor.project.files import PathPatterns, walk
+from mpdoctor.project.keras_pins import keras_from_project
+from mpdoctor.project.targets import target_from_text
+from mpdoctor.settings.options import Settings
+from mpdoctor.settings.pyproject import ConfigurationError, configuration_above
 
 WRONG = "import tensorflow as tf\nopt = tf.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())\n"
 TF_KERAS = "import tf_keras\ntf_keras.mixed_precision.set_global_policy('mixed_float16')\n"

@@ -18,11 +18,11 @@ from hostile_files.sites import Site
 from hostile_files.watching import Examination, Range, examine, load_plainly
 from sampling import Sample
 
-from mpdoctor.examiner import confinement
 from mpdoctor.examiner.exceptions import Unusable
-from mpdoctor.examiner.request import Request
-from mpdoctor.examiner.saved_models import judge
-from mpdoctor.examiner.saved_reading import saved_file_from_path
+from mpdoctor.examiner.process import confinement
+from mpdoctor.examiner.protocol.request import Request
+from mpdoctor.examiner.saved.archives import saved_file_from_path
+from mpdoctor.examiner.targets.saved_model import judge
 
 LONGEST = 20.0  # seconds until a file is refused
 LONGEST_LOAD = 120.0  # seconds until Keras itself gives one up, on a machine that is busy

@@ -22,8 +22,8 @@ from mpdoctor.facts.training import StepFacts, TensorFacts
 from mpdoctor.finding import Diagnosis, Probe, Verdict
 from mpdoctor.reporters import html
 from mpdoctor.reporters.html.plot import HEIGHT, WIDTH, bars_from_frames, course_of_loss, course_of_scale, runs
-from mpdoctor.reporters.visible import one_line
-from mpdoctor.reporters.words.plot import rows_from_scales, sparkline
+from mpdoctor.reporters.printable import one_line
+from mpdoctor.reporters.text.plot import rows_from_scales, sparkline
 
 QUICK = [Phase.explicit, Phase.reuse, Phase.generate]  # to shrink a diagnosis takes minutes
 EVERY = [*samples.SAMPLES.values(), samples.hostile]

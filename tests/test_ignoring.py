@@ -11,8 +11,8 @@ from fuzzing import at_most
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpdoctor.ignoring import pattern_from_line
-from mpdoctor.walking import PathPatterns, walk
+from mpdoctor.project.files import PathPatterns, walk
+from mpdoctor.project.gitignore_patterns import pattern_from_line
 
 
 def fits(line: str, path: str) -> bool:

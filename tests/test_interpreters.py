@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from mpdoctor.environments import versions_from_files
-from mpdoctor.examiner.request import SAVED
-from mpdoctor.interpreters import (
+from mpdoctor.examiner.protocol.request import SAVED
+from mpdoctor.project.interpreters import (
     QUESTION,
     Interpreter,
     NoInterpreter,
@@ -22,7 +21,8 @@ from mpdoctor.interpreters import (
     interpreter_for,
     interpreter_from_path,
 )
-from mpdoctor.targets import Target
+from mpdoctor.project.python_environments import versions_from_files
+from mpdoctor.project.targets import Target
 
 HERE = ".".join(map(str, sys.version_info[:3]))
 NEEDS_A_SHELL = pytest.mark.skipif(os.name == "nt", reason="this system has no /bin/sh")
@@ -38,7 +38,8 @@ def project(tmp_path: Path, bare: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX", "PYENV_ROOT", "WORKON_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("mpdoctor.environments.ENVIRONMENT_STORES", ("~/.pyenv/versions", "~/miniconda3/envs"))
+    stores = ("~/.pyenv/versions", "~/miniconda3/envs")
+    monkeypatch.setattr("mpdoctor.project.python_environments.ENVIRONMENT_STORES", stores)
     directory = tmp_path / "work" / "project" / "deep"
     directory.mkdir(parents=True)
     monkeypatch.chdir(directory)

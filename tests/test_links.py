@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from checking import check
 
-from mpdoctor.opening import bytes_from_file
-from mpdoctor.walking import walk
+from mpdoctor.project.files import walk
+from mpdoctor.project.regular_files import bytes_from_file
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links are for administrators there")
 

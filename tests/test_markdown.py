@@ -17,7 +17,7 @@ from markdown_it.token import Token
 from mpdoctor.finding import Diagnosis
 from mpdoctor.reporters import markdown
 from mpdoctor.reporters.markdown.escaping import block, code, prose, table
-from mpdoctor.reporters.visible import one_line, visible
+from mpdoctor.reporters.printable import one_line, visible
 
 EVERY = [*samples.SAMPLES.values(), samples.hostile]
 # `html` on, as GitHub has it: what is not escaped would be seen

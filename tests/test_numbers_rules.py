@@ -9,10 +9,10 @@ import pytest
 from described import PRELUDE, facts_of
 from judging import KERASES, findings_in
 
-from mpdoctor.facts.values import Value
 from mpdoctor.facts.versions import Keras
-from mpdoctor.rules.numbers.constants import numbers_from_value
-from mpdoctor.rules.numbers.precision import Precision
+from mpdoctor.program.values import Value
+from mpdoctor.semantics.source.numbers.constants import numbers_from_value
+from mpdoctor.semantics.source.numbers.precision import Precision
 
 MIXED = "mp.set_global_policy('mixed_float16')\n"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mpdoctor.ownership import is_own, is_own_or_of_the_system
+from mpdoctor.project.file_owners import is_own, is_own_or_of_the_system
 
 grp, pwd = pytest.importorskip("grp"), pytest.importorskip("pwd")
 

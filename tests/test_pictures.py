@@ -12,8 +12,8 @@ import pytest
 import samples
 
 from mpdoctor.reporters import svg
-from mpdoctor.reporters.visible import one_line
-from mpdoctor.saved_diagnosis import diagnosis_from_json
+from mpdoctor.reporters.json.saved_diagnosis import diagnosis_from_json
+from mpdoctor.reporters.printable import one_line
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"

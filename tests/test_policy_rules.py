@@ -12,7 +12,7 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import CallFacts, ModelFacts, OptimizerFacts
 from mpdoctor.finding import Finding
-from mpdoctor.rules.policy.policy_names import is_policy_name, meant_by
+from mpdoctor.knowledge.policy_names import is_policy_name, meant_by
 from mpdoctor.rules.registry import findings_from_facts
 from mpdoctor.source import facts_from_file, facts_from_text
 

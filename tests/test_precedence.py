@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding
-from mpdoctor.rules.precedence import (
+from mpdoctor.judging.precedence import (
     CONFIRMED_LIVE,
     EXPLAINS,
     EXPLAINS_LIVE,

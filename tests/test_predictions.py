@@ -17,7 +17,7 @@ from mpdoctor.facts.training import OperationFacts, PredictionFacts, TrainingFac
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Verdict
 from mpdoctor.rules.registry import findings_from_facts
-from mpdoctor.rules.training.predicted import probe_from_facts
+from mpdoctor.semantics.live.prediction_verdict import probe_from_facts
 
 SCRIPT = """\
     class Energy(L.Layer):
@@ -107,9 +107,7 @@ WHOLE = {
 }
 
 
-@pytest.fixture(
-    scope="module", params=[pytest.param(keras, marks=needs_keras(keras)) for keras in ("tf_keras", "3")]
-)
+@pytest.fixture(scope="module", params=[pytest.param(keras, marks=needs_keras(keras)) for keras in ("tf_keras", "3")])
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ExaminationFacts:
     path = script_from_text(tmp_path_factory.mktemp("predicting") / "predict.py", SCRIPT)
     return examined(path, request.param, steps=10)

@@ -12,20 +12,20 @@ from pathlib import Path
 
 import pytest
 
-from mpdoctor import private_directory as module
-from mpdoctor.private_directory import private_directory
+from mpdoctor.examination import private_directory as module
+from mpdoctor.examination.private_directory import private_directory
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="this system has no flock")
 HOLD = """\
 import sys, time
-from mpdoctor.private_directory import private_directory
+from mpdoctor.examination.private_directory import private_directory
 with private_directory() as folder:
     (folder / "request.json").write_text("--password=x")
     print(folder, flush=True)
     sys.stdin.read()
 """
 HURRY = """\
-from mpdoctor.private_directory import private_directory
+from mpdoctor.examination.private_directory import private_directory
 for _ in range(200):
     with private_directory() as folder:
         (folder / "request.json").touch()

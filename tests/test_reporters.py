@@ -21,9 +21,9 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import AlsoSeen, Crashed, Excerpt, Finding, Probe, Severity, Skipped, Stage, Verdict
 from mpdoctor.reporters import concise, github, sarif, terminal
 from mpdoctor.reporters import json as json_reporter
-from mpdoctor.reporters.visible import shortened
-from mpdoctor.reporters.words.plot import columns_from_steps, rows_from_scales, sparkline
-from mpdoctor.reporters.words.targets import judged_by
+from mpdoctor.reporters.printable import shortened
+from mpdoctor.reporters.text.plot import columns_from_steps, rows_from_scales, sparkline
+from mpdoctor.reporters.text.targets import judged_by
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 SCHEMA = json.loads((Path(json_reporter.__file__).parent / "schema" / "diagnosis-1.json").read_text())

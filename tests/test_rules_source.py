@@ -17,10 +17,10 @@ from judging import KERASES, facts_of, findings_in
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ArrayFacts, CallFacts, LayerFacts, ModelFacts, OptimizerFacts, WriteFacts
-from mpdoctor.facts.values import Call
 from mpdoctor.finding import Finding
-from mpdoctor.rules.optimizers.delegation import CLASSIC, DEFAULTS, KERAS3, LOST, MISSING, NEW, OWN
-from mpdoctor.rules.policy.api_history import IN_MIXED_PRECISION
+from mpdoctor.knowledge.api_history import IN_MIXED_PRECISION
+from mpdoctor.knowledge.wrapper_delegation import CLASSIC, DEFAULTS, KERAS3, LOST, MISSING, NEW, OWN
+from mpdoctor.program.values import Call
 from mpdoctor.rules.registry import findings_from_facts
 
 HERE = Path(__file__).parent

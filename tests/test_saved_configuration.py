@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpdoctor.examiner.saved_configuration import policies_in, policy_of_model
+from mpdoctor.examiner.saved.configuration import policies_in, policy_of_model
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
 KEYS = st.text(max_size=5) | st.sampled_from(["class_name", "config", "name", "dtype"])

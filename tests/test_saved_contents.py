@@ -11,8 +11,8 @@ from checking import needs_keras
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpdoctor.examiner import saved_names, saved_symbols
-from mpdoctor.examiner.saved_contents import contents_from_configuration
+from mpdoctor.examiner.saved.contents import contents_from_configuration
+from mpdoctor.knowledge import loadable_functions, loadable_names
 
 NAMED = {"class_name": "function", "config": "halved", "module": "builtins", "registered_name": "function"}
 LEAVES = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.sampled_from(["{", '{"class_name": 1}'])
@@ -267,7 +267,7 @@ def test_every_public_class_is_on_the_list_or_left_out_on_purpose(package: str, 
     for step in module.split("."):
         found = getattr(found, step)
     public = {name for name, value in vars(found).items() if isinstance(value, type)}
-    assert public - saved_names.CLASSES[module] == public & LEFT_OUT[module]
+    assert public - loadable_names.CLASSES[module] == public & LEFT_OUT[module]
 
 
 @pytest.mark.slow
@@ -277,7 +277,7 @@ def test_every_function_on_the_list_is_a_public_one_of_tensorflow() -> None:
 
     unknown = {
         name
-        for module, names in saved_symbols.FUNCTIONS.items()
+        for module, names in loadable_functions.FUNCTIONS.items()
         for name in (f"{module}.{leaf}".lstrip(".") for leaf in names)
         if not module.startswith("keras.") and tf_export.get_symbol_from_name(name) is None
     }

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from mpdoctor.examiner import saved_copies, saved_hdf5
 from mpdoctor.examiner.exceptions import Unusable
-from mpdoctor.examiner.saved_copies import path_to_load
-from mpdoctor.examiner.saved_reading import saved_file_from_path
+from mpdoctor.examiner.saved import copies, hdf5_files
+from mpdoctor.examiner.saved.archives import saved_file_from_path
+from mpdoctor.examiner.saved.copies import path_to_load
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("h5py") is None, reason="h5py is not installed")
 MODEL = {"class_name": "Sequential", "config": {"name": "innocent", "layers": []}}
@@ -69,7 +69,7 @@ def test_an_archive_is_copied_without_what_keras_does_not_read(tmp_path: Path) -
         assert json.loads(file.read("config.json")) == MODEL
         assert file.read("model.weights.h5") == hdf5(None)
     with copy.open("rb") as opened:
-        assert not saved_hdf5.signatures_of_hdf5(opened)
+        assert not hdf5_files.signatures_of_hdf5(opened)
 
 
 def test_an_hdf5_file_is_copied_without_what_keras_does_not_read(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_an_hdf5_file_is_copied_without_what_keras_does_not_read(tmp_path: Path)
 def test_a_large_file_of_one_form_is_linked_and_stays_the_one_that_was_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, name: str
 ) -> None:
-    monkeypatch.setattr(saved_copies, "LARGEST_COPY", 10)
+    monkeypatch.setattr(copies, "LARGEST_COPY", 10)
     (tmp_path / name).write_bytes(content)
     (tmp_path / "scratch").mkdir()
     saved = saved_file_from_path(str(tmp_path / name))
@@ -107,7 +107,7 @@ def test_a_large_file_of_one_form_is_linked_and_stays_the_one_that_was_judged(
 def test_hdf5_in_front_of_an_archive(tmp_path: Path, name: str, user_block: int) -> None:
     front = hdf5(user_block=user_block)
     if user_block:
-        front = saved_hdf5.SIGNATURE + front[8:]  # so that it begins like one
+        front = hdf5_files.SIGNATURE + front[8:]  # so that it begins like one
     words = refused(tmp_path, front + archive(OTHER), name)
     assert "two different models" in words or "damaged" in words
 
@@ -146,7 +146,7 @@ def test_weights_that_happen_to_begin_where_a_reader_of_hdf5_looks(tmp_path: Pat
         file.writestr("model.weights.h5", hdf5(None))
     assert stored.getvalue()[1024:1028] == b"\x89HDF"
     with loaded(tmp_path, stored.getvalue()).open("rb") as copy:
-        assert not saved_hdf5.signatures_of_hdf5(copy)
+        assert not hdf5_files.signatures_of_hdf5(copy)
 
 
 # --- weights that are no plain data of the file ---------------------------------------------------------------------
@@ -210,7 +210,7 @@ def test_weights_of_other_shapes_are_plain_data(tmp_path: Path, put: Any) -> Non
 
 
 def test_arrays_that_unpack_to_more_than_any_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saved_copies, "HARMLESS", 2**20)
+    monkeypatch.setattr(copies, "HARMLESS", 2**20)
     arrays = io.BytesIO()
     with zipfile.ZipFile(arrays, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("a.npy", b"\0" * 4 * 2**20)

@@ -19,7 +19,7 @@ def facts_of(function: Callable[..., Any], dtype: str = "float16", **kept: Any) 
     import tensorflow as tf
     from tensorflow.core.protobuf import meta_graph_pb2
 
-    from mpdoctor.examiner.saved_graphs import graph_facts_from_proto
+    from mpdoctor.examiner.saved.graphs import graph_facts_from_proto
 
     signature = [tf.TensorSpec((None, 8), tf.as_dtype(dtype), name="x")]
     traced = tf.function(function, input_signature=signature).get_concrete_function()

@@ -17,9 +17,9 @@ from walls import ALLOW_LIST, CONFINEMENT, check_without
 
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.main import _with_own_path
-from mpdoctor.examiner.request import Request
-from mpdoctor.facts.computing_ops import COMPUTING, PRINTS, READS_VOCABULARY, SAVING, effect_of_operation
+from mpdoctor.examiner.protocol.request import Request
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.knowledge.computing_ops import COMPUTING, PRINTS, READS_VOCABULARY, SAVING, effect_of_operation
 
 MAKER = Path(__file__).with_name("saved_graphs.py")
 slow = pytest.mark.slow
@@ -80,7 +80,7 @@ def test_a_name_that_sounds_like_it_has_been_looked_at() -> None:
 
 
 def test_the_list_is_in_order_and_holds_what_a_model_needs() -> None:
-    source = Path(sys.modules["mpdoctor.facts.computing_ops"].__file__).read_text()
+    source = Path(sys.modules["mpdoctor.knowledge.computing_ops"].__file__).read_text()
     listed = source.partition('_words(\n    """')[2].partition('"""')[0].split()
     assert listed == sorted(set(listed)) and set(listed) == COMPUTING
     assert not COMPUTING & {*SAVING, READS_VOCABULARY, PRINTS}
@@ -171,8 +171,8 @@ def test_what_is_loaded_is_what_was_judged(graphs: Path, tmp_path: Path) -> None
     """One graph, without what only the outermost graph calls; large files are linked and not copied."""
     from tensorflow.core.protobuf import saved_model_pb2
 
-    from mpdoctor.examiner.judged_copies import judged_copy
-    from mpdoctor.examiner.saved_directories import saved_directory_from_path
+    from mpdoctor.examiner.saved.directories import saved_directory_from_path
+    from mpdoctor.examiner.saved.graph_copies import judged_copy
 
     copy = Path(judged_copy(saved_directory_from_path(str(graphs / "bad_second_graph")), str(tmp_path)))
     assert copy.name == "bad_second_graph"
@@ -190,7 +190,7 @@ def test_a_name_that_is_handed_on_a_thousand_ways_is_followed_in_no_time(handed:
     """Sixty functions, each of which calls the next one twice."""
     from tensorflow.core.protobuf import meta_graph_pb2
 
-    from mpdoctor.examiner.saved_operations import _forbidden
+    from mpdoctor.examiner.saved.operations import _forbidden
 
     graph = meta_graph_pb2.MetaGraphDef()
     getattr(graph.object_graph_def.nodes.add(), handed).SetInParent()
@@ -215,7 +215,7 @@ def test_a_reader_of_files_is_found_wherever_it_is_named(op: str) -> None:
     """It belongs to an asset, and another function hands it a name of its own."""
     from tensorflow.core.protobuf import meta_graph_pb2
 
-    from mpdoctor.examiner.saved_operations import _forbidden
+    from mpdoctor.examiner.saved.operations import _forbidden
 
     graph = meta_graph_pb2.MetaGraphDef()
     graph.object_graph_def.nodes.add().asset.SetInParent()
@@ -242,7 +242,7 @@ def test_an_error_about_the_copy_names_the_users_own_path() -> None:
 @pytest.mark.parametrize(("kind", "said"), [("pipe", "no regular file"), ("huge", "600,000,000 bytes")])
 @needs_tf_keras
 def test_a_graph_that_cannot_be_one_is_not_read(tmp_path: Path, kind: str, said: str) -> None:
-    from mpdoctor.examiner.saved_directories import saved_directory_from_path
+    from mpdoctor.examiner.saved.directories import saved_directory_from_path
 
     path = tmp_path / "model" / "saved_model.pb"
     path.parent.mkdir()

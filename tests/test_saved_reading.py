@@ -13,9 +13,9 @@ from checking import needs_tensorflow
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpdoctor.examiner import saved_reading
 from mpdoctor.examiner.exceptions import Unusable
-from mpdoctor.examiner.saved_reading import saved_file_from_path
+from mpdoctor.examiner.saved import archives
+from mpdoctor.examiner.saved.archives import saved_file_from_path
 from mpdoctor.facts.saved_file import SavedFileFacts
 
 MODEL = {"class_name": "Sequential", "config": {"layers": []}}
@@ -92,11 +92,11 @@ def test_a_cut_or_bent_file_is_read_or_refused_in_words(
 def test_an_archive_that_unpacks_to_more_than_any_model_is_not_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(saved_reading, "HARMLESS", 2**20)
+    monkeypatch.setattr(archives, "HARMLESS", 2**20)
     path = tmp_path / "bomb.keras"
     archive(path, config_json=json.dumps(MODEL), model=b"\0" * 4 * 2**20)
     assert "unpacks from" in refused(path)
-    monkeypatch.setattr(saved_reading, "LARGEST_CONFIGURATION", 10)
+    monkeypatch.setattr(archives, "LARGEST_CONFIGURATION", 10)
     archive(path, config_json=json.dumps(MODEL))
     assert "config.json of" in refused(path)
 
@@ -172,7 +172,7 @@ def test_a_cut_hdf5_file(tmp_path: Path) -> None:
 def test_a_directory_with_a_saved_model_pb_of_another_kind(tmp_path: Path) -> None:
     import tensorflow as tf
 
-    from mpdoctor.examiner.saved_directories import saved_directory_from_path
+    from mpdoctor.examiner.saved.directories import saved_directory_from_path
 
     with tf.Graph().as_default() as frozen:
         tf.identity(tf.constant(1.0))

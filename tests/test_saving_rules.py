@@ -10,13 +10,13 @@ from test_rules_source import BODY, HEAD, LINE, layer, model, said, wrapper
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import CallFacts, ModelFacts, OptimizerFacts
-from mpdoctor.facts.op_lists import ALLOW, DENY
 from mpdoctor.facts.saved_file import LoadFacts, SavedFileFacts
 from mpdoctor.facts.saved_graph import OpFacts, SavedGraphFacts, SavedVariableFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.examination.loading_errors import headline_from_loading_error
-from mpdoctor.rules.precedence import settled
+from mpdoctor.judging.precedence import settled
+from mpdoctor.knowledge.op_lists import ALLOW, DENY
 from mpdoctor.rules.registry import findings_from_facts
+from mpdoctor.semantics.live.loading_errors import headline_from_loading_error
 
 ADAM = (OptimizerFacts("Adam", "keras"),)
 FLOAT32 = (layer("body", "float32"), layer("head", "float32", is_output=True))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpdoctor.reporters.secrets import KINDS, without_secrets
+from mpdoctor.reporters.privacy.secrets import KINDS, without_secrets
 
 HEX = "3f786850e387550fdab836ed7e6dc881de23001b"
 RANDOM = "wJalrXUtnFEMI7K7MDENGbPxRfiCYz9a8Q"

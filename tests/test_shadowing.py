@@ -20,7 +20,7 @@ from checking import ROOT, check, needs_tensorflow
 from test_documentation import Job
 
 from mpdoctor.examiner.own_imports import NEEDED_LATER
-from mpdoctor.interpreters import interpreter_from_path
+from mpdoctor.project.interpreters import interpreter_from_path
 
 OTHERS = (
     "typer", "rich", "click", "shellingham", "cattr", "cattrs", "attr", "attrs", "jinja2", "markupsafe",

@@ -9,10 +9,10 @@ import pytest
 from checking import needs_tensorflow
 from described import PRELUDE, facts_of, shown
 
-from mpdoctor.facts.dtypes import dtype_named, dtype_of, dtypes_told, is_array, policies_named
-from mpdoctor.facts.tensors import DEFAULTS
-from mpdoctor.facts.values import Call, Value
 from mpdoctor.facts.versions import Keras
+from mpdoctor.knowledge.result_dtypes import DEFAULTS
+from mpdoctor.program.dtypes import dtype_named, dtype_of, dtypes_told, is_array, policies_named
+from mpdoctor.program.values import Call, Value
 
 KERAS2, KERAS3 = Keras("tf_keras"), Keras("keras")
 

@@ -14,8 +14,8 @@ from described import described, facts_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpdoctor.facts.source import UNSURE, Event, SourceFacts
-from mpdoctor.facts.values import Call, Value
+from mpdoctor.program.source_facts import UNSURE, Event, SourceFacts
+from mpdoctor.program.values import Call, Value
 from mpdoctor.source import facts_from_file, facts_from_text, facts_with_imports
 from mpdoctor.source.importing import MOST_MODULES
 from mpdoctor.source.modules import Files

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpdoctor.facts.names import kind_of_class, public_name
+from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.source import facts_from_text
 from mpdoctor.source.names import canonical_name
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpdoctor import source
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import walk
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import walk
 from mpdoctor.source import facts_from_file, facts_from_text
 from mpdoctor.source.recording import MOST_EVENTS
 

@@ -15,11 +15,11 @@ from mpdoctor.diagnosis import diagnose
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Diagnosis, Finding
 from mpdoctor.progress import SilentProgress
+from mpdoctor.project.targets import target_from_text
 from mpdoctor.rules.registry import all_rules
-from mpdoctor.settings import Settings
+from mpdoctor.settings.options import Settings
 from mpdoctor.source.outlines import outlines_from_files
 from mpdoctor.source_stage import SourceStage
-from mpdoctor.targets import target_from_text
 
 CODES = frozenset(rule.code for rule in all_rules())
 FIXTURES_WITH_FINDINGS = [path for path in FIXTURE_FILES if path.name.startswith("flagged")]

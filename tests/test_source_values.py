@@ -7,7 +7,7 @@ import textwrap
 import pytest
 from described import described, facts_of, shown
 
-from mpdoctor.facts.values import (
+from mpdoctor.program.values import (
     Call,
     is_instance_of,
     known,

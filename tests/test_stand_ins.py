@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from checking import check, needs_keras
 
-from mpdoctor.examiner.stand_ins import StandIns
+from mpdoctor.examiner.stand_ins.install import StandIns
 
 DATA = "https://storage.googleapis.com/tensorflow/tf-keras-datasets/"
 WEIGHTS = "https://storage.googleapis.com/tensorflow/keras-applications/resnet/"
@@ -114,7 +114,7 @@ def test_a_silent_server_is_not_waited_for_twice(offline: Any) -> None:
 
 @needs_numpy
 def test_files_are_the_same_every_time(tmp_path: Path) -> None:
-    from mpdoctor.examiner.stand_in_files import file_from_address
+    from mpdoctor.examiner.stand_ins.keras_datasets import file_from_address
 
     for name in ("boston_housing.npz", "reuters.npz", "t10k-labels-idx1-ubyte.gz"):
         first, second = (file_from_address(DATA + name, str(tmp_path / place)) for place in ("a", "b"))

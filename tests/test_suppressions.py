@@ -11,9 +11,9 @@ from checking import check
 from judging import facts_of, findings_in, lines_and_codes
 
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.suppression import Suppression, SuppressionFacts
+from mpdoctor.judging.suppressions import suppressions_from_facts
+from mpdoctor.program.suppression import Suppression, SuppressionFacts
 from mpdoctor.rules.registry import rule_by_code_or_name
-from mpdoctor.suppressions import suppressions_from_facts
 
 LINE = "opt = tf.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())"
 START = "import tensorflow as tf\n\n"

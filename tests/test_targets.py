@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from mpdoctor.excerpts import excerpt_from_location
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Excerpt
-from mpdoctor.settings import Settings, keras_from_text
-from mpdoctor.targets import SUPPORTED, Target, TargetError, target_from_text, walked
+from mpdoctor.judging.excerpts import excerpt_from_location
+from mpdoctor.project.targets import SUPPORTED, Target, TargetError, target_from_text, walked
+from mpdoctor.settings.options import Settings, keras_from_text
 
 
 @pytest.fixture(autouse=True)

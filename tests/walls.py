@@ -20,10 +20,10 @@ CONFINEMENT, ALLOW_LIST = WALLS = ("confinement", "allow-list")
 DOWN = "MPDOCTOR_TESTS_WALL_DOWN"  # read here only: from the launcher of mpdoctor to that of the examiner
 # What builds each wall: a module, its function, and what takes its place.
 SEAMS: dict[str, list[tuple[str, str, Callable[..., Any]]]] = {
-    CONFINEMENT: [("mpdoctor.examiner.confinement", "confine", lambda *given: "a test took it down")],
+    CONFINEMENT: [("mpdoctor.examiner.process.confinement", "confine", lambda *given: "a test took it down")],
     ALLOW_LIST: [
-        ("mpdoctor.examiner.saved_models", "judge", lambda session, saved, objects: saved),
-        ("mpdoctor.examiner.saved_operations", "refuse_operations", lambda directory: None),
+        ("mpdoctor.examiner.targets.saved_model", "judge", lambda session, saved, objects: saved),
+        ("mpdoctor.examiner.saved.operations", "refuse_operations", lambda directory: None),
     ],
 }
 
@@ -45,7 +45,7 @@ def check_without(wall: str, *arguments: str, directory: Path, **how: Any) -> An
 def _run_mpdoctor(wall: str, arguments: list[str]) -> None:
     sys.path[0] = str(ROOT)
     os.environ[DOWN] = wall
-    examiner_process = importlib.import_module("mpdoctor.examiner_process")
+    examiner_process = importlib.import_module("mpdoctor.examination.process")
     examiner_process.START = HERE
     sys.argv = ["mpdoctor", *arguments]
     importlib.import_module("mpdoctor.cli").main()

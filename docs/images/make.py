@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from mpdoctor.reporters import json, svg
-from mpdoctor.saved_diagnosis import diagnosis_from_json
+from mpdoctor.reporters.json.saved_diagnosis import diagnosis_from_json
 
 HERE = Path(__file__).parent
 NAMES = ("healthy", "one_defect", "collapsing")

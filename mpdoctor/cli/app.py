@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from mpdoctor import __version__
-from mpdoctor.cli.check import check
-from mpdoctor.cli.env import env
-from mpdoctor.cli.explain import explain
-from mpdoctor.cli.rules import rules
-from mpdoctor.cli.show import show
+from mpdoctor.cli.commands.check import check
+from mpdoctor.cli.commands.env import env
+from mpdoctor.cli.commands.explain import explain
+from mpdoctor.cli.commands.rules import rules
+from mpdoctor.cli.commands.show import show
 
 app = typer.Typer(
     help="A doctor for mixed-precision training in TensorFlow and Keras.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from mpdoctor.reporters.visible import one_line
+from mpdoctor.reporters.printable import one_line
 
 
 class TerminalProgress:

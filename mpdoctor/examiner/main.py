@@ -9,13 +9,14 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from mpdoctor.examiner import confinement, environment, keeper, saved_models, targets
-from mpdoctor.examiner.events import Events
 from mpdoctor.examiner.exceptions import OtherBackend, Unusable
-from mpdoctor.examiner.failures import failure_from_exception, failure_under_watch, first_line
+from mpdoctor.examiner.failures.failure import failure_from_exception, failure_under_watch, first_line
 from mpdoctor.examiner.own_imports import OwnImports
-from mpdoctor.examiner.request import SAVED, Request
+from mpdoctor.examiner.process import confinement, environment, supervisor
+from mpdoctor.examiner.protocol.events import Events
+from mpdoctor.examiner.protocol.request import SAVED, Request
 from mpdoctor.examiner.session import Session
+from mpdoctor.examiner.targets import saved_model, script_or_factory
 from mpdoctor.facts.failure import FailureFacts
 
 
@@ -24,8 +25,8 @@ def main(request_path: str, imports: OwnImports) -> None:
     with open(request_path, encoding="utf-8") as file:
         request = Request.from_json(file.read())
     events = Events(request.events)
-    if keeper.is_kept():
-        keeper.keep_examiner(events)
+    if supervisor.is_kept():
+        supervisor.keep_examiner(events)
         events = Events(request.events)
     events.note(python="{}.{}.{}".format(*sys.version_info[:3]))
     imports.hand_over(_folder_of_program(request))
@@ -70,15 +71,15 @@ def run(session: Session) -> None:
     kind = session.request.kind
     session.events.stage("importing TensorFlow" if kind in SAVED else "running the script")
     if kind == "script":
-        targets.run_script(session)
+        script_or_factory.run_script(session)
         _wait_for_threads(session)
         _look_at_untrained_models(session)
     elif kind == "factory":
-        targets.train_factory(session)
+        script_or_factory.train_factory(session)
     elif kind == "saved-model":
-        saved_models.examine_saved_directory(session)
+        saved_model.examine_saved_directory(session)
     else:
-        saved_models.train_saved_file(session)
+        saved_model.train_saved_file(session)
 
 
 def _wait_for_threads(session: Session) -> None:
@@ -134,7 +135,7 @@ def _say_how_it_ended(session: Session, error: BaseException, seconds: float) ->
         seconds=seconds,
     )
     if session.training is None and failure.under_tape and session.request.probe:
-        from mpdoctor.examiner.failed_loop import training_of_failed_loop
+        from mpdoctor.examiner.probe.failed_loop import training_of_failed_loop
 
         session.training = training_of_failed_loop(session, error, failure)
     if session.training is not None:

@@ -11,18 +11,18 @@ import traceback
 from types import ModuleType
 from typing import Any, Callable
 
-from mpdoctor.examiner import autograph_files
-from mpdoctor.examiner.events import Events
+from mpdoctor.examiner.capture.layer_hooks import LayerWatch, chain_of
+from mpdoctor.examiner.capture.live_models import live_models, model_of_variables
+from mpdoctor.examiner.capture.load_hooks import LoadWatch
+from mpdoctor.examiner.capture.optimizer_hooks import OptimizerNotes
 from mpdoctor.examiner.exceptions import OtherBackend
-from mpdoctor.examiner.hooks import ImportHooks
-from mpdoctor.examiner.live_models import live_models, model_of_variables
-from mpdoctor.examiner.loads import LoadWatch
-from mpdoctor.examiner.optimizer_notes import OptimizerNotes
-from mpdoctor.examiner.ownership import own_code, own_location
-from mpdoctor.examiner.patching import replace_method
-from mpdoctor.examiner.request import Request
-from mpdoctor.examiner.stand_ins import StandIns
-from mpdoctor.examiner.watch import LayerWatch, chain_of
+from mpdoctor.examiner.process import autograph_files
+from mpdoctor.examiner.process.import_hooks import ImportHooks
+from mpdoctor.examiner.process.patching import replace_method
+from mpdoctor.examiner.process.user_code import own_code, own_location
+from mpdoctor.examiner.protocol.events import Events
+from mpdoctor.examiner.protocol.request import Request
+from mpdoctor.examiner.stand_ins.install import StandIns
 from mpdoctor.facts.devices import DeviceFacts
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
@@ -96,7 +96,7 @@ class Session:
 
     def _tensorflow_imported(self, module: ModuleType) -> None:
         """Up to 2.5 TensorFlow holds its Keras itself; from 2.6 on it comes as a package of its own."""
-        from mpdoctor.examiner.environment import environment_of_interpreter, with_tensorflow
+        from mpdoctor.examiner.process.environment import environment_of_interpreter, with_tensorflow
 
         self._environment = with_tensorflow(environment_of_interpreter(), module)
         self._tell_environment()
@@ -121,7 +121,7 @@ class Session:
 
     def _keras_imported(self, module: ModuleType) -> None:
         try:
-            from mpdoctor.examiner.adapters import adapter_for
+            from mpdoctor.examiner.keras.choose import adapter_for
 
             adapter = adapter_for(module)
             if adapter is None:
@@ -142,9 +142,9 @@ class Session:
     def _patch(self, keras: Any) -> None:
         import tensorflow as tf
 
-        from mpdoctor.examiner.losses import Losses
-        from mpdoctor.examiner.predictions import Predictions
-        from mpdoctor.examiner.probe import Training
+        from mpdoctor.examiner.capture.loss_hooks import Losses
+        from mpdoctor.examiner.probe.predictions import Predictions
+        from mpdoctor.examiner.probe.training import Training
 
         self._new_training = Training
         self.watch.install(keras.Layer)
@@ -189,7 +189,7 @@ class Session:
 
     def _tell_environment(self) -> None:
         """Variables may be set, and devices be known, later than TensorFlow is imported."""
-        from mpdoctor.examiner.environment import as_of_now
+        from mpdoctor.examiner.process.environment import as_of_now
 
         if self._environment is not None:
             self.events.facts("environment", as_of_now(self._environment, self._devices or ()))
@@ -198,7 +198,7 @@ class Session:
         """Of a program that made no model, too."""
         try:
             if self._environment is not None and self._devices is None:
-                from mpdoctor.examiner.devices import devices_from_tensorflow
+                from mpdoctor.examiner.process.devices import devices_from_tensorflow
 
                 self._devices = devices_from_tensorflow(program_has_computed=False)
             self._tell_environment()
@@ -300,7 +300,7 @@ class Session:
 
     def _stopped_itself(self, error: Exception) -> bool:
         """A loop inside of a tf.function ends itself where enough was seen."""
-        from mpdoctor.examiner.stopping import is_stop
+        from mpdoctor.examiner.probe.graph_stop import is_stop
 
         return self.training is not None and is_stop(error)
 
@@ -361,7 +361,7 @@ class Session:
         found = self.models()
         try:
             for keras, model in found:
-                from mpdoctor.examiner.tracing import trace_outputs  # it needs TensorFlow
+                from mpdoctor.examiner.capture.trace import trace_outputs  # it needs TensorFlow
 
                 trace_outputs(self.watch, keras, model)
                 self.events.facts("model", self._untrained(keras, model))
@@ -370,7 +370,7 @@ class Session:
         return bool(found)
 
     def _untrained(self, keras: Any, model: Any, running: bool = True) -> Any:
-        from mpdoctor.examiner.walk import model_from_live
+        from mpdoctor.examiner.capture.model_facts import model_from_live
 
         optimizer = getattr(model, "optimizer", None)
         call, data = self.predictions.call_of(model), self.predictions.data_of(model)
@@ -390,7 +390,7 @@ class Session:
     # --- what a model's facts need beside the model -------------------------------------------------------------
     def devices(self) -> tuple[DeviceFacts, ...]:
         if self._devices is None:
-            from mpdoctor.examiner.devices import devices_from_tensorflow
+            from mpdoctor.examiner.process.devices import devices_from_tensorflow
 
             self._devices = devices_from_tensorflow(program_has_computed=True)
         return self._devices

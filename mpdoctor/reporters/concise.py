@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mpdoctor.finding import Diagnosis, Finding
-from mpdoctor.reporters.visible import one_line, place_text
+from mpdoctor.reporters.printable import one_line, place_text
 
 
 def render(diagnosis: Diagnosis) -> str:

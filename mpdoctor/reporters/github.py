@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Crashed, Diagnosis, Finding, Severity
-from mpdoctor.reporters.visible import cell_text, visible
+from mpdoctor.reporters.printable import cell_text, visible
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 

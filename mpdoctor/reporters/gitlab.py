@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from mpdoctor.finding import Diagnosis, Finding, Severity
-from mpdoctor.reporters.visible import cell_text, visible
+from mpdoctor.reporters.printable import cell_text, visible
 
 _SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.INFO: "info"}
 

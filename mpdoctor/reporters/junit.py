@@ -16,7 +16,7 @@ from itertools import groupby
 from xml.etree import ElementTree
 
 from mpdoctor.finding import Diagnosis, Finding, Severity, TargetReport
-from mpdoctor.reporters.visible import one_line, place_text, shortened, visible
+from mpdoctor.reporters.printable import one_line, place_text, shortened, visible
 
 ITSELF = "mpdoctor"
 LONGEST_NAME = 160

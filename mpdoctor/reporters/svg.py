@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
 from mpdoctor.finding import Diagnosis
+from mpdoctor.reporters.printable import one_line, shortened
 from mpdoctor.reporters.terminal import paragraphs_from_diagnosis
 from mpdoctor.reporters.terminal.drawing import print_paragraphs
-from mpdoctor.reporters.terminal.look import Look
-from mpdoctor.reporters.visible import one_line, shortened
+from mpdoctor.reporters.terminal.style import Look
 
 WIDTH = 80
 LONGEST_TITLE = 70

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from mpdoctor.belonging import LEADS_OUT
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.source import Problem, SourceFacts
+from mpdoctor.program.source_facts import Problem, SourceFacts
+from mpdoctor.project.project_folder import LEADS_OUT
 from mpdoctor.source.modules import Files
 from mpdoctor.source.program import Program, without_garbage_collection
 from mpdoctor.source.reading import Source, source_from_text

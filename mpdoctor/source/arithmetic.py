@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from mpdoctor.facts.values import MISSING, Api, Collection, Either, Known, Unknown, Value, options
+from mpdoctor.program.values import MISSING, Api, Collection, Either, Known, Unknown, Value, options
 
 MOST_OPTIONS = 8
 _LONGEST = 10_000  # characters of a text, or bits of a number, that is still worth knowing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from mpdoctor.facts.values import Collection, Item, Known, Unknown, Value, options
+from mpdoctor.program.values import Collection, Item, Known, Unknown, Value, options
 from mpdoctor.source.arithmetic import joined
 from mpdoctor.source.definitions import Definitions
 

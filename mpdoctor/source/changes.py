@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from mpdoctor.facts.values import MISSING
+from mpdoctor.program.values import MISSING
 
 Shared = TypeVar("Shared", bound="dict[Any, Any]")
 

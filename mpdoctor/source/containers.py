@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.values import Api, Call, Collection, Item, Known, Unknown, Value, options
+from mpdoctor.program.values import Api, Call, Collection, Item, Known, Unknown, Value, options
 from mpdoctor.source.arithmetic import joined
 from mpdoctor.source.guards import asks_whether_it_works
 from mpdoctor.source.scopes import Scope

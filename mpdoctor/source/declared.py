@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mpdoctor.facts.source import Use, Write
-from mpdoctor.facts.values import Api, Call, Collection, known
+from mpdoctor.program.source_facts import Use, Write
+from mpdoctor.program.values import Api, Call, Collection, known
 
 LEGACY = "TF_USE_LEGACY_KERAS"
 _KERAS3_ONLY = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from abc import abstractmethod
 
-from mpdoctor.facts.names import kind_of_class
-from mpdoctor.facts.values import (
+from mpdoctor.knowledge.api_names import kind_of_class
+from mpdoctor.program.values import (
     Api,
     Attribute,
     Call,

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.values import (
+from mpdoctor.program.values import (
     MISSING,
     Api,
     Branch,

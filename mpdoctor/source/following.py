@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections import Counter
 
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.values import (
+from mpdoctor.program.values import (
     Api,
     Attribute,
     Call,

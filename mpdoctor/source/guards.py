@@ -6,7 +6,7 @@ import ast
 import itertools
 from functools import cache
 
-from mpdoctor.facts.values import Api, Value, walk
+from mpdoctor.program.values import Api, Value, walk
 
 _NEAR = 40  # values
 _ASKING = frozenset(

@@ -13,8 +13,8 @@ from types import MappingProxyType
 
 from mpdoctor.facts.breakdown import breakdown_from_error
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.source import Problem
-from mpdoctor.facts.values import Known, Unknown, Value
+from mpdoctor.program.source_facts import Problem
+from mpdoctor.program.values import Known, Unknown, Value
 from mpdoctor.source.modules import Files, package_of
 from mpdoctor.source.names import api_from_name
 from mpdoctor.source.reading import Source

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.values import (
+from mpdoctor.program.values import (
     MISSING,
     Api,
     Attribute,

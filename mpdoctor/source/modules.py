@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from mpdoctor.belonging import link_out
-from mpdoctor.facts.source import Problem
-from mpdoctor.opening import bytes_from_file
+from mpdoctor.program.source_facts import Problem
+from mpdoctor.project.project_folder import link_out
+from mpdoctor.project.regular_files import bytes_from_file
 from mpdoctor.source.notebooks import SUFFIX as NOTEBOOK
 from mpdoctor.source.notebooks import source_from_notebook
 from mpdoctor.source.reading import Source, source_from_text

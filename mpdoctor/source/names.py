@@ -7,7 +7,7 @@ import sys
 from functools import cache
 
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.values import Api
+from mpdoctor.program.values import Api
 
 # Longest first: what stands for `keras`, and what for `tensorflow`.
 _KERAS = (

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mpdoctor.facts.location import Location, lines_of
-from mpdoctor.facts.source import Problem
+from mpdoctor.program.source_facts import Problem
 from mpdoctor.source.reading import Source, tree_from_text
 
 SUFFIX = ".ipynb"

@@ -8,7 +8,7 @@ from dataclasses import field
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.values import (
+from mpdoctor.program.values import (
     Api,
     Attribute,
     Call,

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mpdoctor.facts.breakdown import breakdown_from_error
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Call, Context, Known
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call, Context, Known
 from mpdoctor.source.declared import declared_keras
 from mpdoctor.source.importing import Importing
 from mpdoctor.source.reading import Source

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Call, Context
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call, Context
 from mpdoctor.source.changes import Changes
 from mpdoctor.source.importing import MOST_MODULES
 from mpdoctor.source.modules import Files, package_of

@@ -12,8 +12,8 @@ import warnings
 from dataclasses import dataclass
 
 from mpdoctor.facts.location import Cells, Location, lines_of
-from mpdoctor.facts.source import Problem
-from mpdoctor.opening import bytes_from_file
+from mpdoctor.program.source_facts import Problem
+from mpdoctor.project.regular_files import bytes_from_file
 
 TOO_DEEP = "It is nested too deeply for Python itself to read."
 

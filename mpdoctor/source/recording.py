@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.source import Read, Return, Use, With, Write
-from mpdoctor.facts.values import Api, Call, Context, Operation, Value
+from mpdoctor.program.source_facts import Read, Return, Use, With, Write
+from mpdoctor.program.values import Api, Call, Context, Operation, Value
 
 FRAMEWORKS = ("tensorflow", "keras", "tf_keras", "horovod")  # roots of the names that rules ask for
 MOST_EVENTS = 200_000  # of one file and what it reaches

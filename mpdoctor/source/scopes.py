@@ -10,8 +10,8 @@ from pathlib import Path
 
 from mpdoctor.facts.breakdown import Breakdown
 from mpdoctor.facts.frozen import dataclass
-from mpdoctor.facts.source import sets_policy
-from mpdoctor.facts.values import Call, ClassFacts, Context, FunctionFacts, Value
+from mpdoctor.program.source_facts import sets_policy
+from mpdoctor.program.values import Call, ClassFacts, Context, FunctionFacts, Value
 from mpdoctor.source.arithmetic import joined
 from mpdoctor.source.reading import Source
 from mpdoctor.source.recording import Events

@@ -6,7 +6,7 @@ import ast
 from abc import abstractmethod
 from collections.abc import Callable
 
-from mpdoctor.facts.values import (
+from mpdoctor.program.values import (
     MISSING,
     Api,
     Attribute,

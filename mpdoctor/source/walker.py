@@ -6,7 +6,7 @@ import ast
 from abc import abstractmethod
 
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.values import Value
+from mpdoctor.program.values import Value
 from mpdoctor.source.arithmetic import joined
 from mpdoctor.source.changes import Changes
 from mpdoctor.source.reading import Source

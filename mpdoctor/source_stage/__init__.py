@@ -13,18 +13,18 @@ from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 
-from mpdoctor.cache import Cache
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed, Finding
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.source.outlines import Outlines, outlines_from_files
-from mpdoctor.source_stage.desk import Judged, Order, crash_from_breakdown
-from mpdoctor.source_stage.desks import Desks
-from mpdoctor.source_stage.guarded import guarded_files
-from mpdoctor.source_stage.memory import Memory
-from mpdoctor.source_stage.processes import most_processes
-from mpdoctor.source_stage.texts import Texts
+from mpdoctor.source_stage.cache import Cache
+from mpdoctor.source_stage.file_texts import Texts
+from mpdoctor.source_stage.incremental import Memory
+from mpdoctor.source_stage.pool import Desks
+from mpdoctor.source_stage.process_count import most_processes
+from mpdoctor.source_stage.version_guards import guarded_files
+from mpdoctor.source_stage.worker import Judged, Order, crash_from_breakdown
 
 WORTH_A_PROCESS = 400_000  # bytes of source: fewer are walked before another process is up
 MOST_TOGETHER = 40  # files of a program that is walked once more as one

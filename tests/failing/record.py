@@ -22,11 +22,11 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 
 from programs import PROGRAMS, kit  # noqa: E402
 
-from mpdoctor.examiner.adapters import adapter_for  # noqa: E402
-from mpdoctor.examiner.events import Events  # noqa: E402
-from mpdoctor.examiner.failures import failure_under_watch  # noqa: E402
-from mpdoctor.examiner.patching import replace_method  # noqa: E402
-from mpdoctor.examiner.request import Request  # noqa: E402
+from mpdoctor.examiner.failures.failure import failure_under_watch  # noqa: E402
+from mpdoctor.examiner.keras.choose import adapter_for  # noqa: E402
+from mpdoctor.examiner.process.patching import replace_method  # noqa: E402
+from mpdoctor.examiner.protocol.events import Events  # noqa: E402
+from mpdoctor.examiner.protocol.request import Request  # noqa: E402
 from mpdoctor.examiner.session import Session  # noqa: E402
 
 

@@ -16,9 +16,9 @@ import pytest
 from fuzzing import Fuzz
 from test_cache import LAYER, POLICY, Calls, found_in
 
-from mpdoctor.cache import Cache
 from mpdoctor.finding import Crashed, Finding
-from mpdoctor.source_stage.desk import Desk
+from mpdoctor.source_stage.cache import Cache
+from mpdoctor.source_stage.worker import Desk
 
 pytestmark = [pytest.mark.fuzz, pytest.mark.skipif(os.name == "nt", reason="no pipes, owners or modes to play with")]
 

@@ -23,7 +23,7 @@ from test_hostile_diagnoses import COMMANDS, CONTROL, HIDDEN, crafted
 from mpdoctor.cli import main
 from mpdoctor.cli.output import Output, OutputFormat, put_out
 from mpdoctor.reporters import json as json_reporter
-from mpdoctor.saved_diagnosis import NotADiagnosis, diagnosis_from_json
+from mpdoctor.reporters.json.saved_diagnosis import NotADiagnosis, diagnosis_from_json
 
 SCHEMAS = Path(__file__).parents[1] / "schemas"
 WHOLE = [json_reporter.render(make()) for make in samples.SAMPLES.values()]

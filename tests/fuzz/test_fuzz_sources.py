@@ -14,9 +14,9 @@ from mutations import mutated
 
 from mpdoctor.diagnosis import diagnose
 from mpdoctor.progress import SilentProgress
+from mpdoctor.project.targets import target_from_text
 from mpdoctor.reporters import concise, github, gitlab, html, json, junit, markdown, sarif, svg, terminal
-from mpdoctor.settings import Settings
-from mpdoctor.targets import target_from_text
+from mpdoctor.settings.options import Settings
 
 RENDERED = (concise.render, github.render, gitlab.render, json.render, junit.render, sarif.render)
 RENDERED_SELDOM = (html.render, markdown.render, svg.render, terminal.render)

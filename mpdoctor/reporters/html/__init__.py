@@ -18,13 +18,13 @@ from markupsafe import Markup
 
 from mpdoctor.finding import Diagnosis, Finding, Severity
 from mpdoctor.reporters.html import plot
+from mpdoctor.reporters.printable import place_text, shortened, visible
 from mpdoctor.reporters.terminal.drawing import drawn
 from mpdoctor.reporters.terminal.graphs import paragraphs_from_graphs
-from mpdoctor.reporters.terminal.look import Look as TerminalLook
-from mpdoctor.reporters.visible import place_text, shortened, visible
-from mpdoctor.reporters.words import checklist, environment, excerpts, findings, headline, layers, targets, training
-from mpdoctor.reporters.words.look import Look, count, number_text
-from mpdoctor.reporters.words.prose import parts_from_prose
+from mpdoctor.reporters.terminal.style import Look as TerminalLook
+from mpdoctor.reporters.text import checklist, environment, excerpts, findings, headline, layers, targets, training
+from mpdoctor.reporters.text.prose import parts_from_prose
+from mpdoctor.reporters.text.style import Look, count, number_text
 
 TEMPLATES = Path(__file__).parent / "templates"
 LONGEST_PROSE = 1500

@@ -13,9 +13,9 @@ from mpdoctor.finding import Diagnosis
 from mpdoctor.reporters.markdown.details import details
 from mpdoctor.reporters.markdown.escaping import block, prose
 from mpdoctor.reporters.markdown.sections import environment, findings, graphs, layers, trainings
-from mpdoctor.reporters.visible import one_line, shortened
-from mpdoctor.reporters.words.headline import headline_from_diagnosis
-from mpdoctor.reporters.words.look import Look
+from mpdoctor.reporters.printable import one_line, shortened
+from mpdoctor.reporters.text.headline import headline_from_diagnosis
+from mpdoctor.reporters.text.style import Look
 
 MOST = 60_000  # GitHub takes 65 536 characters
 

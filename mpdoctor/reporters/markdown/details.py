@@ -9,9 +9,9 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.training import TensorFacts, TrainingFacts
 from mpdoctor.finding import Diagnosis
 from mpdoctor.reporters.markdown.escaping import block, code, folded, prose, table
-from mpdoctor.reporters.words.look import Look, number_text
-from mpdoctor.reporters.words.targets import about, broken, not_done
-from mpdoctor.reporters.words.training import frames_of_culprit
+from mpdoctor.reporters.text.style import Look, number_text
+from mpdoctor.reporters.text.targets import about, broken, not_done
+from mpdoctor.reporters.text.training import frames_of_culprit
 
 MOST = 12
 

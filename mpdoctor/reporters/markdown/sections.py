@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Diagnosis, Finding, Severity
 from mpdoctor.reporters.markdown.escaping import block, code, folded, prose, table
+from mpdoctor.reporters.printable import place_text
 from mpdoctor.reporters.terminal.drawing import drawn
 from mpdoctor.reporters.terminal.graphs import paragraphs_from_graphs
-from mpdoctor.reporters.terminal.look import Look as TerminalLook
-from mpdoctor.reporters.terminal.look import Paragraph
+from mpdoctor.reporters.terminal.style import Look as TerminalLook
+from mpdoctor.reporters.terminal.style import Paragraph
 from mpdoctor.reporters.terminal.training import paragraph_from_probe
-from mpdoctor.reporters.visible import place_text
-from mpdoctor.reporters.words.environment import rows_from_environment
-from mpdoctor.reporters.words.excerpts import lines_from_finding
-from mpdoctor.reporters.words.findings import also_seen, further_layers
-from mpdoctor.reporters.words.layers import ByLayer, LayerRow, findings_by_layer, in_dtypes, rows_from_model
-from mpdoctor.reporters.words.look import Look, count
+from mpdoctor.reporters.text.environment import rows_from_environment
+from mpdoctor.reporters.text.excerpts import lines_from_finding
+from mpdoctor.reporters.text.findings import also_seen, further_layers
+from mpdoctor.reporters.text.layers import ByLayer, LayerRow, findings_by_layer, in_dtypes, rows_from_model
+from mpdoctor.reporters.text.style import Look, count
 
 MOST_FINDINGS = 25
 MOST_OPEN_LAYERS = 12

@@ -10,7 +10,7 @@ from mpdoctor.reporters.terminal.ending import ending, stages
 from mpdoctor.reporters.terminal.findings import paragraph_from_finding
 from mpdoctor.reporters.terminal.graphs import paragraph_from_graph
 from mpdoctor.reporters.terminal.layers import paragraphs_from_models
-from mpdoctor.reporters.terminal.look import Look, Paragraph, left_out
+from mpdoctor.reporters.terminal.style import Look, Paragraph, left_out
 from mpdoctor.reporters.terminal.training import paragraph_from_probe
 from mpdoctor.reporters.terminal.verdict import headlines
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from mpdoctor.reporters.terminal.look import Paragraph
+from mpdoctor.reporters.terminal.style import Paragraph
 
 
 def drawn(paragraphs: Sequence[Paragraph], width: int, color: bool = False) -> str:

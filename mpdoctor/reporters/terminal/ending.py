@@ -5,9 +5,9 @@ from __future__ import annotations
 from rich.text import Text
 
 from mpdoctor.finding import Diagnosis
-from mpdoctor.reporters.terminal.look import Look, Paragraph, indented, labelled, left_out
-from mpdoctor.reporters.visible import one_line, shortened
-from mpdoctor.reporters.words.targets import about, broken, not_done
+from mpdoctor.reporters.printable import one_line, shortened
+from mpdoctor.reporters.terminal.style import Look, Paragraph, indented, labelled, left_out
+from mpdoctor.reporters.text.targets import about, broken, not_done
 
 MOST_LINES = 100
 MOST_ABOUT = 12

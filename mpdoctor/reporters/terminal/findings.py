@@ -7,9 +7,9 @@ from rich.text import Text
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Excerpt, Finding, Severity
-from mpdoctor.reporters.terminal.look import SEVERITY_STYLES, Look, Paragraph, indented, labelled, left_out
-from mpdoctor.reporters.visible import one_line, place_text
-from mpdoctor.reporters.words.findings import also_seen, further_layers, marked_span
+from mpdoctor.reporters.printable import one_line, place_text
+from mpdoctor.reporters.terminal.style import SEVERITY_STYLES, Look, Paragraph, indented, labelled, left_out
+from mpdoctor.reporters.text.findings import also_seen, further_layers, marked_span
 
 MOST_LINES = 8
 MOST_SIGHTS = 12

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from rich.console import RenderableType
 from rich.text import Text
 
-from mpdoctor.facts.half_dtypes import HALF
-from mpdoctor.facts.op_lists import EVER_ALLOWED, EVER_DENIED
 from mpdoctor.facts.saved_graph import SavedGraphFacts, SignatureFacts, TensorSpecFacts
 from mpdoctor.finding import Diagnosis
-from mpdoctor.reporters.terminal.look import Look, Paragraph, count, indented, labelled
+from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.knowledge.op_lists import EVER_ALLOWED, EVER_DENIED
+from mpdoctor.reporters.terminal.style import Look, Paragraph, count, indented, labelled
 
 LABEL = 12
 MOST_SIGNATURES = 3

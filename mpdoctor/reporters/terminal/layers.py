@@ -9,7 +9,7 @@ from rich.text import Text
 
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.finding import Diagnosis
-from mpdoctor.reporters.terminal.look import Look, Paragraph, count, indented, left_out
+from mpdoctor.reporters.terminal.style import Look, Paragraph, count, indented, left_out
 
 MOST_ROWS = 12
 MOST_MODELS = 20

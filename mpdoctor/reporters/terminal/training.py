@@ -9,10 +9,10 @@ from rich.text import Text
 
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Probe
-from mpdoctor.reporters.terminal.look import MOOD_STYLES, Look, Paragraph, indented, labelled, number_text
-from mpdoctor.reporters.words.headline import GOOD, OPEN, mood_of_verdict
-from mpdoctor.reporters.words.plot import columns_from_steps, rows_from_scales, sparkline
-from mpdoctor.reporters.words.training import (
+from mpdoctor.reporters.terminal.style import MOOD_STYLES, Look, Paragraph, indented, labelled, number_text
+from mpdoctor.reporters.text.headline import GOOD, OPEN, mood_of_verdict
+from mpdoctor.reporters.text.plot import columns_from_steps, rows_from_scales, sparkline
+from mpdoctor.reporters.text.training import (
     circumstances,
     course_of_loss,
     failing_replicas,

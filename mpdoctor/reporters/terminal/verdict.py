@@ -6,8 +6,8 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from mpdoctor.finding import Diagnosis
-from mpdoctor.reporters.terminal.look import MOOD_STYLES, Look, Paragraph
-from mpdoctor.reporters.words.headline import headline_from_diagnosis
+from mpdoctor.reporters.terminal.style import MOOD_STYLES, Look, Paragraph
+from mpdoctor.reporters.text.headline import headline_from_diagnosis
 
 
 def headlines(diagnosis: Diagnosis, look: Look) -> Paragraph:

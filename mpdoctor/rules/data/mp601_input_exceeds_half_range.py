@@ -51,8 +51,8 @@ from collections.abc import Iterator
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.training.operations import is_of_input, number
-from mpdoctor.rules.training.words import FLOAT16_LIMIT
+from mpdoctor.semantics.live.broken_operations import is_of_input, number
+from mpdoctor.semantics.live.training_texts import FLOAT16_LIMIT
 
 SEVERITY = Severity.ERROR
 HELP = (

@@ -42,13 +42,13 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import ArrayFacts, ModelFacts
-from mpdoctor.facts.names import public_name
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Api
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.data.contents import non_numeric_content
-from mpdoctor.rules.data.sources import behind, fed_values
-from mpdoctor.rules.layers.kinds import TEXT
+from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.knowledge.layer_kinds import TEXT
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api
+from mpdoctor.semantics.source.programs.array_contents import non_numeric_content
+from mpdoctor.semantics.source.programs.training_data import behind, fed_values
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")

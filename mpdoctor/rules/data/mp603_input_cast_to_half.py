@@ -44,14 +44,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.dtypes import dtype_named
-from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Api, Call, Collection, Parameter, Value, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.data.contents import FILLED
-from mpdoctor.rules.data.sources import behind, fed_values, mapped_functions
+from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.program.dtypes import dtype_named
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api, Call, Collection, Parameter, Value, options
+from mpdoctor.semantics.source.programs.array_contents import FILLED
+from mpdoctor.semantics.source.programs.training_data import behind, fed_values, mapped_functions
 
 SEVERITY = Severity.WARNING
 MIXED = ("mixed_float16", "mixed_bfloat16")

@@ -42,7 +42,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.devices.gpus import gpus, half_dtype
+from mpdoctor.semantics.live.gpus import gpus, half_dtype
 
 SEVERITY = Severity.INFO
 OLD_FOR_BFLOAT16 = (8, 0)

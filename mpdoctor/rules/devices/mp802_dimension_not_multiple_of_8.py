@@ -39,8 +39,8 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.devices.gpus import multiplying, trains_on_tensor_cores
-from mpdoctor.rules.wording import listed
+from mpdoctor.semantics.live.gpus import multiplying, trains_on_tensor_cores
+from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.INFO
 TILE = 8

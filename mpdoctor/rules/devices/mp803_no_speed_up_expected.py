@@ -42,7 +42,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.devices.gpus import RECURRENT, gpus, multiplying
+from mpdoctor.semantics.live.gpus import RECURRENT, gpus, multiplying
 
 SEVERITY = Severity.INFO
 FEW = 250_000

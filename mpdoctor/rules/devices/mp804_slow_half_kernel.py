@@ -39,8 +39,8 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.devices.gpus import gpus
-from mpdoctor.rules.wording import listed
+from mpdoctor.semantics.live.gpus import gpus
+from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.INFO
 DEPTHWISE = ("DepthwiseConv1D", "DepthwiseConv2D", "SeparableConv1D", "SeparableConv2D")

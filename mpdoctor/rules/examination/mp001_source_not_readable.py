@@ -25,8 +25,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.source import SourceFacts
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.program.source_facts import SourceFacts
 
 SEVERITY = Severity.ERROR
 

@@ -47,9 +47,9 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.examination.error_words import headline_from_failure, place_of_failure
-from mpdoctor.rules.examination.loading_errors import headline_from_loading_error, remedy_from_loading_error
-from mpdoctor.rules.examination.remedies import remedy_from_failure
+from mpdoctor.semantics.live.error_remedies import remedy_from_failure
+from mpdoctor.semantics.live.error_texts import headline_from_failure, place_of_failure
+from mpdoctor.semantics.live.loading_errors import headline_from_loading_error, remedy_from_loading_error
 
 SEVERITY = Severity.ERROR
 

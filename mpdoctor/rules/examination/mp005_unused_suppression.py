@@ -32,8 +32,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.suppression import SuppressionFacts
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.program.suppression import SuppressionFacts
 
 SEVERITY = Severity.WARNING
 

@@ -44,16 +44,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.dtypes import dtype_named
-from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.model import LayerFacts, ModelFacts
-from mpdoctor.facts.names import public_name
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Api, Call, Instance, Parameter, is_api, known, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.layers.outputs import activation_of, activations_of_outputs, output_layers, sixteen_bit_output
-from mpdoctor.rules.numbers.losses import STEPS
-from mpdoctor.rules.numbers.precision import precision_of
+from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.program.dtypes import dtype_named
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api, Call, Instance, Parameter, is_api, known, options
+from mpdoctor.semantics.source.layers.output_layers import (
+    activation_of,
+    activations_of_outputs,
+    output_layers,
+    sixteen_bit_output,
+)
+from mpdoctor.semantics.source.numbers.losses_and_metrics import STEPS
+from mpdoctor.semantics.source.numbers.precision import precision_of
 
 SEVERITY = Severity.WARNING
 PROBABILITIES = ("softmax", "sigmoid")

@@ -46,17 +46,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.dtypes import is_array
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Call, Context, Operation, Parameter, Value, is_call_of, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.examination.error_words import evidence_of, place_of_failure
-from mpdoctor.rules.layers.calls import asks_for_dtype
-from mpdoctor.rules.layers.failing_calls import clash_in_call, has_a_reason_of_its_own
-from mpdoctor.rules.layers.meetings import Meeting, is_half, is_weight, meetings, origin
-from mpdoctor.rules.layers.variables import is_raw_variable_of_layer
-from mpdoctor.rules.wording import text_at
+from mpdoctor.program.dtypes import is_array
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call, Context, Operation, Parameter, Value, is_call_of, options
+from mpdoctor.semantics.live.error_texts import evidence_of, place_of_failure
+from mpdoctor.semantics.live.failing_calls import clash_in_call, has_a_reason_of_its_own
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.layers.layer_variables import is_raw_variable_of_layer
+from mpdoctor.semantics.source.layers.mixed_operands import Meeting, is_half, is_weight, meetings, origin
+from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")

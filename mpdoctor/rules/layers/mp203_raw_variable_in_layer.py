@@ -52,15 +52,15 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Call, Value, options
 from mpdoctor.finding import AlsoSeen, Finding, Severity
-from mpdoctor.rules.examination.error_words import evidence_of, place_of_failure
-from mpdoctor.rules.layers.calls import asks_for_dtype
-from mpdoctor.rules.layers.failing_calls import clash_in_call, raw_variable
-from mpdoctor.rules.layers.meetings import Meeting, is_half, meetings, origin
-from mpdoctor.rules.layers.variables import ASSIGNING, FLOATS, may_be_trained, raw_variables
-from mpdoctor.rules.wording import listed, place_of
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call, Value, options
+from mpdoctor.semantics.live.error_texts import evidence_of, place_of_failure
+from mpdoctor.semantics.live.failing_calls import clash_in_call, raw_variable
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING, FLOATS, may_be_trained, raw_variables
+from mpdoctor.semantics.source.layers.mixed_operands import Meeting, is_half, meetings, origin
+from mpdoctor.semantics.wording import listed, place_of
 
 SEVERITY = Severity.ERROR
 UNTRAINED = "Keras 3 does not train a raw variable: it is not among the layer's `trainable_variables`"

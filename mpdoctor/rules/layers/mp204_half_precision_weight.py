@@ -49,14 +49,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.dtypes import AUTOCAST, dtype_named
-from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Call
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.layers.calls import asks_for_dtype, policies_of_instances
-from mpdoctor.rules.layers.variables import added_weights, may_be_trained, raw_variables
+from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.program.dtypes import AUTOCAST, dtype_named
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances
+from mpdoctor.semantics.source.layers.layer_variables import added_weights, may_be_trained, raw_variables
 
 SEVERITY = Severity.WARNING
 MIXED = {"mixed_float16": "float16", "mixed_bfloat16": "bfloat16"}

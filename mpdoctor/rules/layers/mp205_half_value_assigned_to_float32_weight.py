@@ -55,14 +55,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Call, Value, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.examination.dtype_clashes import half_given_for_float32
-from mpdoctor.rules.layers.calls import asks_for_dtype, runs_in_call
-from mpdoctor.rules.layers.meetings import is_half, is_weight
-from mpdoctor.rules.layers.variables import ASSIGNING, is_raw_variable_of_layer
-from mpdoctor.rules.wording import text_at
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call, Value, options
+from mpdoctor.semantics.live.dtype_errors import half_given_for_float32
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, runs_in_call
+from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING, is_raw_variable_of_layer
+from mpdoctor.semantics.source.layers.mixed_operands import is_half, is_weight
+from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")

@@ -43,19 +43,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.dtypes import AUTOCAST, VARIABLE
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.half_dtypes import HALF
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Api, Attribute, Call, Item, Operation, Value, class_of, is_call_of, options
 from mpdoctor.finding import AlsoSeen, Finding, Severity
-from mpdoctor.rules.examination.error_words import evidence_of, place_of_failure
-from mpdoctor.rules.layers.calls import asks_for_dtype, policies_of_instances, runs_in_call
-from mpdoctor.rules.layers.casts import is_cast, is_cast_to, is_kept
-from mpdoctor.rules.layers.failing_calls import clash_in_call, names_variable_dtype
-from mpdoctor.rules.layers.meetings import Meeting, is_half, meetings
+from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.program.dtypes import AUTOCAST, VARIABLE
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api, Attribute, Call, Item, Operation, Value, class_of, is_call_of, options
 from mpdoctor.rules.layers.mp202_float32_tensor_meets_half_input import may_raise
-from mpdoctor.rules.layers.outputs import SIXTEEN_BITS
+from mpdoctor.semantics.live.error_texts import evidence_of, place_of_failure
+from mpdoctor.semantics.live.failing_calls import clash_in_call, names_variable_dtype
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances, runs_in_call
+from mpdoctor.semantics.source.layers.casts import is_cast, is_cast_to, is_kept
+from mpdoctor.semantics.source.layers.mixed_operands import Meeting, is_half, meetings
+from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 
 SEVERITY = Severity.WARNING
 FAILS_IN = ("model", "training")

@@ -43,10 +43,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.dtypes import AUTOCAST, policies_named
-from mpdoctor.facts.half_dtypes import HALF
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import (
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.program.dtypes import AUTOCAST, policies_named
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import (
     Attribute,
     Call,
     Context,
@@ -56,11 +57,10 @@ from mpdoctor.facts.values import (
     options,
     walk,
 )
-from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.layers.calls import policies_of_instances, runs_in_call
-from mpdoctor.rules.layers.casts import casts, is_cast_to
-from mpdoctor.rules.layers.outputs import SIXTEEN_BITS
-from mpdoctor.rules.wording import text_at
+from mpdoctor.semantics.source.layers.call_dtypes import policies_of_instances, runs_in_call
+from mpdoctor.semantics.source.layers.casts import casts, is_cast_to
+from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
+from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.WARNING
 ORDINARY = ("training", "mask", "sample_weight")

@@ -54,14 +54,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.dtypes import policies_named
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.names import kind_of_class, public_name
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Api, Call, ClassFacts, class_of, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.layers.kinds import NOT_FLOATING
-from mpdoctor.rules.layers.outputs import SIXTEEN_BITS
+from mpdoctor.knowledge.api_names import kind_of_class, public_name
+from mpdoctor.knowledge.layer_kinds import NOT_FLOATING
+from mpdoctor.program.dtypes import policies_named
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api, Call, ClassFacts, class_of, options
+from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 
 SEVERITY = Severity.WARNING
 SETTING_UP = ("__init__", "build")

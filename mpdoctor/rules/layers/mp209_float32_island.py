@@ -41,11 +41,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.layers.kinds import NORMALIZATION, PREPROCESSING
-from mpdoctor.rules.wording import listed
+from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.knowledge.layer_kinds import NORMALIZATION, PREPROCESSING
+from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
 ON_PURPOSE = NORMALIZATION | PREPROCESSING | {"Embedding"}

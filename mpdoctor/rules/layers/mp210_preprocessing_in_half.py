@@ -48,14 +48,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.model import LayerFacts, ModelFacts
-from mpdoctor.facts.names import public_name
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Api, Call, Collection, Item, Operation, Value, is_call_of, known, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.layers.kinds import NOT_FLOATING, PREPROCESSING
-from mpdoctor.rules.layers.policies import half_dtype_of_layer
+from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.knowledge.layer_kinds import NOT_FLOATING, PREPROCESSING
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api, Call, Collection, Item, Operation, Value, is_call_of, known, options
+from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
 
 SEVERITY = Severity.INFO
 LAYERS = PREPROCESSING - NOT_FLOATING

@@ -44,16 +44,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.dtypes import AUTOCAST, dtype_named
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.names import public_name
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Api, Call, Collection
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.layers.calls import asks_for_dtype, computes_in_half, runs_in_call
-from mpdoctor.rules.layers.kernels import ON_GPU_ONLY, RANGES, WITHOUT_HALF, operation_without_kernel
-from mpdoctor.rules.layers.meetings import half_dtypes
-from mpdoctor.rules.wording import text_at
+from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.knowledge.missing_kernels import ON_GPU_ONLY, RANGES, WITHOUT_HALF, operation_without_kernel
+from mpdoctor.program.dtypes import AUTOCAST, dtype_named
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api, Call, Collection
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, computes_in_half, runs_in_call
+from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes
+from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")

@@ -41,18 +41,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.dtypes import is_array
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Call, Collection, Value, is_call_of, known, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.examination.error_words import evidence_of, place_of_failure
-from mpdoctor.rules.layers.calls import asks_for_dtype, policies_of_instances
-from mpdoctor.rules.layers.failing_calls import is_float32_state, state_of_a_stateful_layer
-from mpdoctor.rules.layers.outputs import SIXTEEN_BITS
-from mpdoctor.rules.layers.policies import half_dtype_of_layer
-from mpdoctor.rules.wording import text_at
+from mpdoctor.program.dtypes import is_array
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call, Collection, Value, is_call_of, known, options
+from mpdoctor.semantics.live.error_texts import evidence_of, place_of_failure
+from mpdoctor.semantics.live.failing_calls import is_float32_state, state_of_a_stateful_layer
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances
+from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
+from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
+from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")

@@ -57,9 +57,9 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import LayerFacts, ModelFacts
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Attribute, ClassFacts, Collection, FunctionFacts, Known, class_of, known, options
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Attribute, ClassFacts, Collection, FunctionFacts, Known, class_of, known, options
 
 SEVERITY = Severity.INFO
 LOADING = ("keras.models.load_model", "keras.models.clone_model", "keras.models.model_from_json")

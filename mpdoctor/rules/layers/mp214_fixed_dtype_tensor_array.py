@@ -48,13 +48,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.asking import asked_once
-from mpdoctor.facts.dtypes import dtype_named
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.names import public_name
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.tensors import KEEPING
-from mpdoctor.facts.values import (
+from mpdoctor.finding import AlsoSeen, Finding, Severity
+from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.knowledge.result_dtypes import KEEPING
+from mpdoctor.program.dtypes import dtype_named
+from mpdoctor.program.memoize import asked_once
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import (
     Api,
     Attribute,
     Call,
@@ -69,12 +70,11 @@ from mpdoctor.facts.values import (
     is_api,
     options,
 )
-from mpdoctor.finding import AlsoSeen, Finding, Severity
-from mpdoctor.rules.examination.dtype_clashes import array_of_another_dtype
-from mpdoctor.rules.examination.error_words import evidence_of, place_of_failure
-from mpdoctor.rules.layers.calls import asks_for_dtype, runs_in_call
-from mpdoctor.rules.layers.meetings import half_dtypes
-from mpdoctor.rules.wording import place_of
+from mpdoctor.semantics.live.dtype_errors import array_of_another_dtype
+from mpdoctor.semantics.live.error_texts import evidence_of, place_of_failure
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, runs_in_call
+from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes
+from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")

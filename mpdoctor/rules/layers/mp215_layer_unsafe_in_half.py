@@ -37,15 +37,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.model import LayerFacts, ModelFacts
-from mpdoctor.facts.names import public_name
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Api, Call, Collection, is_api, known, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.layers.calls import asks_for_dtype, runs_in_call
-from mpdoctor.rules.layers.meetings import half_dtypes
-from mpdoctor.rules.layers.policies import half_dtype_of_layer
-from mpdoctor.rules.layers.rows import rows
-from mpdoctor.rules.layers.unsafe import COUNTABLE, MASK_PASSING, MASKED_MEAN, NORMALISES, SQUAREPLUS
+from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.knowledge.unsafe_layers import COUNTABLE, MASK_PASSING, MASKED_MEAN, NORMALISES, SQUAREPLUS
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api, Call, Collection, is_api, known, options
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, runs_in_call
+from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
+from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes
+from mpdoctor.semantics.source.layers.preceding_layers import rows
 
 SEVERITY = Severity.WARNING
 SQUARING = "keras.activations.squareplus"

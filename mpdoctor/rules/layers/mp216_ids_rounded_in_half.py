@@ -35,11 +35,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.dtypes import dtype_named
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.names import public_name
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import (
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.dtypes import dtype_named
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import (
     Api,
     Call,
     Collection,
@@ -50,10 +51,9 @@ from mpdoctor.facts.values import (
     known,
     options,
 )
-from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.layers.casts import is_cast
-from mpdoctor.rules.layers.policies import half_dtype_of_layer
-from mpdoctor.rules.layers.rows import layers_of_sequential
+from mpdoctor.semantics.source.layers.casts import is_cast
+from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
+from mpdoctor.semantics.source.layers.preceding_layers import layers_of_sequential
 
 SEVERITY = Severity.ERROR
 HELP = 'Make them integers from the start: `keras.Input(…, dtype="int32")`. Keras casts no integers.'

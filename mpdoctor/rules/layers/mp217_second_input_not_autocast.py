@@ -51,17 +51,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.dtypes import is_array
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Call, ClassFacts, Defined, Parameter, Value, class_of, options
 from mpdoctor.finding import AlsoSeen, Finding, Severity
-from mpdoctor.rules.examination.error_words import evidence_of, place_of_failure
-from mpdoctor.rules.layers.calls import asks_for_dtype
-from mpdoctor.rules.layers.failing_calls import clash_in_call, is_float32_state, later_input
-from mpdoctor.rules.layers.meetings import is_half, meetings, origin
-from mpdoctor.rules.layers.policies import half_dtype_of_layer
-from mpdoctor.rules.wording import place_of
+from mpdoctor.program.dtypes import is_array
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call, ClassFacts, Defined, Parameter, Value, class_of, options
+from mpdoctor.semantics.live.error_texts import evidence_of, place_of_failure
+from mpdoctor.semantics.live.failing_calls import clash_in_call, is_float32_state, later_input
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
+from mpdoctor.semantics.source.layers.mixed_operands import is_half, meetings, origin
+from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")

@@ -47,9 +47,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.knowledge.half_dtypes import HALF
 
 SEVERITY = Severity.WARNING
 RESIZING = ("UpSampling2D",)  # built in; of all others the output was seen to be what they compute in

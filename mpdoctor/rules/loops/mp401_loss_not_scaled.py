@@ -55,11 +55,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.training import TrainingFacts
-from mpdoctor.facts.values import Call
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.loops.gradients import (
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call
+from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
     calls_on_the_way,
     may_be_scaled,
@@ -67,8 +67,8 @@ from mpdoctor.rules.loops.gradients import (
     target,
     unscaled_on_the_way,
 )
-from mpdoctor.rules.optimizers.wrappers import starting_scale
-from mpdoctor.rules.wording import receiver_text
+from mpdoctor.semantics.source.optimizers.wrappers import starting_scale
+from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.ERROR
 

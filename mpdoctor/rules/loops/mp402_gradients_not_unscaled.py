@@ -50,20 +50,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.training import TrainingFacts
-from mpdoctor.facts.values import Call, Defined, FunctionFacts, Value, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.loops.gradients import (
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call, Defined, FunctionFacts, Value, options
+from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
     calls_on_the_way,
     is_scaled_by,
     target,
     unscaled_on_the_way,
 )
-from mpdoctor.rules.loops.scaling import applied_by_its_scaler
-from mpdoctor.rules.optimizers.wrappers import starting_scale, wrapped
-from mpdoctor.rules.wording import receiver_text
+from mpdoctor.semantics.source.optimizers.scaling import applied_by_its_scaler
+from mpdoctor.semantics.source.optimizers.wrappers import starting_scale, wrapped
+from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.ERROR
 KERAS = ("2",)

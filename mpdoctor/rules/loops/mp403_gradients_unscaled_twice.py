@@ -54,12 +54,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.training import TrainingFacts
-from mpdoctor.facts.values import Call, Operation, Value, walk
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.loops.gradients import applied_gradients, given_to, target, until_gradients
-from mpdoctor.rules.loops.scaling import (
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call, Operation, Value, walk
+from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, given_to, target, until_gradients
+from mpdoctor.semantics.source.optimizers.scaling import (
     UNSCALING,
     applied_by_its_scaler,
     divided_by_scale,
@@ -71,7 +71,7 @@ from mpdoctor.rules.loops.scaling import (
     unscales,
     with_mapped,
 )
-from mpdoctor.rules.optimizers.wrappers import starting_scale
+from mpdoctor.semantics.source.optimizers.wrappers import starting_scale
 
 SEVERITY = Severity.ERROR
 

@@ -53,12 +53,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Call, Context, Operation, Value, options, walk
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.loops.gradients import is_gradient_call, is_tape, target
-from mpdoctor.rules.loops.scaling import SCALING, multiplied_by_scale
-from mpdoctor.rules.wording import text_at
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call, Context, Operation, Value, options, walk
+from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, is_tape, target
+from mpdoctor.semantics.source.optimizers.scaling import SCALING, multiplied_by_scale
+from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
 

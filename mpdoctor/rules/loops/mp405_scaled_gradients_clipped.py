@@ -53,13 +53,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.training import TrainingFacts
-from mpdoctor.facts.values import Attribute, Call, Value, walk
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.loops.clipping import argument_for, limits
-from mpdoctor.rules.loops.gradients import applied_gradients, given_to, is_gradient_call, target, until_gradients
-from mpdoctor.rules.loops.scaling import (
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Attribute, Call, Value, walk
+from mpdoctor.semantics.source.optimizers.clipping import argument_for, limits
+from mpdoctor.semantics.source.optimizers.gradients import (
+    applied_gradients,
+    given_to,
+    is_gradient_call,
+    target,
+    until_gradients,
+)
+from mpdoctor.semantics.source.optimizers.scaling import (
     UNSCALING,
     applied_by_its_scaler,
     holds_gradient,
@@ -68,8 +74,8 @@ from mpdoctor.rules.loops.scaling import (
     unscales,
     with_mapped,
 )
-from mpdoctor.rules.optimizers.wrappers import starting_scale
-from mpdoctor.rules.wording import text_at
+from mpdoctor.semantics.source.optimizers.wrappers import starting_scale
+from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
 

@@ -54,11 +54,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Call, Value
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.loops.gradients import applied_gradients, is_gradient_call, target, until_gradients
-from mpdoctor.rules.loops.scaling import (
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call, Value
+from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, is_gradient_call, target, until_gradients
+from mpdoctor.semantics.source.optimizers.scaling import (
     UNSCALING,
     applied_by_its_scaler,
     divided_by_scale,

@@ -41,13 +41,13 @@ import re
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.source import Read, SourceFacts
-from mpdoctor.facts.values import Api, Call, Value, class_of, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.loops.api import KERAS2_LOOP, WRAPPER_LACKS
-from mpdoctor.rules.optimizers.events import reads
-from mpdoctor.rules.optimizers.wrappers import wrapped
-from mpdoctor.rules.wording import text_at
+from mpdoctor.knowledge.wrapper_api import KERAS2_LOOP, WRAPPER_LACKS
+from mpdoctor.program.source_facts import Read, SourceFacts
+from mpdoctor.program.values import Api, Call, Value, class_of, options
+from mpdoctor.semantics.source.optimizers.attribute_access import reads
+from mpdoctor.semantics.source.optimizers.wrappers import wrapped
+from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")

@@ -46,14 +46,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.training import TrainingFacts
-from mpdoctor.facts.values import Call, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.layers.calls import asks_for_dtype
-from mpdoctor.rules.loops.scaling import SCALING, scales
-from mpdoctor.rules.numbers.precision import precision_of
-from mpdoctor.rules.wording import text_at
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call, options
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.optimizers.scaling import SCALING, scales
+from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
 

@@ -52,12 +52,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.names import kind_of_class
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Api, Call, Collection, Context, Known, Operation, Value, class_of, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.loops.gradients import is_gradient_call, target, until_gradients
-from mpdoctor.rules.loops.scaling import PASSING_ON, SCALING, scales
+from mpdoctor.knowledge.api_names import kind_of_class
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api, Call, Collection, Context, Known, Operation, Value, class_of, options
+from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, target, until_gradients
+from mpdoctor.semantics.source.optimizers.scaling import PASSING_ON, SCALING, scales
 
 SEVERITY = Severity.WARNING
 LOGGING = ("builtins.print", "tensorflow.print", "tensorflow.summary.scalar", "wandb.log", "mlflow.log_metric")

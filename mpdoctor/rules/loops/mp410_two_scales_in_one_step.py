@@ -51,14 +51,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Attribute, Call, Instance, Parameter, Value, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.loops.gradients import applied_gradients, given_to, target, until_gradients
-from mpdoctor.rules.loops.scaling import holds_gradient, scales, scaling_calls, unscales
-from mpdoctor.rules.optimizers.events import receivers
-from mpdoctor.rules.optimizers.wrappers import wrapped
-from mpdoctor.rules.wording import receiver_text
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Attribute, Call, Instance, Parameter, Value, options
+from mpdoctor.semantics.source.optimizers.attribute_access import receivers
+from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, given_to, target, until_gradients
+from mpdoctor.semantics.source.optimizers.scaling import holds_gradient, scales, scaling_calls, unscales
+from mpdoctor.semantics.source.optimizers.wrappers import wrapped
+from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.ERROR
 

@@ -35,14 +35,14 @@ import re
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.source import Read, SourceFacts
-from mpdoctor.facts.values import Call, Collection, Value, options, walk
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.loops.api import WRAPPER_LACKS
-from mpdoctor.rules.loops.scaling import SCALING, scales
-from mpdoctor.rules.optimizers.events import reads
-from mpdoctor.rules.optimizers.wrappers import WRAPPER, wrapped
-from mpdoctor.rules.wording import text_at
+from mpdoctor.knowledge.wrapper_api import WRAPPER_LACKS
+from mpdoctor.program.source_facts import Read, SourceFacts
+from mpdoctor.program.values import Call, Collection, Value, options, walk
+from mpdoctor.semantics.source.optimizers.attribute_access import reads
+from mpdoctor.semantics.source.optimizers.scaling import SCALING, scales
+from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, wrapped
+from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")

@@ -39,13 +39,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Call, known
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.branches import exclude_each_other
-from mpdoctor.rules.loops.gradients import is_gradient_call, target, until_gradients
-from mpdoctor.rules.loops.scaling import scales, scaling_calls
-from mpdoctor.rules.optimizers.wrappers import wrappings
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call, known
+from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, target, until_gradients
+from mpdoctor.semantics.source.optimizers.scaling import scales, scaling_calls
+from mpdoctor.semantics.source.optimizers.wrappers import wrappings
+from mpdoctor.semantics.source.programs.branches import exclude_each_other
 
 SEVERITY = Severity.WARNING
 ENABLE = "tensorflow.debugging.enable_check_numerics"

@@ -59,10 +59,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Call, Value, walk
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.loops.gradients import is_gradient_call, is_tape, may_be_scaled, target
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call, Value, walk
+from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, is_tape, may_be_scaled, target
 
 SEVERITY = Severity.WARNING
 

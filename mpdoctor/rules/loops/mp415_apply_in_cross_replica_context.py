@@ -52,11 +52,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Api, Call, Context, Value, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.loops.api import APPLYING
-from mpdoctor.rules.wording import receiver_text
+from mpdoctor.knowledge.wrapper_api import APPLYING
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api, Call, Context, Value, options
+from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")

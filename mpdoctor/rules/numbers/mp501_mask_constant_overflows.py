@@ -47,16 +47,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from mpdoctor.facts.asking import asked_once
-from mpdoctor.facts.names import public_name
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Api, Attribute, Call, Item, Operation, Parameter, Value, known, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.layers.calls import asks_for_dtype
-from mpdoctor.rules.numbers.constants import CASTS, LARGEST, numbers_from_value
-from mpdoctor.rules.numbers.guards import function_named
-from mpdoctor.rules.numbers.precision import Precision, precision_of
-from mpdoctor.rules.wording import expression_at, text_at
+from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.memoize import asked_once
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api, Attribute, Call, Item, Operation, Parameter, Value, known, options
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.numbers.constants import CASTS, LARGEST, numbers_from_value
+from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
+from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
+from mpdoctor.semantics.wording import expression_at, text_at
 
 SEVERITY = Severity.ERROR
 RESHAPING = (

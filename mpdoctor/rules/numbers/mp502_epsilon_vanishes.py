@@ -51,15 +51,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from mpdoctor.facts.names import public_name
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Api, Call, Value, walk
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.layers.calls import asks_for_dtype
-from mpdoctor.rules.layers.outputs import activations_of
-from mpdoctor.rules.numbers.constants import BELOW_ONE, NO_RECIPROCAL, VANISHES, numbers_from_value, written
-from mpdoctor.rules.numbers.differentiated import has_gradient
-from mpdoctor.rules.numbers.guards import (
+from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api, Call, Value, walk
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.layers.output_layers import activations_of
+from mpdoctor.semantics.source.numbers.constants import BELOW_ONE, NO_RECIPROCAL, VANISHES, numbers_from_value, written
+from mpdoctor.semantics.source.numbers.differentiated_values import has_gradient
+from mpdoctor.semantics.source.numbers.epsilon_guards import (
     BOUND,
     DIVISOR,
     LOG,
@@ -71,8 +71,8 @@ from mpdoctor.rules.numbers.guards import (
     guards,
     upper_bounds,
 )
-from mpdoctor.rules.numbers.precision import precision_of
-from mpdoctor.rules.wording import expression_at
+from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.wording import expression_at
 
 SEVERITY = Severity.ERROR
 WITHOUT_GUARD = {

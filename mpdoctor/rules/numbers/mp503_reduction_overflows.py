@@ -49,14 +49,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.training import UNCOUNTABLE, OperationFacts, TrainingFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.layers.calls import asks_for_dtype
-from mpdoctor.rules.numbers.precision import precision_of
-from mpdoctor.rules.numbers.reductions import EXPONENTIAL, GRAM, NORM, SQUARE, SUM, reductions
-from mpdoctor.rules.numbers.weights import is_made_of_weights
-from mpdoctor.rules.training.operations import SUMS, broke, is_overflow
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.semantics.live.broken_operations import SUMS, broke, is_overflow
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.layers.weight_values import is_made_of_weights
+from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.numbers.reductions import EXPONENTIAL, GRAM, NORM, SQUARE, SUM, reductions
 
 SEVERITY = Severity.WARNING
 MESSAGES = {

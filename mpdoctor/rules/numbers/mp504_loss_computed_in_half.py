@@ -56,14 +56,14 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.source import Return, SourceFacts
-from mpdoctor.facts.values import Call, Defined, FunctionFacts, Value, class_of, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.layers.calls import asks_for_dtype
-from mpdoctor.rules.layers.outputs import half_output
-from mpdoctor.rules.loops.gradients import applied_gradients, target
-from mpdoctor.rules.numbers.losses import compiled
-from mpdoctor.rules.numbers.precision import precision_of
+from mpdoctor.program.source_facts import Return, SourceFacts
+from mpdoctor.program.values import Call, Defined, FunctionFacts, Value, class_of, options
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.layers.output_layers import half_output
+from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled
+from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, target
 
 SEVERITY = Severity.WARNING
 SCALING = ("scale_loss", "get_scaled_loss")

@@ -71,14 +71,14 @@ import re
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Parameter, Value
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.examination.dtype_clashes import clash_of_precisions
-from mpdoctor.rules.examination.error_words import evidence_of
-from mpdoctor.rules.numbers.clashes import clashes
-from mpdoctor.rules.numbers.losses import DATA
-from mpdoctor.rules.wording import text_at
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Parameter, Value
+from mpdoctor.semantics.live.dtype_errors import clash_of_precisions
+from mpdoctor.semantics.live.error_texts import evidence_of
+from mpdoctor.semantics.source.numbers.dtype_mismatches import clashes
+from mpdoctor.semantics.source.numbers.losses_and_metrics import DATA
+from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")

@@ -44,11 +44,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.source import SourceFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.layers.calls import asks_for_dtype
-from mpdoctor.rules.numbers.indices import casts_behind, classes_behind, indexings
-from mpdoctor.rules.numbers.precision import precision_of
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.numbers.class_ids import casts_behind, classes_behind, indexings
+from mpdoctor.semantics.source.numbers.precision import precision_of
 
 SEVERITY = Severity.ERROR
 EXACT = {"float16": 2048, "bfloat16": 256}

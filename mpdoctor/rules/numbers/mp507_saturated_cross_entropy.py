@@ -61,14 +61,14 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.names import public_name
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Api, Call, Known, Value, known, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.layers.calls import asks_for_dtype
-from mpdoctor.rules.layers.outputs import activations_of, activations_of_outputs, half_output
-from mpdoctor.rules.numbers.losses import compiled, prediction_of
-from mpdoctor.rules.numbers.precision import precision_of
+from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api, Call, Known, Value, known, options
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.layers.output_layers import activations_of, activations_of_outputs, half_output
+from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, prediction_of
+from mpdoctor.semantics.source.numbers.precision import precision_of
 
 SEVERITY = Severity.WARNING
 PROBABILITIES = ("softmax", "sigmoid")
@@ -87,7 +87,7 @@ RIGHT_FOR = {
     "sigmoid": ("binary_crossentropy",),
 }
 HELP = (
-    "Compute the {0} in float32: give its layer `dtype=\"float32\"`; or let the model return logits and say "
+    'Compute the {0} in float32: give its layer `dtype="float32"`; or let the model return logits and say '
     "`from_logits=True`."
 )
 LAST_BELOW_ONE = {"float16": "0.9995", "bfloat16": "0.996"}

@@ -69,14 +69,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.source import SourceFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.examination.dtype_clashes import clash_of_precisions, half_given_for_float32
-from mpdoctor.rules.examination.error_words import evidence_of
-from mpdoctor.rules.layers.meetings import is_weight
-from mpdoctor.rules.layers.variables import ASSIGNING
-from mpdoctor.rules.numbers.clashes import clashes
-from mpdoctor.rules.numbers.precision import precision_of
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.semantics.live.dtype_errors import clash_of_precisions, half_given_for_float32
+from mpdoctor.semantics.live.error_texts import evidence_of
+from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING
+from mpdoctor.semantics.source.layers.mixed_operands import is_weight
+from mpdoctor.semantics.source.numbers.dtype_mismatches import clashes
+from mpdoctor.semantics.source.numbers.precision import precision_of
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")

@@ -48,16 +48,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.half_dtypes import HALF
-from mpdoctor.facts.names import kind_of_class, public_name
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Api, Attribute, Call, Defined, Value, class_of, is_api, known, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.examination.dtype_clashes import half_added_to_float32
-from mpdoctor.rules.examination.error_words import evidence_of
-from mpdoctor.rules.layers.calls import asks_for_dtype
-from mpdoctor.rules.numbers.constants import numbers_from_value
-from mpdoctor.rules.numbers.precision import Precision, precision_of
+from mpdoctor.knowledge.api_names import kind_of_class, public_name
+from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api, Attribute, Call, Defined, Value, class_of, is_api, known, options
+from mpdoctor.semantics.live.dtype_errors import half_added_to_float32
+from mpdoctor.semantics.live.error_texts import evidence_of
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.numbers.constants import numbers_from_value
+from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")

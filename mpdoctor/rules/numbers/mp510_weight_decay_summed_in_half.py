@@ -51,13 +51,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Api, Call, Operation, Value, known, options, walk
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.layers.calls import asks_for_dtype
-from mpdoctor.rules.numbers.guards import function_named, guarded_values
-from mpdoctor.rules.numbers.precision import precision_of
-from mpdoctor.rules.numbers.weights import is_made_of_weights
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api, Call, Operation, Value, known, options, walk
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.layers.weight_values import is_made_of_weights
+from mpdoctor.semantics.source.numbers.epsilon_guards import function_named, guarded_values
+from mpdoctor.semantics.source.numbers.precision import precision_of
 
 SEVERITY = Severity.WARNING
 SUMS = ("reduce_sum", "sum")

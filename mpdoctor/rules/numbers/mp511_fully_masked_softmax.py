@@ -66,8 +66,8 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.training.operations import is_emptied_softmax
-from mpdoctor.rules.training.words import line_of
+from mpdoctor.semantics.live.broken_operations import is_emptied_softmax
+from mpdoctor.semantics.live.training_texts import line_of
 
 SEVERITY = Severity.WARNING
 

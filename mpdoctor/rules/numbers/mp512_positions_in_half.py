@@ -45,14 +45,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.names import public_name
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Api, Call, Item, Operation, Value, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.layers.calls import asks_for_dtype
-from mpdoctor.rules.numbers.constants import CASTS, numbers_from_value
-from mpdoctor.rules.numbers.guards import function_named
-from mpdoctor.rules.numbers.precision import precision_of
+from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api, Call, Item, Operation, Value, options
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.numbers.constants import CASTS, numbers_from_value
+from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
+from mpdoctor.semantics.source.numbers.precision import precision_of
 
 SEVERITY = Severity.WARNING
 EXACT = {"float16": 2048, "bfloat16": 256}

@@ -38,15 +38,15 @@ import re
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.source import Read, SourceFacts
-from mpdoctor.facts.values import Value
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.loops.api import KERAS2_LOOP, WRAPPER_LACKS
-from mpdoctor.rules.optimizers.delegation import MISSING
-from mpdoctor.rules.optimizers.events import reads, same_object, writes
-from mpdoctor.rules.optimizers.wrappers import WRAPPER, lacks, wrapped
-from mpdoctor.rules.wording import name_of_optimizer, text_at
+from mpdoctor.knowledge.wrapper_api import KERAS2_LOOP, WRAPPER_LACKS
+from mpdoctor.knowledge.wrapper_delegation import MISSING
+from mpdoctor.program.source_facts import Read, SourceFacts
+from mpdoctor.program.values import Value
+from mpdoctor.semantics.source.optimizers.attribute_access import reads, same_object, writes
+from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, lacks, wrapped
+from mpdoctor.semantics.wording import name_of_optimizer, text_at
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")

@@ -35,13 +35,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Call, Value, known
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.optimizers.delegation import DEFAULTS, LOST, OWN
-from mpdoctor.rules.optimizers.events import reads, same_object, writes
-from mpdoctor.rules.optimizers.wrappers import kinds_of_wrapper, wrapped
-from mpdoctor.rules.wording import name_of_optimizer, text_at
+from mpdoctor.knowledge.wrapper_delegation import DEFAULTS, LOST, OWN
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call, Value, known
+from mpdoctor.semantics.source.optimizers.attribute_access import reads, same_object, writes
+from mpdoctor.semantics.source.optimizers.wrappers import kinds_of_wrapper, wrapped
+from mpdoctor.semantics.wording import name_of_optimizer, text_at
 
 SEVERITY = Severity.ERROR
 SOMEWHERE_LOST = frozenset().union(*LOST.values())

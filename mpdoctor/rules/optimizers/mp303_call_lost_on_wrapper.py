@@ -34,11 +34,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.source import SourceFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.optimizers.events import reads
-from mpdoctor.rules.optimizers.wrappers import lacks, wrapped
-from mpdoctor.rules.wording import name_of_optimizer, text_at
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.semantics.source.optimizers.attribute_access import reads
+from mpdoctor.semantics.source.optimizers.wrappers import lacks, wrapped
+from mpdoctor.semantics.wording import name_of_optimizer, text_at
 
 SEVERITY = Severity.ERROR
 LOST = "exclude_from_weight_decay"

@@ -36,13 +36,13 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Api, Call, ClassFacts, Defined, Known, Value, class_of, options
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.optimizers.requirements import lacked_by_class, package_of
-from mpdoctor.rules.optimizers.wrappers import inner_argument, wrapper_calls
-from mpdoctor.rules.wording import listed, place_of
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api, Call, ClassFacts, Defined, Known, Value, class_of, options
+from mpdoctor.semantics.source.optimizers.optimizer_requirements import lacked_by_class, package_of
+from mpdoctor.semantics.source.optimizers.wrappers import inner_argument, wrapper_calls
+from mpdoctor.semantics.wording import listed, place_of
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")

@@ -47,11 +47,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import ClassFacts, FunctionFacts, Value, class_of
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.optimizers.wrappers import wrappings
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import ClassFacts, FunctionFacts, Value, class_of
+from mpdoctor.semantics.source.optimizers.wrappers import wrappings
 
 SEVERITY = Severity.ERROR
 

@@ -33,11 +33,11 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.optimizers.wrappers import inner_argument, wrapped, wrapper_calls
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.semantics.source.optimizers.wrappers import inner_argument, wrapped, wrapper_calls
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")

@@ -43,13 +43,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Call
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.branches import exclude_each_other
-from mpdoctor.rules.optimizers.arguments import problem_in_keras2
-from mpdoctor.rules.optimizers.wrappers import wrappings
-from mpdoctor.rules.wording import name_of_optimizer, place_of
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call
+from mpdoctor.semantics.source.optimizers.wrapper_arguments import problem_in_keras2
+from mpdoctor.semantics.source.optimizers.wrappers import wrappings
+from mpdoctor.semantics.source.programs.branches import exclude_each_other
+from mpdoctor.semantics.wording import name_of_optimizer, place_of
 
 SEVERITY = Severity.ERROR
 KERAS = ("2",)

@@ -35,10 +35,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Api, Call, Value, class_of
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.optimizers.wrappers import WRAPPER, wrapped
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api, Call, Value, class_of
+from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, wrapped
 
 SEVERITY = Severity.ERROR
 # Packages whose optimizers wrap another one.

@@ -35,14 +35,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.dtypes import policies_named
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.names import kind_of_class
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Api, Call, class_of, known, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.models import is_model
-from mpdoctor.rules.optimizers.wrappers import policies_of_model, wrapper_calls
+from mpdoctor.knowledge.api_names import kind_of_class
+from mpdoctor.program.dtypes import policies_named
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api, Call, class_of, known, options
+from mpdoctor.semantics.source.optimizers.wrappers import policies_of_model, wrapper_calls
+from mpdoctor.semantics.source.programs.models import is_model
 
 SEVERITY = Severity.WARNING
 WITHOUT_FLOAT16 = ("float32", "float64", "bfloat16", "mixed_bfloat16")

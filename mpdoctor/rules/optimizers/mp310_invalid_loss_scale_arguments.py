@@ -35,16 +35,16 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.source import SourceFacts, library_of
-from mpdoctor.facts.values import Api
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.optimizers.arguments import (
+from mpdoctor.program.source_facts import SourceFacts, library_of
+from mpdoctor.program.values import Api
+from mpdoctor.semantics.source.optimizers.wrapper_arguments import (
     problem_in_keras2,
     problem_in_keras3,
     problem_in_message,
     problem_with_numbers,
 )
-from mpdoctor.rules.optimizers.wrappers import WRAPPER
+from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")

@@ -35,11 +35,11 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Call, Value, known
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.optimizers.wrappers import wrappings
-from mpdoctor.rules.wording import name_of_optimizer, text_at
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call, Value, known
+from mpdoctor.semantics.source.optimizers.wrappers import wrappings
+from mpdoctor.semantics.wording import name_of_optimizer, text_at
 
 SEVERITY = Severity.WARNING
 KERAS = ("3",)

@@ -53,16 +53,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.source import Event, SourceFacts
-from mpdoctor.facts.values import Call, Value, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.branches import exclude_each_other
-from mpdoctor.rules.loops.api import APPLYING
-from mpdoctor.rules.loops.gradients import applied_gradients, target
-from mpdoctor.rules.loops.scaling import SCALING, UNSCALING, scaling_calls
-from mpdoctor.rules.optimizers.events import reads, receivers
-from mpdoctor.rules.optimizers.wrappers import wrappings
-from mpdoctor.rules.wording import name_of_optimizer, receiver_text
+from mpdoctor.knowledge.wrapper_api import APPLYING
+from mpdoctor.program.source_facts import Event, SourceFacts
+from mpdoctor.program.values import Call, Value, options
+from mpdoctor.semantics.source.optimizers.attribute_access import reads, receivers
+from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, target
+from mpdoctor.semantics.source.optimizers.scaling import SCALING, UNSCALING, scaling_calls
+from mpdoctor.semantics.source.optimizers.wrappers import wrappings
+from mpdoctor.semantics.source.programs.branches import exclude_each_other
+from mpdoctor.semantics.wording import name_of_optimizer, receiver_text
 
 SEVERITY = Severity.ERROR
 UNPROTECTED = "no loss scale protects these gradients, and in float16 those below 6e-08 are flushed to zero"

@@ -54,8 +54,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import (
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.knowledge.wrapper_delegation import HYPER_PARAMETERS
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import (
     Api,
     Attribute,
     ClassFacts,
@@ -67,9 +69,7 @@ from mpdoctor.facts.values import (
     options,
     walk,
 )
-from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.optimizers.delegation import HYPER_PARAMETERS
-from mpdoctor.rules.wording import listed
+from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
 # What the classes of Keras save by themselves; `lr` and `decay` are old names.

@@ -43,14 +43,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.dtypes import policies_named
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.source import SourceFacts
 from mpdoctor.facts.training import TrainingFacts
-from mpdoctor.facts.values import Call, Collection, options, walk
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.branches import exclude_each_other
-from mpdoctor.rules.optimizers.wrappers import wrappings
+from mpdoctor.program.dtypes import policies_named
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call, Collection, options, walk
+from mpdoctor.semantics.source.optimizers.wrappers import wrappings
+from mpdoctor.semantics.source.programs.branches import exclude_each_other
 
 SEVERITY = Severity.WARNING
 KERAS = ("3",)

@@ -33,9 +33,8 @@ import difflib
 from collections.abc import Iterator
 from functools import cache
 
-from mpdoctor.facts.source import SourceFacts, Use
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.policy.api_history import (
+from mpdoctor.knowledge.api_history import (
     IN_EXPERIMENTAL,
     IN_MIXED_PRECISION,
     MODULES_INSIDE,
@@ -43,7 +42,8 @@ from mpdoctor.rules.policy.api_history import (
     below,
     is_private,
 )
-from mpdoctor.rules.wording import text_at
+from mpdoctor.program.source_facts import SourceFacts, Use
+from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
 ROOM, OLD_ROOM = "keras.mixed_precision.", "keras.mixed_precision.experimental."

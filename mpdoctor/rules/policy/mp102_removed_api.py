@@ -38,11 +38,11 @@ from functools import cache
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.source import SourceFacts, Use
-from mpdoctor.facts.values import Api, Value
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.policy.api_history import IN_EXPERIMENTAL, KERAS3_ONLY, REMOVED, below, is_private
+from mpdoctor.knowledge.api_history import IN_EXPERIMENTAL, KERAS3_ONLY, REMOVED, below, is_private
+from mpdoctor.program.source_facts import SourceFacts, Use
+from mpdoctor.program.values import Api, Value
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")

@@ -31,11 +31,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Api
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.policy.api_history import PRIVATE, below, is_private
+from mpdoctor.knowledge.api_history import PRIVATE, below, is_private
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api
 
 SEVERITY = Severity.ERROR
 ABOUT_MIXED_PRECISION = ("mixed_precision", "loss_scale", "dtype_polic", "autocast")

@@ -33,13 +33,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from mpdoctor.facts.dtypes import dtype_named
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.names import kind_of_class
-from mpdoctor.facts.source import SET_FLOATX, SourceFacts
-from mpdoctor.facts.values import Api, Attribute, Call, Value, known, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.policy.policy_names import is_policy_name, meant_by
+from mpdoctor.knowledge.api_names import kind_of_class
+from mpdoctor.knowledge.policy_names import is_policy_name, meant_by
+from mpdoctor.program.dtypes import dtype_named
+from mpdoctor.program.source_facts import SET_FLOATX, SourceFacts
+from mpdoctor.program.values import Api, Attribute, Call, Value, known, options
 
 SEVERITY = Severity.ERROR
 POLICY = "keras.mixed_precision.Policy"

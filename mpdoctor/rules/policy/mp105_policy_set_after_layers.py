@@ -35,13 +35,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.source import SourceFacts, library_of
-from mpdoctor.facts.values import Call, class_of
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.branches import exclude_each_other
-from mpdoctor.rules.policy.building import (
+from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.program.source_facts import SourceFacts, library_of
+from mpdoctor.program.values import Call, class_of
+from mpdoctor.semantics.source.layers.model_layers import (
     LIGHT,
     NESTS,
     half_policy_calls,
@@ -53,7 +52,8 @@ from mpdoctor.rules.policy.building import (
     policies_set,
     trainings,
 )
-from mpdoctor.rules.wording import listed
+from mpdoctor.semantics.source.programs.branches import exclude_each_other
+from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
 HELP = "Set the policy before the first layer is made: move {it} to the top of the program, right behind the imports."

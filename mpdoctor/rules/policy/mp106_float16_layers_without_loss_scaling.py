@@ -40,16 +40,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.source import UNSURE, SourceFacts
-from mpdoctor.facts.values import Call, Defined, FunctionFacts, known, options, walk
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.loops.gradients import applied_gradients, may_be_scaled, target, unscaled_on_the_way
-from mpdoctor.rules.models import is_model
-from mpdoctor.rules.optimizers.bare import is_bare
-from mpdoctor.rules.optimizers.wrappers import compiles_of, policies_of_model
-from mpdoctor.rules.policy.building import layer_name, layers_of, trainings
-from mpdoctor.rules.policy.float16 import applied_in_float16, is_float16
-from mpdoctor.rules.wording import listed, receiver_text
+from mpdoctor.program.source_facts import UNSURE, SourceFacts
+from mpdoctor.program.values import Call, Defined, FunctionFacts, known, options, walk
+from mpdoctor.semantics.source.layers.float16_layers import applied_in_float16, is_float16
+from mpdoctor.semantics.source.layers.model_layers import layer_name, layers_of, trainings
+from mpdoctor.semantics.source.optimizers.bare_optimizers import is_bare
+from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, may_be_scaled, target, unscaled_on_the_way
+from mpdoctor.semantics.source.optimizers.wrappers import compiles_of, policies_of_model
+from mpdoctor.semantics.source.programs.models import is_model
+from mpdoctor.semantics.wording import listed, receiver_text
 
 SEVERITY = Severity.WARNING
 LOST = "gradients below 6e-08 become 0"

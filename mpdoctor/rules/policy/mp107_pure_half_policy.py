@@ -33,14 +33,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.dtypes import policies_named
 from mpdoctor.facts.model import LayerFacts, ModelFacts
-from mpdoctor.facts.names import kind_of_class, public_name
-from mpdoctor.facts.source import SET_FLOATX, SourceFacts
-from mpdoctor.facts.values import Api, Call, Parameter, Value, class_of, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.layers.kinds import WEIGHTLESS
-from mpdoctor.rules.wording import listed
+from mpdoctor.knowledge.api_names import kind_of_class, public_name
+from mpdoctor.knowledge.layer_kinds import WEIGHTLESS
+from mpdoctor.program.dtypes import policies_named
+from mpdoctor.program.source_facts import SET_FLOATX, SourceFacts
+from mpdoctor.program.values import Api, Call, Parameter, Value, class_of, options
+from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
 PURE_HALF = ("float16", "bfloat16")

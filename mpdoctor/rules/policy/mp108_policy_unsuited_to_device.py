@@ -39,11 +39,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Call
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.branches import happen_together
-from mpdoctor.rules.policy.building import half_policy_calls, policies_set
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call
+from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, policies_set
+from mpdoctor.semantics.source.programs.branches import happen_together
 
 SEVERITY = Severity.WARNING
 ON_TPU = (

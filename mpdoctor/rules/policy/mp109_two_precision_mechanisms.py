@@ -32,14 +32,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.source import SourceFacts, Write
-from mpdoctor.facts.values import Call
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.branches import happen_together
-from mpdoctor.rules.optimizers.wrappers import WRAPPER
-from mpdoctor.rules.policy.building import half_policy_calls, policies_set
-from mpdoctor.rules.policy.rewrites import rewrites
-from mpdoctor.rules.wording import place_of
+from mpdoctor.program.source_facts import SourceFacts, Write
+from mpdoctor.program.values import Call
+from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, policies_set
+from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER
+from mpdoctor.semantics.source.programs.branches import happen_together
+from mpdoctor.semantics.source.programs.graph_rewrites import rewrites
+from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.WARNING
 

@@ -37,11 +37,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Call, is_call_of, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.policy.building import TRAINING, half_policy_calls, layer_name
-from mpdoctor.rules.wording import place_of
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call, is_call_of, options
+from mpdoctor.semantics.source.layers.model_layers import TRAINING, half_policy_calls, layer_name
+from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.WARNING
 SUPPRESS = "contextlib.suppress"

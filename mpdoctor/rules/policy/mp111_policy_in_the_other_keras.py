@@ -37,14 +37,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.half_dtypes import HALF_POLICIES
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.source import SourceFacts, library_of
-from mpdoctor.facts.values import Api, Call
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.policy.building import LIGHT, NESTS, half_policy_calls, has_own_dtype, layer_name
-from mpdoctor.rules.wording import place_of
+from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
+from mpdoctor.program.source_facts import SourceFacts, library_of
+from mpdoctor.program.values import Api, Call
+from mpdoctor.semantics.source.layers.model_layers import LIGHT, NESTS, half_policy_calls, has_own_dtype, layer_name
+from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.ERROR
 

@@ -36,12 +36,12 @@ from collections.abc import Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import LayerFacts, ModelFacts
-from mpdoctor.facts.source import SourceFacts, Write
-from mpdoctor.facts.values import Attribute, ClassFacts, Instance, Item, Value, class_of, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.models import is_model
-from mpdoctor.rules.optimizers.events import writes
-from mpdoctor.rules.policy.building import layer_name
+from mpdoctor.program.source_facts import SourceFacts, Write
+from mpdoctor.program.values import Attribute, ClassFacts, Instance, Item, Value, class_of, options
+from mpdoctor.semantics.source.layers.model_layers import layer_name
+from mpdoctor.semantics.source.optimizers.attribute_access import writes
+from mpdoctor.semantics.source.programs.models import is_model
 
 SEVERITY = Severity.WARNING
 MODEL_ONLY = "This changes the model's own policy and none of its layers: they go on computing as they were built."

@@ -43,13 +43,13 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from mpdoctor.facts.half_dtypes import HALF, HALF_POLICIES
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.source import UNSURE, SourceFacts
-from mpdoctor.facts.values import Call, Value, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.policy.building import policies_inside
-from mpdoctor.rules.wording import listed
+from mpdoctor.knowledge.half_dtypes import HALF, HALF_POLICIES
+from mpdoctor.program.source_facts import UNSURE, SourceFacts
+from mpdoctor.program.values import Call, Value, options
+from mpdoctor.semantics.source.layers.model_layers import policies_inside
+from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
 HELP = (

@@ -32,12 +32,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.source import SET_FLOATX, SourceFacts
-from mpdoctor.facts.values import Api, Call, Value, known, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.branches import exclude_each_other
-from mpdoctor.rules.models import is_model
-from mpdoctor.rules.policy.policy_names import is_quantized_policy_name
+from mpdoctor.knowledge.policy_names import is_quantized_policy_name
+from mpdoctor.program.source_facts import SET_FLOATX, SourceFacts
+from mpdoctor.program.values import Api, Call, Value, known, options
+from mpdoctor.semantics.source.programs.branches import exclude_each_other
+from mpdoctor.semantics.source.programs.models import is_model
 
 SEVERITY = Severity.ERROR
 KERAS = ("3",)

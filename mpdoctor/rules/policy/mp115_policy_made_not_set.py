@@ -34,13 +34,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.dtypes import policies_named
-from mpdoctor.facts.half_dtypes import HALF_POLICIES
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Api, Attribute, Call, Value, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.models import is_model
-from mpdoctor.rules.policy.building import TRAINING, layer_name, policies_set
+from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
+from mpdoctor.program.dtypes import policies_named
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api, Attribute, Call, Value, options
+from mpdoctor.semantics.source.layers.model_layers import TRAINING, layer_name, policies_set
+from mpdoctor.semantics.source.programs.models import is_model
 
 SEVERITY = Severity.WARNING
 POLICY = "keras.mixed_precision.Policy"

@@ -39,13 +39,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.source import SourceFacts
-from mpdoctor.facts.values import Call, is_api
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.optimizers.events import same_object
-from mpdoctor.rules.optimizers.wrappers import WRAPPER, inner_argument
-from mpdoctor.rules.policy.rewrites import REWRITES
-from mpdoctor.rules.wording import text_at
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call, is_api
+from mpdoctor.semantics.source.optimizers.attribute_access import same_object
+from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, inner_argument
+from mpdoctor.semantics.source.programs.graph_rewrites import REWRITES
+from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
 

@@ -47,15 +47,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.half_dtypes import HALF_POLICIES
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.source import UNSURE, SourceFacts
-from mpdoctor.facts.values import Call, known, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.optimizers.bare import is_bare
-from mpdoctor.rules.optimizers.wrappers import compiles_of
-from mpdoctor.rules.saving.files import ending_of, loads, policies_in_file, training_of, writer_of
-from mpdoctor.rules.saving.loaded import layers_inside
+from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
+from mpdoctor.program.source_facts import UNSURE, SourceFacts
+from mpdoctor.program.values import Call, known, options
+from mpdoctor.semantics.live.loaded_layers import layers_inside
+from mpdoctor.semantics.source.optimizers.bare_optimizers import is_bare
+from mpdoctor.semantics.source.optimizers.wrappers import compiles_of
+from mpdoctor.semantics.source.programs.saved_files import ending_of, loads, policies_in_file, training_of, writer_of
 
 SEVERITY = Severity.ERROR
 

@@ -46,12 +46,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.half_dtypes import HALF_POLICIES
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.source import SourceFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.saving.files import loads, policies_in_file, training_of
-from mpdoctor.rules.saving.loaded import layers_inside
+from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.semantics.live.loaded_layers import layers_inside
+from mpdoctor.semantics.source.programs.saved_files import loads, policies_in_file, training_of
 
 SEVERITY = Severity.WARNING
 

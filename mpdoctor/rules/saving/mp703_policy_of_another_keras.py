@@ -59,12 +59,12 @@ import re
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.half_dtypes import HALF_POLICIES
 from mpdoctor.facts.saved_file import SavedFileFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.examination.loading_errors import headline_from_loading_error
-from mpdoctor.rules.wording import listed
+from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
+from mpdoctor.semantics.live.loading_errors import headline_from_loading_error
+from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.ERROR
 OF_KERAS2 = ("Policy", "PolicyV1")

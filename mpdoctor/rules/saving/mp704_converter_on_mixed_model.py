@@ -44,12 +44,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.half_dtypes import HALF_POLICIES
-from mpdoctor.facts.source import UNSURE, PolicyName, SourceFacts
-from mpdoctor.facts.values import Call, is_call_of, options
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.policy.building import policies_inside
-from mpdoctor.rules.saving.files import policies_in_file
+from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
+from mpdoctor.program.source_facts import UNSURE, PolicyName, SourceFacts
+from mpdoctor.program.values import Call, is_call_of, options
+from mpdoctor.semantics.source.layers.model_layers import policies_inside
+from mpdoctor.semantics.source.programs.saved_files import policies_in_file
 
 SEVERITY = Severity.WARNING
 CONVERTERS = ("tensorflow.lite.TFLiteConverter", "tensorflow.compat.v1.lite.TFLiteConverter")

@@ -35,10 +35,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.saved_graph import SavedGraphFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.wording import listed
+from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.INFO
 LOST = {"float16": "1/2048", "bfloat16": "1/256"}

@@ -46,11 +46,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.half_dtypes import HALF
-from mpdoctor.facts.op_lists import DENY
 from mpdoctor.facts.saved_graph import OpFacts, SavedGraphFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.wording import listed
+from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.knowledge.op_lists import DENY
+from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.INFO
 # What it does to what is ordinary elsewhere.

@@ -60,8 +60,8 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity, Verdict
-from mpdoctor.rules.training.verdict import verdict_from_training
-from mpdoctor.rules.training.words import culprit_evidence, remedy_from_culprit, why_from_culprit
+from mpdoctor.semantics.live.training_texts import culprit_evidence, remedy_from_culprit, why_from_culprit
+from mpdoctor.semantics.live.verdict import verdict_from_training
 
 SEVERITY = Severity.ERROR
 KERAS = ("2",)

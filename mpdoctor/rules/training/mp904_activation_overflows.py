@@ -65,8 +65,8 @@ from collections.abc import Iterator
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.facts.training import CulpritFacts, TensorFacts, TrainingFacts
 from mpdoctor.finding import AlsoSeen, Finding, Severity
-from mpdoctor.rules.layers.kinds import NORMALIZATION
-from mpdoctor.rules.training.operations import (
+from mpdoctor.knowledge.layer_kinds import NORMALIZATION
+from mpdoctor.semantics.live.broken_operations import (
     broke,
     is_of_input,
     is_of_weights,
@@ -74,8 +74,14 @@ from mpdoctor.rules.training.operations import (
     number,
     remedy_from_operation,
 )
-from mpdoctor.rules.training.words import FLOAT16_LIMIT, in_words, named_culprit, remedy_of_growth, story_of_growth
-from mpdoctor.rules.wording import listed
+from mpdoctor.semantics.live.training_texts import (
+    FLOAT16_LIMIT,
+    in_words,
+    named_culprit,
+    remedy_of_growth,
+    story_of_growth,
+)
+from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.ERROR
 REMEDY_OF_FUNCTION = "Use a smaller constant, or normalise what goes into it, so that the result stays below 65504."

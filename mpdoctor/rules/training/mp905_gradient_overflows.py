@@ -58,15 +58,7 @@ from typing import Any
 
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity, Verdict
-from mpdoctor.rules.training.meanings import SHORTEST_INTERVAL
-from mpdoctor.rules.training.verdict import (
-    first_applied,
-    loses_its_own_steps,
-    lost_losses,
-    skips_beyond_float16,
-    verdict_from_training,
-)
-from mpdoctor.rules.training.words import (
+from mpdoctor.semantics.live.training_texts import (
     culprit_evidence,
     flushed_below,
     line_of_gradient,
@@ -75,6 +67,14 @@ from mpdoctor.rules.training.words import (
     story_of_growth,
     why_from_culprit,
 )
+from mpdoctor.semantics.live.verdict import (
+    first_applied,
+    loses_its_own_steps,
+    lost_losses,
+    skips_beyond_float16,
+    verdict_from_training,
+)
+from mpdoctor.semantics.live.verdict_meanings import SHORTEST_INTERVAL
 
 SEVERITY = Severity.WARNING
 DEFAULT_INTERVAL = 2000

@@ -61,8 +61,8 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.training import OperationFacts, TrainingFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.training.operations import GIVEN, broke
-from mpdoctor.rules.training.words import line_of, named_culprit, remedy_from_culprit, story_of_growth
+from mpdoctor.semantics.live.broken_operations import GIVEN, broke
+from mpdoctor.semantics.live.training_texts import line_of, named_culprit, remedy_from_culprit, story_of_growth
 
 SEVERITY = Severity.ERROR
 

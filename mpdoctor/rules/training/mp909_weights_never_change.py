@@ -48,8 +48,8 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.training import StandstillFacts, TrainingFacts
 from mpdoctor.finding import Finding, Severity, Verdict
-from mpdoctor.rules.training.operations import number
-from mpdoctor.rules.training.verdict import verdict_from_training
+from mpdoctor.semantics.live.broken_operations import number
+from mpdoctor.semantics.live.verdict import verdict_from_training
 
 SEVERITY = Severity.ERROR
 DEFAULT = 2.0**15

@@ -52,7 +52,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity, Verdict
-from mpdoctor.rules.training.verdict import first_applied, loses_its_own_steps, verdict_from_training
+from mpdoctor.semantics.live.verdict import first_applied, loses_its_own_steps, verdict_from_training
 
 SEVERITY = Severity.INFO
 DEFAULT = 2.0**15

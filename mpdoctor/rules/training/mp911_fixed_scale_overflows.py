@@ -52,7 +52,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.rules.training.words import culprit_evidence
+from mpdoctor.semantics.live.training_texts import culprit_evidence
 
 SEVERITY = Severity.ERROR
 

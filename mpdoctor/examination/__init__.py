@@ -1,0 +1,1 @@
+"""The parent's end of the examiner process: starts it, reads its events, collects facts."""

@@ -1,0 +1,205 @@
+"""The parent's end of the line to the examiner. A script can write into it whatever it likes, as much as it likes."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import NoneType
+from typing import Any, Literal, get_origin
+
+from mpdoctor.examiner.protocol.event_kinds import EVENTS, FACTS, VALUES, End, Exited, Note, Stage, Steps
+from mpdoctor.facts.ending import EndingFacts
+from mpdoctor.facts.environment import EnvironmentFacts
+from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.saved_graph import SavedGraphFacts
+from mpdoctor.facts.training import TrainingFacts
+
+AT_ONCE = 1 << 20  # bytes that one look reads: between two looks the time is looked at, too
+LONGEST_LINE = 1 << 25  # the facts of a model of 10,000 layers; what JSON can unfold this to stays below a gigabyte
+MOST_BYTES = 1 << 32  # a file with a hole in it may have no end
+MOST_PASSED_OVER = 1_000_000
+LARGEST_INTEGER = 1 << 1000  # every float can be divided by it
+
+AnyFacts = EndingFacts | ModelFacts | SavedGraphFacts | TrainingFacts | EnvironmentFacts | FailureFacts
+
+
+@dataclasses.dataclass(frozen=True)
+class Told:
+    """Facts, and as what they were told: the keys of FACTS."""
+
+    kind: str
+    facts: AnyFacts
+
+
+Event = Stage | Steps | Note | End | Exited | Told
+
+
+class EventReader:
+    """Reads the events that were appended since the last look; an unfinished line waits for its rest. `passed_over`
+    counts the lines that were no events."""
+
+    def __init__(self, path: Path) -> None:
+        path.touch(mode=0o600)
+        self._file = path.open("rb", buffering=0)  # and stays open: a script may remove the directory
+        self._line = bytearray()
+        self._is_too_long = False
+        self._bytes_read = 0
+        self.passed_over = 0
+        self.is_behind = False  # more may be there already
+
+    @property
+    def has_given_up(self) -> bool:
+        return self.passed_over >= MOST_PASSED_OVER or self._bytes_read >= MOST_BYTES
+
+    def new(self) -> list[Event]:
+        chunk = b"" if self.has_given_up else self._file.read(AT_ONCE) or b""
+        self._bytes_read += len(chunk)
+        self.is_behind = bool(chunk)
+        first, *others = chunk.split(b"\n")
+        self._go_on(first)
+        events = []
+        for part in others:
+            events.append(self._finished())
+            self._go_on(part)
+        self.passed_over += events.count(None)
+        return [event for event in events if event is not None]
+
+    def _go_on(self, part: bytes) -> None:
+        if len(self._line) + len(part) > LONGEST_LINE:
+            self._is_too_long = True
+            self._line.clear()
+        if not self._is_too_long:
+            self._line += part
+
+    def _finished(self) -> Event | None:
+        event = None if self._is_too_long else event_from_line(bytes(self._line))
+        self._line.clear()
+        self._is_too_long = False
+        return event
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def event_from_line(line: bytes) -> Event | None:
+    """None for what is no event: a full disk or a fork of the script's cuts a line, and the next one follows it; or
+    the script wrote it."""
+    if not line.startswith(b"{"):
+        return None
+    try:
+        told = json.loads(line)
+        name = told.pop("event")
+        if name == "facts":
+            kind, facts = told["kind"], told["facts"]
+            return Told(kind, _converter().structure(facts, FACTS[kind]))
+        event: Event = _converter().structure(told, EVENTS[name])
+    # what another shape than the one that is expected leads to
+    except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
+        return None
+    return event
+
+
+# --- facts from JSON ------------------------------------------------------------------------------------------------
+@functools.cache
+def _converter() -> Any:
+    import cattrs  # only where an examination is read; `--static` and `explain` never need it
+
+    converter = cattrs.Converter(detailed_validation=False)
+    converter.register_structure_hook_factory(dataclasses.is_dataclass, lambda cls: _object_reader(cls, converter))
+    converter.register_structure_hook_factory(_is_tuple, lambda cls: _list_reader(cls, converter))
+    converter.register_structure_hook_factory(_is_literal, lambda cls: _one_of(cls.__args__))
+    for kind, read in ((bool, _truth), (str, _text), (int, _integer), (float, _number)):
+        converter.register_structure_hook(kind, read)
+    return converter
+
+
+def _object_reader(cls: type, converter: Any) -> Callable[[Any, Any], Any]:
+    from cattrs.gen import make_dict_structure_fn
+
+    structured: Callable[[Any, Any], Any] = make_dict_structure_fn(cls, converter)
+    names = {one.name for one in dataclasses.fields(cls)}
+
+    def read(told: Any, _: Any) -> Any:
+        if not _of_type(told, Mapping).keys() <= names:
+            raise ValueError("there are fields that nobody knows")
+        facts = structured(told, cls)
+        for name, known in VALUES.get(cls, {}).items():
+            _one_of(known)(getattr(facts, name), str)
+        return _with_shown_path(facts) if isinstance(facts, Location) else facts
+
+    return read
+
+
+def _is_literal(kind: Any) -> bool:
+    return get_origin(kind) is Literal
+
+
+def _one_of(known: tuple[str, ...]) -> Callable[[Any, Any], str]:
+    def read(told: Any, _: Any) -> str:
+        if told not in known:
+            raise ValueError(f"it is none of {known}")
+        return str(told)
+
+    return read
+
+
+def _is_tuple(kind: Any) -> bool:
+    return get_origin(kind) is tuple
+
+
+def _list_reader(kind: Any, converter: Any) -> Callable[[Any, Any], Any]:
+    """cattrs would take a text for a list of letters."""
+    of, *others = kind.__args__
+    if others == [...]:
+        return lambda told, _: tuple(converter.structure(item, of) for item in _of_type(told, list))
+
+    def read(told: Any, _: Any) -> Any:
+        return tuple(
+            converter.structure(item, each) for item, each in zip(_of_type(told, list), (of, *others), strict=True)
+        )
+
+    return read
+
+
+def _of_type(value: Any, kind: Any) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(f"expected {kind}, not {type(value).__name__}")
+    return value
+
+
+# A program may have given Keras 2000.0 for a whole number, or a number for a name: each single value is read as the
+# type says. cattrs would make a text of lists and objects, too.
+def _text(value: Any, _: Any) -> str:
+    return "" if value is None else str(_of_type(value, (str, int, float)))
+
+
+def _truth(value: Any, _: Any) -> bool:
+    return bool(_of_type(value, (bool, int, float, NoneType)))
+
+
+def _integer(value: Any, _: Any) -> int:
+    number = int(_of_type(value, (int, float)))
+    if number != value or abs(number) > LARGEST_INTEGER:
+        raise ValueError("it is no whole number, or a larger one than any")
+    return number
+
+
+def _number(value: Any, _: Any) -> float:
+    return float(_of_type(value, (int, float)))
+
+
+def _with_shown_path(location: Location) -> Location:
+    return dataclasses.replace(location, path=shown_path(location.path))
+
+
+def shown_path(path: str) -> str:
+    """Relative to the working directory where it lies below it."""
+    try:
+        return str(Path(path).relative_to(Path.cwd()))
+    except (ValueError, FileNotFoundError):  # FileNotFoundError: the script has removed the working directory
+        return path

@@ -1,0 +1,271 @@
+"""The parent's end of the examiner: what it is asked, what its events tell, and what a dead process left behind."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+
+from mpdoctor.examination.event_reader import Event, EventReader, Told, shown_path
+from mpdoctor.examination.private_directory import private_directory
+from mpdoctor.examination.process import QUIET, ExaminerProcess
+from mpdoctor.examiner.protocol.event_kinds import End, Exited, Note, Stage, Steps
+from mpdoctor.examiner.protocol.request import Request
+from mpdoctor.facts.ending import EndingFacts
+from mpdoctor.facts.environment import CHOSEN, EnvironmentFacts, labels_from_environment
+from mpdoctor.facts.examination import ExaminationFacts
+from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.saved_graph import SavedGraphFacts
+from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.progress import Progress
+from mpdoctor.project.interpreters import Choice, NoInterpreter, choice_for
+from mpdoctor.project.targets import Target
+from mpdoctor.settings.options import Settings
+
+POLL = 0.03  # seconds between two looks at the events
+
+
+class ExaminerCrashed(Exception):
+    """The examiner itself broke: a defect of ours. The text is its traceback."""
+
+
+def examine(target: Target, settings: Settings, progress: Progress, policy: str) -> ExaminationFacts:
+    """Run one target in the user's own interpreter under `policy` and bring home what was seen.
+
+    Raises ExaminerCrashed."""
+    try:
+        chosen = choice_for(target, settings.python)
+    except NoInterpreter as reason:
+        return ExaminationFacts(failure=FailureFacts("unusable", "start", message=str(reason)))
+    with private_directory() as folder:
+        request = _request(target, settings, policy, folder)
+        seen = _watched(chosen, request, settings, progress)
+    facts = _facts(seen, policy)
+    if not chosen.because:
+        return facts
+    return replace(facts, environment=(*facts.environment, (CHOSEN, f"{chosen.path}, {chosen.because}")))
+
+
+def environment_from_interpreter(python: Path, settings: Settings, progress: Progress) -> EnvironmentFacts:
+    """Ask an interpreter what it is and computes on; nothing else is run there.
+
+    Raises ExaminerCrashed."""
+    with private_directory() as folder:
+        request = Request("environment", None, None, None, (), str(folder / "events.jsonl"))
+        seen = _watched(Choice(python), request, settings, progress)
+    if seen.note.crashed is not None:
+        raise ExaminerCrashed(seen.note.crashed)
+    known = seen.environment_facts()
+    if seen.ended or known.problem:
+        return known
+    how = "did not come to an end" if seen.outcome == "timed-out" else "killed the process"
+    return replace(known, problem=f"importing TensorFlow {how}. Its last words: {seen.last_words or 'none'}")
+
+
+def _request(target: Target, settings: Settings, policy: str, folder: Path) -> Request:
+    return Request(
+        kind=target.kind,
+        path=str(target.path.resolve()) if target.path else None,
+        module=target.module,
+        factory=target.factory,
+        arguments=settings.script_args,
+        events=str(folder / "events.jsonl"),
+        probe=settings.probe,
+        steps=settings.steps,
+        budget=settings.budget,
+        policy=policy,
+        seed=settings.seed,
+        custom_objects=settings.custom_objects,
+        allow_code_in_file=settings.allow_code_in_file,
+        all_fits=settings.all_fits,
+    )
+
+
+def _environment(settings: Settings) -> dict[str, str]:
+    return {**os.environ, **({"CUDA_VISIBLE_DEVICES": "-1"} if settings.device == "cpu" else {})}
+
+
+# --- what the events tell -----------------------------------------------------------------------------------------
+@dataclass
+class _Seen:
+    """What the events have told so far; and in the end, how the process ended: "ended" by itself or "timed-out"."""
+
+    note: Note = field(default_factory=Note)
+    models: dict[str, ModelFacts] = field(default_factory=dict)
+    built: dict[str, ModelFacts] = field(default_factory=dict)  # compiled, and perhaps never looked at again
+    graphs: list[SavedGraphFacts] = field(default_factory=list)
+    trainings: list[TrainingFacts] = field(default_factory=list)
+    with_end: int = 0  # trainings whose end was told, too
+    failure: FailureFacts | None = None
+    steps: int = 0
+    environment: EnvironmentFacts = field(default_factory=EnvironmentFacts)
+    signal: int | None = None
+    exit_code: int | None = None
+    training: bool = False
+    ended: bool = False
+    outcome: str = ""
+    seconds: float = 0.0
+    last_words: str = ""
+    passed_over: int = 0  # lines of the record that were no events
+
+    def take(self, event: Event, progress: Progress) -> None:
+        if isinstance(event, Stage):
+            self.training = self.training or event.text == "training"
+            progress.stage(event.text)
+        elif isinstance(event, Steps):
+            self.steps = event.done
+            progress.steps(event.done, event.total)
+        elif isinstance(event, Note):
+            told = {one.name: getattr(event, one.name) for one in fields(event)}
+            self.note = replace(self.note, **{name: value for name, value in told.items() if value is not None})
+        elif isinstance(event, End):
+            self.ended = True
+        elif isinstance(event, Exited):
+            self.signal, self.exit_code = event.signal, event.exit_code
+        else:
+            self._take_facts(event)
+
+    def _take_facts(self, told: Told) -> None:
+        facts = told.facts
+        if isinstance(facts, ModelFacts):
+            (self.built if told.kind == "built" else self.models)[facts.id] = facts
+        elif isinstance(facts, SavedGraphFacts):
+            self.graphs.append(replace(facts, path=shown_path(facts.path)))
+        elif isinstance(facts, TrainingFacts):
+            self.trainings.append(facts)
+        elif isinstance(facts, EndingFacts):
+            new = self.trainings[self.with_end :]
+            self.trainings[self.with_end :] = [_with_ending(training, facts) for training in new]
+            self.with_end = len(self.trainings)
+        elif isinstance(facts, EnvironmentFacts):
+            self.environment = facts
+        else:
+            self.failure = facts
+
+    def environment_facts(self) -> EnvironmentFacts:
+        """Without the variables that mpdoctor itself has set there."""
+        known = self.environment.variables
+        variables = {name: value for name, value in known.items() if name in os.environ or name not in QUIET}
+        return replace(self.environment, variables=variables)
+
+
+def _with_ending(training: TrainingFacts, ending: EndingFacts) -> TrainingFacts:
+    """What its fit() ended with, after the last step that was looked at."""
+    not_looked = (*training.not_looked, *ending.not_looked)
+    return replace(training, failure=training.failure or ending.failure, not_looked=not_looked)
+
+
+def _watched(chosen: Choice, request: Request, settings: Settings, progress: Progress) -> _Seen:
+    """Until the examiner ends, or no training step was reached in time, or a step never returns."""
+    written = Path(request.events).with_name("request.json")
+    written.touch(mode=0o600, exist_ok=False)  # the script's arguments may hold a password
+    written.write_text(request.to_json(), encoding="utf-8")
+    reader = EventReader(Path(request.events))
+    progress.stage(f"starting {chosen.path if chosen.because else chosen.path.name}")
+    process = ExaminerProcess(chosen.path, written, _environment(settings))
+    seen = _Seen()
+    first_step_at: float | None = None
+    try:
+        while not seen.outcome:
+            ended = process.has_ended()
+            _take_new(reader, seen, progress)
+            if first_step_at is None and seen.steps:
+                first_step_at = process.seconds
+            limit = settings.timeout if first_step_at is None else first_step_at + settings.budget + settings.timeout
+            if ended or seen.ended:
+                seen.outcome = "ended"
+            elif process.seconds > limit:
+                seen.outcome = "timed-out"
+            elif not reader.is_behind:
+                time.sleep(POLL)
+    finally:
+        process.end()
+    seen.seconds = process.seconds
+    while not seen.ended:
+        _take_new(reader, seen, progress)
+        if not reader.is_behind:
+            break
+    seen.passed_over = reader.passed_over
+    if seen.signal is None and seen.exit_code is None:
+        seen.signal, seen.exit_code = process.signal_and_exit_code()
+    seen.last_words = process.last_words()
+    reader.close()
+    return seen
+
+
+def _take_new(reader: EventReader, seen: _Seen, progress: Progress) -> None:
+    for event in reader.new():
+        seen.take(event, progress)
+
+
+# --- what it brought home -----------------------------------------------------------------------------------------
+def _facts(seen: _Seen, policy: str) -> ExaminationFacts:
+    if seen.note.crashed is not None:
+        raise ExaminerCrashed(seen.note.crashed)
+    failure = seen.failure or (None if seen.ended else _sudden_end(seen))
+    models = tuple((seen.models if seen.ended else {**seen.built, **seen.models}).values())
+    if not (failure or models or seen.graphs):  # the examiner itself never ends without a word of why
+        failure = FailureFacts("exited", "script", exit_code=0, message="The script ended.")
+    return ExaminationFacts(
+        python=seen.note.python or "",
+        keras=seen.note.keras or (models[0].keras if models else None),
+        models=models,
+        graphs=tuple(seen.graphs),
+        trainings=tuple(seen.trainings),
+        failure=failure,
+        model_status=_model_status(bool(models or seen.graphs), failure),
+        training_status=_training_status(seen, failure),
+        not_restored=seen.note.not_restored or "",
+        stand_ins=seen.note.stand_ins or (),
+        files_written=seen.note.files_written or (),
+        environment=tuple(labels_from_environment(seen.environment_facts()).items()),
+        forced_policy=None if policy == "auto" else policy,
+        passed_over=_passed_over(seen.passed_over),
+        stopped_after_training=seen.note.stopped_after_training or "",
+    )
+
+
+def _passed_over(lines: int) -> str:
+    """In words; "" for none."""
+    if not lines:
+        return ""
+    many = "1 line" if lines == 1 else f"{lines:,} lines"
+    return (
+        f"{many} of the record of this examination could not be read: the program wrote into the "
+        "record, or a full disk cut it"
+    )
+
+
+def _sudden_end(seen: _Seen) -> FailureFacts:
+    died = seen.outcome != "timed-out"
+    return FailureFacts(
+        kind="died" if died else "timed-out",
+        during="training" if seen.training else "script",
+        signal=seen.signal if died else None,
+        exit_code=seen.exit_code if died else None,
+        saw_model=bool(seen.models or seen.built),
+        seconds=seen.seconds,
+        last_words=seen.last_words,
+    )
+
+
+def _model_status(saw_model: bool, failure: FailureFacts | None) -> tuple[str, str]:
+    if saw_model:
+        return "done", ""
+    if failure is not None and failure.is_plain_end:
+        return "skipped", "the script ended, and no model was seen"
+    return "failed", "no model was seen"
+
+
+def _training_status(seen: _Seen, failure: FailureFacts | None) -> tuple[str, str]:
+    if seen.note.training_status is not None:
+        return seen.note.training_status
+    if seen.trainings:
+        failed = next((one.failed_in for one in seen.trainings if one.failure is not None), "")
+        what = "the training step" if failed.startswith("step ") else failed
+        return ("failed", f"{what} raised") if failed else ("done", "")
+    if failure is not None and failure.in_training:
+        return "failed", "it ended before a step was seen"
+    return "skipped", "no training call was reached"

@@ -1,0 +1,194 @@
+"""What a live layer was told, what its code says, and what it keeps beside its weights."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import os
+from types import CodeType, FunctionType
+from typing import Any, Collection, Iterator
+
+import numpy
+import tensorflow as tf
+
+from mpdoctor.examiner.process.user_code import class_location, is_own
+from mpdoctor.facts.layer_details import ConfigFacts, RawVariableFacts, SettingsFacts
+from mpdoctor.facts.location import Location
+
+_WIDTHS = ("units", "filters", "output_dim")
+_LEARNT = {"Rescaling": ("scale", "offset"), "Normalization": ("mean", "variance")}
+# Whoever writes one of these thinks of dtypes.
+_ABOUT_DTYPES = ("cast", "dtype", "astype", "float16", "float32", "float64", "half", "double")
+_DEEPEST = 4  # calls of the user's own functions that are followed
+
+
+def settings_from_layer(layer: Any) -> SettingsFacts:
+    class_name = type(layer).__name__
+    widths = (_whole(_told(layer, name)) for name in _WIDTHS)
+    return SettingsFacts(
+        epsilon=_number(_told(layer, "epsilon")),
+        width=next((width for width in widths if width is not None), None),
+        rows=_whole(_told(layer, "input_dim")) if class_name == "Embedding" else None,
+        groups=_whole(_told(layer, "groups")),
+        activation=_name_of_function(_told(layer, "activation")),
+        normalizes=class_name == "UnitNormalization" or _told(layer, "normalize") is True,
+        constants=tuple(
+            (name, *magnitudes)
+            for name in _LEARNT.get(class_name, ())
+            for magnitudes in _magnitudes(_told(layer, name))
+        ),
+    )
+
+
+def config_from_layer(layer: Any) -> ConfigFacts | None:
+    """None for a class of a library's, and for one that has a way of its own."""
+    own = _own_classes(type(layer))
+    if not own or any("from_config" in vars(cls) for cls in own):
+        return None
+    parameters = inspect.signature(type(layer).__init__).parameters.values()
+    config_at = _place_of_method(own, "get_config")
+    return ConfigFacts(
+        takes_dtype=any(one.name == "dtype" or one.kind is one.VAR_KEYWORD for one in parameters),
+        holds_dtype=None if config_at is None else _holds_dtype(layer),
+        constructor_at=_place_of_method(own, "__init__"),
+        config_at=config_at,
+    )
+
+
+def names_dtype(layer: Any) -> bool:
+    """Whether the user's code of a layer speaks of dtypes anywhere, in functions of the user's that it calls too."""
+    parts = [one for cls in _own_classes(type(layer)) for one in vars(cls).values()]
+    seen: set[CodeType] = set()
+    words = (
+        word.lower()
+        for part in [*parts, _told(layer, "function")]
+        for function in _functions_in(part)
+        for word in _words(function, seen, _DEEPEST)
+    )
+    return any(about in word for word in words for about in _ABOUT_DTYPES)
+
+
+def raw_variables_from_layer(layer: Any, loss: Any, sources: Collection[int]) -> tuple[RawVariableFacts, ...]:
+    """`loss`: what was differentiated last, None where nothing was; those by which it was, the program trains itself.
+    `sources`: their identities."""
+    return tuple(
+        RawVariableFacts(name, value.dtype.name, bool(value.trainable), _reaches(value, loss))
+        for name, value in vars(layer).items()
+        if isinstance(value, tf.Variable) and id(value) not in sources
+    )
+
+
+# --- its code -----------------------------------------------------------------------------------------------------
+def _own_classes(cls: type) -> list[type]:
+    return [one for one in cls.__mro__ if class_location(one) is not None]
+
+
+def _place_of_method(classes: list[type], name: str) -> Location | None:
+    method = next((vars(cls)[name] for cls in classes if name in vars(cls)), None)
+    code = getattr(inspect.unwrap(method), "__code__", None) if callable(method) else None
+    return None if code is None else Location(os.path.abspath(code.co_filename), code.co_firstlineno)
+
+
+def _functions_in(part: Any) -> list[FunctionType]:
+    """The user's own function behind a method, a property, a tf.function or a decorator."""
+    if isinstance(part, property):
+        return [one for one in (part.fget, part.fset) if inspect.isfunction(one)]
+    part = getattr(part, "__func__", part)
+    part = getattr(part, "python_function", part) if hasattr(part, "get_concrete_function") else part
+    wrapped = getattr(part, "__wrapped__", None)
+    return [one for one in (part, wrapped) if inspect.isfunction(one)]
+
+
+def _words(function: FunctionType, seen: set[CodeType], depth: int) -> Iterator[str]:
+    code = function.__code__
+    if code in seen or not depth:
+        return
+    seen.add(code)
+    waiting = [code]
+    while waiting:
+        one = waiting.pop()
+        yield from one.co_names
+        for constant in one.co_consts:
+            if isinstance(constant, str):
+                yield constant
+            elif isinstance(constant, CodeType):
+                waiting.append(constant)
+        for name in one.co_names:
+            yield from _words_of_called(function.__globals__.get(name), seen, depth - 1)
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):  # it is empty yet
+            yield from _words_of_called(cell.cell_contents, seen, depth - 1)
+
+
+def _words_of_called(called: Any, seen: set[CodeType], depth: int) -> Iterator[str]:
+    for function in _functions_in(called):
+        if is_own(function.__code__.co_filename):
+            yield from _words(function, seen, depth)
+
+
+def _holds_dtype(layer: Any) -> bool | None:
+    try:
+        return "dtype" in layer.get_config()
+    except Exception:  # the user's own code, which may not be meant to be saved
+        return None
+
+
+# --- its values ---------------------------------------------------------------------------------------------------
+def _told(layer: Any, name: str) -> Any:
+    try:
+        return getattr(layer, name, None)
+    except Exception:  # a property of the user's own, which may raise whatever it likes
+        return None
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _name_of_function(value: Any) -> str:
+    return value if isinstance(value, str) else getattr(value, "__name__", "")
+
+
+def _magnitudes(value: Any) -> Iterator[tuple[float, float]]:
+    """(largest, smallest that is not 0); nothing where there are no numbers, as before adapt()."""
+    if value is None:
+        return
+    try:
+        flat = numpy.abs(numpy.asarray(value, dtype="float64")).ravel()
+    except (TypeError, ValueError, NotImplementedError):  # a symbolic tensor, or one of a graph
+        return
+    if flat.size:
+        yield float(flat.max()), float(flat[flat > 0].min()) if (flat > 0).any() else 0.0
+
+
+# --- whether the loss depends on a variable -------------------------------------------------------------------------
+def _reaches(variable: Any, loss: Any) -> bool | None:
+    graph = getattr(loss, "graph", None) if loss is not None and not hasattr(loss, "numpy") else None
+    if graph is None:
+        return None
+    handle = _handle_in(graph, variable.handle)
+    return handle is not None and any(
+        op.type in ("ReadVariableOp", "ResourceGather") and op.inputs[0] is handle for op in _operations_behind(loss.op)
+    )
+
+
+def _handle_in(graph: Any, handle: Any) -> Any:
+    """What stands for a variable inside of a graph, or a graph inside of that; None where it has no part in it."""
+    outer = getattr(graph, "outer_graph", None)
+    outside = handle if getattr(outer, "captures", None) is None else _handle_in(outer, handle)
+    return next((inside for captured, inside in graph.captures if captured is outside or captured is handle), None)
+
+
+def _operations_behind(operation: Any) -> Iterator[Any]:
+    seen, waiting = {operation}, [operation]
+    while waiting:
+        one = waiting.pop()
+        yield one
+        for tensor in one.inputs:
+            if tensor.op not in seen:
+                seen.add(tensor.op)
+                waiting.append(tensor.op)

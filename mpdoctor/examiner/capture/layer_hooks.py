@@ -1,0 +1,222 @@
+"""Layers, watched: which one an exception came from, what each is given and puts out, where and by what it was made.
+
+`Layer.__call__` and `Layer.__new__` of a Keras are wrapped once; what is noted costs a dictionary look-up a call.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+import weakref
+from types import FrameType
+from typing import Any, Callable, Dict, Iterator, Tuple
+
+from mpdoctor.examiner.capture.layer_calls import LayerCalls, dtype_name, flat_tensors, is_symbolic
+from mpdoctor.examiner.process.user_code import called_by_line, class_location, own_code, own_location
+from mpdoctor.facts.location import Location
+from mpdoctor.knowledge.half_dtypes import HALF
+
+Arguments = Tuple[Tuple[Any, ...], Dict[str, Any]]
+
+
+# Where Keras 3 keeps the functions that take tensors, operators among them.
+_IS_FUNCTION = re.compile(r"[/\\]keras[/\\]src[/\\](ops|backend|activations|random)[/\\]").search
+
+
+class LayerWatch:
+    """What is known of the layers of one process.
+
+    observer
+        While it is set, each call goes through it: `call, args, kwargs = observer.enter(layer, args, kwargs)` before,
+        `outputs = observer.leave(call, outputs)` after it, `observer.abandon(call)` where it raised.
+    after_outermost
+        Called as `(layer, args, kwargs, outputs)` after each call of a layer that no other layer called.
+    """
+
+    def __init__(self) -> None:
+        self.stack: list[Any] = []
+        self.observer: Any = None
+        self.after_outermost: list[Callable[[Any, tuple[Any, ...], dict[str, Any], Any], None]] = []
+        self._failed: tuple[Any, BaseException, Arguments] | None = None  # the innermost layer that an error is leaving
+        self._made: weakref.WeakKeyDictionary[Any, Location] = weakref.WeakKeyDictionary()
+        self._made_by: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._given_dtype: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
+        self._policies: weakref.WeakKeyDictionary[Any, tuple[str, Location]] = weakref.WeakKeyDictionary()
+        self.calls = LayerCalls()
+        self._output_of: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self._producers: dict[int, tuple[Any, Any]] = {}
+        self._preparing: dict[str, None] = {}
+
+    def install(self, layer_class: type) -> None:
+        """Wrap `__call__` and `__new__` of this Keras' Layer."""
+        original_call, original_new = layer_class.__call__, layer_class.__new__
+        watch = self
+
+        @functools.wraps(original_call)  # its module tells autograph that this is none of the user's functions
+        def __call__(layer: Any, *args: Any, **kwargs: Any) -> Any:
+            watch._failed = None
+            watch.stack.append(layer)
+            observer, call = watch.observer, None
+            if observer is not None:
+                call, args, kwargs = observer.enter(layer, args, kwargs)
+            try:
+                outputs = original_call(layer, *args, **kwargs)
+            except BaseException as error:
+                watch._note_failure(layer, error, (args, kwargs))
+                if observer is not None:
+                    observer.abandon(call)
+                raise
+            finally:
+                watch.stack.pop()
+            watch._note_output(layer, args, kwargs, outputs)
+            if not watch.stack:
+                for tell in watch.after_outermost:
+                    tell(layer, args, kwargs, outputs)
+            return outputs if observer is None else observer.leave(call, outputs)
+
+        @functools.wraps(original_new)
+        def __new__(cls: type, *args: Any, **kwargs: Any) -> Any:
+            layer = original_new(cls, *args, **kwargs)
+            watch._note_birth(layer, sys._getframe(1))
+            watch._note_dtype(layer, kwargs)
+            return layer
+
+        layer_class.__call__ = __call__  # type: ignore[method-assign]
+        layer_class.__new__ = __new__  # type: ignore[method-assign, assignment]
+
+    def install_operations(self, operation_class: type, layer_class: type) -> None:
+        """Keras 3 makes an operation of its own for each function that is called with its symbolic tensors. Noted are
+        those that the user's own line calls, not what a library's model is made of."""
+        original_new = operation_class.__new__
+        watch = self
+
+        @functools.wraps(original_new)
+        def __new__(cls: type, *args: Any, **kwargs: Any) -> Any:
+            operation = original_new(cls, *args, **kwargs)
+            called = called_by_line(sys._getframe(1))
+            if not issubclass(cls, layer_class) and called is not None and _IS_FUNCTION(called.co_filename):
+                watch._note_birth(operation, sys._getframe(1))
+            return operation
+
+        operation_class.__new__ = __new__  # type: ignore[method-assign, assignment]
+
+    def install_policies(self, layer_class: type) -> None:
+        """Note what sets the policy of a layer that exists. Keras 2 lets nobody do that."""
+        policy = vars(layer_class).get("dtype_policy")
+        if not isinstance(policy, property) or policy.fset is None:
+            return
+        read, write = policy.fget, policy.fset
+
+        def dtype_policy(layer: Any, value: Any) -> None:
+            before = policy_name(layer)
+            write(layer, value)
+            frame: FrameType | None = sys._getframe(1)
+            while frame is not None and frame.f_code.co_name == "__setattr__":  # Keras' own
+                frame = frame.f_back
+            place = own_location(frame) if frame is not None and own_code(frame) else None
+            if place is not None:
+                self._policies.setdefault(layer, (before, place))
+
+        layer_class.dtype_policy = property(read, dtype_policy, policy.fdel, policy.__doc__)  # type: ignore[attr-defined]
+
+    def made_at(self, layer: Any) -> Location | None:
+        return self._made.get(layer)
+
+    def given_dtype(self, layer: Any) -> bool:
+        """Whether whoever made it gave it a dtype, or a policy, of its own."""
+        return layer in self._given_dtype
+
+    def made_by(self, layer: Any) -> str:
+        """The library's function that the user's line called, and that made it; "" where the line itself did."""
+        return self._made_by.get(layer, "")
+
+    def policy_before(self, layer: Any) -> tuple[str, Location] | None:
+        """The policy that it had before a line of the user's set another one, and that line."""
+        return self._policies.get(layer)
+
+    def output_layer(self, model: Any) -> Any:
+        """The layer whose output a subclassed model returned as its own, None where nobody knows."""
+        reference = self._output_of.get(model)
+        return reference() if reference is not None else None
+
+    def saw(self, dtypes: tuple[str, ...]) -> bool:
+        """Whether any layer put out one of them."""
+        return any(dtype in dtypes for call in self.calls.all() for dtype in call.output_dtypes)
+
+    def layer_of_error(self, error: BaseException) -> Any:
+        return self.call_of_error(error)[0]
+
+    def call_of_error(self, error: BaseException) -> tuple[Any, Arguments]:
+        """The innermost layer whose call this error left, None where it came from elsewhere, and what it was given.
+        Autograph makes a new error of the one that it passes on, and names the layer in its text."""
+        if self._failed is None:
+            return None, ((), {})
+        layer, left_with, given = self._failed
+        is_it = layer.name in str(error) or any(one is left_with for one in chain_of(error))
+        return (layer, given) if is_it else (None, ((), {}))
+
+    def _note_failure(self, layer: Any, error: BaseException, given: Arguments) -> None:
+        inner, left_with = (layer, given) if self._failed is None else (self._failed[0], self._failed[2])
+        self._failed = (inner, error, left_with)
+
+    def _note_birth(self, layer: Any, frame: FrameType) -> None:
+        place = own_location(frame)
+        if place is None:
+            return
+        self._made.setdefault(layer, place)
+        called = called_by_line(frame)
+        if called is not None:
+            self._made_by.setdefault(layer, called.co_name)
+
+    def _note_dtype(self, layer: Any, given: dict[str, Any]) -> None:
+        if any(given.get(name) is not None for name in ("dtype", "dtype_policy")):
+            self._given_dtype[layer] = True
+
+    def _note_output(self, layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outputs: Any) -> None:
+        tensors = flat_tensors(outputs)
+        self.calls.note(layer, args, kwargs, tensors)
+        if not self.stack:
+            self._note_preparation(layer, tensors)
+        self._note_whose_output(layer, tensors)
+
+    def _note_preparation(self, layer: Any, outputs: list[Any]) -> None:
+        """A layer of Keras' own, in a data pipeline or by itself, that gives 16-bit values. Those of Keras 3 cast what
+        they are given before they are called as layers, so nobody sees here what that was."""
+        if not any(dtype_name(tensor) in HALF for tensor in outputs) or class_location(type(layer)) is not None:
+            return
+        graph = getattr(outputs[0], "graph", None)  # what runs eagerly has none
+        in_pipeline = str(getattr(graph, "name", "")).startswith("Dataset_")
+        by_itself = graph is None and not any(map(is_symbolic, outputs))
+        if in_pipeline or by_itself:
+            self._preparing.setdefault(type(layer).__name__)
+
+    @property
+    def preparing_layers(self) -> tuple[str, ...]:
+        """The classes of those that made the data 16-bit outside of all models."""
+        return tuple(self._preparing)
+
+    def _note_whose_output(self, layer: Any, tensors: list[Any]) -> None:
+        """An outer call that returns the very tensor of an inner call has that inner layer as its output."""
+        for tensor in tensors[:1]:
+            _, producer = self._producers.setdefault(id(tensor), (tensor, layer))
+            if producer is not layer:
+                self._output_of[layer] = weakref.ref(producer)
+        if not self.stack:
+            self._producers.clear()
+
+
+def chain_of(error: BaseException) -> Iterator[BaseException]:
+    """The error, and those that it was made from, the first of them last: by `raise … from`, or by autograph. What else
+    a program was handling meanwhile is no part of it."""
+    seen = set()
+    one: BaseException | None = error
+    while one is not None and id(one) not in seen:
+        seen.add(id(one))
+        yield one
+        one = one.__cause__ or (one.__context__ if hasattr(one.__context__, "ag_error_metadata") else None)
+
+
+def policy_name(layer: Any) -> str:
+    policy = getattr(layer, "dtype_policy", None)
+    return str(getattr(policy, "name", policy))

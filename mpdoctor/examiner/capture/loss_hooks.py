@@ -1,0 +1,76 @@
+"""The losses that a program hands to its optimizers and tapes, before any scaling; each optimizer has its own."""
+
+from __future__ import annotations
+
+import collections
+import math
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable
+
+from mpdoctor.examiner.capture.replicas import replica_number, replicas_in_step
+from mpdoctor.examiner.process.user_code import called_by_user, own_location
+from mpdoctor.facts.location import Location
+
+
+class LossTap:
+    """The newest loss of one optimizer; the sum over the replicas, each of which holds its share."""
+
+    def __init__(self) -> None:
+        self._variable: Any = None
+
+    def put(self, loss: Any) -> None:
+        """Remember a loss of any shape and dtype; a vector counts with its mean."""
+        loss = tf.stop_gradient(tf.convert_to_tensor(loss))
+        replicas = replicas_in_step()
+        if self._variable is None or self._variable.shape[0] < replicas:
+            with tf.init_scope():
+                self._variable = ResourceVariable([math.nan] * replicas, trainable=False, name="mpdoctor_loss")
+        mean = tf.reduce_mean(tf.cast(loss, tf.float32))
+        if self._variable.shape[0] == 1:
+            self._variable.assign(mean[tf.newaxis])
+        else:
+            self._variable.scatter_nd_update([[replica_number() or 0]], [mean])
+
+    def value(self) -> Any:
+        """The loss as a scalar float32 tensor."""
+        return tf.reduce_sum(self._variable.read_value())
+
+
+class Losses:
+    """Which loss belongs to which optimizer: the one that was differentiated by its variables."""
+
+    def __init__(self) -> None:
+        self._taps: dict[int, LossTap] = {}  # by the identity of the first variable that a loss is differentiated by
+        self._newest: LossTap | None = None
+        self._scaled: collections.deque[tuple[Any, Any]] = collections.deque(maxlen=8)  # (loss scaled, loss as it was)
+        self.scaled_dtype = ""  # of the loss that was scaled last
+        self.scaled_at: Location | None = None  # the user's line that did so, None where Keras did
+        self._waiting: Any = None  # the newest loss that was scaled and not differentiated yet
+
+    def scaled(self, loss: Any, result: Any) -> None:
+        """`result` is this loss times the loss scale."""
+        self._scaled.append((result, loss))
+        self._waiting = loss
+        self.scaled_dtype = getattr(getattr(loss, "dtype", None), "name", "")
+        self.scaled_at = own_location() if called_by_user() else None
+
+    def differentiated(self, target: Any, sources: Any) -> None:
+        """A tape is asked for the gradients of `target` by `sources`; by anything but variables it is no loss."""
+        first = next(iter(tf.nest.flatten(sources)), None)
+        if (
+            not getattr(first, "trainable", False)
+            or not hasattr(target, "dtype")
+            or not tf.as_dtype(target.dtype).is_floating
+        ):
+            return
+        known = [loss for result, loss in self._scaled if result is target]
+        waiting, self._waiting = self._waiting, None
+        self._newest = self._taps.setdefault(id(first), LossTap())
+        self._newest.put(known[0] if known else target if waiting is None else waiting)
+
+    def of(self, variables: list[Any]) -> LossTap | None:
+        """The tap of an optimizer whose gradients are those by these variables."""
+        own = (self._taps[id(variable)] for variable in variables if id(variable) in self._taps)
+        return next(own, self._newest)

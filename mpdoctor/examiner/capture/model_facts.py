@@ -1,0 +1,183 @@
+"""From a live model to ModelFacts: every layer and function in it, nested ones included."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator
+
+from mpdoctor.examiner.capture.layer_calls import dtype_name
+from mpdoctor.examiner.capture.layer_details import (
+    config_from_layer,
+    names_dtype,
+    raw_variables_from_layer,
+    settings_from_layer,
+)
+from mpdoctor.examiner.capture.layer_hooks import policy_name
+from mpdoctor.examiner.capture.optimizer_chain import chain_from_optimizer, is_inside
+from mpdoctor.examiner.keras.compiled_losses import casts_prediction
+from mpdoctor.examiner.process.user_code import class_location
+from mpdoctor.facts.model import ArrayFacts, CallFacts, LayerFacts, ModelFacts
+
+# Layers that handle no floating-point numbers of their own; a policy says nothing about them.
+NOT_FLOATING = frozenset(
+    {"InputLayer", "StringLookup", "IntegerLookup", "Hashing", "HashedCrossing", "TextVectorization", "Masking"}
+)
+
+
+def model_from_live(
+    session: Any,
+    keras: Any,
+    model: Any,
+    optimizer: Any,
+    call: CallFacts,
+    data: tuple[ArrayFacts, ...] = (),
+    running: bool = True,
+) -> ModelFacts:
+    """`model` is None for a loop over variables that belong to no model. `running`: False while the program is still
+    about to choose its devices."""
+    known: dict[str, Any] = {
+        "keras": keras.facts,
+        "optimizer": chain_from_optimizer(session, keras, optimizer),
+        "data": data,
+        "call": call,
+        "global_policy": keras.global_policy(),
+        "policy_set": session.policy_set,
+        "other_policies": session.policies_of_others(keras),
+        "devices": session.devices() if running else (),
+        "preparing_layers": session.watch.preparing_layers,
+    }
+    if model is None:
+        return ModelFacts(id="variables", name="variables", class_name="", policy="", **known)
+    before, set_at = session.watch.policy_before(model) or ("", None)
+    strategy = getattr(model, "distribute_strategy", None)
+    strategy_name = type(strategy).__name__
+    return ModelFacts(
+        id=model.name,
+        name=model.name,
+        class_name=type(model).__name__,
+        policy=policy_name(model),
+        layers=tuple(_layers(session, keras, model)),
+        compiled=keras.is_compiled(model),
+        loss=keras.loss_text(model),
+        jit_compile=keras.jit_compile(model),
+        made_at=session.watch.made_at(model),
+        policy_before=before,
+        policy_set_at=set_at,
+        strategy="" if strategy is None or strategy_name.startswith("_Default") else strategy_name,
+        replicas=1 if strategy is None else int(strategy.num_replicas_in_sync),
+        wrapped_by_compile=call.kind == "loop" and is_inside(keras, optimizer, getattr(model, "optimizer", None)),
+        loss_is_of_keras=keras.loss_is_of_keras(model),
+        loss_takes_probabilities=keras.loss_takes_probabilities(model),
+        casts_output=casts_prediction(model, keras.given_loss(model)),
+        loads=tuple(session.loads.inside(keras, model)),
+        **known,
+    )
+
+
+def _layers(session: Any, keras: Any, model: Any) -> Iterator[LayerFacts]:
+    outputs = {id(layer) for layer in _output_layers(session, keras, model)}
+    ends: set[int] = set()
+    seen = {id(model)}
+
+    def below(parent: Any, prefix: str) -> Iterator[LayerFacts]:
+        for layer in keras.parts(parent):
+            if id(layer) in seen:
+                continue
+            seen.add(id(layer))
+            path = prefix + layer.name
+            if isinstance(layer, keras.Model):
+                ends.update(id(end) for end in _output_layers(session, keras, layer))
+            place = {"path": path, "is_output": id(layer) in outputs, "ends_submodel": id(layer) in ends}
+            if isinstance(layer, keras.Layer):
+                yield _layer(session, keras, layer, place)
+                yield from below(layer, path + "/")
+            else:
+                yield _operation(session, keras, layer, place)
+
+    yield from below(model, "")
+
+
+def _layer(session: Any, keras: Any, layer: Any, place: dict[str, Any]) -> LayerFacts:
+    watch, own = session.watch, class_location(type(layer))
+    called = watch.calls.of(layer)
+    before, set_at = watch.policy_before(layer) or ("", None)
+    return LayerFacts(
+        class_name=type(layer).__name__,
+        policy=_own_policy_name(layer),
+        compute_dtype=str(layer.compute_dtype),
+        variable_dtype=keras.variable_dtype(layer),
+        input_dtypes=called.input_dtypes,
+        output_dtypes=called.output_dtypes,
+        output_shape=called.output_shape,
+        mask_steps=called.mask_steps,
+        variables=tuple(
+            (dtype_name(variable), _size(variable), bool(variable.trainable)) for variable in keras.own_variables(layer)
+        ),
+        own_class=own is not None,
+        class_location=own,
+        floating=type(layer).__name__ not in NOT_FLOATING,
+        is_model=isinstance(layer, keras.Model),
+        is_operation=keras.is_function(layer),
+        autocast=bool(getattr(layer, "autocast", getattr(layer, "_autocast", True))),
+        names_dtype=names_dtype(layer),
+        settings=settings_from_layer(layer),
+        config=None if isinstance(layer, keras.Model) else config_from_layer(layer),
+        raw_variables=raw_variables_from_layer(layer, session.differentiated, session.sources)
+        if keras.is_keras3 and own
+        else (),
+        policy_before=before,
+        policy_set_at=set_at,
+        made_at=watch.made_at(layer),
+        made_by=watch.made_by(layer),
+        given_dtype=watch.given_dtype(layer),
+        **place,
+    )
+
+
+def _own_policy_name(layer: Any) -> str:
+    """Of a DTypePolicyMap what it holds for this very layer; a layer that was never built has no path, and the map's
+    default."""
+    policy: Any = getattr(layer, "dtype_policy", None)
+    if not hasattr(policy, "default_policy"):
+        return policy_name(layer)
+    return str(policy[layer.path].name if layer.path else policy.default_policy.name)
+
+
+def _operation(session: Any, keras: Any, operation: Any, place: dict[str, Any]) -> LayerFacts:
+    """A function that was called with Keras 3's symbolic tensors."""
+    inputs, outputs = keras.tensors_of_operation(operation)
+    dtypes = tuple(dtype_name(tensor) for tensor in outputs)
+    floating = [dtype for dtype in dtypes if "float" in dtype]
+    return LayerFacts(
+        class_name=type(operation).__name__,
+        policy="",
+        compute_dtype=floating[0] if floating else "",
+        variable_dtype=floating[0] if floating else "",
+        input_dtypes=tuple(dtype_name(tensor) for tensor in inputs),
+        output_dtypes=dtypes,
+        floating=bool(floating),
+        is_operation=True,
+        given_by=tuple(tensor._keras_history.operation.name for tensor in inputs),
+        made_at=session.watch.made_at(operation),
+        made_by=session.watch.made_by(operation),
+        **place,
+    )
+
+
+def _output_layers(session: Any, keras: Any, model: Any) -> list[Any]:
+    """The layers that the model's outputs come from; through nested models, down to the layer that computes."""
+    operations = keras.output_operations(model)
+    if operations is None:
+        last = session.watch.output_layer(model)
+        operations = [] if last is None else [last]
+    inner = []
+    for operation in operations:
+        below = _output_layers(session, keras, operation) if isinstance(operation, keras.Model) else []
+        inner += below or [operation]
+    return inner
+
+
+def _size(variable: Any) -> int:
+    count = 1
+    for dimension in variable.shape:
+        count *= int(dimension or 0)
+    return count

@@ -1,0 +1,128 @@
+"""From a live optimizer to its chain: each one around another, and what each attribute reads on the wrapper and on the
+inner optimizer."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Iterator
+
+from mpdoctor.examiner.process.user_code import class_location
+from mpdoctor.facts.model import AttributeFacts, OptimizerFacts
+
+_METHODS = (
+    *("apply", "apply_gradients", "minimize", "update_step", "get_config", "build"),
+    *("scale_loss", "get_scaled_loss"),
+)
+
+
+def chain_from_optimizer(session: Any, keras: Any, optimizer: Any) -> tuple[OptimizerFacts, ...]:
+    """From the outermost to the innermost optimizer; () where there is none."""
+    return tuple(_link(session, keras, one) for one in _chain(keras, optimizer))
+
+
+def is_inside(keras: Any, optimizer: Any, around: Any) -> bool:
+    """Whether another optimizer is one of Keras' wrappers around this one."""
+    return keras.inner(around) is not None and any(one is optimizer for one in _chain(keras, around)[1:])
+
+
+def _chain(keras: Any, optimizer: Any) -> list[Any]:
+    chain: list[Any] = []
+    while optimizer is not None and all(optimizer is not one for one in chain):
+        chain.append(optimizer)
+        inner = keras.inner(optimizer)
+        optimizer = _held(keras, optimizer) if inner is None else inner
+    return chain
+
+
+def _held(keras: Any, optimizer: Any) -> Any:
+    """The optimizer that one which is no wrapper of Keras' stands around: Lookahead, MovingAverage."""
+    kinds = (*keras.optimizer_bases, *keras.wrappers)
+    held = getattr(optimizer, "__dict__", {}).values()
+    return next((one for one in held if isinstance(one, kinds)), None)
+
+
+def _link(session: Any, keras: Any, optimizer: Any) -> OptimizerFacts:
+    place = class_location(type(optimizer))
+    is_keras = isinstance(optimizer, keras.optimizer_bases)
+    inner = keras.inner(optimizer)
+    factor = None if inner is not None else getattr(optimizer, "loss_scale_factor", None)
+    wrapper = {} if inner is None else keras.wrapper_dynamics(optimizer)
+    erased = session.notes.erased(optimizer)
+    return OptimizerFacts(
+        class_name=type(optimizer).__name__,
+        module=type(optimizer).__module__,
+        is_wrapper=inner is not None,
+        is_keras_optimizer=is_keras,
+        dynamic=wrapper.get("dynamic"),
+        initial_scale=repr(wrapper["initial_scale"]) if wrapper else None,
+        growth_interval=repr(wrapper["growth_interval"]) if wrapper else None,
+        loss_scale_factor=None if factor is None else repr(factor),
+        epsilon=_plain_number(getattr(optimizer, "epsilon", None)) if is_keras and inner is None else None,
+        own_class=place is not None,
+        missing=keras.missing_methods(optimizer) if place is not None or not is_keras else (),
+        overridden=_overridden(keras, type(optimizer)) if place is not None else (),
+        attributes=() if inner is None else tuple(_attributes(keras, optimizer)),
+        writes=session.notes.writes(optimizer),
+        made_at=session.notes.made_at(optimizer),
+        class_location=place,
+        dropped=_dropped(optimizer) if place is not None and inner is None else (),
+        erased_factor=erased[0] if erased else None,
+        erased_at=erased[1] if erased else None,
+        wrapped_by_compile=session.notes.made_by_compile(optimizer),
+        lost_calls=session.notes.lost_calls(optimizer),
+    )
+
+
+def _plain_number(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def _overridden(keras: Any, cls: type) -> tuple[str, ...]:
+    base = next((b for b in keras.optimizer_bases if issubclass(cls, b)), None)
+    return tuple(n for n in _METHODS if base is not None and getattr(cls, n, None) is not getattr(base, n, None))
+
+
+def _dropped(optimizer: Any) -> tuple[str, ...]:
+    """Arguments of the user's own class that it keeps, and that its own `get_config()` leaves out."""
+    own = [cls for cls in type(optimizer).__mro__ if class_location(cls) is not None]
+    if not any("get_config" in vars(cls) for cls in own) or any("from_config" in vars(cls) for cls in own):
+        return ()
+    try:
+        config = optimizer.get_config()
+    except Exception:  # the user's own code, which may not be meant to be saved
+        return ()
+    constructor = next((vars(cls)["__init__"] for cls in own if "__init__" in vars(cls)), None)
+    if constructor is None or not isinstance(config, dict):
+        return ()
+    names = [
+        one.name
+        for one in list(inspect.signature(constructor).parameters.values())[1:]
+        if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
+    ]
+    return tuple(name for name in names if name not in config and _is_kept(optimizer, name))
+
+
+def _is_kept(optimizer: Any, name: str) -> bool:
+    kept = vars(optimizer)
+    return name in kept or "_" + name in kept
+
+
+def _attributes(keras: Any, wrapper: Any) -> Iterator[AttributeFacts]:
+    """Every hyper-parameter of the innermost optimizer, as the wrapper answers for it."""
+    inner = _chain(keras, wrapper)[-1]
+    try:
+        names = sorted(inner.get_config())
+    except (AttributeError, NotImplementedError, TypeError):  # a custom optimizer without a working get_config
+        names = sorted(name for name in vars(inner) if not name.startswith("_"))
+    for name in names:
+        if not hasattr(inner, name):
+            continue
+        yield AttributeFacts(
+            name, _shown(getattr(wrapper, name)) if hasattr(wrapper, name) else None, _shown(getattr(inner, name))
+        )
+
+
+def _shown(value: Any) -> Any:
+    numpy = getattr(value, "numpy", None)
+    text = repr(float(numpy())) if callable(numpy) and getattr(value, "shape", None) == () else repr(value)
+    return text if len(text) <= 120 else text[:117] + "..."

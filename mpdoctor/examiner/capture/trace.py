@@ -1,0 +1,23 @@
+"""A model that was built and never run, called once in a graph, so that its layers see tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from mpdoctor.examiner.capture.layer_hooks import LayerWatch
+
+
+def trace_outputs(watch: LayerWatch, keras: Any, model: Any) -> None:
+    """Keras 3 takes many a layer's word for the dtype of what it puts out. Nothing is computed."""
+    functional = getattr(model, "_functional", None) or model
+    structure = getattr(functional, "_inputs_struct", None)
+    if not keras.is_keras3 or structure is None or watch.calls.of(functional).is_real:
+        return
+    specifications = tf.nest.map_structure(lambda one: tf.TensorSpec(one.shape, one.dtype), structure)
+    call = tf.function(lambda inputs: functional(inputs), autograph=False)
+    try:
+        call.get_concrete_function(specifications)
+    except Exception:  # what cannot be run is told where the program runs it; here the layers' own word is left
+        return

@@ -1,0 +1,144 @@
+"""An exception, as facts."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import os
+import re
+import traceback
+from dataclasses import replace
+from typing import Any, Iterator
+
+from mpdoctor.examiner.capture.layer_calls import dtype_name, flat_tensors
+from mpdoctor.examiner.capture.layer_hooks import chain_of
+from mpdoctor.examiner.failures.library_frames import inside_from_frames
+from mpdoctor.examiner.process.autograph_files import PREFIX
+from mpdoctor.examiner.process.user_code import class_location, is_own
+from mpdoctor.facts.failure import FailureFacts, Frame
+from mpdoctor.facts.location import Location
+
+_LONGEST_MESSAGE = 4000
+_HALVES = ("float16", "bfloat16")
+
+
+def first_line(error: BaseException) -> str:
+    """The exception in one short line."""
+    lines = str(error).strip().splitlines() or [""]
+    return f"{type(error).__name__}: {lines[0]}"[:200]
+
+
+def failure_under_watch(session: Any, error: BaseException, during: str, **known: Any) -> FailureFacts:
+    """An exception that left the program, with the layer and the dtypes that were about. `known` are further fields of
+    FailureFacts."""
+    failure = failure_from_exception(error, during, **known)
+    if session.keras is None:
+        return failure
+    from mpdoctor.examiner.failures.operands import (
+        operands_of_line,  # it needs TensorFlow, which the program may not have
+    )
+
+    layer, given = session.watch.call_of_error(error)
+    if layer is not None:
+        failure = replace(
+            failure,
+            layer=layer.name,
+            layer_class=type(layer).__name__,
+            own_layer_location=class_location(type(layer)),
+            layer_dtype=str(layer.compute_dtype or "") if _casts_its_input(layer) else "",
+            layer_inputs=tuple(_inputs(layer, given)),
+            layer_is_recurrent=hasattr(layer, "state_size") or hasattr(layer, "cell"),
+        )
+    policy = session.keras.global_policy()
+    return replace(
+        failure,
+        under_tape=session.left_a_tape(error),
+        computes_in_half=policy.endswith(_HALVES) or failure.layer_dtype in _HALVES or session.watch.saw(_HALVES),
+        operands=() if failure.location is None else operands_of_line(error, failure.location),
+        keras=session.keras.facts,
+        saved_file=getattr(error, "saved_file", None) or session.loads.file_of_error(error),
+    )
+
+
+def failure_from_exception(error: BaseException, during: str, **known: Any) -> FailureFacts:
+    """`known` are further fields of FailureFacts: layer, saw_model, kind …"""
+    text = _text(error)
+    frames = _frames(error, text)
+    own = [frame for frame in frames if frame.own]
+    told = FailureFacts(
+        kind="raised",
+        during=during,
+        exception=type(error).__name__,
+        message=_shortened(text),
+        location=_location(error, own),
+        frames=tuple(frame for frame in frames if frame.own or frame is frames[-1])[-30:],
+        inside=inside_from_frames([*frames, *_frames_of_origin(error)]),
+        raised_by_program=bool(frames) and frames[-1].own and frames[-1].text.startswith(("raise", "assert")),
+    )
+    return replace(told, **known)
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as broken:  # a user's exception whose __str__ raises
+        return f"(its text cannot be shown: {type(broken).__name__})"
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= _LONGEST_MESSAGE:
+        return text
+    # of a long one the ends say something: a graph's error comes last, after the traceback of its node
+    return text[: _LONGEST_MESSAGE // 2] + "\n…\n" + text[-_LONGEST_MESSAGE // 2 :]
+
+
+def _location(error: BaseException, own: list[Frame]) -> Location | None:
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        return Location(os.path.abspath(error.filename), error.lineno)
+    return Location(own[-1].path, own[-1].line) if own else None
+
+
+def _frames(error: BaseException, text: str) -> list[Frame]:
+    """Every frame, outermost first. Where autograph rewrote a function, or a graph was built earlier than it failed,
+    the traceback does not show the user's line: autograph's own record, the message or the graph node does."""
+    frames = []
+    for summary in traceback.extract_tb(error.__traceback__):
+        if PREFIX not in summary.filename:
+            frames.append(_frame(summary.filename, summary.lineno or 0, summary.name))
+    metadata = getattr(error, "ag_error_metadata", None)
+    for original in reversed(getattr(metadata, "translated_stack", None) or ()):
+        frame = _frame(original.filename, original.lineno, original.function_name or "<lambda>")
+        if frame.own:
+            frames.append(frame)
+    told = re.findall(r'File "([^"]+)", line (\d+), in ([\w<>]+)', text)
+    frames.extend(_frame(path, int(line), name) for path, line, name in told)
+    return frames
+
+
+def _frames_of_origin(error: BaseException) -> list[Frame]:
+    """The frames of the errors that this one was made from: autograph's own shows none of those that it wrote."""
+    origins = list(chain_of(error))[1:]
+    summaries = [summary for origin in origins for summary in traceback.extract_tb(origin.__traceback__)]
+    return [_frame(summary.filename, summary.lineno or 0, summary.name) for summary in summaries]
+
+
+def _frame(path: str, line: int, function: str) -> Frame:
+    absolute = os.path.abspath(path) if not path.startswith("<") else path
+    return Frame(absolute, line, function, linecache.getline(path, line).strip(), is_own(path))
+
+
+def _casts_its_input(layer: Any) -> bool:
+    return bool(getattr(layer, "autocast", getattr(layer, "_autocast", True)))
+
+
+def _inputs(layer: Any, given: tuple[tuple[Any, ...], dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    args, kwargs = given
+    try:
+        signature = inspect.signature(layer.call)
+        named = {name: value for name, value in kwargs.items() if name in signature.parameters}
+        arguments = signature.bind_partial(*args, **named).arguments
+    except (TypeError, ValueError):  # a call that does not fit, and will say so itself
+        return
+    for name, value in arguments.items():
+        for tensor in flat_tensors(value):
+            yield name, dtype_name(tensor)

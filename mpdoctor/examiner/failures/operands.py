@@ -1,0 +1,70 @@
+"""The values with a dtype that a failing line names."""
+
+from __future__ import annotations
+
+import linecache
+import re
+from types import FrameType
+from typing import Any, Iterator
+
+import tensorflow as tf
+
+from mpdoctor.examiner.capture.layer_calls import dtype_name, flat_tensors, is_symbolic
+from mpdoctor.examiner.capture.layer_hooks import chain_of
+from mpdoctor.examiner.process.user_code import own_code
+from mpdoctor.facts.failure import OperandFacts
+from mpdoctor.facts.location import Location
+
+_NAME = re.compile(r"(?<![\w.\"'])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+_DTYPES = frozenset(tf.dtypes.as_dtype(number).name for number in (*range(1, 15), 17, 18, 19, 22, 23))
+
+
+def operands_of_line(error: BaseException, place: Location) -> tuple[OperandFacts, ...]:
+    """Looked up where the error arose, without running anything of the program's: no property is asked."""
+    frame = _innermost_frame(error)
+    if frame is None:
+        return ()
+    found: dict[OperandFacts, None] = {}
+    for match in _NAME.finditer(linecache.getline(place.path, place.line).partition("#")[0]):
+        for operand in _operands(match[0], frame):
+            found[operand] = None
+    return tuple(found)
+
+
+def _innermost_frame(error: BaseException) -> FrameType | None:
+    """The innermost frame of the program's own, of the first error of a chain: autograph makes new ones of it."""
+    innermost = None
+    for one in chain_of(error):
+        trace = one.__traceback__
+        while trace is not None:
+            if own_code(trace.tb_frame):
+                innermost = trace.tb_frame
+            trace = trace.tb_next
+    return innermost
+
+
+def _operands(name: str, frame: FrameType) -> Iterator[OperandFacts]:
+    first, *rest = name.split(".")
+    value, known = frame.f_locals.get(first), first
+    for part in rest:
+        if _tensors(value) or not hasattr(value, "__dict__"):
+            break
+        value, known = vars(value).get(part), f"{known}.{part}"
+    for tensor in _tensors(value):
+        yield OperandFacts(known, _kind(tensor), dtype_name(tensor))
+
+
+def _tensors(value: Any) -> list[Any]:
+    """Classes have a `dtype` too, and what autograph puts in place of an unset name has every attribute."""
+    return [one for one in flat_tensors(value) if not isinstance(one, type) and str(dtype_name(one)) in _DTYPES]
+
+
+def _kind(value: Any) -> str:
+    if type(value).__module__ == "numpy":
+        return "array"
+    if type(value).__name__.startswith("AutoCast"):
+        return "weight"
+    if isinstance(value, tf.Variable):
+        return "variable"
+    made_by_keras = type(value).__module__.partition(".")[0] in ("keras", "tf_keras")
+    return "weight" if made_by_keras and not is_symbolic(value) else "tensor"

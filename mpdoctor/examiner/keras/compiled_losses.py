@@ -1,0 +1,121 @@
+"""What compile() was given as loss: its name, and what is known of Keras' own losses."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from types import FunctionType
+from typing import Any, Iterator
+
+from mpdoctor.examiner.process.user_code import class_location
+
+_CROSS_ENTROPIES = (
+    "binary_crossentropy",
+    "categorical_crossentropy",
+    "sparse_categorical_crossentropy",
+    "binary_focal_crossentropy",
+    "categorical_focal_crossentropy",
+)
+_PACKAGES = ("keras", "tf_keras", "tensorflow")
+
+
+def loss_name(loss: Any) -> str:
+    if loss is None or isinstance(loss, str):
+        return loss or ""
+    return getattr(loss, "name", None) or getattr(loss, "__name__", None) or type(loss).__name__
+
+
+def are_of_keras(losses: Any) -> bool:
+    """False where there is none."""
+    each = list(_leaves(losses))
+    return bool(each) and all(isinstance(one, str) or _package(one) in _PACKAGES for one in each)
+
+
+def take_probabilities(losses: Any) -> bool:
+    """Whether one of them is a cross-entropy of Keras' without `from_logits=True`."""
+    return any(_takes_probabilities(one) for one in _leaves(losses))
+
+
+def casts_prediction(model: Any, losses: Any) -> bool:
+    """Whether every loss is the user's own, or the train_step is, and the first thing done to the prediction is a cast
+    to float32."""
+    each = [_own_function(one) for one in _leaves(losses)]
+    if each and all(one is not None and _casts(one[0], one[1]) for one in each):
+        return True
+    step = getattr(type(model), "train_step", None)
+    return inspect.isfunction(step) and class_location(type(model)) is not None and _casts(step, None)
+
+
+def _own_function(loss: Any) -> Any:
+    """(function, position of the prediction) of a loss of the user's own; None for Keras'."""
+    if isinstance(loss, str) or _package(loss) in _PACKAGES:
+        return None
+    if inspect.isfunction(loss):
+        return loss, 1
+    method = getattr(type(loss), "call", None)
+    return (method, 2) if inspect.isfunction(method) else None
+
+
+def _casts(function: FunctionType, position: Any) -> bool:
+    """Whether `cast(prediction, float32)` stands in it. The prediction is the parameter at `position`; without one it
+    is what a call of `self` gives."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, SyntaxError):  # no file has it, or it is a lambda in the middle of a line
+        return False
+    names = list(function.__code__.co_varnames[: function.__code__.co_argcount])
+    predictions = set() if position is None else set(names[position : position + 1])
+    if position is None:
+        assigned = (node for node in ast.walk(tree) if isinstance(node, ast.Assign) and _is_call_of_self(node.value))
+        predictions = {one.id for node in assigned for one in node.targets if isinstance(one, ast.Name)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _name_of(node.func) == "cast" and len(node.args) == 2:
+            what, dtype = node.args
+            is_prediction = (isinstance(what, ast.Name) and what.id in predictions) or (
+                position is None and _is_call_of_self(what)
+            )
+            if is_prediction and "float32" in ast.dump(dtype):
+                return True
+    return False
+
+
+def _is_call_of_self(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "self"
+
+
+def _name_of(node: ast.AST) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def _takes_probabilities(loss: Any) -> bool:
+    if isinstance(loss, str):
+        return _plain(loss) in map(_plain, _CROSS_ENTROPIES)
+    if _package(loss) not in _PACKAGES:
+        return False
+    if isinstance(loss, type) or callable(getattr(loss, "__code__", None)) or hasattr(loss, "__name__"):
+        return _plain(loss.__name__) in map(_plain, _CROSS_ENTROPIES)
+    is_one = _plain(type(loss).__name__) in map(_plain, _CROSS_ENTROPIES)
+    return is_one and not (getattr(loss, "_fn_kwargs", None) or {}).get(
+        "from_logits", getattr(loss, "from_logits", False)
+    )
+
+
+def _plain(name: str) -> str:
+    """BinaryCrossentropy is binary_crossentropy."""
+    return name.replace("_", "").lower()
+
+
+def _package(loss: Any) -> str:
+    cls = loss if hasattr(loss, "__name__") else type(loss)
+    return str(getattr(cls, "__module__", "")).partition(".")[0]
+
+
+def _leaves(losses: Any) -> Iterator[Any]:
+    if isinstance(losses, dict):
+        losses = list(losses.values())
+    if isinstance(losses, (list, tuple)):
+        for one in losses:
+            yield from _leaves(one)
+    elif losses is not None:
+        yield losses

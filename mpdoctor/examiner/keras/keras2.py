@@ -1,0 +1,296 @@
+"""Keras 2 (tf_keras, and tf.keras inside TensorFlow up to 2.15): where to hook in, how to read it, how to adopt its
+wrappers. No opinions."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Callable
+
+import tensorflow as tf
+
+from mpdoctor.examiner.keras.batch_iterator import Feed
+from mpdoctor.examiner.keras.compiled_losses import are_of_keras, loss_name, take_probabilities
+from mpdoctor.examiner.keras.keras3 import is_number, named_like, where
+from mpdoctor.examiner.probe.step_record import Record
+from mpdoctor.facts.versions import Keras
+from mpdoctor.loss_scale import LossScale, ScaleState, keras2
+
+# The layers that Keras makes of functions which are called with its symbolic tensors.
+FUNCTIONS = (
+    "TFOpLambda",
+    "SlicingOpLambda",
+    "TFClassMethod",
+    "TFSlicingOpDispatcher",
+    "InstanceMethod",
+    "InstanceProperty",
+)
+
+
+class Keras2:
+    """One process' Keras 2, under whichever package name."""
+
+    is_keras3 = False
+    floor = 1.0
+
+    def __init__(self, module: Any, package: str) -> None:
+        """`module` is the public module (keras, tf_keras, tensorflow.keras), `package` where its parts lie."""
+        self.module = module
+        self._package = package
+        scaling = self._part("mixed_precision.loss_scale_optimizer")
+        self._policy = self._part("mixed_precision.policy")
+        self.Layer, self.Model = module.layers.Layer, module.Model
+        self.trainer = self._part("engine.training").Model
+        self.wrappers: Any = tuple(
+            getattr(scaling, name) for name in ("LossScaleOptimizerV3", "LossScaleOptimizer") if hasattr(scaling, name)
+        )
+        self.optimizer_bases: Any = tuple(_optimizer_base(wrapper) for wrapper in self.wrappers)
+        self._dynamic_state = scaling._DynamicLossScaleState
+        self.facts = Keras(
+            "tf_keras" if package == "tf_keras" else "tf.keras",
+            str(module.__version__),
+            tf.__version__,
+            "imported by the program",
+        )
+
+    def _part(self, name: str) -> Any:
+        """A module of Keras by its path; releases before 2.13 have no `src`."""
+        try:
+            return importlib.import_module(f"{self._package}.src.{name}")
+        except ImportError:
+            return importlib.import_module(f"{self._package}.{name}")
+
+    # --- reading ----------------------------------------------------------------------------------------------
+    def global_policy(self) -> str:
+        return str(self._policy.global_policy().name)
+
+    def sublayers(self, layer: Any) -> list[Any]:
+        return list(layer._flatten_layers(include_self=False, recursive=False))
+
+    def parts(self, layer: Any) -> list[Any]:
+        """Its layers; functions between layers are layers, too."""
+        return self.sublayers(layer)
+
+    def is_function(self, layer: Any) -> bool:
+        return type(layer).__name__ in FUNCTIONS
+
+    is_plain_function = is_function
+
+    def function_classes(self) -> list[type]:
+        """None: they are layers here."""
+        return []
+
+    def own_variables(self, layer: Any) -> list[Any]:
+        weights = list(layer._trainable_weights) + list(layer._non_trainable_weights)
+        return [one for one in weights if hasattr(one, "dtype")]  # a lookup layer has what saves its table among them
+
+    def trainable_variables(self, model: Any) -> list[Any]:
+        """[] before the model is built."""
+        try:
+            return list(model.trainable_variables)
+        except ValueError:  # Keras 2 refuses to say before a Sequential model is built
+            return []
+
+    def variables(self, model: Any) -> list[Any]:
+        """[] before the model is built."""
+        try:
+            return list(model.variables)
+        except ValueError:
+            return []
+
+    def variable_dtype(self, layer: Any) -> str:
+        return str(layer.dtype_policy.variable_dtype)
+
+    def output_operations(self, model: Any) -> list[Any] | None:
+        """The layers that a functional model's outputs come from; None for a subclassed model."""
+        tensors = getattr(model, "_nested_outputs", None)
+        if tensors is None:
+            return None
+        return [t._keras_history.layer for t in tf.nest.flatten(tensors) if hasattr(t, "_keras_history")]
+
+    def path(self, variable: Any) -> str:
+        return str(variable.name).split(":")[0]
+
+    def inner(self, optimizer: Any) -> Any:
+        return optimizer.inner_optimizer if isinstance(optimizer, self.wrappers) else None
+
+    def wrapper_dynamics(self, wrapper: Any) -> dict[str, Any]:
+        return {
+            "dynamic": wrapper.dynamic,
+            "initial_scale": wrapper.initial_scale,
+            "growth_interval": wrapper.dynamic_growth_steps,
+        }
+
+    def missing_methods(self, optimizer: Any) -> tuple[str, ...]:
+        """What Keras needs of a custom optimizer and this one lacks."""
+        base = next((b for b in self.optimizer_bases if isinstance(optimizer, b)), None)
+        if base is None:
+            return ("apply_gradients",) if not hasattr(optimizer, "apply_gradients") else ()
+        needed = ("update_step", "build") if hasattr(base, "update_step") else ("_resource_apply_dense", "get_config")
+        if getattr(type(optimizer), "apply_gradients") is not base.apply_gradients:  # noqa: B009 - a class attribute
+            return ()
+        return tuple(name for name in needed[:1] if getattr(type(optimizer), name) is getattr(base, name, None))
+
+    def jit_compile(self, model: Any) -> bool:
+        return bool(getattr(model, "_jit_compile", False))
+
+    def loss_text(self, model: Any) -> str:
+        return loss_name(self.given_loss(model))
+
+    def loss_is_of_keras(self, model: Any) -> bool:
+        return are_of_keras(self.given_loss(model))
+
+    def loss_takes_probabilities(self, model: Any) -> bool:
+        return take_probabilities(self.given_loss(model))
+
+    def given_loss(self, model: Any) -> Any:
+        return getattr(getattr(model, "compiled_loss", None), "_user_losses", None) or getattr(model, "loss", None)
+
+    def is_compiled(self, model: Any) -> bool:
+        return bool(getattr(model, "_is_compiled", False))
+
+    # --- hooking in -------------------------------------------------------------------------------------------
+    def apply_methods(self) -> list[tuple[type, str]]:
+        """Where gradients arrive at an optimizer: of a bare one and of a wrapper."""
+        return [(cls, "apply_gradients") for cls in (*self.optimizer_bases, *self.wrappers)]
+
+    def scaling_methods(self) -> list[tuple[type, str]]:
+        return [(cls, "get_scaled_loss") for cls in self.wrappers]
+
+    def unscaling_methods(self) -> list[tuple[type, str]]:
+        return [(cls, "get_unscaled_gradients") for cls in self.wrappers]
+
+    def scale_properties(self) -> list[tuple[type, str]]:
+        return [(cls, "loss_scale") for cls in self.wrappers]
+
+    def gradients_and_variables(self, optimizer: Any, args: Any, kwargs: Any) -> tuple[Any, list[Any], list[Any]]:
+        """(arguments to pass on, gradients, variables) of an `apply_gradients(grads_and_vars)` call."""
+        kwargs = dict(kwargs)
+        pairs = list(kwargs.pop("grads_and_vars") if "grads_and_vars" in kwargs else args[0])
+        return ((pairs, *args[1:]), kwargs), [g for g, _ in pairs], [v for _, v in pairs]
+
+    def fixed_scale(self, optimizer: Any) -> float | None:
+        """The scale of a wrapper with dynamic=False."""
+        if self.inner(optimizer) is None or optimizer.dynamic:
+            return None
+        return float(optimizer.initial_scale)
+
+    def observe_train_function(self, model: Any, step: Callable[[Callable[[Any], Any], Any], Any]) -> None:
+        """Have `step(run, batch)` called for every batch of fit() and train_on_batch(); `run(batch)` is Keras' own."""
+        model.train_function = None
+        make = type(model).make_train_function
+        if model._steps_per_execution is not None:
+            model._steps_per_execution.assign(1)  # the host looks at every step
+
+        def make_train_function(force: bool = False) -> Any:
+            if model.train_function is not None and not force:
+                return model.train_function
+            model.train_function = None
+            keras_function, feed = make(model), Feed()
+
+            def train_function(iterator: Any) -> Any:
+                specification = getattr(iterator, "_type_spec", None)
+
+                def run(batch: Any) -> Any:
+                    return keras_function(feed.iterator_of(batch, specification))
+
+                return step(run, next(iterator))
+
+            model.train_function = train_function
+            return train_function
+
+        model.__dict__["make_train_function"] = make_train_function
+
+    # --- adopting ---------------------------------------------------------------------------------------------
+    def is_adoptable(self, wrapper: Any) -> bool:
+        return is_number(wrapper.initial_scale)
+
+    def adopt_wrapper(self, wrapper: Any, record: Record) -> LossScale | None:
+        """Give a dynamic wrapper's loss-scale state our state machine and our record; a fixed scale has no state."""
+        state = wrapper._loss_scale
+        if not isinstance(state, self._dynamic_state):
+            return None
+        machine = keras2(float(wrapper.initial_scale), int(wrapper.dynamic_growth_steps))
+        state.__class__ = adopted_state_class(type(state), record, machine)
+        return machine
+
+    def set_scale(self, wrapper: Any, scale: float) -> None:
+        if wrapper.dynamic:
+            wrapper._loss_scale.current_loss_scale.assign(scale)
+        else:
+            wrapper._loss_scale = scale
+
+    def scale_variable(self, wrapper: Any) -> Any:
+        return wrapper._loss_scale.current_loss_scale
+
+    def scale_variables(self, wrapper: Any) -> list[Any]:
+        return [wrapper._loss_scale.current_loss_scale, wrapper._loss_scale.counter]
+
+    def step_variables(self, optimizer: Any) -> list[Any]:
+        """Nothing: the innermost optimizer's whole step is left out where its gradients are caught."""
+        return []
+
+    def catch_gradients(self, innermost: Any, catch: Callable[[list[Any], list[Any]], None]) -> Callable[[], None]:
+        """From now on unscaled gradients that arrive at the innermost optimizer go to `catch(gradients, variables)` and
+        change nothing. Returns what ends it."""
+
+        def apply_gradients(grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
+            pairs = list(grads_and_vars)
+            catch([g for g, _ in pairs], [v for _, v in pairs])
+            return innermost.iterations
+
+        innermost.__dict__["apply_gradients"] = apply_gradients
+        return lambda: innermost.__dict__.pop("apply_gradients")
+
+    def dtype_of(self, variable: Any) -> str:
+        return str(variable.dtype.base_dtype.name)
+
+    def applied_in_float64(self, clone: Any, original: Any, gradients: list[Any], variables: list[Any]) -> list[Any]:
+        """The values, as float64 arrays, to which a new optimizer like the original takes copies of these variables."""
+        copies = [tf.Variable(tf.cast(tf.convert_to_tensor(variable), tf.float64)) for variable in variables]
+        clone.iterations.assign(original.iterations)
+        clone.apply_gradients(list(zip(gradients, copies)))
+        return [copy.numpy() for copy in copies]
+
+    def compile(self, model: Any, loss: str) -> None:
+        model.compile(optimizer="adam", loss=loss)
+
+    def set_policy(self, name: str) -> None:
+        setter = getattr(self._policy, "set_global_policy", None) or self._policy.set_policy  # 2.4 has the latter
+        setter(name)
+
+    def set_seed(self, seed: int) -> None:
+        """As keras.utils.set_random_seed does, which older releases lack; NumPy is TensorFlow's own requirement."""
+        import numpy
+
+        importlib.import_module("random").seed(seed)  # the program's, which `import` would not bring here
+        numpy.random.seed(seed)
+        tf.random.set_seed(seed)
+
+
+def _optimizer_base(wrapper: type) -> type:
+    """The optimizer class that a wrapper class derives from: OptimizerV2, or the new-style Optimizer since 2.9."""
+    return next(cls for cls in wrapper.__mro__[1:] if cls.__name__ in ("OptimizerV2", "Optimizer"))
+
+
+def adopted_state_class(base: type, record: Record, machine: LossScale) -> type:
+    """A `_DynamicLossScaleState` whose scale is moved by `machine` and whose steps are recorded. Agreement among
+    replicas
+    is Keras': gradients are all-reduced before they come here, so the first replica speaks for all."""
+
+    class Adopted(base):
+        def update(self, grads: Any) -> Any:
+            scale = tf.convert_to_tensor(self.current_loss_scale)
+            finite = _finite(record, scale, tf.nest.flatten(grads))
+            after = machine.step(ScaleState(scale, tf.convert_to_tensor(self.counter)), finite, where).state
+            moved = tf.group(self.current_loss_scale.assign(after.scale), self.counter.assign(after.counter))
+            return moved, finite
+
+    return named_like(base, Adopted)
+
+
+def _finite(record: Record, scale: Any, grads: Any) -> Any:
+    if not (tf.distribute.has_strategy() and tf.distribute.in_cross_replica_context()):
+        return record.write(scale, grads)
+    strategy = tf.distribute.get_strategy()
+    per_replica = strategy.extended.call_for_each_replica(record.write, args=(scale, grads))
+    return strategy.experimental_local_results(per_replica)[0]

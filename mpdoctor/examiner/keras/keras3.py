@@ -1,0 +1,301 @@
+"""Keras 3 with the TensorFlow backend: where to hook in, how to read it, how to adopt its optimizers. No opinions."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import tensorflow as tf
+
+from mpdoctor.examiner.keras.compiled_losses import are_of_keras, loss_name, take_probabilities
+from mpdoctor.examiner.probe.step_record import Record
+from mpdoctor.facts.versions import Keras
+from mpdoctor.loss_scale import LossScale, ScaleState, keras3
+
+POLICY_MODULE = "keras.src.dtype_policies.dtype_policy"
+POLICY_SETTER = "set_dtype_policy"
+
+
+class Keras3:
+    """One process' Keras 3. `is_keras3` is what separates it from Keras2 for those who must know."""
+
+    is_keras3 = True
+    floor = None
+
+    def __init__(self, module: Any) -> None:
+        from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
+        from keras.src.optimizers.base_optimizer import BaseOptimizer
+
+        self.module = module
+        self.Layer, self.Model, self.Operation = module.layers.Layer, module.Model, module.Operation
+        self.trainer = TensorFlowTrainer
+        self.optimizer_bases: Any = (BaseOptimizer,)
+        self.wrappers: Any = (module.optimizers.LossScaleOptimizer,)
+        self.facts = Keras("keras", module.__version__, tf.__version__, "imported by the program")
+        # a traceback with Keras' own frames cut out would lose the user's line in some errors
+        module.config.disable_traceback_filtering()
+
+    # --- reading ----------------------------------------------------------------------------------------------
+    def global_policy(self) -> str:
+        return str(self.module.config.dtype_policy().name)
+
+    def sublayers(self, layer: Any) -> list[Any]:
+        return list(layer._flatten_layers(include_self=False, recursive=False))
+
+    def parts(self, layer: Any) -> list[Any]:
+        """Its layers, and of a functional model the functions between them, in the order in which they run."""
+        layers = self.sublayers(layer)
+        inside = {id(one) for one in layers}
+        running = [
+            one
+            for one in getattr(layer, "_operations", ())
+            if id(one) in inside or (isinstance(one, self.Operation) and not isinstance(one, self.Layer))
+        ]
+        ordered = {id(one) for one in running}
+        return running + [one for one in layers if id(one) not in ordered]
+
+    def is_function(self, layer: Any) -> bool:
+        """Functions are no layers here."""
+        return False
+
+    def is_plain_function(self, operation: Any) -> bool:
+        """Whether it is a function between layers, of a functional model."""
+        return not isinstance(operation, self.Layer)
+
+    def function_classes(self) -> list[type]:
+        """Whose calls are those of functions between layers, and of layers too."""
+        return [self.Operation]
+
+    def tensors_of_operation(self, operation: Any) -> tuple[list[Any], list[Any]]:
+        """(inputs, outputs) of a function between layers."""
+        node = operation._inbound_nodes[0]
+        return list(node.input_tensors), list(node.output_tensors)
+
+    def own_variables(self, layer: Any) -> list[Any]:
+        """[] of a function."""
+        if self.is_plain_function(layer):
+            return []
+        return list(layer._trainable_variables) + list(layer._non_trainable_variables)
+
+    def trainable_variables(self, model: Any) -> list[Any]:
+        """[] before the model is built."""
+        return list(model.trainable_variables)
+
+    def variables(self, model: Any) -> list[Any]:
+        return list(model.variables)
+
+    def variable_dtype(self, layer: Any) -> str:
+        return str(layer.variable_dtype)
+
+    def output_operations(self, model: Any) -> list[Any] | None:
+        """The layers that a functional model's outputs come from; None for a subclassed model."""
+        inner = getattr(model, "_functional", None) or model
+        tensors = getattr(inner, "_outputs", None)
+        if tensors is None:
+            return None
+        return [t._keras_history.operation for t in tensors if hasattr(t, "_keras_history")]
+
+    def path(self, variable: Any) -> str:
+        return getattr(variable, "path", None) or variable.name
+
+    def inner(self, optimizer: Any) -> Any:
+        return optimizer.inner_optimizer if isinstance(optimizer, self.wrappers) else None
+
+    def wrapper_dynamics(self, wrapper: Any) -> dict[str, Any]:
+        return {
+            "dynamic": True,
+            "initial_scale": wrapper.initial_scale,
+            "growth_interval": wrapper.dynamic_growth_steps,
+        }
+
+    def missing_methods(self, optimizer: Any) -> tuple[str, ...]:
+        """What the wrapper calls on an inner optimizer and this one lacks."""
+        if not isinstance(optimizer, self.optimizer_bases):
+            return tuple(name for name in ("apply", "build") if not callable(getattr(optimizer, name, None)))
+        base = self.optimizer_bases[0]
+        replaced = ("update_step", "apply", "_backend_apply_gradients", "_backend_update_step")
+        if any(getattr(type(optimizer), name) is not getattr(base, name) for name in replaced[:2]):
+            return ()
+        return ("update_step",)
+
+    def jit_compile(self, model: Any) -> bool:
+        return bool(getattr(model, "jit_compile", False))
+
+    def loss_text(self, model: Any) -> str:
+        return loss_name(self.given_loss(model))
+
+    def loss_is_of_keras(self, model: Any) -> bool:
+        return are_of_keras(self.given_loss(model))
+
+    def loss_takes_probabilities(self, model: Any) -> bool:
+        return take_probabilities(self.given_loss(model))
+
+    def given_loss(self, model: Any) -> Any:
+        return getattr(getattr(model, "_compile_loss", None), "_user_loss", None)
+
+    def is_compiled(self, model: Any) -> bool:
+        return bool(getattr(model, "compiled", False))
+
+    # --- hooking in -------------------------------------------------------------------------------------------
+    def apply_methods(self) -> list[tuple[type, str]]:
+        """Where gradients arrive at an optimizer: of a bare one and of a wrapper."""
+        return [(self.optimizer_bases[0], "apply"), (self.wrappers[0], "apply")]
+
+    def scaling_methods(self) -> list[tuple[type, str]]:
+        return [(self.optimizer_bases[0], "scale_loss"), (self.wrappers[0], "scale_loss")]
+
+    def unscaling_methods(self) -> list[tuple[type, str]]:
+        return []
+
+    def scale_properties(self) -> list[tuple[type, str]]:
+        return []
+
+    def gradients_and_variables(self, optimizer: Any, args: Any, kwargs: Any) -> tuple[Any, list[Any], list[Any]]:
+        """(arguments to pass on, gradients, variables) of an `apply(grads, trainable_variables)` call."""
+        grads = list(kwargs["grads"] if "grads" in kwargs else args[0])
+        variables = kwargs.get("trainable_variables", args[1] if len(args) > 1 else None)
+        variables = None if variables is None else list(variables)
+        known = variables if variables is not None else list(getattr(optimizer, "_trainable_variables", ()))
+        return ((grads, variables), {}), grads, known
+
+    def fixed_scale(self, optimizer: Any) -> float | None:
+        """`loss_scale_factor` of a bare optimizer."""
+        factor = getattr(optimizer, "loss_scale_factor", None)
+        return None if factor is None else float(factor)
+
+    def observe_train_function(self, model: Any, step: Callable[[Callable[[Any], Any], Any], Any]) -> None:
+        """Have `step(run, batch)` called for every batch of fit() and train_on_batch(); `run(batch)` is Keras' own."""
+        model.train_function = None
+        model.steps_per_execution = 1  # the host looks at every step
+        make = type(model).make_train_function
+
+        def make_train_function(force: bool = False) -> None:
+            if model.train_function is not None and not force:
+                return
+            make(model, force=True)
+            keras_function = model.train_function
+
+            def run(batch: Any) -> Any:
+                return keras_function(_one_batch(batch))
+
+            model.train_function = lambda iterator: step(run, next(iterator))
+
+        model.__dict__["make_train_function"] = make_train_function
+
+    # --- adopting ---------------------------------------------------------------------------------------------
+    def adopt_wrapper(self, wrapper: Any, record: Record) -> LossScale:
+        """Give the user's wrapper our state machine and our record; it keeps its object, its variables and its inner
+        optimizer, so that every reference the user's code holds still holds the same thing."""
+        machine = keras3(float(wrapper.initial_scale), int(wrapper.dynamic_growth_steps))
+        wrapper.__class__ = adopted_wrapper_class(type(wrapper), record, machine)
+        return machine
+
+    def is_adoptable(self, wrapper: Any) -> bool:
+        """False where the user gave something that is no number: Keras will say so itself at the first step."""
+        return is_number(wrapper.initial_scale) and is_number(wrapper.dynamic_growth_steps)
+
+    def set_scale(self, optimizer: Any, scale: float) -> None:
+        """Of a wrapper, or the `loss_scale_factor` of a bare optimizer (which is only read while tracing)."""
+        if isinstance(optimizer, self.wrappers):
+            optimizer.dynamic_scale.assign(scale)
+        else:
+            optimizer.loss_scale_factor = scale
+
+    def scale_variable(self, wrapper: Any) -> Any:
+        return wrapper.dynamic_scale.value
+
+    def scale_variables(self, wrapper: Any) -> list[Any]:
+        return [wrapper.dynamic_scale, wrapper.step_counter]
+
+    def step_variables(self, optimizer: Any) -> list[Any]:
+        """What the innermost optimizer moves in a step even where its gradients are caught: the count of steps, by
+        which Adam and schedules go, averages of the weights, accumulated gradients."""
+        while self.inner(optimizer) is not None:
+            optimizer = self.inner(optimizer)
+        if not isinstance(optimizer, self.optimizer_bases):
+            return []
+        if optimizer.use_ema or optimizer.gradient_accumulation_steps:
+            return list(optimizer.variables)
+        return [optimizer.iterations]
+
+    def catch_gradients(self, innermost: Any, catch: Callable[[list[Any], list[Any]], None]) -> Callable[[], None]:
+        """From now on unscaled gradients that arrive at the innermost optimizer go to `catch(gradients, variables)` and
+        change nothing. Returns what ends it."""
+        name = "_backend_apply_gradients" if hasattr(innermost, "_backend_apply_gradients") else "apply"
+        innermost.__dict__[name] = lambda grads, trainable_variables=None: catch(
+            list(grads), list(trainable_variables or innermost._trainable_variables)
+        )
+        return lambda: innermost.__dict__.pop(name)
+
+    def dtype_of(self, variable: Any) -> str:
+        return tf.as_dtype(variable.dtype).name
+
+    def applied_in_float64(self, clone: Any, original: Any, gradients: list[Any], variables: list[Any]) -> list[Any]:
+        """The values, as float64 arrays, to which a new optimizer like the original takes copies of these variables."""
+        copies = [self.module.Variable(tf.cast(variable, tf.float64), dtype="float64") for variable in variables]
+        clone.build(copies)
+        clone.iterations.assign(original.iterations)
+        clone.apply(gradients, copies)
+        return [copy.numpy() for copy in copies]
+
+    def compile(self, model: Any, loss: str) -> None:
+        model.compile(optimizer="adam", loss=loss)
+
+    def set_policy(self, name: str) -> None:
+        self.module.config.set_dtype_policy(name)
+
+    def set_seed(self, seed: int) -> None:
+        self.module.utils.set_random_seed(seed)
+
+
+def adopted_wrapper_class(base: type, record: Record, machine: LossScale) -> type:
+    """A LossScaleOptimizer whose scale is moved by `machine` and whose steps are recorded.
+
+    Keras' own `apply` stays: it knows how to agree among replicas; only what it calls is replaced."""
+    from keras.src import ops
+
+    class Adopted(base):
+        def check_finite(self, grads: Any) -> Any:
+            return record.write(self.dynamic_scale, grads)
+
+        def _stateful_handle_finite_grads(self, grads: Any, trainable_variables: Any) -> None:
+            scale = self.dynamic_scale
+            overwrites = getattr(self, "_overwrite_variable_with_gradient", lambda variable: False)
+            unscaled = [
+                g if g is None or overwrites(v) else ops.divide(g, scale)
+                for g, v in zip(grads, trainable_variables or self._trainable_variables)
+            ]
+            self.inner_optimizer.apply(unscaled, trainable_variables=trainable_variables)
+            self._advance(True)
+
+        def _stateful_handle_non_finite_grads(self) -> None:
+            self._advance(False)
+
+        def _advance(self, finite: bool) -> None:
+            before = ScaleState(tf.convert_to_tensor(self.dynamic_scale), tf.convert_to_tensor(self.step_counter))
+            after = machine.step(before, finite, where).state
+            self.dynamic_scale.assign(after.scale)
+            self.step_counter.assign(after.counter)
+
+    return named_like(base, Adopted)
+
+
+def where(condition: Any, yes: Any, no: Any) -> Any:
+    """`where` of the state machine, for tensors: a condition known while tracing costs no node."""
+    if isinstance(condition, bool):
+        return yes if condition else no
+    return tf.where(condition, yes, no)
+
+
+def named_like(base: type, cls: type) -> type:
+    """The user's code may print, compare or serialise the class by name."""
+    cls.__name__, cls.__qualname__, cls.__module__ = base.__name__, base.__qualname__, base.__module__
+    return cls
+
+
+def _one_batch(batch: Any) -> Any:
+    """An iterator over one batch. Keras' train function takes a Python iterator's batch as it is."""
+    return iter([batch])
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

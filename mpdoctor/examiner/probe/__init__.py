@@ -1,0 +1,1 @@
+"""The user's own training, shortened and observed."""

@@ -1,0 +1,28 @@
+"""A custom loop that failed under its tape, before gradients had arrived at an optimizer: what was to be trained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mpdoctor.examiner.probe.training import Training
+from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.model import CallFacts
+
+
+def training_of_failed_loop(session: Any, error: BaseException, failure: FailureFacts) -> Training:
+    """With the model whose layer raised, or the only one; with the only optimizer that the program made."""
+    layer, _ = session.watch.call_of_error(error)
+    found = session.models()
+    holding = [(keras, model) for keras, model in found if layer is not None and _holds(model, layer)]
+    keras, model = next(iter(holding or found), (session.keras, None))
+    if len(holding or found) > 1:
+        model = None
+    optimizers = session.notes.outermost(keras)
+    optimizer = optimizers[0] if len(optimizers) == 1 else getattr(model, "optimizer", None)
+    training = Training(session, keras, CallFacts("loop", failure.location), model, optimizer)
+    training.begin_loop()
+    return training
+
+
+def _holds(model: Any, layer: Any) -> bool:
+    return any(part is layer for part in model._flatten_layers())

@@ -1,0 +1,155 @@
+"""The end of fit(): an epoch's and the training's own, gone through once after the last step that was looked at. What
+callbacks would write is left out, and what fails is told by the callback that it failed in."""
+
+from __future__ import annotations
+
+import _thread
+import functools
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any, Callable
+
+from mpdoctor.examiner.capture.layer_hooks import chain_of
+from mpdoctor.examiner.failures.failure import failure_from_exception, failure_under_watch, first_line
+from mpdoctor.examiner.probe.no_files import FileLeftOut, no_files
+from mpdoctor.examiner.probe.short_fit import left_out
+from mpdoctor.facts.ending import EndingFacts
+from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.location import Location
+
+SECONDS = 10.0  # that the end of a fit() may take: a callback may evaluate a whole data set there
+METHODS = ("on_epoch_begin", "on_epoch_end", "on_train_begin", "on_train_end")
+NOT_THERE = ("File not found", "No file or directory found", "No such file or directory", "Unable to open file")
+
+
+class FitEnd:
+    """Of one fit().
+
+    begun
+        Whether enough steps were seen, and fit() is on its way to its end.
+    """
+
+    def __init__(self, session: Any, keras: Any, model: Any, called_at: Location | None) -> None:
+        self._session, self._keras, self._model, self._called_at = session, keras, model, called_at
+        self.begun = False
+        self._not_looked: list[tuple[str, str]] = []
+        self._left_out: list[str] = []
+        self._walls = ExitStack()
+        self._told = False
+
+    def watch(self, given: Any, kept: list[Any]) -> None:
+        """`given` are the callbacks of the user's, `kept` those that run in the short training."""
+        self._left_out = left_out(self._keras, given)
+        for callback in kept:
+            for name in METHODS:
+                method = getattr(callback, name, None)
+                if callable(method) and hasattr(callback, "__dict__"):
+                    self._walls.callback(_put_back, callback, name, vars(callback).get(name))
+                    vars(callback)[name] = self._watched(callback, name, method)
+
+    def _watched(self, callback: Any, name_of_hook: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(method)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return method(*args, **kwargs)
+            except Exception as error:
+                reason = self._excuse(error)
+                if not reason:
+                    raise
+                name = f"{type(callback).__name__}.{name_of_hook}"
+                self._not_looked.append(("fit", f"`{name}`{_line(error)} on, {_told(error)}: {reason}"))
+                return None
+
+        return run
+
+    def _excuse(self, error: Exception) -> str:
+        """Why an error of a callback's may be our doing; "" for one that fit() would raise without us, too."""
+        if isinstance(error, FileLeftOut):
+            return "nothing is written here at the end of fit()"
+        if _is_about_files(error):
+            if self._left_out:
+                return f"the files of {' and '.join(self._left_out)} are left out here"
+            if self.begun:
+                return "nothing is written here at the end of fit()"
+        if self.begun and isinstance(error, (LookupError, ZeroDivisionError)):
+            return "fit() was cut short, and what it looks for may come later"
+        return ""
+
+    # --- the end itself -----------------------------------------------------------------------------------------------
+    def begin(self) -> None:
+        """Keras ends the epoch, and the training, where the step that runs now has ended."""
+        self.begun = True
+        self._session.events.stage("the end of fit()")
+        self._walls.enter_context(no_files(self._keras))
+        self._model.stop_training = True
+        seconds = min(SECONDS, max(self._session.request.budget, 1.0))
+        _thread.start_new_thread(self._wait, (seconds,))
+
+    def _wait(self, seconds: float) -> None:
+        time.sleep(seconds)
+        if not self._told:
+            self._not_looked.append(("fit", f"the end of fit(), which took longer than {seconds:g} seconds"))
+            self.tell()
+            self._session.finish()
+
+    def failed(self, error: Exception) -> None:
+        """It left fit() after the last step that was looked at."""
+        reason = self._excuse(error)
+        if reason:
+            self._not_looked.append(("fit", f"the end of fit(){_line(error)} on, {_told(error)}: {reason}"))
+            self.tell()
+        else:
+            failure = failure_of_fit(self._session, self._keras, error, "ending")
+            self.tell(failure if failure.location else replace(failure, location=self._called_at))
+
+    def tell(self, failure: FailureFacts | None = None) -> None:
+        if self._told:
+            return
+        self._told = True
+        self._walls.close()
+        self._session.events.facts("ending", EndingFacts(failure, tuple(self._not_looked)))
+
+
+def _put_back(callback: Any, name: str, own: Any) -> None:
+    if own is None:
+        vars(callback).pop(name, None)
+    else:
+        vars(callback)[name] = own
+
+
+def failure_of_fit(session: Any, keras: Any, error: BaseException, during: str) -> FailureFacts:
+    """With the callback whose method the error left."""
+    return failure_under_watch(session, error, during, saw_model=True, callback=callback_of_error(keras, error))
+
+
+def callback_of_error(keras: Any, error: BaseException) -> str:
+    """ "Class.method" of the callback that raised; "" where none did."""
+    base = keras.module.callbacks.Callback
+    trace = error.__traceback__
+    while trace is not None:
+        code, names = trace.tb_frame.f_code, trace.tb_frame.f_locals
+        owner = names.get(code.co_varnames[0]) if code.co_argcount else None
+        is_one = isinstance(owner, base) and type(owner).__name__ != "CallbackList"  # which is one, too, in Keras 3
+        if is_one and code.co_name.startswith("on_"):
+            return f"{type(owner).__name__}.{code.co_name}"
+        trace = trace.tb_next
+    return ""
+
+
+def _line(error: BaseException) -> str:
+    """From which of the user's lines on; from its beginning on where none is known."""
+    place = failure_from_exception(error, "ending").location
+    return " from its beginning" if place is None else f" from line {place.line}"
+
+
+def _told(error: BaseException) -> str:
+    return f"which would write {error.path}" if isinstance(error, FileLeftOut) else first_line(error)
+
+
+def _is_about_files(error: BaseException) -> bool:
+    """Something could not be read or written, as Python, h5py, Keras or TensorFlow say it."""
+    import tensorflow as tf
+
+    kinds = (OSError, tf.errors.NotFoundError, tf.errors.PermissionDeniedError)
+    return any(isinstance(one, kinds) or any(said in str(one) for said in NOT_THERE) for one in chain_of(error))

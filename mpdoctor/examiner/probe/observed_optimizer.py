@@ -1,0 +1,274 @@
+"""One optimizer of a training, adopted where it stands, and the weights that it moves."""
+
+from __future__ import annotations
+
+import math
+from contextlib import contextmanager, suppress
+from typing import Any, Callable, Iterator
+
+import tensorflow as tf
+
+from mpdoctor.examiner.capture.loss_hooks import Losses
+from mpdoctor.examiner.capture.replicas import run_in_replicas
+from mpdoctor.examiner.probe.step_record import Record, Row
+from mpdoctor.examiner.process.user_code import own_location
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.model import ArrayFacts, CallFacts
+from mpdoctor.facts.training import (
+    CulpritFacts,
+    GradientCulpritFacts,
+    GrowthFacts,
+    OperationFacts,
+    ScaleDependenceFacts,
+    StandstillFacts,
+    StepFacts,
+)
+from mpdoctor.loss_scale import LossScale
+
+RISE = 2.0  # times the loss before
+MOST_RISES = 40
+
+
+class Entry:
+    """One training call of the program: fit() or train_on_batch() of one model, or its own loop.
+
+    model
+        None for a loop: whose variables are trained is seen when gradients arrive.
+    batch
+        What the last step was given; None in a loop.
+    """
+
+    def __init__(self, call: CallFacts, model: Any, data: tuple[ArrayFacts, ...] = ()) -> None:
+        self.call, self.model, self.data = call, model, data
+        self.batch: Any = None
+        self.observed = False
+        self._trainable: list[tuple[Any, bool]] = []
+
+    def begin_step(self, batch: Any) -> None:
+        if self.batch is None:
+            self._trainable = [(layer, layer.trainable) for layer in self.model._flatten_layers()]
+        self.batch = batch
+
+    def repeat_step(self, batch: Any) -> None:
+        """With the layers trainable that were so when the step was traced: Keras' own step does not look again."""
+        now = [(layer, layer.trainable) for layer, _ in self._trainable]
+        _set_trainable(self._trainable)
+        try:
+            run_in_replicas(self.model, self.model.train_step, batch)
+        finally:
+            _set_trainable(now)
+
+    @property
+    def replicas(self) -> int:
+        strategy = getattr(self.model, "distribute_strategy", None)
+        return 1 if strategy is None else int(strategy.num_replicas_in_sync)
+
+
+class Learner:
+    """What is known of one outermost optimizer.
+
+    entry
+        The training call through which its gradients arrived.
+    repeat
+        Repeats the call that took its last step; None in a loop that only the user's own code can drive.
+    repeat_all
+        Repeats all calls since the step before: of a training that adds gradients up.
+    machine
+        The state machine of its loss scale; None for a bare optimizer and for a fixed scale.
+    variables
+        Those whose gradients arrive here; [] until the first arrive.
+    applied_at
+        The user's line from which they first arrived.
+    seen
+        Steps that the script took, with those that were spent on a trial of two scales.
+    steps_a_call
+        How many of its steps the last call of a tf.function held.
+    culprit, loss_culprit, gradient_culprit, dependence, standstill, not_looked
+        What the closer looks brought.
+    """
+
+    def __init__(self, keras: Any, optimizer: Any, entry: Entry, losses: Losses, replicas: int) -> None:
+        self.keras, self.optimizer, self.entry = keras, optimizer, entry
+        self._losses = losses
+        self._record = Record(replicas)
+        self.machine: LossScale | None = None
+        if optimizer is not None and keras.inner(optimizer) is not None and keras.is_adoptable(optimizer):
+            self.machine = keras.adopt_wrapper(optimizer, self._record)
+        self.steps: list[StepFacts] = []
+        self.seen = 0
+        self.steps_a_call = 1
+        self.variables: list[Any] = []
+        self.applied_at: Location | None = None
+        self.repeat: Callable[[], Any] | None = None
+        self.repeat_all: Callable[[], Any] | None = None
+        self.last_call = 0  # of the training, in which it took its last step
+        self.culprit: CulpritFacts | None = None
+        self.loss_culprit: OperationFacts | None = None
+        self.gradient_culprit: GradientCulpritFacts | None = None
+        self.dependence: ScaleDependenceFacts | None = None
+        self.standstill: StandstillFacts | None = None
+        self.rises: list[tuple[int, float, float]] = []  # (step, loss, largest weight)
+        self.slopes: tuple[tuple[str, float], ...] = ()  # exponents by differentiation
+        self.not_looked: list[tuple[str, str]] = []
+        self._weights: list[tuple[Any, Any]] = []
+        self._weights_from = 0  # steps that had been seen when the weights were remembered
+        self._before_step: list[tuple[Any, Any]] = []
+
+    # --- its optimizers -------------------------------------------------------------------------------------------
+    @property
+    def chain(self) -> list[Any]:
+        """From the outermost optimizer to the innermost."""
+        chain = [] if self.optimizer is None else [self.optimizer]
+        while chain and (inner := self.keras.inner(chain[-1])) is not None:
+            chain.append(inner)
+        return chain
+
+    @property
+    def innermost(self) -> Any:
+        return self.chain[-1]
+
+    def owns(self, optimizer: Any) -> bool:
+        return any(optimizer is link for link in self.chain)
+
+    @property
+    def replicas(self) -> int:
+        return self._record.replicas
+
+    # --- its loss scale -------------------------------------------------------------------------------------------
+    @property
+    def fixed_scale(self) -> float | None:
+        scale: float | None = None if self.optimizer is None else self.keras.fixed_scale(self.optimizer)
+        return scale
+
+    @property
+    def can_set_scale(self) -> bool:
+        return self.machine is not None or self.fixed_scale is not None
+
+    def set_scale(self, scale: float) -> None:
+        """Of every wrapper: there may be one around the other."""
+        for link in self.chain[:-1] or self.chain:
+            self.keras.set_scale(link, scale)
+
+    def fixed_scales(self) -> list[tuple[Any, float]]:
+        """What no variable holds, and is put back by hand after a trial: (optimizer, its fixed scale)."""
+        return [(link, scale) for link in self.chain if (scale := self.keras.fixed_scale(link)) is not None]
+
+    # --- its steps ------------------------------------------------------------------------------------------------
+    def arrive(self, gradients: list[Any], variables: list[Any]) -> None:
+        """Gradients arrive at the outermost optimizer, in whatever graph."""
+        self.variables = list(variables)
+        self.applied_at = self.applied_at or own_location()
+        if tf.executing_eagerly():
+            self.remember_weights()
+        elif self.machine is None and self.replicas == 1 and not self._before_step:
+            with tf.init_scope(), suppress(tf.errors.FailedPreconditionError):  # a variable that this graph makes
+                self.keep_weights_before_step(self.variables)  # the graph has not run yet
+        self._record.tap = self._losses.of(self.variables)
+        self._record.expect(gradients, [self.keras.path(v) for v in variables])
+        if self.machine is None and any(g is not None for g in gradients):
+            scale = self.fixed_scale
+            # nobody asks whether they are finite: the last replica to arrive knows how those of the others are
+            last = self._record.replicas - 1
+            self._record.write(math.nan if scale is None else scale, gradients, by=last)
+
+    def guard_graphs(self, guard: Callable[[], Any]) -> None:
+        """`guard()` gives what is to run before each step inside a graph."""
+        self._record.guard = guard
+
+    def unread(self) -> list[Row]:
+        """What was recorded since the last call."""
+        return self._record.unread()
+
+    def take(self, rows: list[Row]) -> None:
+        """These were steps of the training."""
+        self.steps_a_call = len(rows)
+        self.steps += [self._step(row) for row in rows]
+        self.remember_weights()  # of a model that its first step built: from here on
+
+    def _step(self, row: Row) -> StepFacts:
+        return StepFacts(
+            loss_scale=None if math.isnan(row.scale) else row.scale,
+            applied=row.finite or self.machine is None,
+            first_nonfinite=row.first_nonfinite,
+            loss=None if self._record.tap is None else row.loss,
+            nonfinite_replicas=row.nonfinite_replicas,
+        )
+
+    def note_growth(self) -> None:
+        """After a step whose loss has risen. Costs nothing on the others."""
+        first, last = self.steps[0].loss, self.steps[-1].loss
+        if first is None or last is None or not self._weights or len(self.rises) >= MOST_RISES:
+            return
+        before = self.rises[-1][1] if self.rises else first
+        if 0 < before * RISE <= last < math.inf:
+            largest = largest_magnitude([variable for variable, _ in self._weights])
+            self.rises.append((len(self.steps) - 1, last, largest))
+
+    @property
+    def growth(self) -> GrowthFacts | None:
+        if not self.rises:
+            return None
+        start = largest_magnitude([weight for _, weight in self._weights])
+        return GrowthFacts(start, tuple(self.rises), learning_rate(self.innermost))
+
+    # --- its weights ----------------------------------------------------------------------------------------------
+    def remember_weights(self, variables: list[Any] | None = None) -> None:
+        """As they were before the first step, or as early as they exist."""
+        if not self._weights:
+            self._weights = _copies(variables or self.variables)
+            self._weights_from = len(self.steps)
+
+    def keep_weights_before_step(self, variables: list[Any]) -> None:
+        self._before_step = _copies(variables)
+
+    @contextmanager
+    def weights_of_last_step(self) -> Iterator[None]:
+        """The weights that the last step started from, where it has moved them although it failed."""
+        now = _copies([variable for variable, _ in self._before_step])
+        _put_back(self._before_step)
+        try:
+            yield
+        finally:
+            _put_back(now)
+
+    def weights_changed(self) -> bool | None:
+        """None where nothing was applied since: all steps may have been taken in one call of a tf.function."""
+        if not self._weights or not any(step.applied for step in self.steps[self._weights_from :]):
+            return None
+        return any(bool(tf.reduce_any(tf.not_equal(tf.identity(v), old))) for v, old in self._weights)
+
+    def weights_finite(self) -> bool | None:
+        if not self._weights:
+            return None
+        return all(bool(tf.reduce_all(tf.math.is_finite(tf.identity(v)))) for v, _ in self._weights)
+
+
+def _set_trainable(wanted: list[tuple[Any, bool]]) -> None:
+    for layer, trainable in wanted:  # outer layers first: they pass their own on to the inner ones
+        if layer.trainable is not trainable:
+            layer.trainable = trainable
+
+
+def largest_magnitude(tensors: list[Any]) -> float:
+    """inf where one is not finite."""
+    largest = max((float(tf.reduce_max(tf.abs(tf.cast(tf.identity(t), tf.float32)))) for t in tensors), default=0.0)
+    return largest if math.isfinite(largest) else math.inf
+
+
+def learning_rate(optimizer: Any) -> float | None:
+    """As it is for the next step; None where the optimizer has none that is a number."""
+    rate: Any = getattr(optimizer, "learning_rate", None)
+    rate = rate(optimizer.iterations) if callable(rate) and not hasattr(rate, "dtype") else rate
+    try:
+        return float(rate)
+    except (TypeError, ValueError):
+        return None
+
+
+def _copies(variables: list[Any]) -> list[tuple[Any, Any]]:
+    return [(variable, tf.identity(variable)) for variable in variables]
+
+
+def _put_back(copies: list[tuple[Any, Any]]) -> None:
+    for variable, value in copies:
+        variable.assign(value)

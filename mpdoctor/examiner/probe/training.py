@@ -1,0 +1,406 @@
+"""The user's own training, shortened and watched: adopt its optimizers, count steps, look closer where a step fails."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import time
+from dataclasses import replace
+from typing import Any, Callable
+
+import tensorflow as tf
+
+from mpdoctor.examiner.capture import data as data_facts
+from mpdoctor.examiner.capture.model_facts import model_from_live
+from mpdoctor.examiner.capture.replicas import replicas_in_step
+from mpdoctor.examiner.probe.fit_end import FitEnd, failure_of_fit
+from mpdoctor.examiner.probe.graph_stop import InGraphStop
+from mpdoctor.examiner.probe.observed_optimizer import Entry, Learner
+from mpdoctor.examiner.probe.script_steps import OwnBatches
+from mpdoctor.examiner.probe.short_fit import shortened_fit
+from mpdoctor.examiner.probe.training_facts import names_of_learners, trained_models, training_facts
+from mpdoctor.examiner.replay.step_replay import CloserLook
+from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.model import CallFacts
+
+FLOAT32_STEPS = 10  # of a program that has no mixed precision at all: the run that counts is the forced one
+CALLS_A_STEP = 20  # train functions that may run for one step of the optimizer, as with accumulated gradients
+
+
+def own_work(method: Callable[..., Any]) -> Callable[..., Any]:
+    """An exception in here is a defect of ours: it ends the process and is reported as such, and no `except` of the
+    user's can take it for the training's."""
+
+    @functools.wraps(method)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(self, *args, **kwargs)
+        except Exception as error:
+            self.session.broke(error)
+
+    return guarded
+
+
+class Training:
+    """A program's training under watch, from its training call to the end of the process.
+
+    entries
+        The training calls seen: one; several where two models take turns with train_on_batch().
+    learners
+        The optimizers, in the order in which they were met. Until gradients arrive, the one given to compile() may
+        be idle: then it is passed over.
+    """
+
+    def __init__(
+        self,
+        session: Any,
+        keras: Any,
+        call: CallFacts,
+        model: Any,
+        optimizer: Any,
+        data: str = "real",
+        made_up_loss: str | None = None,
+    ) -> None:
+        session.begins_to_train()
+        self.session, self.keras = session, keras
+        self.entries = [Entry(call, model)]
+        self.learners: list[Learner] = []
+        self.is_loop = call.kind == "loop"
+        self.data_kind = "stand-in" if data == "real" and session.stand_ins.data else data
+        self.made_up_loss = made_up_loss
+        self.wanted = session.request.steps
+        self.started = 0.0
+        self._given_optimizer = optimizer
+        self._look = CloserLook(self)
+        self._stop = InGraphStop()
+        self._entry = self.entries[0]
+        self._reported = self._first_step_at = 0.0
+        self._calls = 0
+        self._since: list[Callable[[], Any]] = []  # what was run since the last step, as gradients are added up
+        self._in_half = False
+        self._has_looked_at_error = False
+        self._own_batches: OwnBatches | None = None
+        self._end: FitEnd | None = None  # of a fit()
+
+    # --- the three ways in ----------------------------------------------------------------------------------------
+    def run_fit(self, fit: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The user's fit(), shortened. Returns its History where the program shall go on to its next fit(); else
+        never."""
+        entry = self.entries[0]
+        try:
+            (_, *given) = inspect.signature(fit).bind(entry.model, *args, **kwargs).arguments.items()
+        except TypeError as error:  # an argument that fit() does not know
+            self._failed(error)
+        shortened = self._begin_fit(entry, dict(given))
+        try:
+            history = fit(entry.model, **shortened)
+        except Exception as error:
+            if self._is_ending:
+                self._finish(error)
+            self._failed(error)
+        if not self.session.request.all_fits:
+            self.conclude("script")
+        self._tell_all("script", None)
+        self.session.end_training()
+        return history
+
+    @own_work
+    def _begin_fit(self, entry: Entry, arguments: dict[str, Any]) -> dict[str, Any]:
+        entry.data = data_facts.arrays_from_arguments(arguments)
+        self._begin()
+        self._observe(entry)
+        self._own_batches = OwnBatches(self.keras, arguments, lambda: self._calls)
+        shortened = shortened_fit(self.keras, arguments, lambda: self._enough("script"))
+        self._end = FitEnd(self.session, self.keras, entry.model, entry.call.location)
+        self._end.watch(arguments.get("callbacks"), shortened["callbacks"])
+        return self._own_batches.counted(shortened)
+
+    @own_work
+    def begin_on_batches(self, model: Any, call: CallFacts, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """train_on_batch() of a model, which may be the second one to take its turn."""
+        arguments = inspect.signature(type(model).train_on_batch).bind(model, *args, **kwargs).arguments
+        entry = self.entries[0]
+        if entry.observed:
+            entry = Entry(call, model)
+            self.entries.append(entry)
+        entry.data = data_facts.arrays_from_arguments(arguments)
+        if not self.started:
+            self._begin()
+        elif not any(learner.owns(model.optimizer) for learner in self.learners):
+            self._adopt(model.optimizer, entry.replicas)
+        self._observe(entry)
+
+    def observes(self, model: Any) -> bool:
+        """Whether this model's training call is known, or belongs to a training of another kind."""
+        return self.entries[0].call.kind != "train_on_batch" or any(entry.model is model for entry in self.entries)
+
+    @own_work
+    def begin_loop(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        events, entry = self.session.events, self.entries[0]
+        facts = model_from_live(self.session, self.keras, entry.model, self._given_optimizer, entry.call, entry.data)
+        if self.made_up_loss is not None:
+            facts = replace(facts, compiled=False, optimizer=(), loss="")
+        events.facts("model", facts)
+        self._in_half = facts.computes_in_half
+        if not self.session.request.probe:
+            events.note(training_status=["skipped", "--no-probe"])
+            self.session.finish()
+        if self.session.request.policy == "auto" and not facts.computes_in_half and facts.wrapper is None:
+            self.wanted = min(self.wanted, FLOAT32_STEPS)
+        if self._given_optimizer is not None and not self.is_loop:
+            self._adopt(self._given_optimizer, self.entries[0].replicas)
+        events.stage("training")
+        self.started = time.monotonic()
+
+    def _observe(self, entry: Entry) -> None:
+        entry.observed = True
+        self.keras.observe_train_function(entry.model, functools.partial(self._one_step, entry))
+
+    # --- every step -----------------------------------------------------------------------------------------------
+    def _one_step(self, entry: Entry, run: Callable[[Any], Any], batch: Any) -> Any:
+        """One batch of fit() or train_on_batch(); `run` is Keras' own compiled step."""
+        if self._look.repeats or self._is_ending:
+            return run(batch)
+        self._prepare_step(entry, batch)
+        try:
+            logs = run(batch)
+        except Exception as error:
+            self._failed(self._look.first_error(error, functools.partial(entry.repeat_step, batch)))
+        self.after_step(functools.partial(entry.repeat_step, batch))
+        return logs
+
+    @own_work
+    def _prepare_step(self, entry: Entry, batch: Any) -> None:
+        self._entry = entry
+        if not entry.data:
+            entry.data = data_facts.arrays_from_batch(batch)
+        entry.begin_step(batch)
+        for learner in self.learners:
+            if learner.entry is not entry:
+                continue
+            if not learner.steps:
+                learner.remember_weights(self.keras.trainable_variables(entry.model))
+            if self._needs_weights_of(learner):
+                learner.keep_weights_before_step(self.keras.trainable_variables(entry.model))
+
+    @own_work
+    def before_call(self) -> None:
+        """Before the outermost tf.function of a custom loop."""
+        if not self._look.repeats:
+            for learner in self.learners:
+                if self._needs_weights_of(learner):
+                    learner.keep_weights_before_step(learner.variables)
+
+    def _needs_weights_of(self, learner: Learner) -> bool:
+        """Where no loss scale is adjusted a bad step is applied: the weights that it failed with must be kept."""
+        return learner.machine is None and self._in_half and not self._look.is_explained(learner)
+
+    @own_work
+    def arrived(self, optimizer: Any, gradients: list[Any], variables: list[Any], nested: bool) -> bool:
+        """Gradients arrive at an optimizer, in whatever graph. True if it is an outermost one. `nested`: inside of
+        another optimizer's step."""
+        learner = next((one for one in self.learners if one.optimizer is optimizer), None)
+        owner = next((one for one in self.learners if one.owns(optimizer)), None)
+        if learner is None and owner is not None and (nested or owner.variables):
+            if optimizer is owner.innermost:
+                self._look.unscaled_gradients_arrived(owner, gradients, variables)
+            return False
+        if learner is None:
+            replicas = replicas_in_step()
+            with tf.init_scope():
+                learner = self._adopt(optimizer, replicas)
+        if not learner.variables:
+            learner.entry = self._entry
+        if self.is_loop and not tf.executing_eagerly() and not self._first_step_at:
+            self._stop.allow(self.session.request.budget)  # counted from here: the graph is all but traced
+        learner.arrive(gradients, variables)
+        return True
+
+    def _adopt(self, optimizer: Any, replicas: int) -> Learner:
+        learner = Learner(self.keras, optimizer, self._entry, self.session.losses, replicas)
+        number = len(self.learners)
+        self.learners.append(learner)
+        if self.is_loop:
+            self._stop.join(number)
+            learner.guard_graphs(lambda: None if self.session.in_xla else self._stop.check(number, self.wanted))
+        return learner
+
+    def holds_still(self, optimizer: Any) -> bool:
+        """While the probe repeats a step, no optimizer that it does not know may move its weights."""
+        return self._look.holds_weights and not any(learner.owns(optimizer) for learner in self.learners)
+
+    def is_our_own(self, optimizer: Any) -> bool:
+        """Whether the probe made it, to measure with."""
+        return any(optimizer is one for one in self._look.own_optimizers)
+
+    @property
+    def active(self) -> list[Learner]:
+        """The optimizers that gradients arrived at."""
+        return [learner for learner in self.learners if learner.variables]
+
+    @own_work
+    def after_call(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """After the outermost tf.function of a custom loop: did it train?"""
+        self.after_step(lambda: function(*args, **kwargs))
+
+    @own_work
+    def stopped_in_graph(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """The graph of the user's loop stopped itself."""
+        self.after_step(lambda: function(*args, **kwargs))
+        self.conclude("budget")
+
+    def first_error_of_call(
+        self, error: Exception, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Exception:
+        """Where the graph of the user's loop failed. Once: a loop may catch its errors, and go on."""
+        if self._has_looked_at_error or self._look.repeats:
+            return error
+        self._has_looked_at_error = True
+        return self._look.first_error(error, lambda: function(*args, **kwargs))
+
+    @own_work
+    def after_step(self, repeat: Callable[[], Any] | None = None) -> None:
+        """`repeat` runs what was just run once more; None where only the user's own code can."""
+        if self._look.repeats:
+            return
+        self._calls += 1
+        self._since = [*self._since[-CALLS_A_STEP:], repeat] if repeat is not None else []
+        moved = []
+        for learner in self.learners:
+            rows = learner.unread()
+            learner.seen += len(rows)
+            if rows and not self._look.takes_step(learner):
+                learner.repeat = repeat
+                learner.repeat_all = _all_of(self._since) if len(self._since) > 1 else repeat
+                learner.last_call = self._calls
+                learner.take(rows)
+                moved.append(learner)
+        if moved:
+            self._since = []
+        now = time.monotonic()
+        if moved:
+            self._note_steps(moved, now)
+        if self._rounds() >= self.wanted or self._calls >= CALLS_A_STEP * self.wanted:
+            self._enough("steps")
+            return
+        if not self._first_step_at:  # the budget is for steps, not for compiling the first one
+            self._first_step_at = now
+            if self.is_loop:
+                self._stop.allow(self.session.request.budget)
+        if now - self._first_step_at > self.session.request.budget:
+            self._enough("budget")
+            return
+        if self.is_loop and repeat is None:
+            self._look.begin_trial(moved)
+
+    def _rounds(self) -> int:
+        """Steps that every optimizer of the training took; one that has come to rest does not count."""
+        awake = [one for one in self.active if self._calls - one.last_call <= self.wanted]
+        return min((len(learner.steps) for learner in awake), default=0)
+
+    def _note_steps(self, moved: list[Learner], now: float) -> None:
+        for learner in moved:
+            learner.note_growth()
+            self._look.look_for_culprit(learner, self.wanted)
+        if now - self._reported > 0.1:
+            self._reported = now
+            self.session.events.steps(min(self._rounds(), self.wanted), self.wanted)
+
+    def steps_to_tell(self, learner: Learner) -> tuple[list[Any], int]:
+        """(steps, steps wanted) of one optimizer: the whole training's share of it, where its steps ran further in one
+        call than was asked for, or where it takes several steps for one of another."""
+        fewest = min((len(one.steps) for one in self.active if one.steps), default=1)
+        a_round = max(len(learner.steps) // fewest, 1)
+        wanted = self.wanted * a_round
+        return learner.steps[:wanted], wanted
+
+    def own_steps(self, learner: Learner, ended: str) -> int | None:
+        """How many steps of this optimizer the script itself takes; None where that is not known."""
+        if ended == "script":
+            return learner.seen
+        batches = None if self._own_batches is None else self._own_batches.in_all
+        return None if batches is None or not self._calls else round(batches * learner.seen / self._calls)
+
+    # --- the end --------------------------------------------------------------------------------------------------
+    @own_work
+    def _enough(self, ended: str) -> None:
+        """Returns for a fit(), which goes to its end then; else never."""
+        if self._end is None:
+            self.conclude(ended)
+        elif not self._is_ending:
+            self._tell(ended, None)
+            self._end.begin()
+
+    @property
+    def _is_ending(self) -> bool:
+        return self._end is not None and self._end.begun
+
+    @own_work
+    def _finish(self, error: Exception) -> None:
+        """After the last step of a fit() was told of. Never returns."""
+        assert self._end is not None
+        self._end.failed(error)
+        self.session.finish()
+
+    @own_work
+    def _failed(self, error: Exception) -> None:
+        failure = failure_of_fit(self.session, self.keras, error, "training")
+        if failure.location is None:  # Keras raised by itself: the user's line is the one that called it
+            failure = replace(failure, location=self.entries[-1].call.location)
+        self.conclude("failed", failure)
+
+    @own_work
+    def conclude(self, ended: str, failure: FailureFacts | None = None) -> None:
+        """Tell what was seen, of every optimizer, and end the process."""
+        self._tell_all(ended, failure)
+        self.session.finish()
+
+    @own_work
+    def _tell_all(self, ended: str, failure: FailureFacts | None) -> None:
+        if not self._is_ending:
+            self._tell(ended, failure)
+            failure = None
+        if self._end is not None:
+            self._end.tell(failure)
+
+    def _tell(self, ended: str, failure: FailureFacts | None) -> None:
+        events = self.session.events
+        self._look.end_trial()
+        stepped = [learner for learner in self.active if learner.steps]  # not those that were merely traced
+        learners = stepped or self.active or self.learners[:1] or [self._unadopted()]
+        if ended == "budget" and self._rounds() < self.wanted:
+            for learner in learners:
+                learner.not_looked.append(("MP912", "the budget was spent before two scales were compared: --budget"))
+        elif failure is None:
+            ended = "steps" if ended == "budget" else ended
+            self._look.compare_scales(learners)
+            self._look.look_at_standstill(learners)
+        models = trained_models(self, learners)
+        names = names_of_learners([of_steps for _, of_steps in models], learners)
+        for told, _ in sorted(models, key=lambda pair: len(pair[0].optimizer)):  # the last one told of a model counts
+            events.facts("model", told)
+        for learner, (_, model), name in zip(learners, models, names):
+            name = self._name_among_all(model, name)
+            events.facts("training", training_facts(self, learner, model, name, ended, failure))
+
+    def _name_among_all(self, model: Any, name: str) -> str:
+        """With the line of its call, where each fit() of the program is looked at."""
+        place = model.call.location
+        if not self.session.request.all_fits or place is None:
+            return name
+        return f"{name or model.id} at line {place.line}"
+
+    def _unadopted(self) -> Learner:
+        """For a model without an optimizer: it failed, or ended, before one was seen."""
+        return Learner(self.keras, None, self.entries[0], self.session.losses, 1)
+
+
+def _all_of(runs: list[Callable[[], Any]]) -> Callable[[], None]:
+    def repeat() -> None:
+        for run in runs:
+            run()
+
+    return repeat

@@ -1,0 +1,110 @@
+"""Which files are the user's own, and which line of theirs is running."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import os
+import sys
+import sysconfig
+from types import CodeType, FrameType
+
+from mpdoctor.examiner.process.autograph_files import PREFIX
+from mpdoctor.facts.location import Location
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_LIBRARIES = tuple(
+    os.path.realpath(path) + os.sep
+    for path in {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), _PACKAGE}
+    if path
+)
+
+# Between a line of the user's and the function that it called, and of no interest.
+_WRAPPERS = ("error_handler", "wrapper", "_method_wrapper", "__new__", "__call__")
+
+_classes: dict[type, Location | None] = {}
+
+
+@functools.lru_cache(maxsize=None)
+def is_own(filename: str) -> bool:
+    """Whether a code object's file is the user's: neither installed, nor the standard library's, nor ours, nor made
+    by autograph."""
+    if filename.startswith("<") or PREFIX in filename or filename.endswith((".pyx", ".pxd", ".pxi")):
+        return False
+    path = os.path.realpath(filename)
+    parts = path.split(os.sep)
+    if "site-packages" in parts or "dist-packages" in parts:
+        return False
+    return not path.startswith(_LIBRARIES)
+
+
+def own_code(frame: FrameType) -> bool:
+    """Whether this frame runs code of the user's, or autograph's copy of it."""
+    return PREFIX in frame.f_code.co_filename or is_own(frame.f_code.co_filename)
+
+
+def called_by_user() -> bool:
+    """Whether a line of the user's calls what runs here: the first frame that is none of ours."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE + os.sep):
+        frame = frame.f_back
+    return frame is not None and own_code(frame)
+
+
+def called_by_line(frame: FrameType | None) -> CodeType | None:
+    """The library's function that a line of the user's called and that led here; None where that line itself did."""
+    called = None
+    while frame is not None and not own_code(frame):
+        if frame.f_code.co_name not in _WRAPPERS and not frame.f_code.co_filename.startswith(_PACKAGE + os.sep):
+            called = frame.f_code
+        frame = frame.f_back
+    return called
+
+
+def own_location(frame: FrameType | None = None) -> Location | None:
+    """The innermost line of the user's that is running now, None where there is none. Where autograph runs a copy of
+    the user's function, the line of the original."""
+    frame = frame or sys._getframe(1)
+    copied: tuple[str, int] | None = None
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        if PREFIX in filename:
+            copied = copied or (filename, frame.f_lineno)
+            original = _original_line(frame.f_code, copied)
+            if original is not None:
+                return original
+        elif is_own(filename):
+            return Location(os.path.abspath(filename), frame.f_lineno)
+        frame = frame.f_back
+    return None
+
+
+def _original_line(code: CodeType, copied: tuple[str, int]) -> Location | None:
+    """Autograph leaves a map on the function that it made: from lines of its file to lines of the user's."""
+    for function in gc.get_referrers(code):
+        for line, origin in getattr(function, "ag_source_map", {}).items():
+            if (line.filename, line.lineno) == copied and is_own(origin.loc.filename):
+                return Location(os.path.abspath(origin.loc.filename), origin.loc.lineno)
+    return None
+
+
+def class_location(cls: type) -> Location | None:
+    """Where a class of the user's stands, None for a library's."""
+    if cls not in _classes:  # Python parses the whole file for it
+        _classes[cls] = _place_of_class(cls)
+    return _classes[cls]
+
+
+def _place_of_class(cls: type) -> Location | None:
+    module = sys.modules.get(cls.__module__)
+    filename = getattr(module, "__file__", None)
+    if not filename or not is_own(filename):
+        return None
+    import inspect
+
+    try:
+        lines, first = inspect.getsourcelines(cls)
+    except (OSError, TypeError):  # typed in at run time, or its file is gone
+        return None
+    decorators = next((n for n, line in enumerate(lines) if line.lstrip().startswith("class ")), 0)
+    return Location(os.path.abspath(filename), first + decorators)

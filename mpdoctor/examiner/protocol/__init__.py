@@ -1,0 +1,1 @@
+"""What parent and examiner say to each other: the request, and the events."""

@@ -1,0 +1,118 @@
+"""Why a step failed: it is repeated with everything observed, where it can be; else the next one that fails is watched.
+
+Costs nothing on the steps that don't need it: a skip of the first steps is the loss scale finding its place."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Callable, ContextManager
+
+from mpdoctor.examiner.failures.failure import first_line
+from mpdoctor.examiner.replay.culprits import Culprits, culprits_from_step
+from mpdoctor.examiner.replay.step_observer import Enough, StepObserver
+from mpdoctor.facts.training import StepFacts
+
+ATTEMPTS = 3  # failing steps of one optimizer that are looked at in vain
+TRIES = 3  # repetitions of one failing step: dropout may draw another mask
+WATCHED_STEPS = 20  # of an eager loop, until one of them fails again
+
+
+class CulpritHunt:
+    """For all optimizers of a training. `repeating()` is the context in which a step may run and moves nothing."""
+
+    def __init__(self, watch: Any, repeating: Callable[[], ContextManager[Any]]) -> None:
+        self._watch, self._repeating = watch, repeating
+        self._attempts: dict[int, int] = {}
+        self._seen: dict[int, int] = {}  # steps of each optimizer that were judged
+        self._watched: Any = None  # the optimizer whose next failing step is waited for
+        self._observer: StepObserver | None = None
+        self._patience = 0
+
+    def is_over(self, learner: Any) -> bool:
+        """Whether no further failing step of this optimizer needs to be repeated."""
+        return self.has_found(learner) or self._attempts.get(id(learner), 0) >= ATTEMPTS
+
+    def has_found(self, learner: Any) -> bool:
+        return (learner.culprit or learner.loss_culprit or learner.gradient_culprit) is not None
+
+    def after_step(self, learner: Any, wanted: int) -> None:
+        """After a step of this optimizer, or several that were taken in one call."""
+        steps = learner.steps
+        since, self._seen[id(learner)] = self._seen.get(id(learner), 0), len(steps)
+        failed = [number for number in range(since, len(steps)) if _failed(steps[number])]
+        if self._observer is not None:
+            if self._watched is learner:
+                self._end_watching(learner, failed)
+            return
+        failed = [number for number in failed if _asks_for_reason(steps[number], number, wanted)]
+        if not failed or self.is_over(learner):
+            return
+        self._attempts[id(learner)] = self._attempts.get(id(learner), 0) + 1
+        if learner.repeat is None:  # a loop that only the user's own code can drive
+            self._observer = StepObserver(learner.keras, self._watch, learner.optimizer)
+            self._observer.__enter__()
+            self._watched, self._patience = learner, WATCHED_STEPS
+            return
+        try:
+            with self._repeating(), learner.weights_of_last_step():
+                self._tell(learner, self._repeat(learner, failed[0]))
+        except Exception as error:  # the user's step, which may be fit for graphs only
+            learner.not_looked.append(("MP904", f"the failing step cannot be repeated eagerly: {first_line(error)}"))
+
+    def _end_watching(self, learner: Any, failed: list[int]) -> None:
+        observer = self._observer
+        assert observer is not None
+        self._patience -= 1
+        if not failed and self._patience:
+            observer.clear()
+            return
+        observer.__exit__()
+        self._observer = self._watched = None
+        if failed:
+            scale = learner.steps[failed[-1]].loss_scale
+            try:
+                self._tell(learner, culprits_from_step(learner.keras, self._watch, observer, failed[-1], scale))
+            except Exception as error:
+                learner.not_looked.append(("MP904", f"the failing step cannot be followed: {first_line(error)}"))
+
+    def _repeat(self, learner: Any, step: int) -> Culprits | None:
+        scale: float | None = learner.steps[step].loss_scale
+        found = None
+        for _ in range(TRIES):
+            if scale is not None and learner.can_set_scale:
+                learner.set_scale(scale)
+            found = self._observed(learner, step, scale)
+            if found is not None:
+                break
+        if found is None or found.gradient is None or scale is None or not learner.can_set_scale:
+            return found
+        learner.set_scale(1.0)
+        without = self._observed(learner, step, 1.0) is not None
+        learner.set_scale(scale)
+        return found._replace(gradient=replace(found.gradient, without_scale=without))
+
+    def _observed(self, learner: Any, step: int, scale: float | None) -> Culprits | None:
+        """One repetition of the last call, until a step in it fails."""
+        with StepObserver(learner.keras, self._watch, learner.optimizer, stops=True) as observer, suppress(Enough):
+            learner.repeat()
+        entry = learner.entry
+        return culprits_from_step(learner.keras, self._watch, observer, step, scale, entry.batch, entry.call.location)
+
+    def _tell(self, learner: Any, found: Culprits | None) -> None:
+        if found is not None:
+            learner.culprit, learner.loss_culprit, learner.gradient_culprit = found
+
+
+def _failed(step: StepFacts) -> bool:
+    return not step.applied or step.first_nonfinite is not None or _is_bad(step.loss)
+
+
+def _is_bad(loss: float | None) -> bool:
+    return loss is not None and not math.isfinite(loss)
+
+
+def _asks_for_reason(step: StepFacts, number: int, wanted: int) -> bool:
+    beyond_float16 = step.loss_scale is not None and step.loss_scale <= 1  # no scale takes its gradients there
+    return step.applied or _is_bad(step.loss) or beyond_float16 or 3 * (number + 1) > 2 * wanted

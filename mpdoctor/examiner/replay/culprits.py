@@ -1,0 +1,181 @@
+"""From one observed step to what broke in it: a layer, an operation after the layers, or a gradient."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from mpdoctor.examiner.capture.layer_hooks import LayerWatch
+from mpdoctor.examiner.process.user_code import class_location
+from mpdoctor.examiner.replay.magnitudes import state_of
+from mpdoctor.examiner.replay.op_trace import Operation
+from mpdoctor.examiner.replay.step_observer import LayerCall, StepObserver
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.training import CulpritFacts, GradientCulpritFacts, OperationFacts, TensorFacts
+
+FRAMES = 6
+
+
+class Culprits(NamedTuple):
+    """At most one of them is known."""
+
+    layer: CulpritFacts | None = None
+    loss: OperationFacts | None = None
+    gradient: GradientCulpritFacts | None = None
+
+
+def culprits_from_step(
+    keras: Any,
+    watch: LayerWatch,
+    observer: StepObserver,
+    step: int,
+    scale: float | None,
+    batch: Any = None,
+    called_at: Location | None = None,
+) -> Culprits | None:
+    """None where nothing was wrong with the step, this time. `batch`: what the step was given, None where only the
+    user's own code knows. `called_at`: the user's line that trains, which is told of no operation."""
+    trace = observer.trace
+    if trace.failure is not None:
+        raise trace.failure
+    bad = observer.bad
+    if not bad:
+        return None
+    roots = [root for root in (trace.root(tensor) for tensor in bad) if root is not None]
+    root = min(roots, key=lambda operation: operation.number, default=None)
+    if root is not None:
+        _forget_line_of_call(root, called_at)
+    if root is not None and (root.back or root.facts.where == "loop"):
+        return Culprits(gradient=_gradient(keras, watch, observer, root, step, scale))
+    if root is None or root.facts.given:
+        return _of_what_was_given(keras, watch, observer, root, step, batch)
+    if root.layer is None:
+        return Culprits(loss=root.facts)
+    return Culprits(layer=_layer(keras, observer, watch, root, step))
+
+
+def _forget_line_of_call(root: Operation, called_at: Location | None) -> None:
+    """Which operation of a library's broke is not to be seen on the line that called the layer, or the training."""
+    place = root.facts.location
+    lines = [one for one in (called_at, root.layer and root.layer.called_at) if one is not None]
+    if place is not None and any((place.path, place.line) == (one.path, one.line) for one in lines):
+        root.facts = replace(root.facts, location=None)
+
+
+def _of_what_was_given(
+    keras: Any, watch: LayerWatch, observer: StepObserver, root: Operation | None, step: int, batch: Any
+) -> Culprits:
+    """What was not finite was made by no operation that was seen: it is in the batch, it is a weight or a constant, or
+    nobody knows more than the first layer that put it out."""
+    facts = OperationFacts("", "loss", "", "nan") if root is None else root.facts
+    in_batch = part_not_finite(batch) if batch is not None else "data" if facts.given == "data" else ""
+    if in_batch and not (facts.given == "constant" and facts.masked):
+        return Culprits(loss=replace(facts, given=in_batch))
+    if root is None:
+        first = next((call for call in observer.calls if call.output is not None and call.output.nonfinite), None)
+        root = None if first is None else observer.trace.first_of(first)
+        if root is not None:
+            _forget_line_of_call(root, None)
+        return (
+            Culprits()
+            if root is None or root.layer is None
+            else Culprits(layer=_layer(keras, observer, watch, root, step))
+        )
+    is_weight = observer.had_bad_weight and not facts.masked
+    root.facts = replace(facts, name="ReadVariableOp", given="") if is_weight else replace(facts, given="constant")
+    if root.layer is None:
+        return Culprits(loss=root.facts)
+    return Culprits(layer=_layer(keras, observer, watch, root, step))
+
+
+def _layer(keras: Any, observer: StepObserver, watch: LayerWatch, root: Operation, step: int) -> CulpritFacts:
+    call: LayerCall = root.layer
+    overflow = call.output
+    if overflow is None:  # it raised, or put out no numbers
+        place = watch.made_at(call.layer) or class_location(type(call.layer))
+        name = type(call.layer).__name__
+        overflow = TensorFacts(call.path, name, root.facts.dtype, (), 0.0, 0.0, 0.0, 0.0, 1.0, place, call.number)
+    before = [frame for frame in observer.frames[: _place(observer.frames, overflow)] if not frame.nonfinite]
+    calls = sum(other.layer is call.layer for other in observer.calls)
+    return CulpritFacts(
+        step,
+        overflow,
+        tuple(_distinct(before)[-FRAMES:]),
+        not root.sources or bool(root.facts.given),
+        calls,
+        root.facts,
+        keras.is_plain_function(call.layer),
+    )
+
+
+def _gradient(
+    keras: Any,
+    watch: LayerWatch,
+    observer: StepObserver,
+    root: Operation,
+    step: int,
+    scale: float | None,
+) -> GradientCulpritFacts:
+    call: LayerCall | None = root.layer
+    first = observer.first_bad_gradient
+    if root.facts.name == "Cast":
+        # A float32 layer hands back more than float16 holds: what suffers first is the weight that it comes to.
+        call = call if first is None else _owner(keras, observer, first[1]) or call
+    own = [] if call is None else [id(variable) for variable in keras.own_variables(call.layer)]
+    passed_on = any(at.gradient.nonfinite for at in observer.way_back)
+    where = "layer"
+    if root.facts.where == "loop":
+        where = "loop"
+    elif call is None:
+        where = "loss"
+    elif first is not None and id(first[1]) in own and not passed_on:
+        where = "variable"
+    frames = [at.gradient for at in observer.way_back if at.after < root.number and not at.gradient.nonfinite]
+    return GradientCulpritFacts(
+        step=step,
+        variable="" if first is None else keras.path(first[1]),
+        layer="" if call is None else call.path,
+        layer_class="" if call is None else type(call.layer).__name__,
+        where=where,
+        scale=scale,
+        frames=tuple(_distinct(frames[::-1])[:FRAMES][::-1]),
+        operation=root.facts,
+        location=None if call is None else watch.made_at(call.layer) or class_location(type(call.layer)),
+        is_function=call is not None and keras.is_plain_function(call.layer),
+    )
+
+
+def _owner(keras: Any, observer: StepObserver, variable: Any) -> LayerCall | None:
+    owners = (c for c in observer.calls if any(own is variable for own in keras.own_variables(c.layer)))
+    return next(owners, None)
+
+
+def part_not_finite(batch: Any) -> str:
+    """Of a batch as Keras takes it, (x, y, sample weights) or less: "data", "labels", or "" where all is finite."""
+    parts = batch if isinstance(batch, (tuple, list)) else (batch,)
+    bad = [any(map(_is_bad, tf.nest.flatten(part, expand_composites=True))) for part in parts]
+    if len(bad) > 1 and bad[1] and not bad[0]:
+        return "labels"
+    return "data" if any(bad) else ""
+
+
+def _is_bad(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind == "f" and not np.isfinite(value).all()
+    return bool(state_of(value))
+
+
+def _place(frames: list[TensorFacts], frame: TensorFacts) -> int:
+    return next((place for place, other in enumerate(frames) if other is frame), len(frames))
+
+
+def _distinct(frames: list[TensorFacts]) -> list[TensorFacts]:
+    """A model that puts out what its last layer did says nothing new."""
+    kept: list[TensorFacts] = []
+    for frame in frames:
+        if not kept or (frame.largest, frame.shape, frame.dtype) != (kept[-1].largest, kept[-1].shape, kept[-1].dtype):
+            kept.append(frame)
+    return kept

@@ -1,0 +1,55 @@
+"""One forward pass, repeated eagerly with its layers and operations observed: which of them made the first number of
+the outputs that is not finite."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import Any, Callable, Iterator
+
+import tensorflow as tf
+
+from mpdoctor.examiner.capture.layer_hooks import LayerWatch
+from mpdoctor.examiner.replay.culprits import Culprits, culprits_from_step
+from mpdoctor.examiner.replay.step_observer import LayerCall, StepObserver
+from mpdoctor.examiner.replay.variable_snapshot import variables_put_back
+
+
+class ForwardObserver(StepObserver):
+    """What breaks a forward pass are the outputs of layers that no other layer called."""
+
+    def clear(self) -> None:
+        super().clear()
+        self.outputs: list[Any] = []
+
+    def leave(self, call: LayerCall, outputs: Any) -> Any:
+        marked = super().leave(call, outputs)
+        if call.parent is None:
+            self.outputs += [part for part in tf.nest.flatten(outputs) if isinstance(part, tf.Tensor)]
+        return marked
+
+    @property
+    def bad(self) -> list[Any]:
+        return [tensor for tensor in self.outputs if self.trace.is_bad(tensor)]
+
+
+def culprits_of_forward_pass(keras: Any, watch: LayerWatch, run: Callable[[], Any]) -> Culprits | None:
+    """None where every output was finite, this time. `run` moves no variable: all are put back."""
+    eagerly = tf.config.functions_run_eagerly()
+    tf.config.run_functions_eagerly(True)
+    try:
+        with _nothing_recorded(), variables_put_back(), ForwardObserver(keras, watch, None) as observer:
+            run()
+        return culprits_from_step(keras, watch, observer, 0, None)
+    finally:
+        tf.config.run_functions_eagerly(eagerly)
+
+
+@contextmanager
+def _nothing_recorded() -> Iterator[None]:
+    """A repetition is no part of what the program's own tapes differentiate."""
+    try:
+        from tensorflow.python.eager import record
+    except ImportError:  # until 2.11
+        from tensorflow.python.eager import tape as record
+    with record.stop_recording():
+        yield

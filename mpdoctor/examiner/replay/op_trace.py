@@ -1,0 +1,296 @@
+"""Every operation of TensorFlow in a step that runs eagerly, watched: which of them made the first number that was not
+finite, and what went into it.
+
+Callbacks on operations are what tf.debugging.enable_check_numerics stands on; they see the way back as well.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework import op_callbacks
+
+from mpdoctor.examiner.process.user_code import own_location
+from mpdoctor.examiner.replay.magnitudes import (
+    FINITE,
+    NAN,
+    array_from_tensor,
+    is_floating,
+    is_number,
+    largest_in_float32,
+    state_of,
+)
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.training import OperationFacts
+
+# Reading one of these depends on the weights, whatever else goes in.
+READS_WEIGHTS = frozenset(("ReadVariableOp", "ResourceGather", "ResourceGatherNd"))
+# Operations that hand numbers on as they are: no reader would call them the place where something happens.
+SOFTMAX = ("Softmax", "LogSoftmax")
+SHAPES = frozenset(("Identity", "Reshape", "ExpandDims", "Squeeze", "StridedSlice", "ConcatV2", "Pack", "Transpose"))
+HANDS_ON = frozenset(("Cast", "Identity", "Shape", "Reshape", "StopGradient", "Pack", "ConcatV2", "ZerosLike"))
+
+
+class Made(NamedTuple):
+    """A tensor that is not finite. `maker`: the number of the operation that made it, None where nobody did: data."""
+
+    state: int
+    maker: Any
+
+
+class Use(NamedTuple):
+    """One operation on the way forward: its number, TensorFlow's name for it, the layer call that it ran in and the
+    user's line."""
+
+    number: int
+    name: str
+    layer: Any
+    line: Location | None
+
+
+class Operation:
+    """One operation that put out something not finite. `layer` is the layer call that it ran in, or whose way back it
+    is part of; `sources` the tensors not finite that went in."""
+
+    def __init__(self, number: int, layer: Any, back: bool, sources: list[int], facts: OperationFacts) -> None:
+        self.number, self.layer, self.back, self.sources, self.facts = number, layer, back, sources, facts
+
+
+class OperationTrace:
+    """Watches operations while it is entered.
+
+    `layer` is the layer call that runs now and `back` whether gradients are being computed: the observer of the layers
+    sets them. `labels` tells of a gradient the layer call whose output it belongs to.
+    """
+
+    def __init__(self) -> None:
+        self.layer: Any = None
+        self.back = False
+        self.where = ""  # what the training code does now, where it is no layer: "scaling", "loop"
+        self.labels: dict[int, Any] = {}
+        self.failure: Exception | None = None
+        self._busy = False
+        self.clear()
+
+    def clear(self) -> None:
+        self.count = 0
+        self.labels.clear()
+        self._made: dict[int, Made] = {}  # by tensor
+        self._known: set[int] = set()
+        self._weighty: set[int] = set()
+        self.inputs: set[int] = set()  # tensors that the outermost layers were given, in whatever shape
+        self._operations: dict[int, Operation] = {}
+        self._makers: dict[int, Use] = {}  # by tensor: the operation that made it
+        self._users: dict[int, list[Use]] = {}  # by tensor: those that used it
+        self._reused: dict[int, Use] = {}  # by tensor of the way back that is made of forward tensors alone
+        self._gradients: set[int] = set()  # the other tensors of the way back
+
+    def __enter__(self) -> OperationTrace:
+        op_callbacks.add_op_callback(self._see)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        op_callbacks.remove_op_callback(self._see)
+
+    def given(self, tensors: list[Any]) -> None:
+        """To an outermost layer: what another model made of its weights is no data."""
+        self.inputs.update(tensor._id for tensor in tensors if tensor._id not in self._weighty)
+
+    # --- every operation ------------------------------------------------------------------------------------------
+    def _see(self, name: Any, inputs: Any, attrs: Any, outputs: Any, op_name: Any = None, graph: Any = None) -> None:
+        if self._busy or graph is not None or self.failure is not None:
+            return
+        self._busy = True
+        try:
+            self._note(_text(name), list(inputs), attrs, list(outputs))
+        except Exception as error:  # ours: it must not end a step of the user's
+            self.failure = error
+        finally:
+            self._busy = False
+
+    def _note(self, name: str, inputs: list[Any], attrs: Any, outputs: list[Any]) -> None:
+        self.count += 1
+        layer, line = self.layer, None
+        if self.back:
+            layer, line = self._of_way_back(name, inputs, outputs)
+        elif name not in HANDS_ON:
+            line = own_location()
+            self._note_use(Use(self.count, name, layer, line), inputs, outputs)
+        if name in READS_WEIGHTS or any(t._id in self._weighty for t in inputs):
+            self._weighty.update(t._id for t in outputs)
+        elif (name in SHAPES or name == "Cast") and any(t._id in self.inputs for t in inputs):
+            self.inputs.update(t._id for t in outputs)
+        states = [state_of(t) for t in outputs]
+        self._known.update(t._id for t in outputs)
+        if not any(states):
+            return
+        sources = [t._id for t in _unspoilt(name, inputs, attrs) if self._state(t)]
+        line = line if self.back else own_location()
+        facts = self._facts(name, inputs, attrs, outputs, max(states), sources, line)
+        self._operations[self.count] = Operation(self.count, layer, self.back, sources, facts)
+        for tensor, state in zip(outputs, states):
+            if state:
+                self._made[tensor._id] = Made(state, self.count)
+
+    def _state(self, tensor: Any) -> int:
+        """Of an input: known from the operation that made it, else looked at once."""
+        if tensor._id not in self._known:
+            self._known.add(tensor._id)
+            state = state_of(tensor)
+            if state:
+                self._made[tensor._id] = Made(state, None)
+        made = self._made.get(tensor._id)
+        return FINITE if made is None else made.state
+
+    def _note_use(self, use: Use, inputs: list[Any], outputs: list[Any]) -> None:
+        self._makers.update((t._id, use) for t in outputs)
+        for tensor in inputs:
+            self._users.setdefault(tensor._id, []).append(use)
+
+    def _of_way_back(self, name: str, inputs: list[Any], outputs: list[Any]) -> tuple[Any, Location | None]:
+        """(layer call, the user's line) of an operation on the way back: a gradient tells whose it is; where no
+        gradient goes in, as in that of a power, the operation of the way forward that used the same tensors does."""
+        use = self._whose_gradient(name, inputs)
+        layer = next((self.labels[t._id] for t in inputs if t._id in self.labels), None)
+        if layer is not None:
+            self.labels.update((t._id, layer) for t in outputs)
+        elif use is not None and not any(t._id in self._gradients for t in inputs):
+            layer = use.layer
+            self._reused.update((t._id, use) for t in outputs)
+            return layer, use.line
+        self._gradients.update(t._id for t in outputs)
+        return layer, None if use is None else use.line
+
+    def _whose_gradient(self, name: str, inputs: list[Any]) -> Use | None:
+        """The operation of the way forward that made the result which is read here, by its name; else the one that
+        all the forward tensors among the inputs belong to, else the last of those that any of them belongs to."""
+        forward = name[: -len("Grad")] if name.endswith("Grad") else ""
+        made = [use for use in (self._makers.get(t._id) for t in inputs) if use is not None and use.name == forward]
+        if made:
+            return made[0]
+        known = [uses for uses in map(self._uses_of, inputs) if uses]
+        shared = set(known[0]).intersection(*known[1:]) if known else set()
+        return max(shared or set().union(*known), key=lambda use: use.number, default=None)
+
+    def _uses_of(self, tensor: Any) -> list[Use]:
+        """The operations of the way forward that used this tensor, else the one that made it."""
+        if tensor._id in self._reused:
+            return [self._reused[tensor._id]]
+        maker = self._makers.get(tensor._id)
+        return self._users.get(tensor._id, []) or ([] if maker is None else [maker])
+
+    def _facts(
+        self,
+        name: str,
+        inputs: list[Any],
+        attrs: Any,
+        outputs: list[Any],
+        state: int,
+        sources: list[int],
+        line: Location | None,
+    ) -> OperationFacts:
+        where = "gradient" if self.back else "layer" if self.layer is not None else self.where or "loss"
+        kinds = is_number if name == "Cast" else is_floating
+        floats = [array_from_tensor(t) for t in _unspoilt(name, inputs, attrs) if kinds(t)]
+        numbers = [np.abs(values[np.isfinite(values)]) for values in floats]
+        nonzero = [values[values > 0] for values in numbers]
+        bad = [values[~np.isfinite(values)] for values in floats]
+        minus = any(values.size for values in bad) and all((values == -math.inf).all() for values in bad)
+        return OperationFacts(
+            name=name,
+            where=where,
+            dtype=next((t.dtype.name for t in outputs if is_floating(t)), ""),
+            result=_result(outputs, state),
+            largest=max((float(values.max()) for values in nonzero if values.size), default=0.0),
+            smallest=min((float(values.min()) for values in nonzero if values.size), default=0.0),
+            holds_zero=any((values == 0).any() for values in numbers),
+            elements=max((values.size for values in floats), default=1),
+            in_float32=None if sources else largest_in_float32(name, inputs, attrs, outputs),
+            given=self._given(sources, inputs),
+            from_data=name == "Cast" and inputs[0]._id in self.inputs,
+            masked=minus,
+            location=line,
+            averaged=int(tf.size(inputs[0])) // max(int(tf.size(outputs[0])), 1) if name == "Mean" else 0,
+        )
+
+    def _given(self, sources: list[int], inputs: list[Any]) -> str:
+        """Of what is not finite and was made by no operation: what the model was given is data, and so is a vector in
+        the training code unless it is of -inf, of which masks are made. In a layer it is a constant."""
+        given = [t for t in inputs if t._id in sources and self._made[t._id].maker is None]
+        if not given or len(given) < len(sources):
+            return ""
+        outside = self.layer is None
+        vector = outside and any(int(tf.size(t)) > 1 and not _is_minus_infinity(t) for t in given)
+        return "data" if vector or any(t._id in self.inputs for t in given) else "constant"
+
+    # --- afterwards -----------------------------------------------------------------------------------------------
+    def is_bad(self, tensor: Any) -> bool:
+        return bool(self._state(tensor))
+
+    def maker(self, tensor: Any) -> Operation | None:
+        """The operation whose result this tensor is, where it is not finite."""
+        made = self._made.get(tensor._id)
+        return None if made is None else self._operations.get(made.maker)
+
+    def first_of(self, layer: Any) -> Operation | None:
+        """The first operation of the way forward in this layer call, or in one inside it, that made something not
+        finite."""
+        return next((one for one in self._operations.values() if not one.back and _is_inside(one.layer, layer)), None)
+
+    def root(self, tensor: Any) -> Operation | None:
+        """The operation that made the first number not finite of all that this tensor was made from.
+
+        None where no operation touched it. A row that a mask leaves nothing of is the softmax's NaN, not the mask's."""
+        self._state(tensor)
+        waiting, seen, roots = [tensor._id], set(), []
+        while waiting:
+            made = self._made.get(waiting.pop())
+            operation = None if made is None else self._operations.get(made.maker)
+            if operation is None or operation.number in seen:
+                continue
+            seen.add(operation.number)
+            facts = operation.facts
+            is_nothing_left = facts.result == "nan" and facts.masked and facts.name in SOFTMAX
+            if not operation.sources or facts.given or is_nothing_left:
+                roots.append(operation)
+            else:
+                waiting += self._worst(operation.sources)
+        return min(roots, key=lambda operation: operation.number, default=None)
+
+    def _worst(self, sources: list[int]) -> list[int]:
+        """NaN comes from NaN where there is any: -inf beside it is a mask."""
+        nan = [source for source in sources if self._made[source].state == NAN]
+        return nan or sources
+
+
+def _is_inside(call: Any, outer: Any) -> bool:
+    while call is not None and call is not outer:
+        call = call.parent
+    return call is not None
+
+
+def _is_minus_infinity(tensor: Any) -> bool:
+    """Whether nothing else in it is not finite."""
+    values = array_from_tensor(tensor)
+    return bool((values[~np.isfinite(values)] == -math.inf).all())
+
+
+def _unspoilt(name: str, inputs: list[Any], attrs: Any) -> list[Any]:
+    """The inputs that still hold what the operation read, now that it has run. In training the kernel of a fused batch
+    normalization writes the new averages over the old ones, its last two inputs (TensorFlow 2.21, on a CPU)."""
+    named = dict(zip(map(str, attrs[::2]), attrs[1::2]))
+    return inputs[:3] if name.startswith("FusedBatchNorm") and named.get("is_training") else inputs
+
+
+def _text(name: Any) -> str:
+    return name.decode() if isinstance(name, bytes) else str(name)
+
+
+def _result(outputs: list[Any], state: int) -> str:
+    if state == NAN:
+        return "nan"
+    arrays = [array_from_tensor(t) for t in outputs if is_floating(t)]
+    return "inf" if any((values == math.inf).any() for values in arrays) else "-inf"

@@ -1,0 +1,173 @@
+"""Why applied steps move no weight: the learning rate, the gradients of the loss as it is and made larger, and updates
+that are rounded away. Measured on the last step, repeated; nothing is moved."""
+
+from __future__ import annotations
+
+import math
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import Any, Callable, ContextManager, Iterator
+
+import numpy as np
+import tensorflow as tf
+
+from mpdoctor.examiner.failures.failure import first_line
+from mpdoctor.examiner.probe.observed_optimizer import learning_rate
+from mpdoctor.examiner.process.patching import replace_for_now
+from mpdoctor.examiner.replay.magnitudes import array_from_tensor, is_floating
+from mpdoctor.examiner.replay.step_observer import BackFrame, Enough, StepObserver
+from mpdoctor.examiner.replay.two_scales import GradientCatcher
+from mpdoctor.examiner.replay.variable_snapshot import variables_put_back
+from mpdoctor.facts.training import StandstillFacts
+
+# How much larger than it is the loss is made. The first float16 number is 2^-24, and float32 ends at 2^128.
+FACTORS = (1.0, 2.0**8, 2.0**16, 2.0**24, 2.0**32)
+DIGITS = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}  # bits behind the first one
+
+Repeating = Callable[[], ContextManager[Any]]
+
+
+def look_at_standstill(learner: Any, watch: Any, repeating: Repeating, aside: Callable[[Any], None]) -> None:
+    """Tell the learner. `aside(optimizer)` makes known that this one is the probe's own."""
+    facts = StandstillFacts(learning_rate(learner.innermost), _schedule(learner.innermost))
+    learner.standstill = facts
+    if learner.repeat is None:
+        learner.not_looked.append(("MP909", "a step of an eager loop cannot be repeated"))
+        return
+    try:
+        learner.standstill = _with_gradients(facts, learner, watch, repeating, aside)
+    except Exception as error:  # the user's step, which may be fit for graphs only
+        learner.not_looked.append(("MP909", f"the step cannot be repeated eagerly: {first_line(error)}"))
+
+
+# --- the learning rate ------------------------------------------------------------------------------------------
+def _schedule(optimizer: Any) -> str:
+    """The class of its schedule, "" where the rate is a number."""
+    given = getattr(optimizer, "_learning_rate", None)
+    given = getattr(optimizer, "learning_rate", None) if given is None else given
+    return type(given).__name__ if callable(given) and not hasattr(given, "dtype") else ""
+
+
+# --- the gradients ----------------------------------------------------------------------------------------------
+def _with_gradients(
+    facts: StandstillFacts, learner: Any, watch: Any, repeating: Repeating, aside: Callable[[Any], None]
+) -> StandstillFacts:
+    with repeating() as catchers:
+        catcher: GradientCatcher = catchers[learner]
+        catcher.stops = learner.steps_a_call > 1
+        for factor in FACTORS:
+            largest = _largest_gradient(learner, factor)
+            if factor == 1.0:
+                first, caught = largest, list(catcher.caught)
+            if largest is None or largest > 0:
+                break
+    if first is None:  # no tape was seen
+        return facts
+    facts = replace(facts, gradient=first, factor=None if not largest else factor, most=FACTORS[-1])
+    if not largest:
+        with repeating():
+            return _with_place(facts, learner, watch)
+    if first and caught and facts.learning_rate:
+        return _with_update(facts, learner, caught, aside)
+    return facts
+
+
+def _largest_gradient(learner: Any, factor: float) -> float | None:
+    """The largest finite magnitude of the gradients that a tape gives for its variables; None where none was asked."""
+    with _loss_times(factor, learner.variables) as seen, variables_put_back(), suppress(Enough):
+        tf.random.set_seed(1)
+        learner.repeat()
+    return max(seen, default=None)
+
+
+@contextmanager
+def _loss_times(factor: float, variables: list[Any]) -> Iterator[list[float]]:
+    """Every tape differentiates this multiple of what it is asked for. Gives the largest finite gradients by these
+    variables."""
+    seen: list[float] = []
+    wanted = {id(one) for variable in variables for one in (variable, getattr(variable, "_value", None))}
+
+    def differentiate(original: Any, tape: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+        if factor != 1.0 and not args and kwargs.get("output_gradients") is None:
+            larger = tf.nest.map_structure(lambda part: tf.fill(tf.shape(part), tf.cast(factor, part.dtype)), target)
+            kwargs = {**kwargs, "output_gradients": larger}
+        gradients = original(tape, target, sources, *args, **kwargs)
+        for gradient, source in zip(tf.nest.flatten(gradients), tf.nest.flatten(sources)):
+            if gradient is not None and id(source) in wanted:
+                seen.append(_largest(gradient))
+        return gradients
+
+    release = replace_for_now(tf.GradientTape, "gradient", differentiate)
+    try:
+        yield seen
+    finally:
+        release()
+
+
+def _largest(gradient: Any) -> float:
+    gradient = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+    if not is_floating(gradient):
+        return 0.0
+    values = np.abs(array_from_tensor(gradient).astype(np.float64))
+    finite = values[np.isfinite(values)]
+    return float(finite.max()) if finite.size else 0.0
+
+
+def _with_place(facts: StandstillFacts, learner: Any, watch: Any) -> StandstillFacts:
+    """Every gradient is 0: the last layer on the way back whose output still gets one."""
+    frames = next((seen for seen in _ways_back(learner, watch) if not any(at.gradient.nonfinite for at in seen)), [])
+    alive = [at for at in frames if at.gradient.largest]
+    if not frames:
+        return facts
+    if not alive:
+        return replace(facts, reaches_output=False)
+    call = alive[-1].call
+    return replace(
+        facts,
+        reaches_output=True,
+        layer=call.path,
+        layer_class=type(call.layer).__name__,
+        puts_out_zeros=call.output is not None and not call.output.largest and not call.output.nonfinite,
+    )
+
+
+def _ways_back(learner: Any, watch: Any) -> Iterator[list[BackFrame]]:
+    """The gradients at the outputs of the layers, at the largest factor first."""
+    for factor in reversed(FACTORS):
+        observer = StepObserver(learner.keras, watch, learner.optimizer, stops=True)
+        with _loss_times(factor, learner.variables), variables_put_back(), observer, suppress(Enough):
+            learner.repeat()
+        yield observer.way_back
+
+
+# --- the update -------------------------------------------------------------------------------------------------
+def _with_update(
+    facts: StandstillFacts, learner: Any, caught: list[tuple[Any, Any]], aside: Callable[[Any], None]
+) -> StandstillFacts:
+    """What a new optimizer of the same configuration does with these gradients in float64, and whether it is gone when
+    it is rounded to the weights' own dtype."""
+    innermost = learner.innermost
+    clone = type(innermost).from_config(innermost.get_config())
+    aside(clone)
+    variables = [variable for _, variable in caught]
+    before = [array_from_tensor(tf.convert_to_tensor(variable)).astype(np.float64) for variable in variables]
+    gradients = [tf.cast(tf.convert_to_tensor(gradient), tf.float64) for gradient, _ in caught]
+    after = learner.keras.applied_in_float64(clone, innermost, gradients, variables)
+    largest, place = 0.0, -1
+    for number, (then, now) in enumerate(zip(before, after)):
+        kept = tf.cast(tf.cast(now, learner.keras.dtype_of(variables[number])), tf.float64)
+        if not np.array_equal(kept, then):
+            return facts  # this one would move
+        if np.abs(now - then).max(initial=0.0) > largest:
+            largest, place = float(np.abs(now - then).max()), number
+    if place < 0:
+        return facts
+    at = np.abs(after[place] - before[place]).argmax()
+    weight, dtype = abs(float(before[place].flat[at])), learner.keras.dtype_of(variables[place])
+    return replace(
+        facts,
+        update=largest,
+        half_digit=2.0 ** (math.floor(math.log2(weight)) - DIGITS[dtype] - 1) if weight else None,
+        variable=learner.keras.path(variables[place]),
+        dtype=dtype,
+    )

@@ -1,0 +1,280 @@
+"""A step that runs eagerly, with its layers, its operations and its gradients observed. Costs nothing on steps that
+don't need it.
+
+Every floating-point tensor that goes into a layer or comes out of it passes through an identity whose gradient tells
+that the way back has come there: so a gradient is known to belong to this layer call.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from mpdoctor.examiner.capture.layer_calls import dtype_name
+from mpdoctor.examiner.capture.layer_hooks import LayerWatch
+from mpdoctor.examiner.process.patching import replace_for_now
+from mpdoctor.examiner.process.user_code import class_location, own_location
+from mpdoctor.examiner.replay.magnitudes import array_from_tensor, is_eager, is_floating, state_of
+from mpdoctor.examiner.replay.op_trace import OperationTrace
+from mpdoctor.facts.training import FLOAT16_LIMIT, TensorFacts
+
+SMALLEST_NORMAL = 2.0**-14
+
+
+class LayerCall:
+    """One call of one layer. `number` counts the calls of this layer in the step, from 1 on; `called_at` is the user's
+    line that was running then."""
+
+    def __init__(self, layer: Any, parent: LayerCall | None, number: int) -> None:
+        self.layer, self.parent, self.number = layer, parent, number
+        self.called_at = own_location()
+        self.output: TensorFacts | None = None  # the first that was not finite, else the last
+
+    @property
+    def path(self) -> str:
+        """As in the facts of the model: without the model itself, unless that is what was called."""
+        names, call = [self.layer.name], self.parent
+        while call is not None and call.parent is not None:
+            names.append(call.layer.name)
+            call = call.parent
+        return "/".join(reversed(names))
+
+
+class BackFrame(NamedTuple):
+    """A gradient that has come to the output of a layer call, after so many operations."""
+
+    after: int
+    call: LayerCall
+    gradient: TensorFacts
+
+
+class Enough(BaseException):
+    """Ends the repetition of a call that holds many steps. No error: no `except Exception` of the user's takes it."""
+
+
+class StepObserver:
+    """Watches eager steps while it is entered; what it has seen is of the steps since the last `clear()`.
+
+    `stops`: a step that fails ends the call that it belongs to, with Enough; one that does not is forgotten when the
+    next one begins."""
+
+    def __init__(self, keras: Any, watch: LayerWatch, optimizer: Any, stops: bool = False) -> None:
+        self.trace = OperationTrace()
+        self._optimizer, self._stops = optimizer, stops
+        self._keras, self._watch = keras, watch
+        self._release: list[Callable[[], None]] = []
+        self.clear()
+
+    def clear(self) -> None:
+        self.trace.clear()
+        self.calls: list[LayerCall] = []
+        self.frames: list[TensorFacts] = []
+        self.way_back: list[BackFrame] = []
+        self.gradients: list[tuple[Any, Any]] = []  # that arrived at the optimizer, with their variables
+        self._taped: dict[int, Any] = {}  # by variable: what the last tape gave for it
+        self._targets: list[tuple[Any, set[int]]] = []  # what a tape differentiated, and for which variables
+        self.had_bad_weight = False  # before the optimizer moved it
+        self._open: list[LayerCall] = []
+        self._count: dict[int, int] = {}
+        self._applied = False
+
+    def __enter__(self) -> StepObserver:
+        keras = self._keras
+        self._watch.observer = self
+        self._release = [
+            replace_for_now(tf.GradientTape, "gradient", self._differentiate),
+            *(replace_for_now(cls, name, self._scale) for cls, name in keras.scaling_methods()),
+            *(replace_for_now(cls, name, self._apply) for cls, name in keras.apply_methods()),
+            *(replace_for_now(cls, "__call__", self._call_function) for cls in keras.function_classes()),
+        ]
+        self.trace.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.trace.__exit__()
+        self._watch.observer = None
+        while self._release:
+            self._release.pop()()
+
+    # --- layers ---------------------------------------------------------------------------------------------------
+    def enter(self, layer: Any, args: Any, kwargs: Any) -> tuple[LayerCall, Any, Any]:
+        if self._applied and self._stops and not self._open:
+            self.clear()
+        number = self._count[id(layer)] = self._count.get(id(layer), 0) + 1
+        parent = self._open[-1] if self._open else None
+        call = LayerCall(layer, parent, number)
+        args, kwargs = _mapped(lambda part: self._marked(_tensor(part), parent, leaving=False), (args, kwargs))
+        if parent is None:
+            self.trace.given(_flat((args, kwargs)))
+        self._open.append(call)
+        self.trace.layer, self.trace.where = call, ""
+        self.calls.append(call)
+        return call, args, kwargs
+
+    def leave(self, call: LayerCall, outputs: Any) -> Any:
+        self.abandon(call)
+        marked = _mapped(lambda part: self._marked(part, call, leaving=True), outputs)
+        for tensor in _flat(outputs):
+            if is_floating(tensor) and (call.output is None or not call.output.nonfinite):
+                call.output = tensor_from_values(self._watch, call, tensor)
+        if call.output is not None:
+            self.frames.append(call.output)
+        return marked
+
+    def abandon(self, call: LayerCall) -> None:
+        """The call raised, or is over."""
+        while self._open and self._open.pop() is not call:
+            pass
+        self.trace.layer = self._open[-1] if self._open else None
+
+    def _call_function(self, original: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """A function between the layers of a functional model, where those are no layers: observed as one."""
+        if not self._open or not self._keras.is_plain_function(function):
+            return original(function, *args, **kwargs)
+        call, args, kwargs = self.enter(function, args, kwargs)
+        try:
+            outputs = original(function, *args, **kwargs)
+        except BaseException:
+            self.abandon(call)
+            raise
+        return self.leave(call, outputs)
+
+    def _marked(self, tensor: Any, owner: LayerCall | None, *, leaving: bool) -> Any:
+        """The same numbers, and word when their gradient comes by: from there on it belongs to the owner."""
+        if not is_floating(tensor):
+            return tensor
+
+        @tf.custom_gradient  # type: ignore[untyped-decorator]
+        def passing(values: Any) -> Any:
+            return tf.raw_ops.Identity(input=values), lambda gradient: self._came_back(gradient, owner, leaving)
+
+        marked = passing(tensor)
+        mask = getattr(tensor, "_keras_mask", None)
+        if mask is not None:
+            marked._keras_mask = mask
+        return marked
+
+    def _came_back(self, gradient: Any, owner: LayerCall | None, leaving: bool) -> Any:
+        if isinstance(gradient, tf.IndexedSlices):
+            gradient = tf.convert_to_tensor(gradient)
+        if not is_floating(gradient):
+            return gradient
+        if leaving and owner is not None:
+            self.way_back.append(BackFrame(self.trace.count, owner, tensor_from_values(self._watch, owner, gradient)))
+        passed = tf.raw_ops.Identity(input=gradient)
+        if owner is None:
+            self.trace.labels.pop(passed._id, None)
+        else:
+            self.trace.labels[passed._id] = owner
+        return passed
+
+    # --- the training code ------------------------------------------------------------------------------------------
+    def _scale(self, original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        before, self.trace.where = self.trace.where, "scaling"
+        try:
+            return original(optimizer, *args, **kwargs)
+        finally:
+            self.trace.where = before
+
+    def _differentiate(self, original: Any, tape: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+        variables = [id(source) for source in tf.nest.flatten(sources)]
+        self._targets += [(part, set(variables)) for part in tf.nest.flatten(target) if is_floating(part)]
+        self.trace.back = True
+        try:
+            gradients = original(tape, target, sources, *args, **kwargs)
+        finally:
+            self.trace.back, self.trace.where = False, "loop"
+        self._taped.update((one, _dense(gradient)) for one, gradient in zip(variables, tf.nest.flatten(gradients)))
+        return gradients
+
+    def _apply(self, original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        if optimizer is self._optimizer:
+            (args, kwargs), gradients, variables = self._keras.gradients_and_variables(optimizer, args, kwargs)
+            pairs = [(_dense(gradient), variable) for gradient, variable in zip(gradients, variables)]
+            self.gradients += [(gradient, variable) for gradient, variable in pairs if is_floating(gradient)]
+            self.had_bad_weight = any(_is_bad_variable(variable) for variable in variables)
+            self._applied = True
+            if self._stops and self.bad:
+                raise Enough
+        return original(optimizer, *args, **kwargs)
+
+    # --- afterwards -------------------------------------------------------------------------------------------------
+    @property
+    def first_bad_gradient(self) -> tuple[Any, Any] | None:
+        """The first on the way back that was not finite, with its variable. As the tape gave it, where it was so then:
+        later all were unscaled, or clipped, in the order of the variables."""
+        taped = [(self._taped.get(id(variable)), variable) for _, variable in self.bad_gradients]
+        broken = [pair for pair in taped if is_floating(pair[0]) and self.trace.is_bad(pair[0])]
+        return min(broken or self.bad_gradients, key=lambda pair: self._made_at(pair[0]), default=None)
+
+    def _made_at(self, gradient: Any) -> int:
+        maker = self.trace.maker(gradient)
+        return 0 if maker is None else maker.number
+
+    @property
+    def bad_gradients(self) -> list[tuple[Any, Any]]:
+        return [(gradient, variable) for gradient, variable in self.gradients if self.trace.is_bad(gradient)]
+
+    @property
+    def bad(self) -> list[Any]:
+        """What was not finite of the loss of this optimizer's variables, else of their gradients."""
+        variables = {id(variable) for _, variable in self.gradients}
+        own = [target for target, sources in self._targets if sources & variables]
+        losses = own or [target for target, _ in self._targets]
+        return [t for t in losses if self.trace.is_bad(t)] or [gradient for gradient, _ in self.bad_gradients]
+
+
+def tensor_from_values(watch: LayerWatch, call: LayerCall, tensor: Any) -> TensorFacts:
+    """The magnitudes of a layer's output, or of its gradient."""
+    layer = call.layer
+    values = np.abs(array_from_tensor(tensor).astype(np.float32))
+    finite = values[np.isfinite(values)]
+    nonzero = finite[finite > 0]
+    return TensorFacts(
+        layer=call.path,
+        layer_class=type(layer).__name__,
+        dtype=dtype_name(tensor),
+        shape=tuple(int(size) for size in tensor.shape),
+        largest=float(finite.max()) if finite.size else 0.0,
+        smallest=float(nonzero.min()) if nonzero.size else 0.0,
+        near_limit=_share(finite > 0.9 * FLOAT16_LIMIT),
+        subnormal=_share(nonzero < SMALLEST_NORMAL),
+        nonfinite=1.0 - finite.size / max(values.size, 1),
+        location=watch.made_at(layer) or class_location(type(layer)),
+        call=call.number,
+    )
+
+
+def _share(flags: Any) -> float:
+    return float(flags.mean()) if flags.size else 0.0
+
+
+def _tensor(part: Any) -> Any:
+    """A layer makes a tensor of an array, of its own dtype at once: too large a number would come from nowhere."""
+    is_array = isinstance(part, np.ndarray) and part.dtype.kind == "f"
+    return tf.convert_to_tensor(part) if is_array else part
+
+
+def _flat(structure: Any) -> list[Any]:
+    found: list[Any] = []
+    _mapped(lambda part: found.append(part) if is_eager(part) else None, structure)
+    return found
+
+
+def _dense(gradient: Any) -> Any:
+    return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+
+
+def _is_bad_variable(variable: Any) -> bool:
+    return bool(state_of(tf.convert_to_tensor(variable)))
+
+
+def _mapped(change: Callable[[Any], Any], structure: Any) -> Any:
+    """Every tensor changed, in plain lists, tuples and dicts; other containers are the user's own and stay."""
+    if type(structure) is dict:
+        return {key: _mapped(change, value) for key, value in structure.items()}
+    if type(structure) in (list, tuple):
+        return type(structure)(_mapped(change, value) for value in structure)
+    return change(structure)

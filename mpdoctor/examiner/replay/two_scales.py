@@ -1,0 +1,225 @@
+"""One batch, the same state, two loss scales: the gradient that arrives at the innermost optimizer must not change.
+
+Scaling is linear, so with scale s a right training hands g to the innermost optimizer whatever s is. The exponent e in
+|g| ~ s^e is 0 then; -1 where the gradient is divided by a scale that the loss never saw (or twice), +1 where it is
+never divided. Measured where unscaled gradients arrive and before that optimizer's own clipping, because Adam,
+clipping and moving averages hide the size of a gradient from the size of the update.
+
+The loss and the gradients are measured on their way there, too, which tells the forms of the defect apart.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Callable, Dict, NamedTuple
+
+import tensorflow as tf
+
+from mpdoctor.examiner.process.patching import replace_for_now
+from mpdoctor.examiner.replay.magnitudes import is_floating, state_of
+from mpdoctor.examiner.replay.step_observer import Enough
+from mpdoctor.facts.training import ScaleDependenceFacts
+
+APART = 2.0**6
+# Tried where the scale of the training itself is not known, or overflows.
+PAIRS = ((2.0**4, 2.0**10), (2.0**-2, 2.0**4), (2.0**-8, 2.0**-2))
+EQUAL = 1e-3  # how far a quotient may be from 1, or from the loss scale
+
+Norms = Dict[str, float]
+
+
+class Passage(NamedTuple):
+    """The way of the gradients in one step: norms by variable. `loss`: what the tape differentiated."""
+
+    arrived: Norms  # at the innermost optimizer
+    applied: Norms  # at the outermost
+    taped: Norms  # from the tape
+    loss: float
+    unscaled_calls: int
+    loss_dtype: str  # of the loss that is scaled, "" where none is
+    too_large: float | None  # that loss, where it is finite and the scaled one is not
+
+
+class GradientCatcher:
+    """Stands in the place of the innermost optimizer's update: keeps the norms of what arrives, changes nothing.
+
+    `caught`: (gradient, variable) since the last `take()`.
+    `stops`: the call that the step belongs to holds more steps, and is ended after the first, with Enough."""
+
+    def __init__(self, keras: Any, optimizer: Any) -> None:
+        self.stops = False
+        self._keras, self._chain = keras, [optimizer]
+        while keras.inner(self._chain[-1]) is not None:
+            self._chain.append(keras.inner(self._chain[-1]))
+        self._clear()
+
+    @property
+    def wrappers(self) -> int:
+        return len(self._chain) - 1
+
+    def _clear(self) -> None:
+        self.caught: list[tuple[Any, Any]] = []
+        self._arrived: Norms = {}
+        self._applied: Norms = {}
+        self._taped: list[tuple[float, Norms]] = []
+        self._unscaled_calls, self._loss_dtype = 0, ""
+        self._too_large: float | None = None
+
+    def __enter__(self) -> GradientCatcher:
+        keras = self._keras
+        self._release = [
+            keras.catch_gradients(self._chain[-1], self._catch),
+            replace_for_now(tf.GradientTape, "gradient", self._differentiate),
+            *(replace_for_now(cls, name, self._scale) for cls, name in keras.scaling_methods()),
+            *(replace_for_now(cls, name, self._unscale) for cls, name in keras.unscaling_methods()),
+            *(replace_for_now(cls, name, self._apply) for cls, name in keras.apply_methods()),
+        ]
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        while self._release:
+            self._release.pop()()
+
+    def _catch(self, gradients: list[Any], variables: list[Any]) -> None:
+        self.caught += [(gradient, one) for gradient, one in zip(gradients, variables) if gradient is not None]
+        self._arrived.update(self._norms(gradients, variables))
+        if self.stops:
+            raise Enough
+
+    def _apply(self, original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        if optimizer is self._chain[0]:
+            (args, kwargs), gradients, variables = self._keras.gradients_and_variables(optimizer, args, kwargs)
+            self._applied.update(self._norms(gradients, variables))
+        return original(optimizer, *args, **kwargs)
+
+    def _differentiate(self, original: Any, tape: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+        gradients = original(tape, target, sources, *args, **kwargs)
+        loss = sum(abs(float(tf.reduce_sum(tf.cast(t, tf.float64)))) for t in tf.nest.flatten(target) if is_floating(t))
+        variables = tf.nest.flatten(sources)
+        named = [hasattr(variable, "name") and hasattr(variable, "assign") for variable in variables]
+        if all(named):
+            self._taped.append((loss, self._norms(tf.nest.flatten(gradients), variables)))
+        return gradients
+
+    def _scale(self, original: Any, optimizer: Any, loss: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(optimizer, loss, *args, **kwargs)
+        if is_floating(loss) and is_floating(result):
+            self._loss_dtype = loss.dtype.name
+            if state_of(result) and not state_of(loss):
+                self._too_large = float(tf.reduce_max(tf.abs(loss)))
+        return result
+
+    def _unscale(self, original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        self._unscaled_calls += 1
+        return original(optimizer, *args, **kwargs)
+
+    def _norms(self, gradients: list[Any], variables: list[Any]) -> Norms:
+        norms = {}
+        for gradient, variable in zip(gradients, variables):
+            if gradient is not None:
+                values = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+                norms[self._keras.path(variable)] = float(tf.norm(tf.cast(values, tf.float64)))
+        return norms
+
+    def take(self) -> Passage:
+        """Of the step since the last call."""
+        taped = [(loss, norms) for loss, norms in self._taped if set(norms) & set(self._arrived)]
+        passage = Passage(
+            self._arrived,
+            self._applied,
+            {path: norm for _, norms in taped for path, norm in norms.items()},
+            sum(loss for loss, _ in taped) if taped else math.nan,
+            self._unscaled_calls,
+            self._loss_dtype,
+            self._too_large,
+        )
+        self._clear()
+        return passage
+
+
+def pairs_from_scale(scale: float | None) -> tuple[tuple[float, float], ...]:
+    """The training's own scale and one 2^6 below it come first: what is clipped is clipped there as in the run."""
+    usable = scale is not None and APART <= scale < math.inf
+    return ((scale / APART, scale), *PAIRS) if usable and scale is not None else PAIRS
+
+
+def dependence_from_replays(
+    set_scale: Callable[[float], None],
+    replay: Callable[[], None],
+    catcher: GradientCatcher,
+    pairs: tuple[tuple[float, float], ...],
+) -> tuple[float, float, Passage, Passage] | None:
+    """Replay one step at two scales. None where every pair overflows or nothing arrives."""
+    for low, high in pairs:
+        passages = []
+        for scale in (low, high):
+            set_scale(scale)
+            replay()
+            passages.append(catcher.take())
+        arrived = [passage.arrived for passage in passages]
+        if all(arrived) and all(math.isfinite(n) for side in arrived for n in side.values()):
+            return low, high, passages[0], passages[1]
+    return None
+
+
+def dependence_from_passages(
+    low: float,
+    high: float,
+    at_low: Passage,
+    at_high: Passage,
+    scaled: bool | None,
+    unscaled: bool | None,
+    wrappers: int,
+) -> ScaleDependenceFacts | None:
+    """Exponents of every variable whose gradient was finite and not zero at both scales."""
+    exponents = _exponents(low, high, at_low.arrived, at_high.arrived)
+    if not exponents:
+        return None
+    loss = _exponents(low, high, {"": at_low.loss}, {"": at_high.loss})
+    applied = _exponents(low, high, at_low.applied, at_high.applied)
+    return ScaleDependenceFacts(
+        low,
+        high,
+        exponents,
+        scaled,
+        unscaled,
+        loss=loss[0][1] if loss else None,
+        applied=sorted(e for _, e in applied)[len(applied) // 2] if applied else None,
+        unscaled_calls=at_high.unscaled_calls,
+        on_the_way=_on_the_way(high, at_high),
+        wrappers=wrappers,
+        loss_dtype=at_high.loss_dtype,
+        loss_too_large=at_high.too_large,
+    )
+
+
+def _exponents(low: float, high: float, at_low: Norms, at_high: Norms) -> tuple[tuple[str, float], ...]:
+    return tuple(
+        (path, math.log2(at_high[path] / at_low[path]) / math.log2(high / low))
+        for path in at_low
+        if 0 < at_low[path] < math.inf and 0 < at_high.get(path, 0) < math.inf
+    )
+
+
+def _on_the_way(scale: float, passage: Passage) -> str:
+    """What happened between the tape and the outermost optimizer besides get_unscaled_gradients."""
+    known = [path for path in passage.applied if passage.taped.get(path) and passage.applied[path]]
+    unscaling = scale**passage.unscaled_calls
+    quotients = [passage.applied[path] / passage.taped[path] * unscaling for path in known]
+    if all(abs(quotient - 1) < EQUAL for quotient in quotients):
+        return ""
+    return "divided" if all(abs(quotient * scale - 1) < EQUAL for quotient in quotients) else "changed"
+
+
+def mean_of_passages(passages: list[Passage]) -> Passage:
+    """Of several steps at one scale."""
+
+    def mean(sides: list[Norms]) -> Norms:
+        return {path: sum(norms.get(path, math.nan) for norms in sides) / len(sides) for path in sides[0]}
+
+    return passages[-1]._replace(
+        arrived=mean([p.arrived for p in passages]),
+        applied=mean([p.applied for p in passages]),
+        taped=mean([p.taped for p in passages]),
+        loss=sum(p.loss for p in passages) / len(passages),
+    )

@@ -1,0 +1,1 @@
+"""What lies in a saved file, read without loading it."""

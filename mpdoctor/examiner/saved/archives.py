@@ -1,0 +1,229 @@
+"""A .keras archive or an HDF5 file, read without running anything of it: which of the two it is, told from its content
+and not from its name, and what it says of the model.
+
+The file is opened once and stays open, so that what is judged here is what is loaded later (`saved_copies`). Raises
+Unusable, with what is wrong and what to do, for whatever holds no model or two.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import zipfile
+import zlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, BinaryIO
+
+from mpdoctor.examiner.exceptions import Unusable
+from mpdoctor.examiner.saved.configuration import policies_in
+from mpdoctor.examiner.saved.contents import Contents, contents_from_configuration
+from mpdoctor.examiner.saved.hdf5_files import SIGNATURE, attributes_of_model, signatures_of_hdf5
+from mpdoctor.facts.saved_file import SavedFileFacts
+
+SAVE_AGAIN = "Save the model again with model.save()."
+CONFIGURATION = "config.json"
+METADATA = "metadata.json"
+LARGEST_CONFIGURATION = 32 * 2**20  # bytes of JSON; a thousand layers are two MiB, a million words of a vocabulary 15
+LARGEST_METADATA = 2**20
+MOST_PARTS = 500_000  # lists and dictionaries in a configuration; a thousand layers have 30,000
+LARGEST_GROWTH = 200  # times its size that an archive may unpack to, where that is more than:
+HARMLESS = 2**30  # bytes
+
+
+@dataclass(frozen=True)
+class SavedFile:
+    """A file of Keras', before loading.
+
+    form
+        "keras", "hdf5" or "saved-model".
+    training
+        How the model was compiled, where the file keeps that apart.
+    file
+        The open file; None for a SavedModel, which is a directory.
+    """
+
+    path: str
+    form: str
+    configuration: Any
+    training: Any = None
+    keras_version: str = ""
+    file: BinaryIO | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        return os.path.basename(os.path.normpath(self.path))
+
+    @cached_property
+    def contents(self) -> Contents:
+        try:
+            return contents_from_configuration([self.configuration, self.training])
+        except ValueError as error:
+            raise Unusable(f"{self.name} was not loaded: its configuration holds {error}. {SAVE_AGAIN}") from None
+
+    def facts(self) -> SavedFileFacts:
+        policies = policies_in([self.configuration, self.training])
+        return SavedFileFacts(
+            name=self.name,
+            form=self.form,
+            keras_version=self.keras_version,
+            policy_classes=tuple(sorted({class_name for class_name, _ in policies if class_name})),
+            policies=tuple(sorted({name for _, name in policies if name})),
+            own_names=tuple(str(foreign) for foreign in self.contents.foreign),
+        )
+
+
+def saved_file_from_path(path: str) -> SavedFile:
+    """A .keras archive or an HDF5 file. TensorFlow before 2.12 wrote HDF5 under the name of .keras, too."""
+    name = os.path.basename(path)
+    try:
+        # a FIFO would wait for its writer
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        file = os.fdopen(descriptor, "rb")
+        is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        head = file.read(1024) if is_file else b""
+    except OSError as error:
+        raise Unusable(f"{name} can't be read: {error.strerror}.") from None
+    if not is_file:
+        raise Unusable(f"{name} is no regular file, so it was not read. {SAVE_AGAIN}")
+    if not head:
+        raise Unusable(f"{name} is empty. {SAVE_AGAIN}")
+    if head.startswith(b"version https://git-lfs"):
+        raise Unusable(f"{name} is a pointer of Git LFS and not the file itself. Fetch it: git lfs pull")
+    if head.startswith(SIGNATURE):
+        return _from_hdf5(file, path, name)
+    return _from_archive(file, path, name)
+
+
+# --- .keras ---------------------------------------------------------------------------------------------------------
+def _from_archive(file: BinaryIO, path: str, name: str) -> SavedFile:
+    try:
+        with zipfile.ZipFile(file) as archive:
+            _refuse_bomb(archive, name)
+            _refuse_two_forms(archive, file, name)
+            configuration = _configuration(archive.read(CONFIGURATION).decode("utf-8"), name)
+            has_metadata = METADATA in archive.namelist()
+            metadata = json.loads(archive.read(METADATA).decode("utf-8")) if has_metadata else {}
+    except zipfile.BadZipFile as error:
+        if "CRC" in str(error):
+            raise Unusable(f"{name} is damaged: {error}. {SAVE_AGAIN}") from None
+        raise Unusable(
+            f"{name} is no .keras file, or only a part of one: it is not a whole zip archive. {SAVE_AGAIN}"
+        ) from None
+    except KeyError:
+        raise Unusable(f"{name} is a zip archive without config.json, so it is no .keras file. {SAVE_AGAIN}") from None
+    except (ValueError, RecursionError):
+        raise Unusable(f"{name} holds a config.json that is no JSON. {SAVE_AGAIN}") from None
+    except (EOFError, NotImplementedError, OSError, RuntimeError, zlib.error) as error:  # what zipfile lets through
+        raise Unusable(f"{name} is damaged: {error}. {SAVE_AGAIN}") from None
+    if not isinstance(configuration, dict) or "class_name" not in configuration:
+        raise Unusable(f"{name} holds a config.json that describes no model. {SAVE_AGAIN}")
+    version = metadata.get("keras_version") if isinstance(metadata, dict) else None
+    return SavedFile(path, "keras", configuration, keras_version=str(version or ""), file=file)
+
+
+def _configuration(text: str, name: str) -> Any:
+    parts = text.count("{") + text.count("[")
+    if parts > MOST_PARTS:
+        raise Unusable(f"{name} holds a configuration of {parts:,} parts: no model has so many. {SAVE_AGAIN}")
+    return json.loads(text)
+
+
+def _refuse_bomb(archive: zipfile.ZipFile, name: str) -> None:
+    """zipfile unpacks no more than what an archive declares, so that what it declares can be judged."""
+    packed = sum(entry.compress_size for entry in archive.infolist())
+    unpacked = sum(entry.file_size for entry in archive.infolist())
+    if unpacked > HARMLESS and unpacked > LARGEST_GROWTH * max(packed, 1):
+        raise Unusable(
+            f"{name} unpacks from {size_text(packed)} to {size_text(unpacked)}: no model does, so it was not opened. "
+            f"{SAVE_AGAIN}"
+        )
+    for entry, largest in ((CONFIGURATION, LARGEST_CONFIGURATION), (METADATA, LARGEST_METADATA)):
+        for info in archive.infolist():
+            if info.filename == entry and info.file_size > largest:
+                size = size_text(info.file_size)
+                raise Unusable(f"{name} holds a {entry} of {size}: it was not opened. {SAVE_AGAIN}")
+
+
+def _refuse_two_forms(archive: zipfile.ZipFile, file: BinaryIO, name: str) -> None:
+    """Which of two models is loaded would depend on the file's name and on who reads it."""
+    names = [info.filename for info in archive.infolist()]
+    twice = sorted({member for member in names if names.count(member) > 1}) if len(set(names)) < len(names) else []
+    if twice:
+        raise Unusable(f"{name} holds {twice[0]} twice, so it was not opened. {SAVE_AGAIN}")
+    first = min((info.header_offset for info in archive.infolist()), default=0)
+    # weights are HDF5 themselves, and may happen to begin where a reader of HDF5 looks
+    weights = {start_of_member(file, info) for info in archive.infolist() if info.filename.endswith(".h5")}
+    outside = set(signatures_of_hdf5(file)) - weights
+    if first > 0 or outside:
+        raise Unusable(
+            f"{name} is a zip archive with something else {'before' if first > 0 else 'between'} its members, so that "
+            f"it can be read as two different models, and was not opened. {SAVE_AGAIN}"
+        )
+
+
+def start_of_member(file: BinaryIO, info: zipfile.ZipInfo) -> int:
+    """The offset of a member's content: behind its own header, whose name and extra field have lengths of their own."""
+    file.seek(info.header_offset + 26)
+    lengths = file.read(4)
+    return info.header_offset + 30 + int.from_bytes(lengths[:2], "little") + int.from_bytes(lengths[2:], "little")
+
+
+def size_text(size: int) -> str:
+    for unit in ("bytes", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size} {unit}"
+        size //= 1024
+    return f"{size} GiB"
+
+
+# --- HDF5 -----------------------------------------------------------------------------------------------------------
+def _from_hdf5(file: BinaryIO, path: str, name: str) -> SavedFile:
+    try:
+        import h5py
+    except ImportError:
+        raise Unusable(f"{name} is an HDF5 file, and h5py is missing here. Install it: pip install h5py") from None
+    try:
+        with h5py.File(file, "r") as opened:
+            attributes, held = attributes_of_model(opened, LARGEST_CONFIGURATION), sorted(opened)
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = str(error).split("(")[-1].rstrip(")")
+        raise Unusable(f"{name} is damaged: HDF5 says {reason!r}. {SAVE_AGAIN}") from None
+    if _is_archive(file):
+        raise Unusable(
+            f"{name} is an HDF5 file with a zip archive behind it, so that it can be read as two different models, "
+            f"and was not opened. {SAVE_AGAIN}"
+        )
+    if "model_config" not in attributes:
+        raise Unusable(_without_model(name, attributes, held))
+    try:
+        configuration = _configuration(attributes["model_config"], name)
+        training = _configuration(attributes["training_config"], name) if "training_config" in attributes else None
+    except (ValueError, RecursionError):
+        raise Unusable(f"{name} holds a model_config that is no JSON. {SAVE_AGAIN}") from None
+    if not isinstance(configuration, dict):
+        raise Unusable(f"{name} holds a model_config that describes no model. {SAVE_AGAIN}")
+    return SavedFile(path, "hdf5", configuration, training, attributes.get("keras_version", ""), file)
+
+
+def _is_archive(file: BinaryIO) -> bool:
+    """Whether zipfile finds members in it. (A few bytes of weights alone may look like the end of an archive.)"""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return bool(archive.namelist())
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        return False
+
+
+SHOWN = 4
+
+
+def _without_model(name: str, attributes: dict[str, str], held: list[str]) -> str:
+    if "layer_names" in attributes or {"layers", "_layer_checkpoint_dependencies"} & set(held):
+        return (
+            f"{name} holds weights only, and no model. Point at the function that builds the model and loads them "
+            "(model.py:build_model), or save the whole model with model.save()."
+        )
+    inside = ", ".join(held[:SHOWN]) + (" …" if len(held) > SHOWN else "") if held else "nothing"
+    return f"{name} is an HDF5 file, but no model of Keras': it holds {inside}. {SAVE_AGAIN}"

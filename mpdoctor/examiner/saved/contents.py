@@ -1,0 +1,232 @@
+"""What a saved model's configuration holds beyond the building blocks of Keras that are known to compute and no more:
+Python code, calls of other functions, files that it would read, classes and functions from elsewhere.
+
+A configuration is searched whole: in lists, in dictionaries, and in texts that hold JSON again. What is on the lists of
+`saved_names` and `saved_symbols` passes; whatever else it names is reported.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Iterator, NamedTuple
+
+from mpdoctor.knowledge import loadable_functions
+from mpdoctor.knowledge.loadable_names import (
+    BY_TEXT,
+    TYPE_SPEC_MODULES,
+    TYPE_SPECS,
+    VALUES,
+    is_class_of_keras,
+    is_function_of_keras,
+)
+
+# Layers whose saved form holds code, or leads to it, and what it is.
+CODE_LAYERS = {
+    "TFSMLayer": "a graph in another file",
+    "TensorFlowOpLayer": "an operation of a graph",
+    "TorchModuleWrapper": "a pickled PyTorch module",
+    "JaxLayer": "a pickled JAX function",
+    "FlaxLayer": "a pickled Flax module",
+}
+OP_LAYERS = frozenset({"ClassMethod", "InstanceMethod", "InstanceProperty", "SlicingOpLambda", "TFOpLambda"})
+# What stands here by its name alone is looked up by Keras among its functions and classes.
+NAMED = frozenset(
+    ["activation", "constraint", "fn", "initializer", "loss", "metrics", "optimizer", "regularizer", "weighted_metrics"]
+)
+NAMED_ENDINGS = ("_activation", "_constraint", "_initializer", "_regularizer")
+# A text here is the path of a file that a layer reads when it is made.
+PATHS = ("merges", "proto", "vocabulary", "vocabulary_file")
+MOST_HIDDEN = 20_000  # texts that are tried as JSON
+LAMBDA_PARTS = ("function", "output_shape", "mask")
+
+
+class ForeignName(NamedTuple):
+    """A class or function that a configuration names and that is not on the list of Keras' own.
+
+    module
+        "" where the configuration names none.
+    registered
+        The name that it is registered under with Keras; "" for none.
+    """
+
+    module: str
+    name: str
+    registered: str
+
+    def __str__(self) -> str:
+        return f"{self.module}.{self.name}" if self.module else self.registered or self.name
+
+
+@dataclass
+class Contents:
+    """Each in words for a message, in the order in which they stand, without repetition.
+
+    code
+        Layers and functions that hold Python code.
+    calls
+        Functions of TensorFlow that an op layer would call and that do more than compute.
+    files
+        Paths of files that a layer would read.
+    foreign
+        Classes and functions that are not on the list of Keras' own.
+    """
+
+    code: list[str] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    foreign: list[ForeignName] = field(default_factory=list)
+
+
+class _Part(NamedTuple):
+    """A value of the configuration, and where it stands.
+
+    in_own_class
+        In the configuration of a class of the user's, which is for that class to read.
+    is_name
+        Where a text is the name of a function or class: `activation`, `loss`; in nested lists, and in a dictionary
+        that gives some to each output.
+    """
+
+    value: Any
+    in_own_class: bool = False
+    is_name: bool = False
+
+    def member(self, key: Any, value: Any) -> _Part:
+        named = key in NAMED or (isinstance(key, str) and key.endswith(NAMED_ENDINGS))
+        is_object = isinstance(self.value, dict) and "class_name" in self.value
+        is_name = not self.in_own_class and (named or (self.is_name and not is_object))
+        return _Part(value, self.in_own_class, is_name)
+
+
+def contents_from_configuration(configuration: Any) -> Contents:
+    """Raises ValueError where more texts than in any model look like JSON."""
+    found = Contents()
+    left = [_Part(configuration)]
+    hidden = 0
+    while left:
+        part = left.pop()
+        value = part.value
+        if isinstance(value, dict):
+            if "class_name" in value:
+                part = _Part(value, in_own_class=_take_object(value, found))
+            left.extend(part.member(key, inner) for key, inner in reversed(list(value.items())))
+            if not part.in_own_class:
+                _take_paths(value, found)
+        elif isinstance(value, (list, tuple)):
+            left.extend(part._replace(value=inner) for inner in reversed(value))
+        elif isinstance(value, str):
+            if part.is_name and value not in BY_TEXT:
+                found.foreign.append(ForeignName("", value, ""))
+            if _may_hold_an_object(value):
+                hidden += 1
+                if hidden > MOST_HIDDEN:
+                    raise ValueError(f"more than {MOST_HIDDEN:,} texts that look like JSON")
+                left.append(_Part(_unpacked(value), part.in_own_class))
+    return Contents(*(list(dict.fromkeys(texts)) for texts in vars(found).values()))
+
+
+def _may_hold_an_object(text: str) -> bool:
+    """Whether a text looks like JSON with a class_name in it, which escapes may spell."""
+    return text.lstrip()[:1] in ("{", "[", '"') and ("class_name" in text or "\\" in text)
+
+
+def _unpacked(text: str) -> Any:
+    """The JSON in a text; None where it holds none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+# --- objects: dictionaries with a class_name ------------------------------------------------------------------------
+def _take_object(part: dict[str, Any], found: Contents) -> bool:
+    """Record what a serialised object is; returns whether its class is none of Keras'."""
+    name, module, registered = (_text(part.get(key)) for key in ("class_name", "module", "registered_name"))
+    config = part.get("config")
+    plain = name.rpartition(">")[2]
+    where = _layer_text(config)
+    if name == "__lambda__":
+        found.code.append("a lambda function")
+    elif name == "function":
+        _take_function(_text(config), module, registered, found)
+    elif name == "__typespec__":
+        _take_type_spec(_text(part.get("spec_name")), module, registered, found)
+    elif name == "TypeSpec":
+        _take_type_spec(_text(part.get("type_spec")), "", "", found)
+    elif name in VALUES:
+        pass
+    elif plain == "Lambda":
+        _take_lambda(config, found)
+    elif plain in CODE_LAYERS:
+        found.code.append(f"{plain} {where}".strip() + f", {CODE_LAYERS[plain]}")
+    elif plain in OP_LAYERS:
+        found.calls.extend(_calls(plain, config if isinstance(config, dict) else {}, where))
+        return _take_class(name, module, registered, found)
+    else:
+        return _take_class(name, module, registered, found)
+    return False
+
+
+def _take_class(name: str, module: str, registered: str, found: Contents) -> bool:
+    if is_class_of_keras(name, module, registered):
+        return False
+    found.foreign.append(ForeignName(module, name, registered))
+    return True
+
+
+def _take_function(name: str, module: str, registered: str, found: Contents) -> None:
+    if not is_function_of_keras(name, module, registered):
+        other = "" if registered in ("function", name) else registered
+        found.foreign.append(ForeignName("" if module == "builtins" else module, name, other))
+
+
+def _take_type_spec(name: str, module: str, registered: str, found: Contents) -> None:
+    if name not in TYPE_SPECS or registered or (module and module not in TYPE_SPEC_MODULES):
+        found.foreign.append(ForeignName(module, name, registered))
+
+
+def _take_lambda(config: Any, found: Contents) -> None:
+    """A Lambda layer holds code, or the names of functions that are defined elsewhere."""
+    config = config if isinstance(config, dict) else {"function": None}
+    for key in LAMBDA_PARTS:
+        value, kind = config.get(key), config.get(f"{key}_type")
+        is_function = isinstance(value, dict) and value.get("class_name") == "function"  # judged where it stands
+        is_shape = key != "function" and (value is None or isinstance(value, (list, tuple, int)))
+        if kind == "lambda" or not (is_function or isinstance(value, str) or (is_shape and kind in (None, "raw"))):
+            found.code.append(f"Lambda layer {_text(config.get('name'))}".strip())
+            return
+        if isinstance(value, str) and value not in BY_TEXT:
+            module = config.get("module" if key == "function" else f"{key}_module")
+            found.foreign.append(ForeignName(_text(module).replace("__main__", ""), value, ""))
+
+
+def _calls(kind: str, config: dict[str, Any], where: str) -> Iterator[str]:
+    """What an op layer calls, unless it is known to compute and no more."""
+    if kind in ("TFOpLambda", "SlicingOpLambda"):
+        called = _text(config.get("function"))
+        harmless = loadable_functions.computes(called)
+    elif kind == "ClassMethod":
+        owner, method = _text(config.get("cls_symbol")), _text(config.get("method_name"))
+        called = f"{owner}.{method}"
+        harmless = method in loadable_functions.CLASS_METHODS.get(owner, ())
+    else:
+        called = _text(config.get("attr_name"))
+        harmless = called in (loadable_functions.METHODS if kind == "InstanceMethod" else loadable_functions.PROPERTIES)
+    if not harmless:
+        yield f"`{called}`" + (f" in the layer {where}" if where else "")
+
+
+# --- paths ----------------------------------------------------------------------------------------------------------
+def _take_paths(part: dict[str, Any], found: Contents) -> None:
+    for key in PATHS:
+        if isinstance(part.get(key), str):
+            found.files.append(f"`{part[key]}` ({key} of {_layer_text(part) or 'a layer'})")
+
+
+def _layer_text(config: Any) -> str:
+    return _text(config.get("name")) if isinstance(config, dict) else ""
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

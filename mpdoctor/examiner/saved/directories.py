@@ -1,0 +1,126 @@
+"""A SavedModel directory: what wrote it, its graph, and the Keras model in it where Keras 2's `save` left one.
+
+Only protocol buffers are read; no function of the graph and no code in a configuration is run."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import stat
+from dataclasses import dataclass
+from typing import Any, Iterator
+
+from mpdoctor.examiner.exceptions import Unusable
+from mpdoctor.examiner.saved.archives import SavedFile
+from mpdoctor.facts.saved_file import SavedFileFacts
+
+GRAPH = "saved_model.pb"
+METADATA = "keras_metadata.pb"
+LARGEST_GRAPH, LARGEST_METADATA = 2**29, 2**28  # bytes: weights lie in variables/
+EXPORT_AGAIN = "Write it again with model.export() or tf.saved_model.save()."
+
+
+@dataclass(frozen=True)
+class SavedDirectory:
+    """`meta_graph` is the graph to look at: the one that serves, of all `meta_graphs` in the file."""
+
+    path: str
+    meta_graph: Any
+    meta_graphs: tuple[Any, ...]
+
+    @property
+    def name(self) -> str:
+        return os.path.basename(os.path.normpath(self.path))
+
+    @property
+    def has_keras_model(self) -> bool:
+        """Whether Keras 2's `save` wrote it: TensorFlow before 2.5 kept Keras' metadata inside of the graph."""
+        return os.path.exists(os.path.join(self.path, METADATA)) or any(self._embedded_metadata())
+
+    def facts(self) -> SavedFileFacts:
+        """Keras 2 has the version of its TensorFlow, or one like it."""
+        return SavedFileFacts(self.name, "saved-model", self.meta_graph.meta_info_def.tensorflow_version)
+
+    def keras_file(self, package: str) -> SavedFile:
+        """The Keras model in it, as `package` (the Keras 2 at hand) writes its metadata."""
+        path = os.path.join(self.path, METADATA)
+        if not os.path.exists(path):
+            texts = list(self._embedded_metadata())
+        else:
+            metadata = _metadata_class(package)()
+            metadata.ParseFromString(_content(path, self.name, LARGEST_METADATA))
+            texts = [node.metadata for node in metadata.nodes]
+        version = self.facts().keras_version
+        return SavedFile(self.path, "saved-model", _configuration(texts, self.name), keras_version=version)
+
+    def _embedded_metadata(self) -> Iterator[str]:
+        for node in self.meta_graph.object_graph_def.nodes:
+            is_keras = node.WhichOneof("kind") == "user_object" and node.user_object.identifier.startswith("_tf_keras")
+            if is_keras and node.user_object.metadata:
+                yield node.user_object.metadata
+
+
+def saved_directory_from_path(path: str) -> SavedDirectory:
+    """Raises Unusable where there is no SavedModel."""
+    from google.protobuf.message import DecodeError
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    name = os.path.basename(os.path.normpath(path))
+    content = _content(os.path.join(path, GRAPH), name, LARGEST_GRAPH)
+    saved_model = saved_model_pb2.SavedModel()
+    try:
+        saved_model.ParseFromString(content)
+    except DecodeError:
+        raise Unusable(f"{name}/{GRAPH} {_other_kind(content)}. {EXPORT_AGAIN}") from None
+    graphs = [one for one in saved_model.meta_graphs if one.graph_def.node or one.graph_def.library.function]
+    serving = [one for one in graphs if "serve" in one.meta_info_def.tags]
+    if not graphs:
+        raise Unusable(f"{name}/{GRAPH} {_other_kind(content)}. {EXPORT_AGAIN}")
+    return SavedDirectory(path, (serving or graphs)[0], tuple(saved_model.meta_graphs))
+
+
+def _content(path: str, name: str, most: int) -> bytes:
+    told = f"{name}/{os.path.basename(path)}"
+    try:
+        known = os.stat(path)
+        if not stat.S_ISREG(known.st_mode):
+            raise Unusable(f"{told} is no regular file. {EXPORT_AGAIN}")
+        if known.st_size > most:
+            raise Unusable(f"{told} has {known.st_size:,} bytes: that of no model does, so it was not opened.")
+        with open(path, "rb") as file:
+            return file.read(most)
+    except OSError as error:
+        raise Unusable(f"{told} can't be read: {error.strerror}.") from None
+
+
+def _other_kind(content: bytes) -> str:
+    from google.protobuf.message import DecodeError
+    from tensorflow.core.framework import graph_pb2
+
+    if not content:
+        return "is empty"
+    if content.startswith(b"version https://git-lfs"):
+        return "is a pointer of Git LFS and not the file itself (git lfs pull fetches it)"
+    graph = graph_pb2.GraphDef()
+    try:
+        graph.ParseFromString(content)
+    except DecodeError:
+        return "is damaged, or no SavedModel"
+    if any(node.op for node in graph.node):
+        return "is a frozen graph of TensorFlow 1 and no SavedModel"
+    return "holds no graph: it is damaged, or no SavedModel"
+
+
+def _metadata_class(package: str) -> Any:
+    return importlib.import_module(f"{package}.protobuf.saved_metadata_pb2").SavedMetadata
+
+
+def _configuration(texts: list[str], name: str) -> Any:
+    """The root's configuration, with those of its parts beside it."""
+    try:
+        parts = [json.loads(text) for text in texts if text]
+    except (ValueError, RecursionError):
+        raise Unusable(f"{name}/{METADATA} holds metadata that is no JSON. Save the model again.") from None
+    root = parts[0] if parts and isinstance(parts[0], dict) else {}
+    return {**root, "parts": parts[1:]}

@@ -1,0 +1,144 @@
+"""What can be said of the numbers at a place of a graph without running it: how large they are at most."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Tuple
+
+import tensorflow as tf
+
+from mpdoctor.examiner.saved.graph_flow import GraphFlow, Place
+
+# The result holds the numbers of the first input, and no others.
+SAME_NUMBERS = frozenset(
+    (
+        *("Identity", "IdentityN", "StopGradient", "PreventGradient", "Snapshot", "CheckNumerics", "Enter", "Exit"),
+        *("Reshape", "Squeeze", "ExpandDims", "Transpose", "EnsureShape", "BroadcastTo", "Tile"),
+        *("StridedSlice", "Slice", "GatherV2", "Cast"),
+    )
+)
+BETWEEN_0_AND_1 = frozenset(["Sigmoid", "Softmax"])
+BETWEEN_MINUS_1_AND_1 = frozenset(["Tanh", "Softsign", "Sin", "Cos", "Erf", "Sign"])
+AT_LEAST_0 = frozenset(["Abs", "Square", "Relu", "Softplus", "SquaredDifference", "Sqrt"])
+AT_MOST_0 = frozenset({"LogSoftmax"})
+DEEPEST = 24
+
+Range = Tuple[float, float]
+ANYTHING = (-math.inf, math.inf)
+
+
+class Ranges:
+    """(least, greatest) of a place; infinities where nobody knows."""
+
+    def __init__(self, flow: GraphFlow) -> None:
+        self._flow = flow
+        self._known: dict[Place, Range] = {}
+
+    def of(self, place: Place, depth: int = DEEPEST) -> Range:
+        if place not in self._known and depth:
+            self._known[place] = ANYTHING  # a loop leads back here
+            self._known[place] = self._range(place, depth - 1)
+        return self._known.get(place, ANYTHING)
+
+    def _range(self, place: Place, depth: int) -> Range:
+        inputs, node = self._flow.inputs.get(place, []), self._flow.nodes.get(place)
+        if node is None:  # an argument or the output of a call: whatever is handed over
+            given = [self.of(one, depth) for one in inputs]
+            return (min(low for low, _ in given), max(high for _, high in given)) if given else ANYTHING
+        if node.op == "Const":
+            return _range_of_constant(node)
+        if node.op == "Cast" and "SrcT" in node.attr and node.attr["SrcT"].type == tf.bool.as_datatype_enum:
+            return (0.0, 1.0)
+        if node.op in BETWEEN_0_AND_1:
+            return (0.0, 1.0)
+        if node.op in BETWEEN_MINUS_1_AND_1:
+            return (-1.0, 1.0)
+        if node.op in AT_MOST_0:
+            return (-math.inf, 0.0)
+        if node.op == "Sub" and self._takes_its_own_maximum(inputs):
+            return (-math.inf, 0.0)
+        return self._computed(node.op, [self.of(one, depth) for one in inputs], inputs)
+
+    def _computed(self, op: str, given: list[Range], inputs: list[Place]) -> Range:
+        if not given:
+            return ANYTHING
+        low, high = given[0]
+        if op in SAME_NUMBERS:
+            return given[0]
+        if op == "Neg":
+            return (-high, -low)
+        if op == "Relu6":
+            return (0.0, 6.0)
+        if op in ("Exp", "Expm1"):
+            return (0.0 if op == "Exp" else -1.0, _exp(high))
+        if op in AT_LEAST_0 or (op == "Mul" and len(inputs) == 2 and inputs[0] == inputs[1]):
+            return (0.0, high if op == "Relu" else math.inf)
+        if op == "Max":
+            return given[0]
+        if len(given) < 2:
+            return ANYTHING
+        return self._joined(op, given)
+
+    def _joined(self, op: str, given: list[Range]) -> Range:
+        (low, high), (other_low, other_high) = given[0], given[1]
+        if op == "Minimum":
+            return (min(low, other_low), min(high, other_high))
+        if op == "Maximum":
+            return (max(low, other_low), max(high, other_high))
+        if op == "ClipByValue" and len(given) == 3:
+            return (other_low, given[2][1])
+        if op in ("Mul", "MulNoNan"):
+            corners = [_times(a, b) for a in (low, high) for b in (other_low, other_high)]
+            return (min(corners), max(corners))
+        if op in ("Add", "AddV2"):
+            return (low + other_low, high + other_high)
+        if op == "Sub":
+            return (low - other_high, high - other_low)
+        if op in ("ConcatV2", "Pack"):
+            return (min(one for one, _ in given), max(one for _, one in given))
+        return ANYTHING
+
+    def _takes_its_own_maximum(self, inputs: list[Place]) -> bool:
+        """Whether this is `x - max(x)`, where what is not finite in the maximum may have been replaced, or
+        `x - logsumexp(x)`, which takes more."""
+        left, right = (self.origin(one) for one in inputs[:2])
+        return left is not None and self._is_at_least_maximum(right, left)
+
+    def _is_at_least_maximum(self, place: Place | None, of: Place, depth: int = DEEPEST) -> bool:
+        if place is None or not depth:
+            return False
+        op, before = self._flow.op(place), [self.origin(one) for one in self._flow.inputs.get(place, [])]
+        if op == "Max":
+            return before[0] == of
+        if op in ("Select", "SelectV2"):  # where it is finite
+            return len(before) == 3 and self._is_at_least_maximum(before[1], of, depth - 1)
+        if op in ("Add", "AddV2"):  # the logarithm of a sum in which the maximum itself is exp(0)
+            logarithms = [one for one in before if one is not None and self._flow.op(one) == "Log"]
+            return bool(logarithms) and any(self._is_at_least_maximum(one, of, depth - 1) for one in before)
+        return False
+
+    def origin(self, place: Place) -> Place | None:
+        """Where the numbers of a place come from unchanged."""
+        for _ in range(DEEPEST):
+            inputs = self._flow.inputs.get(place, [])
+            is_handed_on = place not in self._flow.nodes and len(inputs) == 1
+            if not inputs or not (is_handed_on or self._flow.op(place) in SAME_NUMBERS):
+                return place
+            place = inputs[0]
+        return None
+
+
+def _range_of_constant(node: Any) -> Range:
+    tensor = node.attr["value"].tensor
+    if not tf.dtypes.as_dtype(tensor.dtype).is_floating or not tensor.ByteSize() < 100_000:
+        return ANYTHING
+    values = tf.make_ndarray(tensor).astype("float64")
+    return (float(values.min()), float(values.max())) if values.size else ANYTHING
+
+
+def _exp(value: float) -> float:
+    return math.exp(value) if value < 700 else math.inf
+
+
+def _times(one: float, other: float) -> float:
+    return 0.0 if 0.0 in (one, other) else one * other

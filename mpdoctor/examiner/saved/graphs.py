@@ -1,0 +1,194 @@
+"""From the protocol buffer of a SavedModel to SavedGraphFacts. Nothing is loaded and nothing is run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Iterator
+
+import tensorflow as tf
+
+from mpdoctor.examiner.saved.graph_flow import OUTERMOST, GraphFlow, Place, dtype_of
+from mpdoctor.examiner.saved.graph_ranges import SAME_NUMBERS, Ranges
+from mpdoctor.facts.saved_graph import (
+    CastFacts,
+    OpFacts,
+    SavedGraphFacts,
+    SavedVariableFacts,
+    SignatureFacts,
+    TensorSpecFacts,
+)
+from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.knowledge.op_lists import EVER_ALLOWED
+
+FLOATING = (*HALF, "float32", "float64")
+WIDE = ("float32", "float64")
+# They hand numbers on and compute none.
+BOOKKEEPING = frozenset(
+    ["Const", "Identity", "IdentityN", "Placeholder", "ReadVariableOp", "VarHandleOp", "VariableV2", "NoOp", "Cast"]
+)
+VARIABLES = frozenset(["VarHandleOp", "VariableV2", "Variable"])
+# What they give is known without the numbers that they are given.
+SHAPES_ONLY = ("Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike")
+INITIALIZER = "__saved_model_init_op"
+EXAMPLES = 3
+LARGEST_EXPONENT = 11.09  # exp() of more is inf in float16
+LARGEST_SUMMAND = 1.0
+PRODUCTS = ("Mul", "MulNoNan")
+
+
+def graph_facts_from_proto(meta_graph: Any, path: str, because: str) -> SavedGraphFacts:
+    flow = GraphFlow(meta_graph.graph_def)
+    signatures = {n: s for n, s in meta_graph.signature_def.items() if n != INITIALIZER}
+    reached = flow.before(_outputs(flow, meta_graph, signatures.values()))
+    nodes = {place: flow.nodes[place] for place in flow.nodes if place in reached}
+    return SavedGraphFacts(
+        path=path,
+        because=because,
+        saved_by=meta_graph.meta_info_def.tensorflow_version,
+        tags=tuple(meta_graph.meta_info_def.tags),
+        signatures=tuple(_signature(name, signatures[name]) for name in sorted(signatures)),
+        variables=tuple(_variables(nodes)) or tuple(_variables_of_objects(meta_graph)),
+        ops=tuple(_ops(flow, nodes, _inputs(flow, meta_graph, signatures.values()))),
+        casts=tuple(_casts(nodes)),
+        nodes=len(nodes),
+    )
+
+
+def _outputs(flow: GraphFlow, meta_graph: Any, signatures: Any) -> list[Place]:
+    """What the signatures give; where there is none, what the functions give that the program saved."""
+    named = [flow.tensor(output.name) for one in signatures for output in one.outputs.values() if output.name]
+    named += [flow.tensor(output.coo_sparse.values_tensor_name) for one in signatures for output in one.outputs.values()
+              if output.coo_sparse.values_tensor_name]  # fmt: skip
+    functions = [] if named else sorted(meta_graph.object_graph_def.concrete_functions)
+    return named + [place for function in functions for place in flow.results(function)]
+
+
+def _inputs(flow: GraphFlow, meta_graph: Any, signatures: Any) -> list[Place]:
+    named = [flow.tensor(given.name) for one in signatures for given in one.inputs.values() if given.name]
+    functions = [] if named else sorted(meta_graph.object_graph_def.concrete_functions)
+    return named + [place for function in functions for place in flow.arguments(function)]
+
+
+# --- signatures and variables ---------------------------------------------------------------------------------------
+def _signature(name: str, signature: Any) -> SignatureFacts:
+    return SignatureFacts(
+        name,
+        tuple(_spec(key, signature.inputs[key]) for key in sorted(signature.inputs)),
+        tuple(_spec(key, signature.outputs[key]) for key in sorted(signature.outputs)),
+    )
+
+
+def _spec(name: str, tensor: Any) -> TensorSpecFacts:
+    dtype = tf.dtypes.as_dtype(tensor.dtype).name if tensor.dtype else ""
+    shape = tensor.tensor_shape
+    sizes = None if shape.unknown_rank else tuple(None if one.size < 0 else int(one.size) for one in shape.dim)
+    return TensorSpecFacts(name, dtype, sizes)
+
+
+def _variables(nodes: dict[Place, Any]) -> Iterator[SavedVariableFacts]:
+    for place, node in nodes.items():
+        if place[0] == OUTERMOST and node.op in VARIABLES:
+            name = node.attr["shared_name"].s.decode("utf-8", "replace") if "shared_name" in node.attr else ""
+            yield SavedVariableFacts(name or node.name, dtype_of(node, "dtype"), _size(node.attr["shape"].shape))
+
+
+def _variables_of_objects(meta_graph: Any) -> Iterator[SavedVariableFacts]:
+    for one in meta_graph.object_graph_def.nodes:
+        if one.WhichOneof("kind") == "variable":
+            dtype = tf.dtypes.as_dtype(one.variable.dtype).name
+            yield SavedVariableFacts(one.variable.name, dtype, _size(one.variable.shape))
+
+
+def _size(shape: Any) -> int:
+    count = 1
+    for dimension in shape.dim:
+        count *= max(int(dimension.size), 0)
+    return count
+
+
+# --- operations -----------------------------------------------------------------------------------------------------
+def _ops(flow: GraphFlow, nodes: dict[Place, Any], inputs: list[Place]) -> Iterator[OpFacts]:
+    by_kind: dict[tuple[str, str], list[Place]] = {}
+    for place, node in nodes.items():
+        dtype = dtype_of(node, "T", "dtype", "Tparams")
+        if dtype in FLOATING and node.op not in BOOKKEEPING:
+            by_kind.setdefault((node.op, dtype), []).append(place)
+    from_inputs = flow.after(inputs, SHAPES_ONLY)
+    varying = from_inputs | flow.after([p for p, n in nodes.items() if n.op in VARIABLES], SHAPES_ONLY)
+    allowed = [place for place, node in nodes.items() if node.op in EVER_ALLOWED]
+    before_allowed = flow.before(before for place in allowed for before in flow.inputs.get(place, ()))
+    after_half = flow.after(place for place in allowed if dtype_of(nodes[place], "T") in HALF)
+    ranges = Ranges(flow)
+    for (op, dtype), places in sorted(by_kind.items()):
+        widened = {p for p in places if dtype in HALF and _is_widened(flow, p, nodes)}
+        limited = {p for p in places if dtype in HALF and (p not in varying or _is_limited(flow, ranges, p))}
+        worst_first = sorted(places, key=lambda p: (p in widened or p in limited, str(p[1])))
+        yield OpFacts(
+            op=op,
+            dtype=dtype,
+            count=len(places),
+            widened=len(widened),
+            limited=len(limited - widened),
+            inner=sum(p in from_inputs and (p in before_allowed or p not in after_half) for p in places),
+            examples=tuple(str(place[1]) for place in worst_first[:EXAMPLES]),
+        )
+
+
+def _is_widened(flow: GraphFlow, place: Place, nodes: dict[Place, Any]) -> bool:
+    """Whether all that uses a result casts it to float32 first."""
+    left, seen, casts = list(flow.users.get(place, ())), {place}, 0
+    if not left:
+        return False
+    while left:
+        user = left.pop()
+        if user in seen or (user in flow.nodes and user not in nodes):
+            continue
+        seen.add(user)
+        op = flow.op(user)
+        if op == "Cast" and dtype_of(flow.nodes[user], "DstT") in WIDE:
+            casts += 1
+        elif (op in SAME_NUMBERS or not op) and flow.users.get(user):
+            left.extend(flow.users[user])
+        else:
+            return False
+    return casts > 0
+
+
+def _is_limited(flow: GraphFlow, ranges: Ranges, place: Place) -> bool:
+    """Whether the result stays within float16's range, as far as a graph can tell."""
+    op, inputs = flow.op(place), flow.inputs.get(place, [])
+    if not inputs:
+        return False
+    low, high = ranges.of(inputs[0])
+    if op in ("Exp", "Expm1"):
+        return high <= LARGEST_EXPONENT
+    if op == "Sum":
+        small = low >= -LARGEST_SUMMAND and high <= LARGEST_SUMMAND
+        return small or _is_weighted(flow, ranges, ranges.origin(inputs[0]))
+    if op == "Pow":
+        exponent = ranges.of(inputs[1]) if len(inputs) > 1 else (0.0, 0.0)
+        return low >= 0 and high <= 1 and exponent[0] >= 0
+    return False
+
+
+def _is_weighted(flow: GraphFlow, ranges: Ranges, summands: Place | None) -> bool:
+    """Whether what is added up is numbers times probabilities, or small numbers times weights: no more than a matrix
+    product of the same would be. (Numbers times a mask may be anything.)"""
+    if summands is None or flow.op(summands) not in PRODUCTS:
+        return False
+    factors = flow.inputs.get(summands, [])
+    made_by = [flow.op(origin) for origin in map(ranges.origin, factors) if origin is not None]
+    if "Softmax" in made_by:
+        return True
+    bounds = [ranges.of(factor) for factor in factors]
+    return "ReadVariableOp" in made_by and any(low >= -1 and high <= 1 for low, high in bounds)
+
+
+def _casts(nodes: dict[Place, Any]) -> Iterator[CastFacts]:
+    counted: Counter[tuple[str, str]] = Counter()
+    for node in nodes.values():
+        if node.op == "Cast":
+            counted[(dtype_of(node, "SrcT"), dtype_of(node, "DstT"))] += 1
+    for (source, target), count in sorted(counted.items()):
+        if source in FLOATING and target in FLOATING and source != target:
+            yield CastFacts(source, target, count)

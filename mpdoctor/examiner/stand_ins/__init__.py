@@ -1,0 +1,1 @@
+"""What takes the place of data and weights that cannot be had."""

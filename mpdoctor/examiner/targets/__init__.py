@@ -1,0 +1,1 @@
+"""The kinds of targets, run: a script, a factory, a saved model."""

@@ -1,0 +1,220 @@
+"""A saved model as target, from top to bottom: read what it says of itself, refuse what does more than compute, load a
+copy of it with the Keras that wrote it under the policy that it names, and train that on made-up data. A graph without
+a Keras model is looked at, and not trained."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import os
+from dataclasses import replace
+from typing import Any
+
+from mpdoctor.examiner.capture.load_hooks import package_of
+from mpdoctor.examiner.exceptions import Unusable
+from mpdoctor.examiner.failures.failure import first_line
+from mpdoctor.examiner.saved import operations
+from mpdoctor.examiner.saved.archives import SavedFile, saved_file_from_path
+from mpdoctor.examiner.saved.configuration import policy_of_model
+from mpdoctor.examiner.saved.contents import Contents, ForeignName
+from mpdoctor.examiner.saved.copies import path_to_load
+from mpdoctor.examiner.saved.custom_objects import custom_objects_from_module, is_given, is_of_the_platform
+from mpdoctor.examiner.saved.directories import SavedDirectory, saved_directory_from_path
+from mpdoctor.examiner.saved.graph_copies import judged_copy
+from mpdoctor.examiner.session import Session
+from mpdoctor.examiner.targets.script_or_factory import train_on_made_up_data
+from mpdoctor.facts.saved_file import SavedFileFacts
+
+SHOWN = 4
+TRUST = "If you trust the file, add --allow-code-in-file."
+
+
+class WrongKeras(Unusable):
+    """This file is for another Keras than the one at hand."""
+
+    def __init__(self, saved_file: SavedFileFacts, message: str) -> None:
+        super().__init__(message)
+        self.saved_file = saved_file
+
+
+def train_saved_file(session: Session) -> None:
+    """A .keras archive or an HDF5 file."""
+    saved = saved_file_from_path(str(session.request.path))
+    _import_keras(session, saved)
+    _train(session, saved)
+
+
+def examine_saved_directory(session: Session) -> None:
+    """Keras 2's `save` left a model that can be trained; anything else a graph."""
+    session.events.stage("importing TensorFlow")
+    directory = saved_directory_from_path(str(session.request.path))
+    if not directory.has_keras_model:
+        _inspect(session, directory, "it was exported for inference, without loss and optimizer")
+        return
+    _import_keras2(session)
+    if session.keras is None or session.keras.is_keras3:
+        _inspect(session, directory, "the Keras 2 model in it needs tf_keras, which is not installed here")
+        return
+    saved = directory.keras_file(package_of(session.keras))
+    if not session.request.allow_code_in_file:
+        operations.refuse_operations(directory)
+    _train(session, replace(saved, path=judged_copy(directory, session.request.judged)))
+
+
+def _train(session: Session, saved: SavedFile) -> None:
+    keras, request = session.keras, session.request
+    objects = custom_objects_from_module(request.custom_objects)
+    saved = judge(session, saved, objects)
+    policy = policy_of_model(saved.configuration)
+    if policy and request.policy == "auto":
+        keras.set_policy(policy)
+    session.events.stage(f"loading {saved.name}")
+    train_on_made_up_data(session, _load(session, saved, objects))
+
+
+# --- what is refused ------------------------------------------------------------------------------------------------
+def judge(session: Session, saved: SavedFile, objects: dict[str, Any]) -> SavedFile:
+    """The file as Keras may load it: what the configuration names is on the lists or comes from the user, and what is
+    loaded is what was read. `objects` gains the names by which Keras will look up what the user gave.
+
+    Raises Unusable for anything else."""
+    if not session.request.allow_code_in_file:
+        contents = saved.contents
+        _refuse_what_runs(saved, contents)
+        _refuse_foreign_names(session, saved, contents.foreign, objects)
+    if saved.file is None:
+        return saved
+    os.makedirs(session.request.judged, exist_ok=True)
+    return replace(saved, path=path_to_load(saved, session.request.judged))
+
+
+def _refuse_what_runs(saved: SavedFile, contents: Contents) -> None:
+    for found, problem in (
+        (contents.code, "holds Python code ({}) that would run while loading"),
+        (contents.calls, "calls {}, which is not on the list of functions that compute and do nothing else"),
+        (contents.files, "names a file of this machine that would be read while loading: {}"),
+    ):
+        if found:
+            raise Unusable(f"{saved.name} {problem.format(_listed(found))}. {TRUST}")
+
+
+def _refuse_foreign_names(
+    session: Session, saved: SavedFile, foreign: list[ForeignName], objects: dict[str, Any]
+) -> None:
+    """Loading would end in a riddle, or import whatever module the file names. A SavedModel brings the graphs of its
+    classes along and needs only those whose module it names."""
+    names = [name for name in foreign if name.module or saved.form != "saved-model"]
+    unknown = [name for name in names if not is_given(session.keras, name, objects)]
+    if not unknown:
+        return
+    listed = _listed([f"`{name}`" for name in unknown])
+    few = len(unknown) == 1
+    if any(is_of_the_platform(name.module) for name in unknown):
+        raise Unusable(
+            f"{saved.name} names {listed}, which {'is' if few else 'are'} not on the list of Keras' layers, losses, "
+            f"optimizers and other parts of a model. {TRUST}"
+        )
+    module = unknown[0].module if unknown[0].module not in ("", "__main__") else "MODULE"
+    given = session.request.custom_objects
+    raise Unusable(
+        f"{saved.name} needs {listed}, which {'is' if few else 'are'} none of Keras' own"
+        f"{f' and not in {given}' if given else ''}. Name the module that defines {'it' if few else 'them'}: "
+        f"--custom-objects {module}"
+    )
+
+
+def _listed(names: list[str]) -> str:
+    more = [f"{len(names) - SHOWN} more"] if len(names) > SHOWN else []
+    return ", ".join(names[:SHOWN] + more)
+
+
+# --- which Keras ----------------------------------------------------------------------------------------------------
+def _import_keras(session: Session, saved: SavedFile) -> None:
+    """The Keras that wrote the file; where it is not here, the one that is: Keras 3 reads some files of Keras 2."""
+    if saved.keras_version.startswith("2"):
+        _import_keras2(session)
+    elif saved.keras_version.startswith("3"):
+        _import_own_keras()
+        if importlib.util.find_spec("keras") is not None and session.keras is not None and not session.keras.is_keras3:
+            importlib.import_module("keras")
+        if session.keras is None or not session.keras.is_keras3:
+            here = "no Keras" if session.keras is None else str(session.keras.facts.version)
+            raise WrongKeras(
+                saved.facts(),
+                f"{saved.name} was saved by Keras {saved.keras_version}, and Keras {here} cannot read it. Name an "
+                "interpreter that has Keras 3 with --python.",
+            )
+    else:
+        _import_own_keras()
+
+
+def _import_keras2(session: Session) -> None:
+    if importlib.util.find_spec("tf_keras") is not None:
+        importlib.import_module("tf_keras")
+    else:
+        _import_own_keras()
+
+
+def _import_own_keras() -> None:
+    """What `tf.keras` is here; TensorFlow imports it when it is first asked for something of it."""
+    import tensorflow as tf
+
+    tf.keras.layers.Layer  # noqa: B018 - imports it
+
+
+# --- loading --------------------------------------------------------------------------------------------------------
+def _load(session: Session, saved: SavedFile, objects: dict[str, Any]) -> Any:
+    """The model. A loss or an optimizer that this Keras cannot restore is left out: Keras 3.15 reads no "mse" from the
+    HDF5 files that it writes itself, and older ones know no optimizer of newer ones."""
+    load = session.keras.module.models.load_model
+    options: dict[str, Any] = {"custom_objects": objects}
+    if "safe_mode" in inspect.signature(load).parameters:  # older ones know no safe mode
+        options["safe_mode"] = not session.request.allow_code_in_file
+    try:
+        model = load(saved.path, **options)
+    except Exception as error:
+        if saved.form == "keras" or _names_unknown(error):
+            raise
+        try:
+            model = load(saved.path, **options, compile=False)
+        except Exception:
+            raise error from None
+        session.events.note(
+            not_restored=f"the optimizer and the loss of {saved.name}, on which Keras raises {first_line(error)}"
+        )
+        return model
+    _replace_empty_optimizer(session, saved, model)
+    return model
+
+
+def _replace_empty_optimizer(session: Session, saved: SavedFile, model: Any) -> None:
+    """Keras 3 restores the optimizer of a trained HDF5 file for no variables (3.15), so that nobody can train on with
+    it: a fresh one of the same configuration takes its place."""
+    keras, optimizer = session.keras, getattr(model, "optimizer", None)
+    if not keras.is_keras3 or optimizer is None or not optimizer.built:
+        return
+    innermost = optimizer
+    while keras.inner(innermost) is not None:
+        innermost = keras.inner(innermost)
+    if innermost._trainable_variables or not model.trainable_variables:
+        return
+    optimizers = keras.module.optimizers
+    model.optimizer = optimizers.deserialize(optimizers.serialize(optimizer))
+    session.events.note(
+        not_restored=f"the state of the optimizer of {saved.name}. Keras {keras.facts.version} restores it for no "
+        'variables, so that fit() after load_model() stops with "Unknown variable"; compile the model again there'
+    )
+
+
+def _names_unknown(error: Exception) -> bool:
+    """Whether a class or function of the user's is missing, which --custom-objects would bring."""
+    return str(error).startswith("Unknown ") and "LossScaleOptimizer" not in str(error)
+
+
+def _inspect(session: Session, directory: SavedDirectory, because: str) -> None:
+    from mpdoctor.examiner.saved.graphs import graph_facts_from_proto
+
+    session.events.stage("reading the graph")
+    session.events.facts("graph", graph_facts_from_proto(directory.meta_graph, directory.path, because))
+    session.events.note(training_status=["skipped", f"inspected, not trained: {because}"])

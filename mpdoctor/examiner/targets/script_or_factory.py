@@ -1,0 +1,124 @@
+"""What the user pointed at, run: a script as `__main__`, or a factory; and a model trained on made-up data."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import importlib
+import importlib.util
+import os
+import sys
+import types
+from typing import Any, Iterable
+
+from mpdoctor.examiner.exceptions import Unusable
+from mpdoctor.examiner.protocol.request import Request
+from mpdoctor.examiner.session import Session
+from mpdoctor.facts.model import CallFacts
+
+# With one of these a module may hold names that its text does not.
+BINDS_ANYTHING = {"*", "__getattr__", "eval", "exec", "globals", "locals", "setattr", "sys", "vars"}
+
+
+def run_script(session: Session) -> None:
+    """Run a file as `python FILE ARGUMENTS` would: `__main__`, its folder first on sys.path (unless the user has
+    set PYTHONSAFEPATH), its own arguments."""
+    path = str(session.request.path)
+    module = types.ModuleType("__main__")
+    module.__dict__.update(__file__=path, __builtins__=builtins, __spec__=None)
+    sys.modules["__main__"] = module
+    sys.argv = [path, *session.request.arguments]
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path.insert(0, os.path.dirname(path))
+    with open(path, "rb") as file:
+        code = compile(file.read(), path, "exec", dont_inherit=True)
+    exec(code, module.__dict__)
+
+
+def train_factory(session: Session) -> None:
+    """Call the factory without arguments, make data for what it returns, and train that."""
+    request = session.request
+    sys.argv = [request.path or str(request.module), *request.arguments]
+    if request.path:
+        _look_for_factory(request)  # the module itself may train as soon as it is imported
+    module = _module(request.path, request.module)
+    factory = getattr(module, str(request.factory), None)
+    if factory is None:
+        raise _no_factory(request, (n for n, v in vars(module).items() if isinstance(v, types.FunctionType)))
+    model = _as_model(session, factory() if callable(factory) else factory)
+    train_on_made_up_data(session, model)
+
+
+def _look_for_factory(request: Request) -> None:
+    """Raises Unusable where the text of the module binds no such name, in whatever way."""
+    path, factory = str(request.path), str(request.factory)
+    with open(path, "rb") as file:
+        nodes = list(ast.walk(ast.parse(file.read(), path)))
+    bound = {node.id for node in nodes if isinstance(node, ast.Name)}
+    bound |= {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))}
+    bound |= {(node.asname or node.name).partition(".")[0] for node in nodes if isinstance(node, ast.alias)}
+    if factory not in bound and not bound & BINDS_ANYTHING:
+        raise _no_factory(request, (node.name for node in nodes if isinstance(node, ast.FunctionDef)))
+
+
+def _no_factory(request: Request, functions: Iterable[str]) -> Unusable:
+    names = ", ".join(functions) or "none"
+    return Unusable(f"{request.factory} is not in {request.path or request.module}; its functions: {names}")
+
+
+def _module(path: str | None, name: str | None) -> Any:
+    if path is None:
+        sys.path.insert(0, os.getcwd())
+        return importlib.import_module(str(name))
+    return module_from_path(path)
+
+
+def module_from_path(path: str) -> Any:
+    """The module that a file holds, imported under its own name, with its folder first on sys.path."""
+    path = os.path.abspath(path)
+    sys.path.insert(0, os.path.dirname(path))
+    stem = os.path.splitext(os.path.basename(path))[0]
+    spec = importlib.util.spec_from_file_location(stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _as_model(session: Session, made: Any) -> Any:
+    """A factory may return the model, or a tuple or dict with the model in it."""
+    candidates = list(made.values()) if isinstance(made, dict) else made if isinstance(made, (list, tuple)) else [made]
+    models = [c for c in candidates if session.keras is not None and isinstance(c, session.keras.Model)]
+    if not models:
+        raise Unusable(
+            f"{session.request.factory}() returned {type(made).__name__}, not a Keras model. A factory takes no "
+            "arguments and returns the model to examine."
+        )
+    return models[0]
+
+
+def train_on_made_up_data(session: Session, model: Any) -> None:
+    """A factory or a file brings no data: batches are made from the input specs, labels from the loss."""
+    from mpdoctor.examiner.capture.model_facts import model_from_live
+    from mpdoctor.examiner.probe.training import Training
+    from mpdoctor.examiner.stand_ins.synthetic_data import MADE_UP_LOSS, data_from_specs
+
+    keras = session.keras
+    compiled = keras.is_compiled(model)
+    optimizer = model.optimizer if compiled else None
+    session.events.facts("model", model_from_live(session, keras, model, optimizer, CallFacts("none")))
+    if not session.request.probe:
+        session.events.note(training_status=["skipped", "--no-probe"])
+        return
+    try:
+        features, labels = data_from_specs(keras, model, keras.loss_text(model) if compiled else MADE_UP_LOSS)
+    except Unusable as reason:
+        session.events.note(training_status=["skipped", str(reason)])
+        return
+    if not compiled:
+        keras.compile(model, MADE_UP_LOSS)
+    made_up_loss = None if compiled else MADE_UP_LOSS
+    training = Training(session, keras, CallFacts("none"), model, model.optimizer, "synthetic", made_up_loss)
+    session.training = training
+    training.run_fit(type(model).fit, (), {"x": features, "y": labels})

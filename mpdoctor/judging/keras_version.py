@@ -1,0 +1,141 @@
+"""Which Keras the source is judged by, and why."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mpdoctor.facts.environment import TENSORFLOWS
+from mpdoctor.facts.examination import ExaminationFacts
+from mpdoctor.facts.versions import Keras
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.project.python_environments import environment_of, release_in
+from mpdoctor.project.targets import Target
+from mpdoctor.settings.options import Settings
+
+
+@dataclass(frozen=True)
+class JudgedBy:
+    """`usual`, and the files of a directory that name another Keras themselves."""
+
+    usual: Keras
+    others: Mapping[str, Keras] = field(default_factory=dict)
+
+    def of(self, path: str) -> Keras:
+        return self.others.get(path, self.usual)
+
+    def by_keras(self) -> tuple[tuple[Keras, tuple[str, ...]], ...]:
+        """The others, and the files of each."""
+        files: dict[Keras, list[str]] = {}
+        for path, keras in self.others.items():
+            files.setdefault(keras, []).append(path)
+        return tuple((keras, tuple(paths)) for keras, paths in files.items())
+
+
+def keras_of_target(
+    target: Target,
+    settings: Settings,
+    paths: Sequence[str],
+    facts: Mapping[str, SourceFacts],
+    runs: Iterable[ExaminationFacts],
+) -> JudgedBy:
+    """`--keras` or the configuration, which say what `keras` and `tf.keras` are, and cannot make Keras 3 of a file
+    that imports tf_keras; else what ran; else what the files of the Python say that `--python` names, likewise; else
+    what the text itself says; else what the environment says, the project asks for, or is installed; else Keras 3.
+    `facts`: those of all targets, because a file of one may import a file of another; `paths`: which of them are this
+    target's."""
+    ran = [run.keras for run in runs if run.keras is not None]
+    if settings.keras is None and ran:
+        return JudgedBy(ran[0])
+    named = settings.keras or (_keras_of_python(settings.python) if settings.python is not None else None)
+    if named is not None:
+        own = _own(facts[path] for path in paths if path in facts) if named.is_keras3 else {}
+        return JudgedBy(named, {path: keras for path, keras in own.items() if not keras.is_keras3})
+    everywhere = _declared(facts.values())
+    declared = {path: everywhere[path] for path in paths if path in everywhere}
+    if target.kind != "directory" and declared:  # one program: whichever of its files says so, says it for all
+        return JudgedBy(next(iter(declared.values())))
+    usual = _keras_of_surroundings(target)
+    if target.kind != "directory":
+        return JudgedBy(usual)
+    return JudgedBy(usual, {**_asked_for_nearer(paths, usual), **declared})
+
+
+def _asked_for_nearer(paths: Sequence[str], usual: Keras) -> dict[str, Keras]:
+    """The files of a directory in whose own folders a project asks for another Keras."""
+    if _says_legacy():
+        return {}
+    from mpdoctor.project.keras_pins import keras_from_project
+
+    known: dict[Path, Keras | None] = {}
+    asked_for = ((path, keras_from_project(Path(path).parent, known)) for path in paths)
+    return {path: keras for path, keras in asked_for if keras is not None and keras != usual}
+
+
+def _declared(sources: Iterable[SourceFacts]) -> dict[str, Keras]:
+    """What files say themselves, and hand on to those that they import; else what those that they import say."""
+    sources = list(sources)
+    own = _own(sources)
+    if not own:
+        return {}
+    handed_on = {path: own[source.path] for source in sources if source.path in own for path in source.imports}
+    taken = {source.path: own[path] for source in sources for path in source.imports if path in own}
+    told = {**taken, **handed_on, **own}
+    return {source.path: told[source.path] for source in sources if source.path in told}
+
+
+def _own(sources: Iterable[SourceFacts]) -> dict[str, Keras]:
+    return {
+        source.path: Keras(source.declared_keras, because=f"{source.path} says so")
+        for source in sources
+        if source.declared_keras is not None
+    }
+
+
+def _keras_of_surroundings(target: Target) -> Keras:
+    if _says_legacy():
+        return Keras("tf_keras", _installed("tf_keras"), _installed("tensorflow"), "TF_USE_LEGACY_KERAS=1 is set")
+    from mpdoctor.project.keras_pins import keras_from_project
+
+    place = target.path or Path()
+    asked_for = keras_from_project(place if target.kind == "directory" else place.parent)
+    if asked_for is not None:
+        return asked_for
+    installed = _keras_from_versions(_installed("keras"), _installed("tensorflow"), "installed beside mpdoctor")
+    return installed or Keras()
+
+
+def _keras_of_python(python: Path) -> Keras | None:
+    """What the packages beside an interpreter are called; it is not started. None where they say nothing of Keras."""
+    environment = environment_of(python)
+    if environment is None:
+        return None
+    tensorflow, because = release_in(environment, *TENSORFLOWS), f"installed beside --python {python}"
+    if _says_legacy():
+        version = release_in(environment, "tf_keras")
+        return Keras("tf_keras", version, tensorflow, f"TF_USE_LEGACY_KERAS=1 is set, {because}") if version else None
+    return _keras_from_versions(release_in(environment, "keras"), tensorflow, because)
+
+
+def _keras_from_versions(keras: str, tensorflow: str, because: str) -> Keras | None:
+    """What these two say, as they are installed; "" is for one that is not: up to 2.5 TensorFlow brought its own."""
+    if keras:
+        return Keras("tf.keras" if keras.startswith("2") else "keras", keras, tensorflow, because)
+    return Keras("tf.keras", tensorflow, tensorflow, because) if re.match(r"2\.[0-5]\.", tensorflow) else None
+
+
+def _says_legacy() -> bool:
+    return os.environ.get("TF_USE_LEGACY_KERAS") == "1"
+
+
+def _installed(distribution: str) -> str:
+    """The version of a package beside mpdoctor, "" without it. Nothing of it is imported."""
+    import importlib.metadata  # which most runs do without
+
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return ""

@@ -1,0 +1,86 @@
+"""Findings as a report shows them: each once, in reading order, with its lines of source and a fingerprint."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from mpdoctor.facts.location import Location, lines_of, location_in_cell
+from mpdoctor.finding import AlsoSeen, Finding, RuleSummary
+from mpdoctor.judging.excerpts import excerpt_from_location
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.rules.registry import all_rules
+
+
+def told(findings: Iterable[Finding], sources: Mapping[str, SourceFacts]) -> list[Finding]:
+    """Fill in what a report needs. A line of a notebook is from here on counted in its cell."""
+    seen: Counter[str] = Counter()
+    shown = []
+    for finding in _once(findings):
+        here = _in_its_cell(finding, sources)
+        excerpt = excerpt_from_location(here.location, _texts(here.location, sources)) if here.location else None
+        place = here.location
+        line = excerpt.lines[place.line - excerpt.first_line].strip() if excerpt and place else ""
+        same = "\0".join([here.code, place.path if place else here.target, line, here.layer or ""])
+        seen[same] += 1
+        # the second of two equal lines is told apart by its number: where it stands may change
+        text = same if seen[same] == 1 else f"{same}\0{seen[same]}"
+        fingerprint = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        shown.append(dataclasses.replace(here, excerpt=excerpt, fingerprint=fingerprint))
+    return shown
+
+
+def rule_summaries(findings: Sequence[Finding]) -> tuple[RuleSummary, ...]:
+    spoken = {f.code for f in findings} | {also.code for f in findings for also in f.also_seen}
+    return tuple(
+        RuleSummary(rule.code, rule.name, rule.summary, rule.url, rule.docs, rule.severity)
+        for rule in all_rules()
+        if rule.code in spoken
+    )
+
+
+def in_reading_order(findings: Iterable[Finding]) -> list[Finding]:
+    """By path, line, column and code; those without a location last."""
+    return sorted(findings, key=lambda f: (f.location is None, f.location or Location("", 0), f.code))
+
+
+def _once(findings: Iterable[Finding]) -> list[Finding]:
+    """A file that several targets reach has its findings told once, and as its own target tells them."""
+    kept: dict[object, Finding] = {}
+    for number, finding in enumerate(findings):
+        place = finding.location
+        key = (finding.code, finding.what_if, place) if place else number
+        if key not in kept or (place and finding.target == place.path):
+            kept[key] = finding
+    return list(kept.values())
+
+
+def _in_its_cell(finding: Finding, sources: Mapping[str, SourceFacts]) -> Finding:
+    place = finding.location
+    cells = sources[place.path].cells if place and place.path in sources else ()
+    if not place or not cells:
+        return finding
+    also_seen = tuple(_sight_in_its_cell(also, sources) for also in finding.also_seen)
+    return dataclasses.replace(finding, location=location_in_cell(place, cells), also_seen=also_seen)
+
+
+def _sight_in_its_cell(also: AlsoSeen, sources: Mapping[str, SourceFacts]) -> AlsoSeen:
+    if also.path is None or also.line is None or also.path not in sources:
+        return also
+    place = location_in_cell(Location(also.path, also.line), sources[also.path].cells)
+    return dataclasses.replace(also, line=place.line, cell=place.cell)
+
+
+def _texts(place: Location, sources: Mapping[str, SourceFacts]) -> dict[str, str]:
+    """What was read of a file before the program ran; of a notebook the cell."""
+    source = sources.get(place.path)
+    if source is None:
+        return {}
+    if not place.cell:
+        return {} if source.cells else {place.path: source.text}
+    starts = dict(source.cells)
+    after = next((first for number, first in source.cells if number > place.cell), None)
+    lines = lines_of(source.text)[starts[place.cell] - 1 : None if after is None else after - 1]
+    return {place.path: "\n".join(lines) + "\n"}

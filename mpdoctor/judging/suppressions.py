@@ -1,0 +1,162 @@
+"""Findings that were answered: by a comment on their line or in their file, or by the configuration."""
+
+from __future__ import annotations
+
+import re
+import tokenize
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from mpdoctor.facts.breakdown import breakdown_from_error
+from mpdoctor.facts.location import Location, lines_of
+from mpdoctor.facts.versions import Keras
+from mpdoctor.finding import Crashed, Finding
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.suppression import Suppression, SuppressionFacts
+from mpdoctor.rules.registry import all_rules
+from mpdoctor.settings.options import Settings, names_rule
+from mpdoctor.source.notebooks import without_magics
+from mpdoctor.source.reading import text_from_file
+
+_COMMENT = re.compile(
+    r"#\s*mpdoctor\s*:\s*ignore(?P<file>-file)?(?![\w-])\s*(?:\[(?P<selectors>[^\]]*)\])?(?P<reason>.*)"
+)
+
+
+class Suppressions:
+    """The comments in all files and the per-file-ignores, and which of them were of use. `count`: findings suppressed
+    so far; `crashed`: files whose comments we broke on."""
+
+    def __init__(self, sources: Iterable[SourceFacts], settings: Settings) -> None:
+        self.count = 0
+        self._settings = settings
+        self.crashed: list[Crashed] = []
+        self._own = {source.path: self._comments_of(source) for source in sources}
+        self._elsewhere: dict[str, tuple[Suppression, ...]] = {}
+        self._used: set[tuple[Suppression, str]] = set()
+
+    def left_of(self, findings: Iterable[Finding]) -> list[Finding]:
+        """The findings that nothing suppresses."""
+        return [finding for finding in findings if not self._is_answered(finding)]
+
+    def facts(self, paths: Iterable[str], keras_of: Callable[[str], Keras], live: bool) -> Iterator[SuppressionFacts]:
+        """What there is to say of each comment in these files, once all findings were seen. `keras_of`: by which Keras
+        a file was judged; `live`: whether the program was run, too."""
+        for path in paths:
+            for comment in self._own.get(path, ()):
+                asked = {one: self._was_asked(one, keras_of(path), live) for one in comment.selectors}
+                yield SuppressionFacts(
+                    comment,
+                    tuple(one for one, looked in asked.items() if looked and (comment, one) not in self._used),
+                    tuple(one for one, looked in asked.items() if looked is None),
+                )
+
+    def _was_asked(self, selector: str, keras: Keras, live: bool) -> bool | None:
+        """Whether the rules that a selector names have looked: only then is it known that it suppresses nothing. None
+        where there is no such rule."""
+        meant = [rule for rule in all_rules() if names_rule(selector, rule.code, rule.name)]
+        looked = [rule for rule in meant if rule.speaks_about(keras) and (live or "in_source" in rule.looks)]
+        chosen = all(self._settings.chooses(rule.code, rule.name) for rule in meant)
+        return bool(looked) and chosen if meant else None
+
+    def _is_answered(self, finding: Finding) -> bool:
+        answers = list(self._answers(finding))
+        self._used.update(answers)
+        if any(_names(selector, finding) for _, selector in answers) or self._is_ignored_in_file(finding):
+            self.count += 1
+            return True
+        return False
+
+    def _answers(self, finding: Finding) -> Iterator[tuple[Suppression, str]]:
+        """The comments, and what of them, that speak of this finding or of one that it explains."""
+        place = finding.location
+        if place is None:
+            return
+        for comment in self._comments_in(place.path):
+            if comment.whole_file or comment.lines[0] <= place.line <= comment.lines[1]:
+                for selector in comment.selectors:
+                    explained = any(names_rule(selector, seen.code, "") for seen in finding.also_seen)
+                    if explained or _names(selector, finding):
+                        yield comment, selector
+
+    def _comments_in(self, path: str) -> tuple[Suppression, ...]:
+        """A finding may lie in a file that was imported and is no target itself."""
+        if path in self._own:
+            return self._own[path]
+        if path not in self._elsewhere:
+            text = text_from_file(path)  # None: then it can't be shown with the finding either
+            self._elsewhere[path] = self._comments_of(SourceFacts(path, text or ""))
+        return self._elsewhere[path]
+
+    def _comments_of(self, source: SourceFacts) -> tuple[Suppression, ...]:
+        try:
+            return suppressions_from_facts(source)
+        except Exception as error:
+            broken = breakdown_from_error(source.path, error)
+            self.crashed.append(Crashed("source", f"{broken.path} ({broken.where})", broken.error))
+            return ()
+
+    def _is_ignored_in_file(self, finding: Finding) -> bool:
+        place = finding.location
+        return place is not None and any(
+            any(_names(selector, finding) for selector in selectors) and patterns.match(Path(place.path))
+            for patterns, selectors in self._settings.per_file_ignores
+        )
+
+
+def _names(selector: str, finding: Finding) -> bool:
+    return names_rule(selector, finding.code, finding.name)
+
+
+def suppressions_from_facts(source: SourceFacts) -> tuple[Suppression, ...]:
+    """Every ignore comment of a file. What only looks like one, in a string, is none."""
+    if "mpdoctor" not in source.text:
+        return ()
+    lines = lines_of(source.text)
+    if not source.cells:
+        return tuple(_suppressions_from_lines(lines, source.path, 1))
+    starts = [first for _, first in source.cells]
+    found: list[Suppression] = []
+    for first, after in zip(starts, [*starts[1:], len(lines) + 1], strict=True):
+        cell = without_magics("\n".join(lines[first - 1 : after - 1]))
+        found += _suppressions_from_lines(lines_of(cell), source.path, first)
+    return tuple(found)
+
+
+def _suppressions_from_lines(lines: list[str], path: str, first: int) -> Iterator[Suppression]:
+    """`first`: the number of the first of these lines in the file."""
+    waiting: list[tuple[tokenize.TokenInfo, re.Match[str]]] = []
+    start = 0
+    for token in _tokens(lines):
+        if token.type == tokenize.COMMENT:
+            match = _COMMENT.search(token.string)
+            if match and start and not match["file"]:
+                waiting.append((token, match))
+            elif match:
+                yield _suppression(token, match, path, first, (0, 0))
+        elif token.type == tokenize.NEWLINE:
+            span = (start + first - 1, token.start[0] + first - 1)
+            yield from (_suppression(comment, match, path, first, span) for comment, match in waiting)
+            waiting, start = [], 0
+        elif not start and token.type not in (tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER):
+            start = token.start[0]
+    yield from (_suppression(comment, match, path, first, (0, 0)) for comment, match in waiting)
+
+
+def _suppression(
+    token: tokenize.TokenInfo, match: re.Match[str], path: str, first: int, lines: tuple[int, int]
+) -> Suppression:
+    line, column = token.start[0] + first - 1, token.start[1] + match.start() + 1
+    text = match[0].rstrip()
+    selectors = tuple(part.strip() for part in (match["selectors"] or "").split(",") if part.strip())
+    place = Location(path, line, column, line, column + len(text))
+    return Suppression(place, lines, selectors, bool(match["file"]), match["reason"].strip())
+
+
+def _tokens(lines: list[str]) -> Iterator[tokenize.TokenInfo]:
+    """Those before the first that Python can't read."""
+    rest = iter(f"{line}\n" for line in lines)
+    try:
+        yield from tokenize.generate_tokens(lambda: next(rest, ""))
+    except (tokenize.TokenError, SyntaxError):
+        return

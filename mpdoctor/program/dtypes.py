@@ -1,0 +1,399 @@
+"""Dtypes of symbolic values: what a value names as a dtype or policy, and which dtype a tensor has.
+
+Every function answers only where it is certain.
+"""
+
+from __future__ import annotations
+
+from typing import Callable, Iterable, Mapping, Optional
+
+from mpdoctor.facts.versions import Keras
+from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.knowledge.result_dtypes import (
+    BOOLEAN,
+    BY_VALUE,
+    COMPARISONS,
+    DEFAULTS,
+    INITIALIZERS,
+    INTEGER_LAYERS,
+    JOINING,
+    KEEPING,
+    SHAPES,
+    UNCERTAIN_LAYERS,
+    VALUE_NAMES,
+)
+from mpdoctor.program.values import (
+    Api,
+    Attribute,
+    Call,
+    ClassFacts,
+    Collection,
+    Instance,
+    Item,
+    Known,
+    Operation,
+    Parameter,
+    Value,
+    class_of,
+    is_api,
+    known,
+    options,
+)
+
+AUTOCAST = "autocast"
+"""The dtype of what Keras casts to a layer's compute dtype before `call()`, of a layer's weights inside
+`call()`, and of the output of a layer that follows the global policy: 16 bits under a mixed policy, float32
+under a float32 policy. Integers and bools stay what they are: of a parameter of `call()` nobody knows which
+it is."""
+
+VARIABLE = "variable"
+"""The dtype that `self.dtype` names in a layer: that of its weights, float32 under a mixed policy."""
+
+_NAMES = {
+    name: name
+    for name in (
+        *("float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16"),
+        *("uint32", "uint64", "bool", "string", "complex64", "complex128"),
+    )
+}
+_NAMES.update(
+    half="float16",
+    single="float32",
+    double="float64",
+    float="float64",
+    bool_="bool",
+    int_="int64",
+    str="string",
+)
+_PLACES = ("tensorflow", "numpy", "builtins")
+_OF_A_DTYPE = ("name", "base_dtype", "as_numpy_dtype")
+_DEPTH = 40
+_NESTED = 3  # questions that a caller asks while it is asked: the stack has room for a thousand frames
+_MOST_PARTS = 200
+
+
+def dtype_named(value: Value | None, keras: Keras | None = None) -> str | None:
+    """The dtype that a value denotes: "float16" for "float16", tf.float16, tf.half, np.float16,
+    np.dtype("float16"), tf.as_dtype(…), `x.dtype` of a tensor whose dtype is certain; "float32" for
+    K.floatx(). AUTOCAST for `self.compute_dtype` or `x.dtype` of a layer's input, VARIABLE for `self.dtype`
+    and `self.variable_dtype` in a layer. None if not certain."""
+    return _Dtypes(keras).named(value, 0)
+
+
+def dtype_of(
+    value: Value | None, keras: Keras | None = None, remembered: Mapping[int, tuple[Value, str | None]] | None = None
+) -> str | None:
+    """The dtype of a tensor (or array, see `is_array`): a name such as "float32", or AUTOCAST, or None if not
+    certain.
+
+    `keras` decides which parameters of a layer's `call()` are autocast: in Keras 2 the first only, in Keras 3
+    every tensor. Without it only the first is. `remembered`: answers given before, by the id of the value."""
+    return _Dtypes(keras, remembered=remembered).of(value, 0)
+
+
+Told = Callable[[Value, Optional[str]], Optional[str]]
+
+
+def dtypes_told(keras: Keras | None, told: Told) -> Callable[[Value | None], str | None]:
+    """`dtype_of`, for a caller who knows more: `told(value, found)` is asked about every value on the way, the
+    innermost first, and gives its dtype, or the one that a dtype names (`self.compute_dtype`). The function
+    remembers its answers."""
+    dtypes, asking = _Dtypes(keras, told), 0
+
+    def dtype(value: Value | None) -> str | None:
+        nonlocal asking
+        if asking >= _NESTED:
+            return None
+        asking += 1
+        try:
+            return dtypes.of(value, 0)
+        finally:
+            asking -= 1
+
+    return dtype
+
+
+def is_array(value: Value | None) -> bool:
+    """Whether it is for certain a numpy array or scalar, which TensorFlow converts to the dtype of the tensor
+    it meets."""
+    waiting = [*options(value)]
+    seen = {id(one) for one in waiting}
+    for one in waiting:
+        parts = _parts_of_an_array(one)
+        if parts is None or len(waiting) > _MOST_PARTS:
+            return False
+        new = [part for part in parts if id(part) not in seen]
+        seen.update(map(id, new))
+        waiting += new
+    return bool(waiting)
+
+
+def policies_named(value: Value | None) -> tuple[str, ...]:
+    """Every policy or dtype that a value may denote as the `dtype` of a layer or as a global policy:
+    ("mixed_float16",) for "mixed_float16", Policy("mixed_float16"), keras.DTypePolicy(…); ("float16",) for
+    tf.float16; two names for `"mixed_float16" if amp else "float32"`. Names that no Keras knows are returned
+    as written ("mixed_fp16"). () if any of it is not known."""
+    found = [_policy_named(one) for one in options(value)]
+    return tuple(dict.fromkeys(name for name in found if name)) if all(found) else ()
+
+
+def policy_named(value: Value | None) -> str | None:
+    """The one policy or dtype that a value denotes, None where it is not certain."""
+    found = policies_named(value)
+    return found[0] if len(found) == 1 else None
+
+
+def _policy_named(value: Value, depth: int = 0) -> str | None:
+    if isinstance(value, Known):
+        return value.value if isinstance(value.value, str) else None
+    inner: Value | None = None
+    if isinstance(value, Call) and is_api(value.callee, "keras.mixed_precision.Policy", "keras.dtype_policies.get"):
+        inner = value.argument(0, "name")
+    elif isinstance(value, Attribute) and value.name == "name":
+        inner = value.of
+    if inner is not None and depth < _DEPTH:
+        names = {_policy_named(one, depth + 1) for one in options(inner)}
+        return names.pop() if len(names) == 1 else None
+    found = dtype_named(value)
+    return None if found in (AUTOCAST, VARIABLE) else found
+
+
+def _parts_of_an_array(value: Value) -> tuple[Value, ...] | None:
+    """What must be arrays as well for a value to be one; None where it is none for certain, or nobody knows."""
+    if isinstance(value, Call) and isinstance(value.callee, Api):
+        return () if value.callee.name.startswith("numpy.") else None
+    if isinstance(value, Call):
+        return (value.callee.of,) if isinstance(value.callee, Attribute) else None
+    if isinstance(value, (Attribute, Item)):
+        return (value.of,)
+    if isinstance(value, Operation):
+        return tuple(one for one in value.operands if not isinstance(one, Known)) or None
+    return None
+
+
+class _Dtypes:
+    """One question: remembers what it was asked on the way, because values are shared."""
+
+    def __init__(
+        self,
+        keras: Keras | None,
+        told: Told | None = None,
+        remembered: Mapping[int, tuple[Value, str | None]] | None = None,
+    ) -> None:
+        self.keras = keras
+        self.remembered = remembered if remembered is not None else {}
+        self.told = told if told is not None else lambda value, found: found
+        self.answers: dict[int, str | None] = {}
+
+    def named(self, value: Value | None, depth: int) -> str | None:
+        found = {self.told(one, self._named(one, depth + 1)) for one in options(value)}
+        return found.pop() if len(found) == 1 else None
+
+    def of(self, value: Value | None, depth: int) -> str | None:
+        if value is None or depth > _DEPTH:
+            return None
+        key = id(value)
+        if key in self.remembered:
+            return self.remembered[key][1]
+        if key not in self.answers:
+            self.answers[key] = None
+            found = {self.told(one, self._of(one, depth + 1)) for one in options(value)}
+            self.answers[key] = found.pop() if len(found) == 1 else None
+        return self.answers[key]
+
+    def agreed(self, values: Iterable[Value | None], depth: int) -> str | None:
+        """The dtype of values that meet; Python numbers take the dtype of the others."""
+        found = {self.of(one, depth) for one in values if not isinstance(one, Known) and not is_array(one)}
+        return found.pop() if len(found) == 1 else None
+
+    def _named(self, value: Value, depth: int) -> str | None:
+        if isinstance(value, Known):
+            return _NAMES.get(value.value) if isinstance(value.value, str) else None
+        if isinstance(value, Api):
+            place, _, name = public_name(value.name).rpartition(".")
+            if name in _OF_A_DTYPE:
+                place, _, name = public_name(place).rpartition(".")
+            return _NAMES.get(name) if place in _PLACES else None
+        if isinstance(value, Call) and isinstance(value.callee, Api):
+            if value.callee.is_("keras.backend.floatx"):
+                return "float32"
+            if value.callee.is_("numpy.dtype", "tensorflow.as_dtype", "keras.backend.standardize_dtype"):
+                return self.named(value.argument(0), depth)
+        if isinstance(value, Attribute) and depth < _DEPTH:
+            return self._named_by_attribute(value, depth)
+        return None
+
+    def _named_by_attribute(self, value: Attribute, depth: int) -> str | None:
+        if value.name in _OF_A_DTYPE:
+            return self.named(value.of, depth)
+        own = class_of(value.of)
+        is_layer = own is not None and own.kind in ("layer", "model")
+        is_policy = isinstance(value.of, Attribute) and value.of.name in ("dtype_policy", "_dtype_policy")
+        if value.name in ("compute_dtype", "_compute_dtype", "_compute_dtype_object"):
+            return AUTOCAST if is_layer or is_policy else None
+        if value.name == "variable_dtype":
+            return VARIABLE if is_layer or is_policy else None
+        if value.name == "dtype":
+            return VARIABLE if is_layer else self.of(value.of, depth)
+        return None
+
+    def _of(self, value: Value, depth: int) -> str | None:
+        if isinstance(value, Parameter):
+            return self._of_parameter(value)
+        if isinstance(value, Item):
+            return None if isinstance(value.of, Collection) else self.of(value.of, depth)
+        if isinstance(value, Operation):
+            if value.operator in COMPARISONS:
+                return "bool"
+            found = self.agreed(value.operands, depth)
+            return None if value.operator == "/" and found is not None and "int" in found else found
+        if isinstance(value, Call):
+            return self._of_call(value, depth)
+        if isinstance(value, Attribute) and value.name in ("T", "mT", "real"):
+            return self.of(value.of, depth)
+        return None
+
+    def _of_parameter(self, value: Parameter) -> str | None:
+        function = value.function
+        if function is None or function.name != "call" or function.owner is None:
+            return None
+        owner = function.owner
+        if owner.kind not in ("layer", "model") or not _autocasts(owner):
+            return None
+        if value.index < 1 or value.name in ("training", "mask") or value.name.endswith("_mask"):
+            return None
+        is_first = value.index == 1
+        return AUTOCAST if is_first or (self.keras is not None and self.keras.is_keras3) else None
+
+    def _of_call(self, call: Call, depth: int) -> str | None:
+        callee = call.callee
+        if isinstance(callee, Api):
+            return self._of_library_call(public_name(callee.name), call, depth)
+        if isinstance(callee, Attribute):
+            if callee.name == "astype":
+                return self.named(call.argument(0, "dtype"), depth)
+            if callee.name == "add_weight":
+                return self._of_weight(call, depth)
+            if callee.name in ("read_value", "value", "copy"):
+                return self.of(callee.of, depth)
+        if isinstance(callee, Call) and isinstance(callee.callee, Api):
+            if _is_initializer(callee.callee.name):
+                given = call.argument(1, "dtype")
+                return "float32" if given is None and not call.open else self.named(given, depth)
+            return self._of_layer_output(callee)
+        return None
+
+    def _of_weight(self, call: Call, depth: int) -> str | None:
+        given = call.argument(2, "dtype") or call.keyword("dtype")
+        name = self.named(given, depth) if given is not None and known(given) is not None else VARIABLE
+        if name is None or known(call.keyword("autocast")) is False:
+            return name
+        return AUTOCAST if name in ("float32", VARIABLE) else name
+
+    def _of_layer_output(self, layer: Call) -> str | None:
+        assert isinstance(layer.callee, Api)
+        place, _, name = public_name(layer.callee.name).rpartition(".")
+        if place != "keras.layers" or name in UNCERTAIN_LAYERS or name in INTEGER_LAYERS:
+            return None
+        given = layer.keyword("dtype")
+        if given is None or known(given) is None:
+            return None if layer.open else AUTOCAST
+        policy = policy_named(given)
+        return policy[len("mixed_") :] if policy is not None and policy.startswith("mixed_") else policy
+
+    def _of_library_call(self, name: str, call: Call, depth: int) -> str | None:
+        place, _, function = name.rpartition(".")
+        if place in (
+            "tensorflow.nn",
+            "tensorflow.math",
+            "tensorflow.linalg",
+            "tensorflow.image",
+            "keras.activations",
+        ):
+            place = "tensorflow"
+        if place in ("keras.ops", "keras.backend", "keras.ops.numpy", "keras.random"):
+            place = "keras.ops"
+        if name == "keras.Input":
+            given = call.keyword("dtype")
+            return "float32" if given is None else self.named(given, depth)
+        if place in ("tensorflow", "keras.ops") and function in ("cast", "saturate_cast"):
+            return self.named(call.argument(1, "dtype"), depth)
+        default = DEFAULTS.get(f"{place}.{function}")
+        if default is not None:
+            position, dtype = default
+            given = call.argument(position, "dtype")
+            if given is not None and known(given) is not None:
+                return self.named(given, depth)
+            if call.open:
+                return None
+            return self._by_literals(call, BY_VALUE[dtype], depth) if dtype in BY_VALUE else dtype
+        if place not in ("tensorflow", "keras.ops"):
+            return None
+        if function in BOOLEAN:
+            return "bool"
+        if function in SHAPES:
+            return SHAPES[function]
+        if function.endswith("_like"):
+            given = call.keyword("dtype") or (call.argument(1) if function != "full_like" else None)
+            return self.of(call.argument(0), depth) if given is None else self.named(given, depth)
+        if function in KEEPING:
+            first = call.argument(0) or (call.keywords[0][1] if call.keywords else None)
+            is_number = isinstance(first, Known) and isinstance(first.value, float)
+            return "float32" if is_number else self.of(first, depth)
+        if function in JOINING:
+            joined = [part for one in call.arguments(JOINING[function]) for part in _spread(one)]
+            return self.agreed(joined, depth)
+        return None
+
+    def _by_literals(self, call: Call, positions: tuple[int, int], depth: int) -> str | None:
+        """What TensorFlow makes of Python numbers: float32 and int32; of tensors their own dtype."""
+        given = list(call.arguments(slice(*positions))) or [
+            value for name, value in call.keywords if name in VALUE_NAMES
+        ]
+        values = [leaf for one in given for leaf in _leaves(one)]
+        if not values:
+            return None
+        kinds = {type(leaf.value).__name__ if isinstance(leaf, Known) else None for leaf in values}
+        if None in kinds:
+            return self.of(values[0], depth) if len(values) == 1 else None
+        if "float" in kinds and kinds <= {"float", "int"}:
+            return "float32"
+        return {"int": "int32", "bool": "bool", "str": "string"}.get(kinds.pop() or "") if len(kinds) == 1 else None
+
+
+def _autocasts(owner: ClassFacts) -> bool:
+    """Whether a layer follows the global policy and casts its inputs, as far as its super().__init__(…) call
+    tells."""
+    given = owner.base_argument("dtype")
+    follows = given is None or known(given) is None or isinstance(given, Parameter)
+    switches = [owner.base_argument("autocast"), *(owner.attributes.get(name) for name in ("autocast", "_autocast"))]
+    return follows and not any(known(one) is False for one in switches)
+
+
+def _is_initializer(name: str) -> bool:
+    """keras.initializers.Zeros, tf.random_normal_initializer, tf.initializers.GlorotUniform."""
+    name = public_name(name)
+    return name.startswith(INITIALIZERS) or (name.startswith("tensorflow.") and name.endswith("_initializer"))
+
+
+def _spread(value: Value) -> tuple[Value, ...]:
+    return value.items if isinstance(value, Collection) else (value,)
+
+
+def _leaves(value: Value, depth: int = 0) -> tuple[Value, ...]:
+    if isinstance(value, Collection) and depth < 6:
+        return tuple(leaf for item in value.items[:64] for leaf in _leaves(item, depth + 1))
+    return (value,)
+
+
+__all__ = [
+    "AUTOCAST",
+    "VARIABLE",
+    "Instance",
+    "dtype_named",
+    "dtype_of",
+    "dtypes_told",
+    "is_array",
+    "policies_named",
+    "policy_named",
+]

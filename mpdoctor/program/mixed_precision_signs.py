@@ -1,0 +1,72 @@
+"""Signs that a program means to compute in 16 bits."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Iterable, Iterator
+
+from mpdoctor.facts.location import Location
+from mpdoctor.knowledge.api_names import kind_of_class, public_name
+from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
+from mpdoctor.program.dtypes import policies_named
+from mpdoctor.program.values import Api, Call, Collection, class_of, known, options
+
+if TYPE_CHECKING:
+    from mpdoctor.program.source_facts import Use, Write
+
+_SETS_POLICY = ("keras.mixed_precision.set_global_policy", "keras.backend.set_floatx")
+_NAMES = (
+    "keras.mixed_precision.LossScaleOptimizer",
+    "tensorflow.mixed_precision.LossScaleOptimizer",
+    "tensorflow.mixed_precision.experimental",
+    "tensorflow.train.experimental.enable_mixed_precision_graph_rewrite",
+    "tensorflow.enable_mixed_precision_graph_rewrite",
+    "tensorflow.compat.v1.mixed_precision",
+    "tensorflow.compat.v1.train.experimental.enable_mixed_precision_graph_rewrite",
+    "tensorflow.compat.v1.train.experimental.MixedPrecisionLossScaleOptimizer",
+)
+_VARIABLES = ("TF_ENABLE_AUTO_MIXED_PRECISION", "TF_ENABLE_AUTO_MIXED_PRECISION_GRAPH_REWRITE")
+
+
+def signs_of_mixed_precision(calls: Iterable[Call], uses: Iterable[Use], writes: Iterable[Write]) -> Iterator[Location]:
+    """Where the program shows it, nearest kind first."""
+    for call in calls:
+        if _call_is_a_sign(call):
+            yield call.location
+    for use in uses:
+        if _name_is_a_sign(use.api.name):
+            yield use.location
+    for write in writes:
+        if known(write.index) in _VARIABLES:
+            yield write.location
+
+
+@lru_cache(maxsize=None)
+def _name_is_a_sign(name: str) -> bool:
+    name = public_name(name)
+    return any(name == sign or name.startswith(sign + ".") for sign in _NAMES)
+
+
+def _call_is_a_sign(call: Call) -> bool:
+    callee = call.callee
+    if isinstance(callee, Api):
+        if callee.is_(*_SETS_POLICY):
+            given = policies_named(call.argument(0) or call.keyword("policy") or call.keyword("dtype_policy"))
+            return not given or any(name in HALF_POLICIES for name in given)
+        if callee.name == "tensorflow.config.optimizer.set_experimental_options":
+            return any(
+                isinstance(one, Collection)
+                and one.entry("auto_mixed_precision") is not None
+                and known(one.entry("auto_mixed_precision")) is not False
+                for one in options(call.argument(0, "options"))
+            )
+        if callee.is_("keras.mixed_precision.Policy"):
+            return any(name in HALF_POLICIES for name in policies_named(call.argument(0, "name")))
+        if callee.name in ("os.environ.setdefault", "os.putenv"):
+            return known(call.argument(0)) in _VARIABLES
+        is_layer = kind_of_class(callee.name) in ("layer", "model")
+    else:
+        own = class_of(call)
+        is_layer = own is not None and own.kind in ("layer", "model")
+    dtype = call.keyword("dtype") if is_layer else None
+    return dtype is not None and any(name in HALF_POLICIES for name in policies_named(dtype))

@@ -1,0 +1,437 @@
+"""What the source stage understood of one program, without running it.
+
+`SourceFacts` holds **events** in program order: what is called, read, written, computed. The values that they
+speak of are in `facts.values`. A rule goes over one kind of event and asks about the values:
+
+    for read in facts.reads:
+        if is_instance_of(read.of, "keras.mixed_precision.LossScaleOptimizer") and not read.context.guarded:
+            yield Finding(…, location=read.location)
+
+The program starts in one file. Functions of the user's own are followed into the first-party files that it
+imports, so the location of an event may lie in another file. Of the top level of those files only the calls
+that set a policy are among the events: the rest are in their own facts. A function that is called from
+several places is followed for each, so one line may appear in several events with different values: that is
+no reason to report it twice (findings at one location are merged).
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+from functools import cached_property
+from typing import Iterator, Union
+
+from mpdoctor.facts.breakdown import Breakdown
+from mpdoctor.facts.frozen import dataclass
+from mpdoctor.facts.location import Cells, Location, lines_of
+from mpdoctor.facts.versions import Keras
+from mpdoctor.knowledge.api_names import kind_of_class, public_name
+from mpdoctor.program.dtypes import dtype_of, policies_named
+from mpdoctor.program.mixed_precision_signs import signs_of_mixed_precision
+from mpdoctor.program.values import (
+    NOWHERE,
+    Api,
+    Branch,
+    Call,
+    ClassFacts,
+    Context,
+    Defined,
+    FunctionFacts,
+    Operation,
+    Unknown,
+    Value,
+)
+
+SET_POLICY = "keras.mixed_precision.set_global_policy"
+SET_FLOATX = "keras.backend.set_floatx"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why a file could not be read or understood, in one plain sentence."""
+
+    message: str
+    location: Location
+
+
+@dataclass(frozen=True, eq=False)
+class Use:
+    """The program names something of a library: an import, or the outermost dotted name
+    (`tf.keras.layers.Dense`).
+
+    is_import
+        True for the name in an import statement.
+    location
+        The dotted name; in `from a import b` the `b`.
+    dotted
+        How many parts of the name are looked up here: 2 in `tf.keras.layers`, 0 for a name that an import (perhaps in
+        another file) has bound before, and that cannot fail any more.
+    """
+
+    api: Api
+    location: Location
+    context: Context = field(default_factory=Context, repr=False)
+    order: int = 0
+    is_import: bool = False
+    dotted: int = 0
+
+    def looks_up(self, part: str) -> bool:
+        """Whether it is this place that looks up this part of the name, so that it fails here if it is missing."""
+        return self.is_import or (self.dotted > 0 and part in self.api.spelled.split(".")[-self.dotted :])
+
+
+@dataclass(frozen=True, eq=False)
+class Read:
+    """An attribute is read: `of.name`. A library's dotted names are `Use`s. `location` is the whole
+    expression, `name_location` the name behind the dot. `is_called` is True for the method in
+    `of.name(…)`."""
+
+    of: Value
+    name: str
+    location: Location
+    name_location: Location = NOWHERE
+    context: Context = field(default_factory=Context, repr=False)
+    order: int = 0
+    is_called: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Write:
+    """`of.name = value`; or `of[index] = value`, with `name` "". `augmented`: `of.name += …`; `value` is then
+    the sum."""
+
+    of: Value
+    name: str
+    value: Value
+    location: Location
+    context: Context = field(default_factory=Context, repr=False)
+    order: int = 0
+    index: Value | None = None
+    augmented: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class With:
+    """`with value as …:`; events with `order < e.order < end` stand inside it (and have `value` in
+    `context.withs`)."""
+
+    value: Value
+    location: Location
+    context: Context = field(default_factory=Context, repr=False)
+    order: int = 0
+    end: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Return:
+    """A function's `return value` (a lambda's body too); the function is `context.function`."""
+
+    value: Value
+    location: Location
+    context: Context = field(default_factory=Context, repr=False)
+    order: int = 0
+
+
+Event = Union[Use, Read, Write, With, Return, Call, Operation]
+
+
+class Unsure:
+    """The policy may be any: it is set from something that is not known, or by callers that are not seen."""
+
+    def __repr__(self) -> str:
+        return "UNSURE"
+
+
+UNSURE = Unsure()
+PolicyName = Union[str, None, Unsure]
+
+
+@dataclass(frozen=True, eq=False, slots=False)  # for what is worked out when it is asked for
+class SourceFacts:
+    """One program (or module) as its text tells it. Everything is in program order.
+
+    path
+        As shown to the user. `text` is its source.
+    uses, calls, reads, writes, operations, withs, returns
+        The events. `calls` holds the calls of the user's own functions as well.
+    classes, functions
+        Those of this file, nested ones and methods included.
+    imports
+        Paths, as shown, of the first-party files that it imports, also through others.
+    certain_imports, guarded_imports
+        Those that it imports itself: of the second it asks first whether that works (see `Context.guarded`).
+    keras
+        The Keras to judge by; the pipeline sets it.
+    declared_keras
+        What the text itself says: "tf_keras" (it sets TF_USE_LEGACY_KERAS before importing TensorFlow, or
+        imports only tf_keras), "keras" (it imports what only Keras 3 has), or None.
+    assume_mixed
+        `--assume-mixed`. The pipeline sets it.
+    mixed_elsewhere
+        True if a first-party file that imports this one, also through others, shows mixed precision.
+    is_imported
+        True if this is a file that another target imports, so that its callers and the policy are decided
+        elsewhere.
+    is_guarded
+        True if whatever imports this file asks first whether that works: it is written for one library version of
+        several, and all of its events are guarded.
+    makings
+        Set where the events are left out: of the user's layers and models that are made, where the class is defined,
+        and whether each is given float32.
+    float32_classes
+        Where those classes of this file and its imports are defined that the whole project makes in float32 only. The
+        pipeline sets it.
+    package
+        The dotted package that the file belongs to, "" for a file of its own: "keras.src.layers" for a file of Keras.
+    incomplete
+        True if the program is so large that the source stage stopped half-way.
+    unreadable
+        Set, and everything else empty, if the text is no Python that can be read.
+    cells
+        Of a notebook: where its cells begin in `text`, which holds the code of all of them, in order.
+    broken_cells
+        Of a notebook: the cells that are no Python; the others were read.
+    passed_over
+        Set, and everything else empty, if there was nothing to read: a notebook in another language, or a link that
+        leads out of the project.
+    breakdowns
+        Where mpdoctor itself broke on this file (then everything else is empty), or on one that it imports.
+    """
+
+    path: str = ""
+    text: str = field(default="", repr=False)
+    uses: tuple[Use, ...] = ()
+    calls: tuple[Call, ...] = ()
+    reads: tuple[Read, ...] = ()
+    writes: tuple[Write, ...] = ()
+    operations: tuple[Operation, ...] = ()
+    withs: tuple[With, ...] = ()
+    returns: tuple[Return, ...] = ()
+    classes: tuple[ClassFacts, ...] = ()
+    functions: tuple[FunctionFacts, ...] = ()
+    imports: tuple[str, ...] = ()
+    certain_imports: tuple[str, ...] = ()
+    guarded_imports: tuple[str, ...] = ()
+    keras: Keras = field(default_factory=Keras)
+    declared_keras: str | None = None
+    assume_mixed: bool = False
+    mixed_elsewhere: bool = False
+    is_imported: bool = False
+    is_guarded: bool = False
+    makings: tuple[tuple[Location, bool], ...] = ()
+    float32_classes: tuple[Location, ...] = ()
+    package: str = ""
+    incomplete: bool = False
+    unreadable: Problem | None = None
+    cells: Cells = ()
+    broken_cells: tuple[Problem, ...] = ()
+    passed_over: str = ""
+    breakdowns: tuple[Breakdown, ...] = ()
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether nothing is known of it because mpdoctor itself broke on it."""
+        return any(one.path == self.path for one in self.breakdowns)
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether there is nothing for a rule to look at: the file can be read, and was not walked, or is empty."""
+        events = self.uses, self.calls, self.reads, self.writes, self.operations, self.withs, self.returns
+        problems = self.unreadable or self.broken_cells or self.breakdowns
+        return not (any(events) or self.classes or self.functions or problems)
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """Of the text, as Python counts them."""
+        return lines_of(self.text)
+
+    @cached_property
+    def mixed_precision_signs(self) -> tuple[Location, ...]:
+        """Where the program shows that it means mixed (or 16-bit) precision: a policy that is set and may be
+        other than float32, a LossScaleOptimizer, an AMP option, a 16-bit dtype or policy given to a layer."""
+        return tuple(signs_of_mixed_precision(self.calls, self.uses, self.writes))
+
+    @property
+    def shows_mixed_precision(self) -> bool:
+        """Whether rules may speak that need 16-bit computation for the code to be wrong."""
+        return self.assume_mixed or self.mixed_elsewhere or bool(self.mixed_precision_signs)
+
+    @cached_property
+    def policy_calls(self) -> tuple[Call, ...]:
+        """The calls that set the global policy (or floatx), in order."""
+        return tuple(call for call in self.calls if sets_policy(call) and not self._is_too_late(call))
+
+    def _is_too_late(self, setting: Call) -> bool:
+        """Whether floatx is set where it changes no policy any more: in Keras 3 the first layer makes the policy of
+        it, and a policy that was set is not touched (3.15)."""
+        if not self.keras.is_keras3 or not isinstance(setting.callee, Api) or not setting.callee.is_(SET_FLOATX):
+            return False
+        return any(
+            _is_certain(call.context.branches, setting.context.branches)
+            for call in self._settling
+            if call.order < setting.order and call.context.run in (0, setting.context.run)
+        )
+
+    @cached_property
+    def _settling(self) -> list[Call]:
+        """What makes or sets the global policy of Keras 3: layers with none of their own, and calls for it."""
+        return [
+            call
+            for call in self.library_calls
+            if isinstance(call.callee, Api)
+            and (call.callee.is_(SET_POLICY) or kind_of_class(call.callee.name) == "layer")
+            and call.keyword("dtype") is None
+        ]
+
+    def policies_at(self, event: Event) -> tuple[PolicyName, ...]:
+        """Every global policy that may be in force at this event: names such as "mixed_float16", None for
+        "never set", and UNSURE where it is set to something unknown or was for the callers to set."""
+        found: list[PolicyName] = []
+        for call in reversed(self.policy_calls):
+            if call.order >= event.order or call.context.run not in (0, event.context.run):
+                continue
+            if _are_of_two_kerases(call, event, self.keras):
+                continue
+            certain = _is_certain(call.context.branches, event.context.branches)
+            if certain is None:
+                continue
+            found.extend(policies_named(call.argument(0, "policy") or call.keyword("dtype_policy")) or (UNSURE,))
+            if certain:
+                break
+        else:
+            callers_decide = self.is_imported or not event.context.reached
+            found.append(UNSURE if callers_decide else None)
+        return tuple(dict.fromkeys(found))
+
+    def policy_at(self, event: Event) -> PolicyName:
+        """The one global policy that is in force at this event, UNSURE where there may be several."""
+        policies = self.policies_at(event)
+        return policies[0] if len(policies) == 1 else UNSURE
+
+    def dtype_of(self, value: Value | None) -> str | None:
+        """The dtype of a tensor, as `facts.dtypes.dtype_of` tells it for this program's Keras. What was asked once is
+        remembered: values hold one another in chains, and rules ask about each link."""
+        if value is None:
+            return None
+        if id(value) not in self._dtypes:
+            self._dtypes[id(value)] = value, dtype_of(value, self.keras, self._dtypes)
+        return self._dtypes[id(value)][1]
+
+    @cached_property
+    def _dtypes(self) -> dict[int, tuple[Value, str | None]]:
+        """By id; the value is kept, so that no other one gets its id."""
+        return {}
+
+    def returns_of(self, function: FunctionFacts) -> Iterator[Return]:
+        """What a function returns, every `return` for every time that it was followed."""
+        return (one for one in self.returns if one.context.function is function)
+
+    def calls_of(self, *names: str) -> Iterator[Call]:
+        """Calls of a library's functions or classes, synonyms included: `calls_of("keras.layers.Dense")`."""
+        found = [call for name in dict.fromkeys(map(public_name, names)) for call in self._calls_by_name.get(name, ())]
+        return iter(found if len(names) == 1 else sorted(found, key=lambda call: call.order))
+
+    @cached_property
+    def library_calls(self) -> tuple[Call, ...]:
+        """The calls of a library's functions and classes, in order."""
+        return tuple(call for call in self.calls if isinstance(call.callee, Api))
+
+    def method_calls(self, *names: str) -> Iterator[Call]:
+        """Calls of `something.name(…)` for these method names, where `something` is no library module."""
+        found = [call for name in dict.fromkeys(names) for call in self._calls_by_method.get(name, ())]
+        return iter(found if len(names) == 1 else sorted(found, key=lambda call: call.order))
+
+    def makings_of(self, own: ClassFacts) -> list[Call]:
+        """The calls that make an instance of one of the user's own classes, or of a class below it."""
+        return self._makings.get(id(own), [])
+
+    def makings_told(self) -> tuple[tuple[Location, bool], ...]:
+        """What the events say for `makings`."""
+        found: dict[Location, bool] = {}
+        for call in self.calls:
+            if isinstance(call.callee, Defined) and isinstance(call.callee.of, ClassFacts):
+                given = call.keyword("dtype") or call.callee.of.base_argument("dtype")
+                in_float32 = policies_named(given) == ("float32",)
+                for one in call.callee.of.lineage() if call.callee.of.kind in ("layer", "model") else ():
+                    found[one.location] = found.get(one.location, True) and in_float32
+        return tuple(found.items())
+
+    @cached_property
+    def _makings(self) -> dict[int, list[Call]]:
+        found: dict[int, list[Call]] = {}
+        for call in self.calls:
+            if isinstance(call.callee, Defined) and isinstance(call.callee.of, ClassFacts):
+                for one in call.callee.of.lineage():
+                    found.setdefault(id(one), []).append(call)
+        return found
+
+    @cached_property
+    def _calls_by_name(self) -> dict[str, list[Call]]:
+        """Calls of a library's names, by their public one: dozens of rules ask for a few each."""
+        found: dict[str, list[Call]] = {}
+        for call in self.library_calls:
+            if isinstance(call.callee, Api):
+                found.setdefault(public_name(call.callee.name), []).append(call)
+        return found
+
+    @cached_property
+    def _calls_by_method(self) -> dict[str, list[Call]]:
+        found: dict[str, list[Call]] = {}
+        for call in self.calls:
+            method = call.method
+            if method is not None and call.receiver is not None:
+                found.setdefault(method, []).append(call)
+        return found
+
+
+def sets_policy(call: Call) -> bool:
+    """Whether a call sets the global policy, or floatx."""
+    return isinstance(call.callee, Api) and call.callee.is_(SET_POLICY, SET_FLOATX)
+
+
+def library_of(value: Value, keras: Keras) -> str | None:
+    """Which of the libraries that have a global policy of their own a name, or what a class of the user's derives
+    from, belongs to: "keras" or "tf_keras"; None where that is not certain. `tf.keras` is the one or the other."""
+    if isinstance(value, Defined) and isinstance(value.of, ClassFacts):
+        found = {library_of(base, keras) for base in value.of.library_bases()} - {None}
+        return found.pop() if len(found) == 1 else None
+    if not isinstance(value, Api) or not value.name.startswith("keras."):
+        return None
+    if value.root == "tensorflow":
+        is_private = value.spelled.startswith("tensorflow.python")
+        return None if is_private else "tf_keras" if keras.package == "tf_keras" else "keras"
+    return value.root if value.root in ("keras", "tf_keras") else None
+
+
+def _are_of_two_kerases(call: Call, event: Event, keras: Keras) -> bool:
+    if not isinstance(event, Call):
+        return False
+    one, other = library_of(call.callee, keras), library_of(event.callee, keras)
+    return one is not None and other is not None and one != other
+
+
+def _is_certain(setting: tuple[Branch, ...], asking: tuple[Branch, ...]) -> bool | None:
+    """Whether the setting has happened for certain (True), perhaps (False), or not on this path (None)."""
+    arms = {branch.statement: branch.taken for branch in asking}
+    certain = True
+    for branch in setting:
+        if branch.statement not in arms:
+            certain = certain and branch.only
+        elif arms[branch.statement] is not branch.taken:
+            return None
+    return certain
+
+
+__all__ = [
+    "UNSURE",
+    "Event",
+    "PolicyName",
+    "Problem",
+    "Read",
+    "Return",
+    "SourceFacts",
+    "Unknown",
+    "Unsure",
+    "Use",
+    "With",
+    "Write",
+]

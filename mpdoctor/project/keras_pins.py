@@ -1,0 +1,121 @@
+"""Which Keras a project asks for, as its files say (`requirements`). A range that allows both Keras 2 and Keras 3 says
+nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mpdoctor.facts.versions import Keras
+from mpdoctor.project.declared_versions import (
+    KERAS,
+    TENSORFLOW,
+    Pin,
+    pins_from_declarations,
+    pins_from_images,
+    pins_from_locks,
+)
+
+if TYPE_CHECKING:
+    from packaging.specifiers import SpecifierSet
+
+_LAST_KERAS_2 = 15  # TensorFlow 2.15: from 2.16 on tf.keras is Keras 3
+_NEWEST = {"tensorflow": 30, "keras": 30}  # minor releases that are tried, those to come included
+_PATCHES = range(9, -1, -1)
+
+
+def keras_from_project(near: Path, known: dict[Path, Keras | None] | None = None) -> Keras | None:
+    """The Keras that the nearest project asks for that holds a directory; None where none asks for a certain one.
+
+    `known` keeps what was found for a directory, for those who ask for many."""
+    known = {} if known is None else known
+    here = Path(os.path.abspath(near))  # noqa: PTH100 - as the configuration is looked for
+    passed: list[Path] = []
+    found = None
+    for folder in (here, *here.parents):
+        if folder in known:
+            found = known[folder]
+            break
+        passed.append(folder)
+        pins = (_keras_from_pins(read(folder)) for read in (pins_from_locks, pins_from_declarations, pins_from_images))
+        found = next((keras for keras in pins if keras is not None), None)
+        if found is not None or (folder / ".git").exists():
+            break
+    known.update(dict.fromkeys(passed, found))
+    return found
+
+
+# --- judging --------------------------------------------------------------------------------------------------------
+def _keras_from_pins(pins: list[Pin]) -> Keras | None:
+    """What Keras itself is pinned to decides, else TensorFlow."""
+    of_tensorflow = [pin for pin in pins if pin.name in TENSORFLOW]
+    tensorflow = _releases(of_tensorflow, "2")
+    of_keras = [pin for pin in pins if pin.name in KERAS]
+    two, three = _releases(of_keras, "2"), _releases(of_keras, "3")
+    if bool(two) is not bool(three):
+        because = " and ".join(dict.fromkeys(pin.told for pin in of_keras))
+        if three:
+            version = _version(of_keras, "keras", "3")
+            return Keras("keras", version, _version(of_tensorflow, "tensorflow", "2"), because)
+        version = _version(of_keras, "keras", "2")
+        return Keras("tf.keras", version, version, because)
+    if not tensorflow:
+        return _tensorflow1(of_tensorflow)
+    because = " and ".join(dict.fromkeys(pin.told for pin in of_tensorflow))
+    if max(tensorflow) <= _LAST_KERAS_2:
+        version = _version(of_tensorflow, "tensorflow", "2")
+        return Keras("tf.keras", version, version, because)
+    if min(tensorflow) > _LAST_KERAS_2:
+        return Keras("keras", _installed("keras", "3"), _version(of_tensorflow, "tensorflow", "2"), because)
+    return None
+
+
+def _tensorflow1(pins: list[Pin]) -> Keras | None:
+    if not _releases(pins, "1"):
+        return None
+    version = _version(pins, "tensorflow", "1")
+    return Keras("tf.keras", version, version, " and ".join(dict.fromkeys(pin.told for pin in pins)))
+
+
+def _releases(pins: Iterable[Pin], major: str) -> set[int]:
+    """The minor releases that any of these sentences allows: requirements differ by platform and by extra."""
+    return {
+        minor
+        for pin in pins
+        if len(pin.allowed)  # a package without a version may be any
+        for minor in range(_NEWEST["tensorflow"])
+        if _allows(pin.allowed, f"{major}.{minor}")
+    }
+
+
+def _allows(allowed: SpecifierSet, release: str) -> bool:
+    return any(allowed.contains(f"{release}.{patch}", prereleases=True) for patch in _PATCHES)
+
+
+def _version(pins: list[Pin], package: str, major: str) -> str:
+    """The installed release where it is allowed, else the newest that is; "" where there is no upper bound."""
+    installed = _installed(package, major)
+    if installed and any(pin.allowed.contains(installed, prereleases=True) for pin in pins):
+        return installed
+    from packaging.version import Version
+
+    exact = {
+        Version(one.version) for pin in pins for one in pin.allowed if one.operator == "==" and "*" not in one.version
+    }
+    if exact:
+        return str(max(exact))
+    newest = max(_releases(pins, major), default=_NEWEST[package])
+    return "" if newest >= _NEWEST[package] - 1 else f"{major}.{newest}"
+
+
+def _installed(package: str, major: str) -> str:
+    """The version of a package beside mpdoctor, "" without it or with another major one. Nothing of it is imported."""
+    import importlib.metadata
+
+    try:
+        version = importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+    return version if version.startswith(f"{major}.") else ""

@@ -1,0 +1,204 @@
+"""Secrets in a text: tokens by their own form, and whatever is given to a name that secrets have.
+
+A table, each row of which takes a time that grows with the length of the text and no faster: no pattern begins a search
+anew within what it has searched, and what is given to a name is read when its name was.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mpdoctor.reporters.privacy.secret_words import ALONE, Name, kind_of_name, looks_random, words_of_name
+
+HIDDEN = "***"
+ENOUGH = 300  # characters of a value decide whether it is a secret
+# A "token" may be a word of a text, and a "key" that of a dict.
+SHORTEST_TOKEN, SHORTEST_KEY = 12, 20
+
+
+@dataclass(frozen=True)
+class SecretKind:
+    """`hide`: the text with every secret of this kind replaced."""
+
+    name: str
+    hide: Callable[[str], str]
+
+
+def without_secrets(text: str) -> str:
+    for kind in KINDS:
+        text = kind.hide(text)
+    return text
+
+
+# --- by their own form ------------------------------------------------------------------------------------------------
+def _form(name: str, pattern: str, is_secret: Callable[[str], bool] = bool) -> SecretKind:
+    """What its group "secret" matches is hidden."""
+    compiled = re.compile(pattern, re.VERBOSE)
+
+    def hidden(found: re.Match[str]) -> str:
+        if not is_secret(found["secret"]):
+            return found.group()
+        before, after = found.start("secret") - found.start(), found.end("secret") - found.start()
+        return found.group()[:before] + HIDDEN + found.group()[after:]
+
+    return SecretKind(name, lambda text: compiled.sub(hidden, text))
+
+
+_IN_URL = r"[^\s\"'<>`\\]"
+_FORMS = (
+    _form(
+        "token with a prefix",
+        r"""(?<![A-Za-z0-9]) (?P<secret> (?: hf_ | api_org_ | gh[pousr]_ | github_pat_ | gl(?:pat|dt|rt|ft|ptt|cbt)-
+        | npm_ | pypi- | dckr_[po]at_ | [sr]k_(?:live|test)_ | whsec_ | xox[abceprs]- | xapp- | do[op]_v1_ | nvapi-
+        | lin_api_ | figd_ | shpat_ | ya29\. | SG\. ) [\w.-]{16,} )""",
+    ),
+    _form(
+        "key of an API that begins with sk-",
+        r"(?<![\w-]) (?P<secret> sk-[\w-]{16,} )",
+        lambda text: any(character.isdigit() or character.isupper() for character in text),
+    ),
+    _form("key of AWS", r"\b (?P<secret> (?:AKIA|ASIA)[0-9A-Z]{16} ) \b"),
+    _form("key of Google", r"(?<![\w-]) (?P<secret> AIza[\w-]{30,} )"),
+    _form(
+        "JSON web token",
+        r"(?<![\w-]) (?P<secret> eyJ[\w+/=-]{38,} (?:\.[\w=-]+){0,4} | eyJ[\w=-]{8,37} (?:\.[\w=-]{4,}){1,4} )",
+    ),
+    _form(
+        "private key",
+        r"""(?P<secret> -----BEGIN\ [A-Z0-9\ ]{0,40}PRIVATE\ KEY-----
+        (?: (?!-----END)[\s\S] )* (?: -----END\ [A-Z0-9\ ]{0,40}PRIVATE\ KEY----- )? )""",
+    ),
+    _form("credentials in an address", rf"(?<=://) (?P<secret> (?:(?!/){_IN_URL})+ ) (?=@)"),
+    _form(
+        "webhook",
+        rf"""\b (?: hooks\.slack\.com/[a-z]{{1,20}}/ | discord(?:app)?\.com/api/webhooks/
+        | api\.telegram\.org/(?:file/)?bot | webhook\.office\.com/ | outlook\.office\.com/webhook/
+        | chat\.googleapis\.com/v1/spaces/
+        | hooks\.zapier\.com/hooks/catch/ | open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot/v2/hook/ )
+        (?P<secret> {_IN_URL}+ )""",
+    ),
+    _form(
+        "webhook of a host of one's own",
+        rf"""https?:// (?:(?!/){_IN_URL}){{1,253}} / (?: (?:(?!/){_IN_URL}){{1,64}} / ){{0,4}}? (?:web)?hooks?/
+        (?P<secret> {_IN_URL}{{1,300}} )""",
+        lambda text: any(looks_random(part, SHORTEST_TOKEN) for part in text.split("/")),
+    ),
+    _form(
+        "signature or token in an address",
+        rf"""[?&] (?: (?i: sig | signature | token | access_token | auth_token | api_?key | secret | client_secret
+        | password | pwd | sas | jwt | x-(?:amz|goog)-(?:signature|credential|security-token) ) = )
+        (?P<secret> (?: (?![&\#=]){_IN_URL} )+ )""",
+    ),
+    _form(
+        "key or code in an address",
+        rf"[?&] (?i: key | code | auth | session ) = (?P<secret> (?: (?![&\#=]){_IN_URL} ){{1,300}} )",
+        lambda text: looks_random(text, SHORTEST_TOKEN),
+    ),
+    _form(
+        "authorization",
+        r"""(?i: \b (?:proxy-)?authorization [\\"']{0,3} \s{0,3} [:=] \s{0,3} (?:[rbfu]{1,2}(?=["']))? \\?["']?
+        (?: (?:bearer|basic|token|apikey|digest|negotiate) \s{1,3} )? ) (?P<secret> [^\s"',\\]+ )""",
+        lambda text: not _is_placeholder(text),
+    ),
+    _form(
+        "bearer",
+        r"(?i: \b bearer \s{1,3} ) (?P<secret> [^\s\"',\\]{1,300} )",
+        lambda text: looks_random(text, SHORTEST_TOKEN),
+    ),
+    _form("cookie", r"(?i: \b (?:set-)?cookie [\\\"']{0,3} :\s{0,3} \\?[\"']? ) (?P<secret> [^\n\"']{1,4000} )"),
+    _form("e-mail address", r"(?<![\w.+-]) (?P<secret> [\w.+-]+ @ [\w-]+ (?:\.[\w-]+)* \.[a-z]{2,} ) \b"),
+)
+
+# --- by the name that they are given to -------------------------------------------------------------------------------
+# api_key = , "token": , os.environ["HF_TOKEN"] = , password: str = , login( , "WANDB_API_KEY",
+_ASSIGNED = re.compile(
+    r"""(?<![\w.-]) (?P<name> [\w.-]+ ) (?: (?P<comma> [\\]{0,2}["'] \s{0,2} , \s{0,3} ) | (?P<call> \( \s{0,3} )
+    | [\\"'\])]{0,4} (?P<sign> \s{0,4} (?: ={1,2}>? | := | :
+        (?: \s? [A-Za-z_][\w.]{0,30} (?: \[ [\w.,\ |]{0,30} \] )? (?: \s?\|\s?\w{1,20} )? \s{0,2} = (?!=) )?
+    ) \s{0,4} ) )""",
+    re.VERBOSE,
+)
+# --api-key X, --api-key=X, "--api-key", "X"
+_OPTION = re.compile(
+    r"(?<![\w.-])--(?P<name>[A-Za-z][\w.-]*)(?:=|\s{1,4}|[\\]{0,2}[\"']\s{0,2},\s{0,3}(?=[\\]{0,2}[\"']))(?!-)"
+)
+_VALUE = re.compile(
+    rf"""[rbfuRBFU]{{0,2}} (?: \\?" (?P<double> [^"\n]{{1,{ENOUGH}}} ) | \\?' (?P<single> [^'\n]{{1,{ENOUGH}}} ) )
+    | (?P<bare> [^\s"'`,;&|)\]}}<>]{{1,{ENOUGH}}} )""",
+    re.VERBOSE,
+)
+_REST = {
+    "double": re.compile(r'[^"\n]*'),
+    "single": re.compile(r"[^'\n]*"),
+    "bare": re.compile(r"[^\s\"'`,;&|)\]}<>]*"),
+}
+_CODE = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+|.*[(\[{].*|lambda", re.DOTALL)
+_IDENTIFIER = re.compile(r"[^\W\d]+")  # a name of somebody's variable, or a word
+_PATH = re.compile(r"(?:~|\.{1,2})?/|[A-Za-z]:[\\/]")
+_CONSTANTS = frozenset((
+    "none", "true", "false", "null", "nil", "str", "bytes", "int", "float", "bool", "any", "optional", "self",
+))  # fmt: skip
+_NO_VALUE = ")]},;: \t"  # getpass("Password: ") ends there
+
+
+def _given(name: str, head: re.Pattern[str], is_secret: Callable[[re.Match[str], str, str], bool]) -> SecretKind:
+    """Of heads within what is hidden none counts. `is_secret`: of the head, of the value's beginning, and of its way:
+    "double", "single" (quotes) or "bare"."""
+
+    def hide(text: str) -> str:
+        told, end = [], 0
+        for found in head.finditer(text):
+            if found.end() < end:
+                continue
+            value = _VALUE.match(text, found.end())
+            way = value.lastgroup if value else None
+            if value is not None and way is not None and is_secret(found, value[way], way):
+                told += [text[end : value.start(way)], HIDDEN]
+                rest = _REST[way].match(text, value.start(way))
+                end = rest.end() if rest else value.end()
+        return "".join([*told, text[end:]])
+
+    return SecretKind(name, hide)
+
+
+def _is_placeholder(value: str) -> bool:
+    """Nothing that anybody could use: f"{token}", $TOKEN, <your token>, what is hidden already."""
+    return value[0] in "{$<%" or value[0] in _NO_VALUE or not value.strip("*.") or value.lower().startswith("xxx")
+
+
+def _is_assigned_secret(found: re.Match[str], value: str, way: str) -> bool:
+    name = found["name"]
+    kind = kind_of_name(name)
+    if kind is Name.OTHER or _is_placeholder(value):
+        return False
+    shortest = SHORTEST_KEY if words_of_name(name)[-1] == "key" else SHORTEST_TOKEN
+    if kind is Name.PERHAPS or found["sign"] is None:  # the next argument may be anything
+        return (way != "bare" or found["sign"] is not None) and looks_random(value, shortest)
+    return way != "bare" or _is_bare_secret(name, found["sign"], value)
+
+
+def _is_bare_secret(name: str, sign: str, value: str) -> bool:
+    """Without quotes it may as well be code or a sentence: password=os.environ["X"], password: str."""
+    if looks_random(value, SHORTEST_TOKEN):
+        return True
+    words = {word.lower() for word in (value, value.rpartition(".")[2])}
+    if _CODE.fullmatch(value) or _PATH.match(value) or words & {*_CONSTANTS, name.lower(), words_of_name(name)[-1]}:
+        return False
+    in_shell = sign == "="
+    return in_shell or name.isupper() or not _IDENTIFIER.fullmatch(value.rstrip("."))
+
+
+def _is_option_secret(found: re.Match[str], value: str, way: str) -> bool:
+    kind = kind_of_name(found["name"])
+    if kind is Name.OTHER or _is_placeholder(value):
+        return False
+    return kind is Name.SECRET or found["name"].lower() in ALONE or looks_random(value, SHORTEST_TOKEN)
+
+
+KINDS = (
+    *_FORMS,
+    _given("option of a command", _OPTION, _is_option_secret),
+    _given("what is given to a name", _ASSIGNED, _is_assigned_secret),
+)

@@ -1,0 +1,60 @@
+"""How things look: marks, colours, and text of the user's made fit to print."""
+
+from __future__ import annotations
+
+import re
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from mpdoctor.finding import Severity
+from mpdoctor.reporters.printable import shortened, visible
+from mpdoctor.reporters.text.headline import Mood
+from mpdoctor.reporters.text.style import Look as Plain
+from mpdoctor.reporters.text.style import count, number_text
+
+__all__ = [
+    "MOOD_STYLES", "SEVERITY_STYLES", "Look", "Paragraph", "count", "indented", "labelled", "left_out", "number_text",
+]  # fmt: skip
+
+Paragraph = list[RenderableType]
+
+LONGEST_MESSAGE = 700
+
+SEVERITY_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold blue"}
+MOOD_STYLES = {Mood.GOOD: "bold green", Mood.DOUBT: "bold yellow", Mood.BAD: "bold red"}
+
+
+class Look(Plain):
+    """How the terminal looks."""
+
+    def prose(self, text: str, style: str = "") -> Text:
+        """Sentences, in which what stands between backticks stands out."""
+        shown = Text(shortened(visible(text), LONGEST_MESSAGE, self.more), style=style, overflow="fold")
+        for code in re.finditer(r"`[^`\n]+`", shown.plain):
+            shown.stylize("cyan", code.start(), code.end())
+        return shown
+
+
+def indented(content: RenderableType, by: int = 2) -> Padding:
+    return Padding(content, (0, 0, 0, by))
+
+
+def left_out(number: int, noun: str, look: Look) -> Paragraph:
+    """How many more there are, and where."""
+    if number <= 0:
+        return []
+    named = "`--output-format concise` names them, " if noun == "finding" else ""
+    told = f"{look.more} and {count(number, f'more {noun}')}: {named}`--report FILE.html` shows them."
+    return [look.prose(told)]
+
+
+def labelled(label: str, content: Text, style: str = "dim", wide: int = 0, by: int = 2) -> Padding:
+    """A label and what it says; further lines begin under the first. `wide`: the column that it begins in."""
+    grid = Table.grid()
+    grid.add_column(no_wrap=True, width=max(wide, len(label) + 1))
+    grid.add_column(overflow="fold")
+    grid.add_row(Text(label, style=style), content)
+    return indented(grid, by)

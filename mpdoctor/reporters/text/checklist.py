@@ -1,0 +1,73 @@
+"""The three stages at a glance: what each of them saw, and how good that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mpdoctor.finding import Diagnosis, Severity, Verdict
+from mpdoctor.reporters.text.headline import Mood, mood_of_verdict
+from mpdoctor.reporters.text.layers import in_dtypes
+from mpdoctor.reporters.text.style import Look, count
+
+STAGES = {"source": "Source", "model": "Model", "training": "Training"}
+NOTHING = "nothing found"
+
+
+@dataclass(frozen=True)
+class Check:
+    """mood
+    None for a stage that did not look.
+    """
+
+    title: str
+    mood: Mood | None
+    text: str
+
+
+def checklist_from_diagnosis(diagnosis: Diagnosis, look: Look) -> list[Check]:
+    return [_check(name, title, diagnosis, look) for name, title in STAGES.items()]
+
+
+def _check(stage: str, title: str, diagnosis: Diagnosis, look: Look) -> Check:
+    states = [target.stages[stage] for target in diagnosis.targets if stage in target.stages]
+    reasons = dict.fromkeys(look.name(state.reason, 160) for state in states if state.status != "done" and state.reason)
+    because = "; ".join(list(reasons)[:3])
+    if any(state.status == "failed" for state in states):
+        return Check(title, Mood.BAD, f"failed: {because}" if because else "failed")
+    if not any(state.status == "done" for state in states) and not (stage == "training" and diagnosis.probes):
+        return Check(title, None, f"skipped: {because}" if because else "skipped")
+    saw = {"source": "", "model": _models(diagnosis, look), "training": _trainings(diagnosis, look)}[stage]
+    found, mood = _found(stage, diagnosis)
+    if stage == "training" and diagnosis.probes:
+        found = "" if found == NOTHING else found  # the verdict says it better
+        mood = _worst([mood, *(mood_of_verdict(probe.verdict) for probe in diagnosis.probes)])
+    return Check(title, mood, " — ".join(filter(None, (saw, found))))
+
+
+def _found(stage: str, diagnosis: Diagnosis) -> tuple[str, Mood]:
+    findings = [finding for finding in diagnosis.findings if finding.stage == stage and not finding.what_if]
+    numbers = {one: sum(finding.severity is one for finding in findings) for one in Severity}
+    text = ", ".join(count(number, one.value) for one, number in numbers.items() if number)
+    if numbers[Severity.ERROR]:
+        return text, Mood.BAD
+    return text or NOTHING, Mood.DOUBT if numbers[Severity.WARNING] else Mood.GOOD
+
+
+def _models(diagnosis: Diagnosis, look: Look) -> str:
+    if len(diagnosis.models) == 1:
+        return in_dtypes(diagnosis.models[0][1].layers, look)
+    return count(len(diagnosis.models), "model") if diagnosis.models else ""
+
+
+def _trainings(diagnosis: Diagnosis, look: Look) -> str:
+    told = [
+        f"{look.name(probe.training.name, 30)}: {probe.verdict.value}" if probe.training.name else probe.verdict.value
+        for probe in diagnosis.probes[:4]
+    ]
+    if len(diagnosis.probes) == 1 and diagnosis.probes[0].verdict is not Verdict.FAILED:
+        return f"{told[0]}: {look.name(diagnosis.probes[0].why, 160)}"
+    return ", ".join(told)
+
+
+def _worst(moods: list[Mood]) -> Mood:
+    return max(moods, key=list(Mood).index)

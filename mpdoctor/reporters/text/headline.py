@@ -1,0 +1,198 @@
+"""The first line of a report: good or bad, how much of it, where, and the worst of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import PurePath
+
+from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.finding import Diagnosis, Finding, Probe, Severity, Verdict
+from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.reporters.text.style import Look, count, number_text
+
+GOOD, OPEN = (Verdict.HEALTHY, Verdict.SETTLING), (Verdict.INCONCLUSIVE,)
+LONGEST_PLACE = 40
+MOST_RULES = 3
+BAD_PREDICTIONS = "its predictions are not finite"
+
+
+class Mood(str, Enum):
+    """How good it is, at a glance."""
+
+    GOOD = "good"
+    DOUBT = "doubt"
+    BAD = "bad"
+
+    def mark(self, look: Look) -> str:
+        return look.sign(*{Mood.GOOD: ("✓", "ok"), Mood.DOUBT: ("▲", "!"), Mood.BAD: ("✗", "x")}[self])
+
+
+@dataclass(frozen=True)
+class Headline:
+    """`tails`: what else is to be said, the longest first: one of them is enough."""
+
+    mood: Mood
+    words: str
+    tails: tuple[str, ...]
+
+    @property
+    def whole(self) -> str:
+        return self.words + next(iter(self.tails), "")
+
+
+def headline_from_diagnosis(diagnosis: Diagnosis, look: Look) -> Headline:
+    place = _place(diagnosis, look)
+    if any(not finding.what_if for finding in diagnosis.findings):
+        worst = _by_rule(diagnosis) if _is_of_many(diagnosis) else [_worst(diagnosis, look)]
+        words, tails = f"{_counts(diagnosis)} in {place}", [f": {text}" for text in worst]
+    else:
+        words, tails = f"{place}: {_nothing_found(diagnosis)}", _afterthoughts(diagnosis, look)
+    return Headline(_mood(diagnosis), words, tuple(tails))
+
+
+def mood_of_verdict(verdict: Verdict) -> Mood:
+    if verdict in GOOD:
+        return Mood.GOOD
+    return Mood.DOUBT if verdict in OPEN else Mood.BAD
+
+
+def _mood(diagnosis: Diagnosis) -> Mood:
+    if diagnosis.count(Severity.ERROR) or diagnosis.exit_code > 1:
+        return Mood.BAD
+    if diagnosis.count(Severity.WARNING) or any(probe.verdict in OPEN for probe in diagnosis.probes):
+        return Mood.DOUBT
+    if any(probe.verdict not in GOOD for probe in _predictions(diagnosis)):
+        return Mood.DOUBT
+    return Mood.GOOD
+
+
+def _place(diagnosis: Diagnosis, look: Look) -> str:
+    if len(diagnosis.targets) != 1:
+        return f"{len(diagnosis.targets)} targets"
+    name = diagnosis.targets[0].id
+    return look.name(name if len(name) <= LONGEST_PLACE else PurePath(name).name, LONGEST_PLACE)
+
+
+def _counts(diagnosis: Diagnosis) -> str:
+    numbers = [(diagnosis.count(severity), severity.value) for severity in Severity]
+    return ", ".join(count(number, name) for number, name in numbers if number)
+
+
+def _worst(diagnosis: Diagnosis, look: Look) -> str:
+    """What the training shows speaks first: the other findings are often why."""
+    for verdict, say in _SAID_OF_TRAINING.items():
+        for probe in diagnosis.probes:
+            if probe.verdict is verdict:
+                name = look.name(probe.training.name, 24)
+                return f"{name}: {say(probe)}" if name else say(probe)
+    real = [finding for finding in diagnosis.findings if not finding.what_if]
+    return max(real, key=_rank).name.replace("-", " ")
+
+
+def _is_of_many(diagnosis: Diagnosis) -> bool:
+    """Whether the findings are of several programs, none of which speaks for the others."""
+    return len(diagnosis.targets) != 1 or diagnosis.targets[0].kind == "directory"
+
+
+def _by_rule(diagnosis: Diagnosis) -> list[str]:
+    """How many findings each rule has, the worst first, and of those the most frequent; then shorter ways to say it."""
+    real = [finding for finding in diagnosis.findings if not finding.what_if]
+    counts = Counter(finding.name.replace("-", " ") for finding in real)
+    rank = {finding.name.replace("-", " "): _rank(finding) for finding in sorted(real, key=_rank)}
+    rules = sorted(counts, key=lambda name: (-rank[name], -counts[name], name))
+    told = [name if counts[name] == 1 else f"{name} ({counts[name]})" for name in rules]
+    several = [told[:most] for most in range(min(len(told), MOST_RULES), 0, -1)]
+    return [_listed(some, len(told) - len(some)) for some in several]
+
+
+def _listed(told: list[str], others: int) -> str:
+    return ", ".join([*told, *([f"and {count(others, 'other rule')}"] if others else [])])
+
+
+def _rank(finding: Finding) -> int:
+    return finding.severity.rank if finding.severity else 0
+
+
+def _nothing_found(diagnosis: Diagnosis) -> str:
+    target = diagnosis.targets[0] if len(diagnosis.targets) == 1 else None
+    reasons = {stage.reason for stage in target.stages.values() if stage.status == "skipped"} if target else set()
+    if "--static" in reasons:
+        return "nothing found in the source; no code was run"
+    what_if = sum(finding.what_if for finding in diagnosis.findings)
+    if what_if:
+        return "nothing wrong as it is"
+    if diagnosis.exit_code == 2:
+        return "not examined"
+    if any(probe.verdict not in (*GOOD, *OPEN) for probe in _predictions(diagnosis)):
+        return BAD_PREDICTIONS
+    return "nothing wrong in the model" if _why_not_trained(diagnosis) and not diagnosis.probes else "nothing wrong"
+
+
+def _predictions(diagnosis: Diagnosis) -> list[Probe]:
+    return [probe for probe in diagnosis.probes if probe.training.prediction is not None]
+
+
+def _why_not_trained(diagnosis: Diagnosis) -> str:
+    """Of one target whose model was looked at; "" where it was trained, too."""
+    if len(diagnosis.targets) != 1:
+        return ""
+    stages = diagnosis.targets[0].stages
+    model, training = stages.get("model"), stages.get("training")
+    looked = model is not None and model.status == "done"
+    return training.reason if looked and training is not None and training.status != "done" else ""
+
+
+def _afterthoughts(diagnosis: Diagnosis, look: Look) -> list[str]:
+    """What else is to be said in the first line, the longest first: the first that fits is taken."""
+    what_if = sum(finding.what_if for finding in diagnosis.findings)
+    if what_if:
+        found = f"; {count(what_if, 'finding')}"
+        return [f"{found} {how}" for how in ("if you turned on mixed_float16", "under mixed_float16", "if mixed")]
+    predicted = _predictions(diagnosis)
+    if predicted and len(predicted) == len(diagnosis.probes):
+        whys = [probe.why for probe in sorted(predicted, key=lambda one: one.verdict in GOOD)]
+        return [f"; {look.name(whys[0], 160)}".replace("`", ""), "; not trained"]
+    not_trained = _why_not_trained(diagnosis)
+    if not diagnosis.probes and not_trained:
+        return [f"; not trained: {look.name(not_trained, 160)}", "; not trained"]
+    if len(diagnosis.probes) != 1:
+        names = [look.name(probe.training.name, 20) for probe in diagnosis.probes if probe.training.name]
+        trained = f"; {len(diagnosis.probes)} short trainings"
+        return [f"{trained} ({', '.join(names)})", trained] if names else [trained] if diagnosis.probes else []
+    probe = diagnosis.probes[0]
+    half = (layer.compute_dtype for layer in probe.training.model.layers if layer.compute_dtype in HALF)
+    dtype = look.name(next(half, probe.training.policy.removeprefix("mixed_")), 12)
+    device = look.name(probe.training.device, 20)
+    steps = count(len(probe.training.steps), f"{dtype} step")
+    verdict = f"verdict {probe.verdict.value}"
+    return [f"; {steps} on the {device}, {verdict}", f"; {steps}, {verdict}", f"; {verdict}"]
+
+
+def _collapse(probe: Probe) -> str:
+    last = probe.training.steps[-1].loss_scale if probe.training.steps else None
+    grew = last is not None and last > (probe.training.initial_scale or 0)
+    return f"the loss scale {'grows' if grew else 'collapses'} to {number_text(last or 0)}"
+
+
+def _fails(training: TrainingFacts) -> str:
+    in_step = training.failure is None or training.failed_in.startswith("step ")
+    return f"training fails at step {len(training.steps) + 1}" if in_step else f"{training.failed_in} fails"
+
+
+def _skips(probe: Probe) -> str:
+    skipped = sum(not step.applied for step in probe.training.steps)
+    return f"{skipped} of {count(len(probe.training.steps), 'step')} skipped"
+
+
+# The worst first: of several trainings it leads.
+_SAID_OF_TRAINING: dict[Verdict, Callable[[Probe], str]] = {
+    Verdict.FAILED: lambda probe: _fails(probe.training),
+    Verdict.NOT_FINITE: lambda probe: probe.why if probe.training.prediction is None else BAD_PREDICTIONS,
+    Verdict.COLLAPSING: _collapse,
+    Verdict.STUCK: _skips,
+    Verdict.NO_UPDATE: lambda probe: "the weights never change",
+    Verdict.OVERFLOWING: _skips,
+}

@@ -1,0 +1,99 @@
+"""What was not done and why, what the script wrote, and which Keras judged."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from mpdoctor.facts.environment import CHOSEN
+from mpdoctor.finding import Diagnosis, Stage, TargetReport
+from mpdoctor.reporters.text.style import Look, count
+
+LONGEST_REASON = 300
+MOST_REASONS = 2
+MOST_GPUS = 8
+# By the code of a Skipped that is no rule's.
+NOT_DONE = {
+    "source": "not read",
+    "file": "not restored",
+    "target": "not examined",
+    "fit": "not looked at",
+    "training": "not looked at",
+}
+
+
+def not_done(diagnosis: Diagnosis, look: Look) -> list[str]:
+    """Stages that were skipped or failed, stand-ins for data, files written, rules that could not look."""
+    # what is true of all targets needs no name
+    alike = all(one.stages == diagnosis.targets[0].stages for one in diagnosis.targets)
+    several = len(diagnosis.targets) > 1
+    told = []
+    for target in diagnosis.targets:
+        of = f"{look.name(target.id, 60)}: " if several and (target.files_written or not alike) else ""
+        told += [of + line for line in _target_lines(target, look)]
+    for skipped in diagnosis.skipped:
+        what = NOT_DONE.get(skipped.code) or f"{look.name(skipped.code)} did not look"
+        told.append(f"{what}: {look.name(skipped.reason, LONGEST_REASON)}")
+    return list(dict.fromkeys(told))
+
+
+def broken(diagnosis: Diagnosis, look: Look) -> list[str]:
+    """What broke in mpdoctor itself."""
+    return [
+        f"{look.name(one.code)} broke in {look.name(one.where)}: {look.name(one.error, LONGEST_REASON)}"
+        for one in diagnosis.crashed
+    ]
+
+
+def about(diagnosis: Diagnosis, look: Look) -> list[str]:
+    """The Kerases and Pythons of all targets, what else computed there, and how much was suppressed."""
+    told = judged_by(diagnosis.targets)
+    tensorflow = diagnosis.environment.get("TensorFlow")
+    told += [f"TensorFlow {tensorflow}"] if tensorflow else []
+    told += [f"Python {target.python}" for target in diagnosis.targets if target.python]
+    chosen = diagnosis.environment.get(CHOSEN)
+    told += [f"run by {chosen}"] if chosen else []
+    told += [diagnosis.environment[f"GPU {n}"] for n in range(MOST_GPUS) if f"GPU {n}" in diagnosis.environment]
+    if diagnosis.suppressed:
+        told.append(f"{count(diagnosis.suppressed, 'finding')} suppressed")
+    return [look.name(text, 100) for text in dict.fromkeys(told)]
+
+
+def _target_lines(target: TargetReport, look: Look) -> list[str]:
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for name, stage in target.stages.items():
+        if stage.status != "done" and stage.reason:
+            by_reason.setdefault((stage.status, stage.reason), []).append(name)
+    lines = [
+        f"{' and '.join(names)} {status}: {look.name(reason, LONGEST_REASON)}"
+        for (status, reason), names in by_reason.items()
+    ]
+    if target.stand_ins:
+        lines.append(f"stand-ins, because it could not be downloaded: {look.listed(target.stand_ins)}")
+    if target.files_written:
+        lines.append(f"the script opened for writing: {look.listed(target.files_written, most=3)}")
+    return lines
+
+
+def judged_by(targets: Sequence[TargetReport]) -> list[str]:
+    """The Kerases that ran, and those by which source was judged: each once, with why, or for how many files."""
+    ran = [str(target.keras) for target in targets if _ran(target)]
+    reasons: dict[str, list[str]] = {}
+    files: Counter[str] = Counter()
+    for target in targets:
+        if not _ran(target):
+            reasons.setdefault(str(target.keras), []).append(target.keras.because)
+            for keras, paths in target.other_keras:
+                files[str(keras)] += len(paths)
+    told = [f"judged by {keras} ({_few(list(dict.fromkeys(why)))})" for keras, why in reasons.items()]
+    others = [f"{keras} for {count(number, 'file')}" for keras, number in files.items()]
+    return [*ran, *([", ".join([*told[:1], *others])] if told else []), *told[1:]]
+
+
+def _ran(target: TargetReport) -> bool:
+    return target.stages.get("model", Stage("done")).status != "skipped"
+
+
+def _few(reasons: list[str]) -> str:
+    more = len(reasons) - MOST_REASONS
+    return "; ".join(reasons[:MOST_REASONS]) + (f"; {more} more" if more > 0 else "")

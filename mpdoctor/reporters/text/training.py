@@ -1,0 +1,163 @@
+"""A short training in words: under what it ran, which steps were skipped, how numbers grew."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+from mpdoctor.facts.training import PredictionFacts, TensorFacts, TrainingFacts
+from mpdoctor.reporters.text.style import Look, count, number_text
+
+ENDED = {"budget": "the time of --budget was spent", "script": "the script's own loop ended there"}
+
+
+def circumstances(training: TrainingFacts, look: Look, *, steps_told: bool = False) -> str:
+    if training.prediction is not None:
+        return _circumstances_of_prediction(training, training.prediction, look)
+    done, wanted = len(training.steps), training.steps_wanted
+    steps = count(done, "step") if done == wanted else f"{done} of {count(wanted, 'step')}"
+    device, policy = look.name(training.device, 24), look.name(training.policy, 24)
+    parts = [steps if not steps_told or done < wanted else "", _call(training, look), *_data(training)]
+    parts += [policy] if steps_told else [device, policy]
+    if training.ended in ENDED and done < wanted:
+        parts.append(ENDED[training.ended])
+    return look.dot.join(filter(None, parts))
+
+
+def _circumstances_of_prediction(training: TrainingFacts, seen: PredictionFacts, look: Look) -> str:
+    place = training.model.call.location
+    where = f" at {look.name(place.path, 50)}:{place.line}" if place else ""
+    times = count(seen.calls, "call")
+    device, policy = look.name(training.device, 24), look.name(training.policy, 24)
+    return look.dot.join([f"{times}, {look.name(seen.called)}{where}", *_data(training), device, policy])
+
+
+def _call(training: TrainingFacts, look: Look) -> str:
+    call = training.model.call
+    if call.kind == "none":
+        return ""
+    place = f" at {look.name(call.location.path, 50)}:{call.location.line}" if call.location else ""
+    return f"{call.kind}{place}"
+
+
+def _data(training: TrainingFacts) -> list[str]:
+    data = "real data" if training.data == "real" else f"data: {training.data}"
+    replicas = [count(training.replicas, "replica")] if training.replicas > 1 else []
+    return [data, *replicas, *(["jit_compile"] if training.jit_compile else [])]
+
+
+def made_up(training: TrainingFacts, look: Look) -> str:
+    loss = f"; the loss, {look.name(training.made_up_loss, 60)}" if training.made_up_loss else ""
+    return f"batches that fit the model's inputs and loss{loss}"
+
+
+def skipped_steps(training: TrainingFacts, look: Look) -> str:
+    """Which steps were skipped, and because of what."""
+    skipped = [(number, step) for number, step in enumerate(training.steps, 1) if not step.applied]
+    if not skipped:
+        return ""
+    numbers = [number for number, _ in skipped]
+    which = f"step {_ranges(numbers, look)}" if len(numbers) == 1 else f"steps {_ranges(numbers, look)}"
+    if len(numbers) == len(training.steps):
+        which = f"all {count(len(numbers), 'step')}"
+    causes = Counter(step.first_nonfinite for _, step in skipped if step.first_nonfinite)
+    cause = ""
+    if causes:
+        named = look.listed([name for name, _ in causes.most_common()], most=2)
+        cause = f"; inf or NaN first in the gradient of {named}"
+    return f"{which}{cause}"
+
+
+def _ranges(numbers: list[int], look: Look) -> str:
+    """1–3, 34: at most five of them."""
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and ranges[-1][1] == number - 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    texts = [str(first) if first == last else f"{first}{look.dash}{last}" for first, last in ranges]
+    return ", ".join(texts[:5]) + (f" and {len(texts) - 5} more" if len(texts) > 5 else "")
+
+
+def skips(training: TrainingFacts) -> list[bool]:
+    return [not step.applied for step in training.steps]
+
+
+def updates(training: TrainingFacts) -> list[bool]:
+    return [step.applied for step in training.steps]
+
+
+def is_constant(training: TrainingFacts) -> bool:
+    """Whether one loss scale held in every step that had one."""
+    return len({step.loss_scale for step in training.steps if step.loss_scale is not None}) == 1
+
+
+def course_of_scale(training: TrainingFacts, look: Look) -> str:
+    """Where it began and ended, and which steps it cost; "" where there is none."""
+    known = [step.loss_scale for step in training.steps if step.loss_scale is not None]
+    if not known:
+        return ""
+    first, last = known[0], known[-1]
+    fixed = ", fixed" if training.dynamic is False or training.uses_loss_scale_factor else ""
+    course = f"{number_text(first)} {look.arrow} {number_text(last)}"
+    if is_constant(training):
+        course = f"{number_text(first)} throughout{fixed}"
+    skipped = skipped_steps(training, look)
+    return f"{course}. Skipped: {skipped}." if skipped else f"{course}. No step was skipped."
+
+
+def course_of_loss(training: TrainingFacts, look: Look) -> str:
+    losses = [step.loss for step in training.steps if step.loss is not None]
+    if not losses:
+        return ""
+    if len(losses) == 1 or not any(math.isfinite(loss) for loss in losses):
+        return number_text(losses[0]) + (" throughout" if len(losses) > 1 else "")
+    return f"{number_text(losses[0])} {look.arrow} {number_text(losses[-1])}"
+
+
+def failing_replicas(training: TrainingFacts, look: Look) -> list[str]:
+    """Which replica's gradients were not finite, and whether the step was applied nevertheless."""
+    bad = [(number, step) for number, step in enumerate(training.steps, 1) if step.nonfinite_replicas]
+    if not bad:
+        return []
+    told = []
+    for replica in sorted({replica for _, step in bad for replica in step.nonfinite_replicas}):
+        for applied in (True, False):
+            steps = [n for n, step in bad if replica in step.nonfinite_replicas and step.applied is applied]
+            if steps:
+                done = "applied to the weights" if applied else "skipped"
+                which = f"{replica} of {training.replicas} (0 is the first)"
+                text = f"{which}: inf or NaN, {done}, in step {_ranges(steps, look)}"
+                told.append(text)
+    return told
+
+
+def magnitudes(training: TrainingFacts, look: Look) -> tuple[str, str] | None:
+    """A label, and how the numbers grew, layer by layer, until one was not finite; forwards, or on the way back."""
+    culprit, gradient = training.culprit, training.gradient_culprit
+    if culprit is not None:
+        frames, step = culprit.frames, culprit.step
+        last = _named(culprit.overflow, look)
+        label = "largest"
+    elif gradient is not None and gradient.layer:
+        frames, step = gradient.frames, gradient.step
+        last = look.name(gradient.layer, 30)
+        label = "gradients"
+    else:
+        return None
+    grew = [f"{_named(frame, look)} {number_text(frame.largest)}" for frame in frames[-4:]]
+    steps = f" {look.arrow} ".join([*grew, f"{last} inf"])
+    return label, f"{steps}, {training.moment(step)}".replace("`", "")
+
+
+def _named(tensor: TensorFacts, look: Look) -> str:
+    again = f" (call {tensor.call})" if tensor.call > 1 else ""
+    return f"{look.name(tensor.layer, 30)}{again}"
+
+
+def frames_of_culprit(training: TrainingFacts) -> tuple[TensorFacts, ...]:
+    """The tensors that led up to the first one that was not finite, that one last; on the way back it is unknown."""
+    if training.culprit is not None:
+        return (*training.culprit.frames, training.culprit.overflow)
+    return training.gradient_culprit.frames if training.gradient_culprit is not None else ()

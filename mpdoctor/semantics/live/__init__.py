@@ -1,0 +1,1 @@
+"""What an examination means: verdicts, errors, what broke in a step, devices."""

@@ -1,0 +1,96 @@
+"""What to do about errors that no rule explains: what is missing, what does not go together, what is too large."""
+
+from __future__ import annotations
+
+import re
+
+from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.versions import Keras
+from mpdoctor.semantics.live.dtype_errors import clash_from_failure
+
+# (class of the exception, words in its text, what to do; an empty pattern fits whatever stands there)
+_KNOWN: tuple[tuple[str, str, str], ...] = (
+    (
+        r"",
+        r"URL fetch failure on (?P<what>[^\s:]+://[^\s:]+)|Max retries exceeded with url|[Nn]ame or service not known"
+        r"|Temporary failure in name resolution|getaddrinfo failed|Connection refused|Network is unreachable"
+        r"|Error executing an HTTP request|Could not resolve host",
+        "The program wants something from the network, which this machine does not reach. Fetch it once where there is "
+        "one, and give the program the file.",
+    ),
+    (
+        r"",
+        r"OOM when allocating tensor|Unable to allocate .+ for an array|CUDA_ERROR_OUT_OF_MEMORY|[Oo]ut of memory",
+        "There is not enough memory for it: a smaller batch or a smaller model, or --device cpu where the GPU is full.",
+    ),
+    (
+        r"^(?:ResourceExhaustedError|MemoryError)$",
+        r"",
+        "There is not enough memory for it: a smaller batch or a smaller model.",
+    ),
+    (
+        r"",
+        r"Trying to access resource .+ located in device .+ from device"
+        r"|merge_call called while defining a new graph or a tf\.function",
+        "XLA cannot compile a step that several replicas share: write `jit_compile=False` in compile(), or train on "
+        "one device.",
+    ),
+    (
+        r"^AttributeError$",
+        r"'LossScaleOptimizer\w*' object has no attribute '_model_variables_moving_average'",
+        "The LossScaleOptimizer of Keras 2.10 cannot end a fit() with `use_ema=True`: leave it out, or train with "
+        "TensorFlow 2.15, where it can.",
+    ),
+    (
+        r"",
+        r"not (?:yet )?supported in Keras 3|is Keras 3, but this is not yet supported|install the backwards-compatible "
+        r"`?tf[-_]keras|requires? `?tf[-_]keras",
+        "The program is written for Keras 2: install tf_keras and set TF_USE_LEGACY_KERAS=1 before TensorFlow is "
+        "imported.",
+    ),
+    (
+        r"^(?:ModuleNotFoundError|ImportError)$",
+        r"",
+        "Install what is missing for the interpreter that examines, or name another one with --python.",
+    ),
+    (
+        r"^FileNotFoundError$",
+        r"",
+        "Run the check from the folder that the script is run from, or give it the path after `--`.",
+    ),
+    (
+        r"",
+        r"No such file or directory|No file or directory found at|^File not found: filepath=|SavedModel file does not "
+        r"exist|errno = 2",
+        "Run the check from the folder that the script is run from, or give it the path after `--`.",
+    ),
+)
+
+
+_OF_ANOTHER_TENSORFLOW = (
+    r"has no attribute '_register_wrapper_optimizer_cls'|has no attribute 'register_loss_scale_wrapper'"
+)
+
+
+def _keras_that_fits(keras: Keras) -> str | None:
+    """None where the two releases fit."""
+    mine, theirs = (".".join(one.split(".")[:2]) for one in (keras.version, keras.tensorflow))
+    if not mine or not theirs:
+        return "The installed keras is made for another TensorFlow: install the one of the same number."
+    if mine == theirs or keras.is_keras3:
+        return None
+    return f"keras {mine} is made for another TensorFlow than {theirs}: `pip install keras=={theirs}.*`."
+
+
+def remedy_from_failure(failure: FailureFacts) -> str | None:
+    """None for an error that speaks of nothing known."""
+    said = failure.said_by_library
+    clash = clash_from_failure(failure)
+    if clash is not None:
+        return f"Two dtypes meet: {clash.words}. Cast one to the other's: `tf.cast(value, other.dtype)`."
+    if re.search(_OF_ANOTHER_TENSORFLOW, said):
+        return _keras_that_fits(failure.keras or Keras())
+    if failure.raised_by_program and failure.exception not in ("ImportError", "FileNotFoundError"):
+        return None
+    known = (entry for entry in _KNOWN if re.search(entry[0], failure.exception) and re.search(entry[1], said))
+    return next((remedy for _, _, remedy in known), None)

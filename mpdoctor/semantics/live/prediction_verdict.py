@@ -1,0 +1,42 @@
+"""What a program computed that only predicts or evaluates, as a verdict: nothing was trained, and its numbers were
+looked at instead."""
+
+from __future__ import annotations
+
+from mpdoctor.facts.training import PredictionFacts, TrainingFacts
+from mpdoctor.finding import Probe, Verdict
+from mpdoctor.semantics.live.broken_operations import broke, number
+from mpdoctor.semantics.live.verdict import probe_from_training
+
+EXCUSED = {
+    "data": ", as the data do",
+    "constant": ", which a constant of the model's is",
+    "range": ", and would be in float32",
+}
+
+
+def probe_from_facts(training: TrainingFacts) -> Probe:
+    """Of a training, or of predictions."""
+    if training.prediction is None:
+        return probe_from_training(training)
+    return Probe(training, *verdict_from_prediction(training, training.prediction))
+
+
+def verdict_from_prediction(training: TrainingFacts, seen: PredictionFacts) -> tuple[Verdict, str]:
+    """The verdict and, in words, the numbers that it rests on."""
+    what = f"`{seen.called}` gave"
+    operation = training.broken_operation
+    if not seen.nonfinite:
+        finite = "1 finite number" if seen.numbers == 1 else f"{seen.numbers:,} finite numbers"
+        return Verdict.HEALTHY, f"not trained; {what} {finite}"
+    bad = f"{what} {seen.nonfinite:,} of {seen.numbers:,} numbers as inf or NaN"
+    if seen.excuse and not (seen.excuse == "range" and seen.nan):
+        return Verdict.HEALTHY, f"not trained; {bad}{EXCUSED[seen.excuse]}"
+    if training.broken_by_device and operation is not None:
+        return Verdict.INCONCLUSIVE, (
+            f"not trained; {bad}, because this CPU adds up float16 numbers in float16: `{operation.name}` of "
+            f"{operation.elements} numbers gives {operation.result} here, and {number(operation.in_float32 or 0)} on a "
+            "GPU, which adds up in float32; run it on a GPU (--device gpu) to know"
+        )
+    why = EXCUSED.get(seen.excuse, f": {broke(operation)}" if operation is not None else "")
+    return Verdict.NOT_FINITE, f"not trained; {bad}{why}"

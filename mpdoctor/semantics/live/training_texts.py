@@ -1,0 +1,175 @@
+"""What several training rules say alike: what broke first, and what to do about it."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import Any
+
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.training import CulpritFacts, GradientCulpritFacts, OperationFacts, TensorFacts, TrainingFacts
+from mpdoctor.semantics.live.broken_operations import (
+    GIVEN,
+    broke,
+    is_emptied_softmax,
+    is_of_input,
+    is_of_weights,
+    is_overflow,
+    number,
+    remedy_from_operation,
+)
+from mpdoctor.semantics.source.layers.output_layers import activation_of, half_output
+
+FLOAT16_LIMIT = 65504
+ROUNDED_TO_ZERO = 2.0**-25  # half of the smallest number of float16
+
+
+def line_of(operation: OperationFacts, shown: Location | None) -> str:
+    """ " (line 15)", with the file where it is another than that of the line which is shown, "" of that line itself."""
+    place = operation.location
+    if place is None or (shown is not None and (place.path, place.line) == (shown.path, shown.line)):
+        return ""
+    in_file = f"{PurePath(place.path).name}, " if shown is not None and place.path != shown.path else ""
+    return f" ({in_file}line {place.line})"
+
+
+def flushed_below(scale: float) -> str:
+    """The gradients that this loss scale does not lift into float16: what is smaller than this is 0 there."""
+    return f"{ROUNDED_TO_ZERO / scale:.2g}"
+
+
+def story_of_growth(training: TrainingFacts) -> str:
+    """A sentence, where the training diverges; else ""."""
+    if not training.diverges or training.growth is None:
+        return ""
+    growth, steps = training.growth, [step for step in training.steps if step.loss is not None]
+    step, loss, weight = growth.rises[-1]
+    return (
+        f"The training diverges: from step to step the weights grew, the largest from {number(growth.start)} to "
+        f"{number(weight)} at step {step + 1}, and the loss from {number(steps[0].loss or 0.0)} to {number(loss)}."
+    )
+
+
+def remedy_of_growth(training: TrainingFacts) -> str:
+    rate = training.growth.learning_rate if training.growth is not None else None
+    if rate is None:
+        return "Lower the learning rate."
+    return f"Lower the learning rate: {rate:.3g} is too high for this model, {rate / 10:.2g} is a tenth of it."
+
+
+def culprit_evidence(training: TrainingFacts) -> dict[str, Any]:
+    """The first variable whose gradient was not finite, and the layer and the operation, where a repetition found
+    them."""
+    evidence: dict[str, Any] = {}
+    found = training.gradient_culprit
+    variable = next((step.first_nonfinite for step in training.steps if step.first_nonfinite), None)
+    if (found and found.variable) or variable:
+        evidence["first_nonfinite_gradient"] = found.variable if found and found.variable else variable
+    if training.culprit:
+        evidence["first_nonfinite_layer"] = training.culprit.overflow.layer
+    elif found and found.layer:
+        evidence["first_nonfinite_layer"] = found.layer
+    if training.broken_operation and training.broken_operation.name:
+        evidence["operation"] = training.broken_operation.name
+    if found and found.frames:
+        evidence["gradients"] = [in_words(frame) for frame in found.frames]
+    return evidence
+
+
+def line_of_gradient(training: TrainingFacts) -> Location | None:
+    """Of the operation where the gradient broke, else of the training call."""
+    found = training.gradient_culprit
+    return (found.operation.location if found and found.operation else None) or training.model.call.location
+
+
+def why_from_culprit(training: TrainingFacts, shown: Location | None = None) -> str:
+    """A sentence to add, where a gradient or the loss is why; of a layer MP904 speaks. `shown` is the line that the
+    finding shows, None for that of the training call."""
+    if training.diverges:
+        return f" {story_of_growth(training)}"
+    found, loss = training.gradient_culprit, training.loss_culprit
+    if found is not None:
+        story = story_of_gradient(found, shown or training.model.call.location)
+        return f" {story[0].upper()}{story[1:]}"
+    if loss is None:
+        return ""
+    if loss.given in GIVEN:
+        told = broke(loss)
+        return f" {told[0].upper()}{told[1:]}."
+    return f" In the loss, {broke(loss)}{line_of(loss, shown or training.model.call.location)}."
+
+
+def remedy_from_culprit(training: TrainingFacts) -> str:
+    if training.diverges:
+        return remedy_of_growth(training)
+    found, loss = training.gradient_culprit, training.loss_culprit
+    if training.culprit is not None and is_of_weights(training.culprit.operation):
+        return (
+            "A weight is inf or NaN: an earlier step wrote it. Look at what that step did: a learning rate too high, "
+            "an epsilon of 0 in float16, gradients that nobody checked."
+        )
+    if training.culprit is not None:
+        operation = training.culprit.operation
+        by = "MP601" if is_of_input(operation) else "MP511" if is_emptied_softmax(operation) else "MP904"
+        return f"It begins in {named_culprit(training.culprit)} (see {by}): mend it there."
+    if found is not None:
+        return remedy_from_gradient(found)
+    if loss is not None:
+        return remedy_in_loss(training.model, loss)
+    return (
+        "No layer's output overflows, so look at the loss and at what happens between the layers: compute it in "
+        "float32, tf.cast(predictions, tf.float32)."
+    )
+
+
+def named_culprit(culprit: CulpritFacts) -> str:
+    """A function between the layers of a functional model has a name too, and is no layer to the user."""
+    return f"`{culprit.overflow.layer}`" if culprit.is_function else f"layer `{culprit.overflow.layer}`"
+
+
+def remedy_in_loss(model: ModelFacts, operation: OperationFacts) -> str:
+    """What helps against an operation outside of all layers: of a logarithm of 0 the 0 may be the model's own."""
+    if operation.name == "Log" and operation.holds_zero and half_output(model, ("softmax", "sigmoid")):
+        head = next(layer for layer in model.layers if layer.is_output)
+        activation = activation_of(head)
+        return (
+            f'Give `{head.path}` dtype="float32": its {head.compute_dtype} {activation} gives 0 for what is too small, '
+            "and the gradient of its logarithm is cast back to 16 bits."
+        )
+    return remedy_from_operation(operation)
+
+
+def story_of_gradient(found: GradientCulpritFacts, shown: Location | None) -> str:
+    """A sentence: where on the way back it broke, and with what numbers. `shown` is the line that the finding shows."""
+    scale = "" if found.scale is None else f" at the loss scale {found.scale:g}"
+    what = "" if found.is_function else "layer "
+    place = f" in {what}`{found.layer}` ({found.layer_class})" if found.layer else ""
+    if found.where == "loss":
+        place = " between the loss and the model's output"
+    if found.where == "loop":
+        place = " in what the training code does with the gradients"
+    how = f": {broke(found.operation)}{line_of(found.operation, shown)}" if found.operation else ""
+    first = f"the gradient of `{found.variable}`" if found.variable else "a gradient"
+    before = f"; the gradient before it reaches {number(found.frames[-1].largest)}" if found.frames else ""
+    without = ", and so it is without any loss scale" if found.without_scale else ""
+    return f"inf or NaN came first in {first}, step {found.step + 1}{scale}{without}. It breaks{place}{how}{before}."
+
+
+def remedy_from_gradient(found: GradientCulpritFacts) -> str:
+    if found.operation is not None and not is_overflow(found.operation):
+        return remedy_from_operation(found.operation, "" if found.is_function else found.layer)
+    layer = f'give layer `{found.layer}` dtype="float32", or ' if found.layer and not found.is_function else ""
+    if found.without_scale:
+        text = f"{layer}standardise what makes it so large: targets, class weights, sample weights, the loss's factor."
+        return text[0].upper() + text[1:]
+    return (
+        "Look at the batches of these steps for values far beyond the others; clip the gradients of the inner "
+        "optimizer, `LossScaleOptimizer(Adam(global_clipnorm=1.0))`, standardise the targets, or "
+        f"{layer or 'use '}a smaller learning rate."
+    )
+
+
+def in_words(tensor: TensorFacts) -> str:
+    """One frame: "dense (Dense) float16, up to 5.2e+04"."""
+    call = f", call {tensor.call}" if tensor.call > 1 else ""
+    return f"{tensor.layer} ({tensor.layer_class}{call}) {tensor.dtype}, up to {tensor.largest:.3g}"

@@ -1,0 +1,220 @@
+"""What a short training looked like, in one word; meanings.py says by which numbers."""
+
+from __future__ import annotations
+
+import math
+
+from mpdoctor.facts.training import OperationFacts, StepFacts, TrainingFacts
+from mpdoctor.finding import Probe, Verdict
+from mpdoctor.semantics.live.verdict_meanings import (
+    FEWEST_STEPS,
+    HALVINGS_OF_THE_UNFIT,
+    HALVINGS_TO_SETTLE,
+    SHORTEST_INTERVAL,
+    SMALLEST_NORMAL,
+)
+
+DEPENDS_BEYOND = 0.5  # an exponent nearer to 0 than this is 0, measured on a batch
+
+
+def probe_from_training(training: TrainingFacts) -> Probe:
+    verdict, why = verdict_from_training(training)
+    return Probe(training, verdict, why, _advice(training, verdict))
+
+
+def verdict_from_training(training: TrainingFacts) -> tuple[Verdict, str]:
+    """The verdict and, in words, the numbers that it rests on."""
+    steps = training.steps
+    if training.failure is not None:
+        return Verdict.FAILED, f"{training.failed_in} raised {training.failure.exception}"
+    if training.broken_by_device and training.broken_operation is not None:
+        return Verdict.INCONCLUSIVE, _lost_by_device(training.broken_operation)
+    not_finite = _not_finite(training)
+    if len(steps) < FEWEST_STEPS and not not_finite:
+        return (
+            Verdict.INCONCLUSIVE,
+            f"{_count(len(steps), 'step')} seen, {FEWEST_STEPS} are needed: {_how_to_get_more(training, FEWEST_STEPS)}",
+        )
+    if not_finite and all(step.loss_scale != 0 for step in steps):
+        return Verdict.NOT_FINITE, not_finite
+    late = steps[len(steps) - len(steps) // 3 :]
+    late_skips = [step for step in late if not step.applied]
+    if late_skips and len(late_skips) == len(late):
+        return _never_settled(training)
+    if _reached_infinity(steps):
+        return Verdict.COLLAPSING, "the loss scale grew to inf, and every step is skipped from there on"
+    if not_finite:
+        return Verdict.NOT_FINITE, not_finite
+    if (last := fallen_scale(training)) is not None:
+        return Verdict.COLLAPSING, f"the loss scale fell to {last:.3g}, where gradients below 1 lose their digits"
+    if overflowing := _overflowing(training, bool(late_skips)):
+        return Verdict.OVERFLOWING, overflowing
+    if late_skips:
+        return Verdict.SETTLING, _skipped_so_far(training)
+    if training.weights_changed is False and any(step.applied for step in steps):
+        return Verdict.NO_UPDATE, "steps were applied, and no trainable variable moved"
+    if loses_its_own_steps(training):
+        return Verdict.SETTLING, _skipped_so_far(training) + _of_its_own(training)
+    seen = training.scale_dependence
+    depends = seen is not None and abs(seen.median) > DEPENDS_BEYOND
+    but = "; but the size of the updates depends on the loss scale" if depends else ""
+    return Verdict.HEALTHY, _settled_after(steps) + but
+
+
+def fallen_scale(training: TrainingFacts) -> float | None:
+    """The loss scale of the last step, if it fell so far that training goes on without its smaller gradients."""
+    last = training.steps[-1].loss_scale
+    has_fallen = training.floor is None and training.dynamic and last is not None and last < SMALLEST_NORMAL
+    return last if has_fallen else None
+
+
+def _never_settled(training: TrainingFacts) -> tuple[Verdict, str]:
+    """Every step of the last third was skipped."""
+    last = training.steps[-1].loss_scale or 0.0
+    skipped = _count(sum(not step.applied for step in training.steps), "step")
+    if training.floor is not None and last <= training.floor:
+        return Verdict.STUCK, f"{skipped} skipped; the loss scale lies at its floor of {training.floor:g}"
+    if training.floor is None and (last < 1 or math.isinf(last)):
+        return Verdict.COLLAPSING, f"{skipped} skipped; the loss scale went to {last:.3g}"
+    more = _how_to_get_more(training, _steps_to_the_end(training))
+    return Verdict.INCONCLUSIVE, f"{skipped} skipped and the loss scale, now {last:g}, is still falling: {more}"
+
+
+def first_applied(training: TrainingFacts) -> int | None:
+    """The number of the first step, from 0 on, that was not skipped."""
+    return next((number for number, step in enumerate(training.steps) if step.applied), None)
+
+
+def skips_beyond_float16(training: TrainingFacts) -> list[int]:
+    """Skipped steps, from 0 on, whose gradients were not finite at a scale of 1 or less: it is not the scale that takes
+    them out of float16. [] where the scale lies above 1 again, or nothing else was skipped at Keras 2's floor."""
+    last = training.steps[-1].loss_scale
+    skips = [n for n, step in enumerate(training.steps) if not step.applied and (step.loss_scale or 0.0) <= 1]
+    if training.floor is not None:
+        return skips if last == training.floor and len(skips) > HALVINGS_OF_THE_UNFIT else []
+    return skips if last is not None and last < 1 else []
+
+
+def lost_losses(training: TrainingFacts) -> list[int]:
+    """Skipped steps, from 0 on, whose loss is not finite."""
+    return [
+        number
+        for number, step in enumerate(training.steps)
+        if not step.applied and step.loss is not None and not math.isfinite(step.loss)
+    ]
+
+
+def loses_its_own_steps(training: TrainingFacts) -> bool:
+    """Whether no step is applied before the script itself would have ended. Scripts that take a few steps only are
+    tried out, not trained."""
+    own, first = training.script_steps, first_applied(training)
+    lost = len(training.steps) if first is None else first
+    return own is not None and FEWEST_STEPS <= own <= lost
+
+
+def allowed_by_growth(training: TrainingFacts) -> int:
+    """Skips by design, since the first applied step: the first step at a scale that has just grown."""
+    interval = training.growth_interval
+    since = len(training.steps) - (first_applied(training) or 0)
+    return since // interval if interval is not None and interval >= SHORTEST_INTERVAL else 0
+
+
+def _overflowing(training: TrainingFacts, late: bool) -> str:
+    """Why it is overflowing, some steps having been applied; "" where it is not."""
+    if skips_beyond_float16(training):
+        return _gradients_leave_float16(training)
+    by_growth, since = allowed_by_growth(training), training.steps[first_applied(training) or 0 :]
+    skipped = sum(not step.applied for step in since)
+    if late and skipped > HALVINGS_TO_SETTLE + by_growth:
+        return _skipped_so_far(training)
+    if _fits_no_scale(training) and max(skipped, len(lost_losses(training))) > HALVINGS_OF_THE_UNFIT + by_growth:
+        return f"{_skipped_so_far(training)}; they overflow without any loss scale"
+    return ""
+
+
+def _gradients_leave_float16(training: TrainingFacts) -> str:
+    skipped = _count(sum(not step.applied for step in training.steps), "step")
+    own = _of_its_own(training) if loses_its_own_steps(training) else ""
+    if training.floor is not None:
+        at_floor = len(skips_beyond_float16(training))
+        return f"{skipped} skipped, {at_floor} of them at the loss scale's floor of {training.floor:g}{own}"
+    return f"{skipped} skipped{own}; the loss scale lies at {training.steps[-1].loss_scale:.3g}, below 1"
+
+
+def _skipped_so_far(training: TrainingFacts) -> str:
+    first = first_applied(training) or 0
+    skipped = sum(not step.applied for step in training.steps[first:])
+    if not skipped:
+        return f"{_count(first, 'step')} skipped before the first one was applied"
+    return f"{_count(skipped, 'step')} skipped since the first applied one"
+
+
+def _of_its_own(training: TrainingFacts) -> str:
+    return f", among them all {training.script_steps} that the script itself takes"
+
+
+def _not_finite(training: TrainingFacts) -> str:
+    for number, step in enumerate(training.steps, 1):
+        if step.applied and step.loss is not None and not math.isfinite(step.loss):
+            return f"the loss is {step.loss} from step {number} on"
+    if training.weights_finite is False:
+        return "a trainable variable holds inf or NaN"
+    return ""
+
+
+def _reached_infinity(steps: tuple[StepFacts, ...]) -> bool:
+    return any(step.loss_scale is not None and math.isinf(step.loss_scale) for step in steps)
+
+
+def _settled_after(steps: tuple[StepFacts, ...]) -> str:
+    skipped = sum(not step.applied for step in steps)
+    if not skipped:
+        return f"{_count(len(steps), 'step')}, none skipped"
+    last = max(number for number, step in enumerate(steps, 1) if not step.applied)
+    return f"{_count(skipped, 'step')} skipped until the loss scale had settled after step {last}"
+
+
+def _fits_no_scale(training: TrainingFacts) -> bool:
+    """Whether a failing batch is known to overflow without any loss scale."""
+    gradient, loss = training.gradient_culprit, training.loss_culprit
+    if training.culprit is not None:
+        return True
+    if loss is not None:
+        return loss.where != "scaling"
+    return gradient is not None and gradient.without_scale is True
+
+
+def _lost_by_device(operation: OperationFacts) -> str:
+    return (
+        f"steps failed because this CPU adds up float16 numbers in float16: `{operation.name}` of "
+        f"{operation.elements} numbers gives {operation.result} here, and {operation.in_float32:.4g} on a GPU, "
+        "which adds up in float32; run it on a GPU (--device gpu) to know"
+    )
+
+
+def _steps_to_the_end(training: TrainingFacts) -> int:
+    """So many that a scale which goes on falling is below 1 in the last third, in round numbers."""
+    scale = training.steps[-1].loss_scale or 1.0
+    falling = math.log2(scale) + 1 if 1 < scale < math.inf else 1
+    return 10 * math.ceil(1.5 * (len(training.steps) + falling) / 10)
+
+
+def _how_to_get_more(training: TrainingFacts, number: int) -> str:
+    if training.ended == "budget":
+        return "give it more time with --budget"
+    if training.ended == "script":
+        return "the script's own loop ended there; let it run longer"
+    return f"ask for more with --steps {number}"
+
+
+def _advice(training: TrainingFacts, verdict: Verdict) -> str:
+    """What a loss-scale optimizer with a floor and a cap would have done otherwise."""
+    if verdict is Verdict.COLLAPSING and _reached_infinity(training.steps):
+        return "With a cap the loss scale would have stayed finite."
+    if verdict is Verdict.COLLAPSING and training.floor is None:
+        return "With a floor the loss scale would have stayed at 1; the steps would have been skipped all the same."
+    return ""
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,1 @@
+"""What a program's source means for precision."""

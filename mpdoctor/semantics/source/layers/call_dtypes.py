@@ -1,0 +1,173 @@
+"""Whether the code of a layer's `call()` computes in 16 bits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from mpdoctor.facts.location import Location
+from mpdoctor.program.dtypes import policies_named
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import (
+    Api,
+    Attribute,
+    Call,
+    ClassFacts,
+    Context,
+    FunctionFacts,
+    Instance,
+    Parameter,
+    Value,
+    class_of,
+    known,
+    walk,
+)
+from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
+
+# Methods of a layer that do not run when it is called.
+NOT_CALLED = frozenset(
+    [
+        "__init__",
+        "__new__",
+        "build",
+        "setup",
+        "get_config",
+        "from_config",
+        "compute_output_shape",
+        "compute_output_spec",
+        "get_initial_state",
+        "reset_states",
+        "reset_state",
+        "add_weight",
+        "compile",
+        "fit",
+        "train_step",
+        "test_step",
+        "predict_step",
+        "evaluate",
+        "predict",
+        "summary",
+        "save",
+        "build_from_config",
+        "get_build_config",
+        "save_own_variables",
+        "load_own_variables",
+        "adapt",
+    ]
+)
+
+
+def policies_of_instances(facts: SourceFacts, owner: ClassFacts, inside: tuple[ClassFacts, ...] = ()) -> frozenset[str]:
+    """The policies that this program's layers of a class may have: by their `dtype`, else the global one where they are
+    made. Of a class that the program never makes itself: float32 where the project makes it in nothing else, or the
+    16-bit ones that the program sets, else "mixed_float16", since it shows mixed precision. `inside`: of layers that
+    hand their own policy on, those that were asked about."""
+    made = facts.makings_of(owner)
+    if made:
+        return frozenset(policy for call in made for policy in policies_made_with(facts, call, owner, inside))
+    if owner.location in facts.float32_classes:
+        return frozenset(("float32",))
+    fixed = owner.base_argument("dtype")
+    if fixed is not None and known(fixed) is not None and not isinstance(fixed, Parameter):
+        return frozenset(policies_named(fixed))
+    given = [call.argument(0, "policy") or call.keyword("dtype_policy") for call in facts.policy_calls]
+    half = frozenset(name for one in given for name in policies_named(one) if name in SIXTEEN_BITS)
+    return half or frozenset(("mixed_float16",))
+
+
+def computes_in_half(facts: SourceFacts, value: Value, context: Context, only: str | None = None) -> bool:
+    """Whether a value that is autocast is 16-bit in some layer of the program; with `only`, in that dtype ("float16").
+
+    The layer is the one whose `call()` the value comes from; a helper function that it calls may stand outside."""
+    owners: dict[int, ClassFacts | None] = {id(one): one for one in _owners(value)}
+    owners = owners or {id(context.owner): context.owner}
+    policies = [
+        policy
+        for owner in owners.values()
+        if owner is not None and owner.kind in ("layer", "model")
+        for policy in policies_of_instances(facts, owner)
+    ]
+    dtypes = {SIXTEEN_BITS[one] for one in policies if one in SIXTEEN_BITS}
+    return bool(dtypes) if only is None else only in dtypes
+
+
+def _owners(value: Value) -> Iterator[ClassFacts]:
+    for one in walk(value):
+        if isinstance(one, Instance):
+            yield one.of
+        elif isinstance(one, Parameter) and one.function is not None and one.function.owner is not None:
+            yield one.function.owner
+
+
+def _layer_whose_policy_it_is(given: Value | None) -> ClassFacts | None:
+    """`Dense(8, dtype=self.dtype_policy)`, in a layer: that layer's class."""
+    if not isinstance(given, Attribute) or given.name not in ("dtype_policy", "_dtype_policy"):
+        return None
+    outer = class_of(given.of)
+    return outer if outer is not None and outer.kind in ("layer", "model") else None
+
+
+def runs_in_call(context: Context) -> bool:
+    """Whether code runs while a layer is called: in a method of it that is none of those that set it up, save it or
+    train it, or in a function that such a method calls."""
+    function, owner = context.function, context.owner
+    if function is None:
+        return False
+    if owner is None:
+        return bool(context.callers)
+    return owner.kind in ("layer", "model") and function.name not in NOT_CALLED
+
+
+def runs_in_some_call(facts: SourceFacts, context: Context) -> bool:
+    """Whether code runs in a `call()`, or one calls it: only there do weights read as 16-bit."""
+    stands_in = _where_calls_stand(facts)
+    around = [context.function, *(stands_in.get(place) for place in context.callers)]
+    return any(_is_in_call(one) for one in around)
+
+
+@lru_cache(maxsize=1)
+def _where_calls_stand(facts: SourceFacts) -> dict[Location, FunctionFacts | None]:
+    return {call.location: call.context.function for call in facts.calls}
+
+
+def _is_in_call(function: FunctionFacts | None) -> bool:
+    """Whether it is a `call()`, or stands in one."""
+    while function is not None and function.name != "call":
+        function = function.enclosing
+    return function is not None
+
+
+def asks_for_dtype(context: Context) -> bool:
+    """Whether code stands behind an `if` about dtypes or policies, so that it may never run in 16 bits."""
+    return any(_is_about_dtypes(part) for branch in context.branches for part in walk(branch.test))
+
+
+def _is_about_dtypes(value: Value) -> bool:
+    if isinstance(value, Attribute):
+        return "dtype" in value.name or "policy" in value.name or "precision" in value.name
+    if isinstance(value, Api):
+        return "dtype" in value.name or "policy" in value.name or value.name.endswith(("float16", "float32"))
+    return False
+
+
+def policies_made_with(
+    facts: SourceFacts, call: Call, owner: ClassFacts | None, inside: tuple[ClassFacts, ...] = ()
+) -> tuple[str, ...]:
+    """The policies that the layer which a call makes may have. `owner`: its class, if it is one of the user's own;
+    `inside`: as above."""
+    given = call.keyword("dtype")
+    if given is None and owner is not None:
+        base = (class_of(call) or owner).base_argument("dtype")
+        given = None if isinstance(base, Parameter) else base
+    outer = _layer_whose_policy_it_is(given)
+    if outer is not None:
+        return () if outer in inside else tuple(policies_of_instances(facts, outer, (*inside, outer)))
+    if given is not None and known(given) is not None:
+        return policies_named(given)
+    if call.open and given is None:
+        return ()
+    policies = facts.policies_at(call)
+    named = tuple(one for one in policies if isinstance(one, str))
+    if not named and facts.assume_mixed:
+        return ("mixed_float16",)
+    return named

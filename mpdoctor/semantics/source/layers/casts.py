@@ -1,0 +1,51 @@
+"""Casts, and what becomes of their result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from mpdoctor.program.dtypes import dtype_named
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call, Collection, Value, is_api, walk
+
+CASTS = ("tensorflow.cast", "tensorflow.saturate_cast", "keras.ops.cast", "keras.backend.cast")
+KEEPERS = ("assign", "assign_add", "assign_sub", "add_loss", "add_metric", "update_state", "add_update")
+
+
+def casts(facts: SourceFacts) -> Iterator[tuple[Call, str]]:
+    """Every cast whose dtype is known, with that dtype."""
+    for call in facts.calls_of(*CASTS):
+        dtype = dtype_named(call.argument(1, "dtype"), facts.keras)
+        if dtype is not None:
+            yield call, dtype
+
+
+def is_cast(value: Value) -> bool:
+    return isinstance(value, Call) and is_api(value.callee, *CASTS)
+
+
+def is_cast_to(facts: SourceFacts, value: Value, dtypes: tuple[str, ...]) -> bool:
+    """Whether what is computed from a value is cast to one of these dtypes later on."""
+    return id(value) in _behind_casts(facts, dtypes)
+
+
+def is_kept(facts: SourceFacts, value: Value) -> bool:
+    """Whether what is computed from a value is assigned to a variable, or is a loss or metric of the layer's own."""
+    return id(value) in _behind_what_is_kept(facts)
+
+
+@lru_cache(maxsize=2)
+def _behind_casts(facts: SourceFacts, dtypes: tuple[str, ...]) -> frozenset[int]:
+    return _ids_behind(call.argument(0, "x") for call, dtype in casts(facts) if dtype in dtypes)
+
+
+@lru_cache(maxsize=1)
+def _behind_what_is_kept(facts: SourceFacts) -> frozenset[int]:
+    return _ids_behind(one for call in facts.method_calls(*KEEPERS) for one in call.parts[1:])
+
+
+def _ids_behind(values: Iterable[Value | None]) -> frozenset[int]:
+    """Of the values and of all that they were made from, which long computations share: it is gone over once."""
+    together = Collection(kind="tuple", items=tuple(value for value in values if value is not None))
+    return frozenset(id(one) for one in walk(together))

@@ -1,0 +1,46 @@
+"""Which layers compute in float16, and which of them a loss comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.knowledge.layer_kinds import PREPROCESSING, WEIGHTLESS
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call, Value, walk
+from mpdoctor.semantics.source.layers.model_layers import (
+    NESTS,
+    half_policy_calls,
+    layer_name,
+    layers_of,
+    policies_of_layer,
+    policies_set,
+)
+from mpdoctor.semantics.source.programs.branches import exclude_each_other
+
+
+def is_float16(facts: SourceFacts, layer: Call) -> bool:
+    """Whether a layer certainly has the policy mixed_float16, and something to compute."""
+    if layer_name(layer) in WEIGHTLESS | PREPROCESSING | NESTS:
+        return False
+    return policies_of_layer(facts, layer) == ("mixed_float16",)
+
+
+def applied_in_float16(facts: SourceFacts, loss: Value | None, apply: Call) -> Iterator[Call]:
+    """The models and layers that computed this loss, and that compute in float16 on some path that leads here."""
+    for one in walk(loss):
+        made = one.callee if isinstance(one, Call) else None
+        if not isinstance(made, Call) or layer_name(made) is None:
+            continue
+        for each in (made, *layers_of(facts, made)):
+            if is_float16(facts, each) or _may_be_float16(facts, each, apply):
+                yield each
+
+
+def _may_be_float16(facts: SourceFacts, layer: Call, apply: Call) -> bool:
+    """Whether the global policy may be mixed_float16 where a layer is made, as behind `if args.amp:`."""
+    if layer_name(layer) in WEIGHTLESS | PREPROCESSING | NESTS or "mixed_float16" not in policies_of_layer(
+        facts, layer
+    ):
+        return False
+    here = [call for call in half_policy_calls(facts) if "mixed_float16" in policies_set(call)]
+    return any(call.order < layer.order and not exclude_each_other(call.context, apply.context) for call in here)

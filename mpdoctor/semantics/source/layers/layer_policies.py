@@ -1,0 +1,25 @@
+"""The 16-bit dtype that a layer computes in, as the call that makes it tells."""
+
+from __future__ import annotations
+
+from mpdoctor.program.source_facts import UNSURE, SourceFacts
+from mpdoctor.program.values import Call, class_of, known
+from mpdoctor.semantics.source.layers.call_dtypes import policies_made_with
+from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
+
+
+def half_dtype_of_layer(facts: SourceFacts, layer: Call) -> str | None:
+    """By its own `dtype`, else by the global policy where it is made; None if that is never 16-bit, or nobody knows."""
+    own, given = class_of(layer), layer.keyword("dtype")
+    if layer.open or known(layer.keyword("autocast")) is False:
+        return None
+    if own is not None and known(own.base_argument("autocast")) is False:
+        return None
+    names: tuple[object, ...]
+    if own is not None or (given is not None and known(given) is not None):
+        names = policies_made_with(facts, layer, own)
+    else:
+        names = facts.policies_at(layer)
+        if facts.assume_mixed and all(one in (None, UNSURE) for one in names):
+            return "float16"
+    return next((SIXTEEN_BITS[one] for one in names if isinstance(one, str) and one in SIXTEEN_BITS), None)

@@ -1,0 +1,166 @@
+"""Where tensors meet that must have one dtype, because TensorFlow does not mix them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.knowledge.result_dtypes import JOINING as TENSORS
+from mpdoctor.knowledge.result_dtypes import KEEPING
+from mpdoctor.program.dtypes import AUTOCAST
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import (
+    Api,
+    Attribute,
+    Call,
+    Collection,
+    Context,
+    Item,
+    Known,
+    Operation,
+    Parameter,
+    Value,
+    options,
+    walk,
+)
+from mpdoctor.semantics.source.layers.call_dtypes import computes_in_half, runs_in_some_call
+
+OPERATORS = frozenset(("+", "-", "*", "/", "//", "**", "@", "%", "<", "<=", ">", ">=", "==", "!="))
+# Positions of the arguments that meet. Measured in TensorFlow 2.10, 2.15 and 2.21, eagerly and in a graph: all raise.
+# keras.ops promote instead (MP218), so they are none of these.
+MEETING: dict[str, slice] = {
+    "tensorflow." + name: places
+    for places, names in (
+        (
+            slice(0, 2),
+            "add subtract multiply divide truediv matmul maximum minimum pow floordiv floormod mod tensordot atan2 "
+            "squared_difference divide_no_nan multiply_no_nan equal not_equal greater greater_equal less less_equal "
+            "scalar_mul nn.bias_add nn.conv1d nn.conv2d nn.conv3d nn.depthwise_conv2d nn.convolution",
+        ),
+        (slice(1, 3), "where"),
+        (slice(0, 3), "clip_by_value"),
+        (slice(1, None), "einsum"),
+        (slice(0, 3, 2), "tensor_scatter_nd_update tensor_scatter_nd_add"),
+    )
+    for name in names.split()
+}
+JOINING = {"tensorflow.concat": "values", "tensorflow.stack": "values", "tensorflow.add_n": "inputs"}
+Meeting = tuple[Operation | Call, tuple[Value, ...]]
+# What passes a tensor on in its dtype and does nothing that a weight is for.
+PASSING = frozenset(
+    [
+        "expand_dims",
+        "reshape",
+        "identity",
+        "squeeze",
+        "tile",
+        "transpose",
+        "broadcast_to",
+        "convert_to_tensor",
+        "stop_gradient",
+    ]
+)
+
+
+@lru_cache(maxsize=1)
+def meetings(facts: SourceFacts) -> tuple[Meeting, ...]:
+    """Every operation of TensorFlow's on several tensors, with those of its operands that must agree."""
+    return tuple(_meetings(facts))
+
+
+def _meetings(facts: SourceFacts) -> Iterator[Meeting]:
+    for operation in facts.operations:
+        if operation.operator in OPERATORS and len(operation.operands) == 2:
+            yield operation, operation.operands
+    for call in facts.library_calls:
+        if not isinstance(call.callee, Api):
+            continue
+        name = public_name(call.callee.name)
+        if name in MEETING:
+            yield call, tuple(one for one in call.arguments(MEETING[name]) if not isinstance(one, Known))
+        elif name in JOINING:
+            joined = call.argument(0, JOINING[name])
+            if isinstance(joined, Collection):
+                yield call, joined.items
+
+
+def is_half(facts: SourceFacts, value: Value, context: Context) -> bool:
+    """Whether a tensor is 16-bit in some run of the program."""
+    return bool(half_dtypes(facts, value, context))
+
+
+def half_dtypes(facts: SourceFacts, value: Value, context: Context) -> tuple[str, ...]:
+    """The 16-bit dtypes that a tensor may have in some run of the program."""
+    dtype = facts.dtype_of(value)
+    if dtype in ("float16", "bfloat16"):
+        return (dtype,)
+    if dtype != AUTOCAST:
+        return ()
+    parameters = [one for one in walk(value) if isinstance(one, Parameter)]
+    is_inside = (
+        any(_is_of_call(one) for one in parameters)
+        or runs_in_some_call(facts, context)
+        or not any(is_weight(one) for one in walk(value))
+    )
+    if not is_inside or not all(_is_tensor(facts, one) for one in parameters):
+        return ()
+    return tuple(one for one in ("float16", "bfloat16") if computes_in_half(facts, value, context, only=one))
+
+
+def _is_tensor(facts: SourceFacts, parameter: Parameter) -> bool:
+    """Whether a parameter of `call()` is a tensor: the first is; another may as well be a number (`dim`, `theta`),
+    unless it is asked for its shape, or a layer or a function of tensors is given it."""
+    if not _is_of_call(parameter) or parameter.index < 2:
+        return True
+    return id(parameter) in _used_as_tensors(facts)
+
+
+def _is_of_call(parameter: Parameter) -> bool:
+    return parameter.function is not None and parameter.function.name == "call"
+
+
+@lru_cache(maxsize=1)
+def _used_as_tensors(facts: SourceFacts) -> frozenset[int]:
+    """Ids of the parameters that are used as tensors."""
+    found = {id(read.of) for read in facts.reads if read.name in ("shape", "dtype", "get_shape", "ndim")}
+    for call in facts.calls:
+        for one in _given_tensors(call):
+            found.update(id(item) for item in (one.items if isinstance(one, Collection) else (one,)))
+    return frozenset(found)
+
+
+def _given_tensors(call: Call) -> tuple[Value, ...]:
+    if not isinstance(call.callee, Api):
+        return call.arguments(slice(1)) if isinstance(call.callee, (Call, Attribute)) else ()
+    place, _, name = public_name(call.callee.name).rpartition(".")
+    if not place.startswith(("tensorflow", "keras.ops", "keras.activations")):
+        return ()
+    if name in TENSORS:
+        return call.arguments(TENSORS[name])
+    return call.arguments(slice(1)) if name in KEEPING or name == "cast" else ()
+
+
+def is_weight(value: Value) -> bool:
+    """Whether it is what add_weight gave: Keras casts it inside `call()`."""
+    return isinstance(value, Call) and isinstance(value.callee, Attribute) and value.callee.name == "add_weight"
+
+
+def origin(value: Value, past_casts: bool = False) -> Value:
+    """The tensor behind slices, reshapes and the like; with `past_casts` behind casts as well."""
+    while True:
+        inner: Value | None = None
+        if isinstance(value, Item):
+            inner = value.of
+        elif isinstance(value, Call) and isinstance(value.callee, Attribute):
+            inner = value.callee.of if value.callee.name in ("read_value", "value") else None
+        elif isinstance(value, Call) and isinstance(value.callee, Api):
+            name = public_name(value.callee.name).rpartition(".")[2]
+            if name in PASSING or (past_casts and name == "cast"):
+                inner = value.argument(0)
+        if inner is None or isinstance(inner, Collection):
+            return value
+        choices = options(inner)
+        value = choices[0] if len(choices) == 1 else inner
+        if len(choices) != 1:
+            return value

@@ -1,0 +1,173 @@
+"""How a program builds its models: which layers each of them holds, under which policy those were made, and which
+models are trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.knowledge.api_names import kind_of_class, public_name
+from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
+from mpdoctor.knowledge.layer_kinds import NORMALIZATION, PREPROCESSING, TEXT, WEIGHTLESS
+from mpdoctor.program.dtypes import policies_named
+from mpdoctor.program.source_facts import SET_FLOATX, UNSURE, PolicyName, SourceFacts
+from mpdoctor.program.values import (
+    Api,
+    Attribute,
+    Call,
+    Operation,
+    Parameter,
+    Value,
+    class_of,
+    known,
+    options,
+    walk,
+)
+from mpdoctor.semantics.source.optimizers.gradients import applied_gradients
+from mpdoctor.semantics.source.programs.models import is_model
+
+TRAINING = ("compile", "fit", "fit_generator", "train_on_batch")
+LIGHT = WEIGHTLESS | PREPROCESSING | NORMALIZATION | TEXT | {"Embedding"}
+NESTS = frozenset(("Sequential", "Model", "Functional"))
+_MAKING_WEIGHTS = ("add_weight", "add_variable", "Variable")
+_COPIES = ("keras.models.clone_model", "keras.models.load_model", "keras.models.model_from_")
+_PARTS_OF_MODELS = ("input", "inputs", "output", "outputs", "layers", "get_layer")
+
+
+def half_policy_calls(facts: SourceFacts) -> Iterator[Call]:
+    """The calls that may set a 16-bit global policy, by a name that the program says (floatx is not among them)."""
+    for call in facts.policy_calls:
+        if any(name in HALF_POLICIES for name in policies_set(call)):
+            yield call
+
+
+def policies_set(call: Call) -> tuple[str, ...]:
+    """Every global policy that a call may set, () where one of them is not known, or the call sets floatx."""
+    if isinstance(call.callee, Api) and call.callee.is_(SET_FLOATX):
+        return ()
+    return policies_named(call.argument(0, "policy") or call.keyword("dtype_policy"))
+
+
+def layer_name(value: Value) -> str | None:
+    """The class of the layer (or model, or application) that a call makes; None if it makes none."""
+    if not isinstance(value, Call):
+        return None
+    own = class_of(value)
+    if own is not None:
+        return own.name if own.kind in ("layer", "model") else None
+    if not isinstance(value.callee, Api):
+        return None
+    name = public_name(value.callee.name)
+    last = name.rpartition(".")[2]
+    is_application = name.startswith("keras.applications.") and last[:1].isupper()
+    is_layer = is_application or kind_of_class(name) in ("layer", "model") or name == "tensorflow_hub.KerasLayer"
+    return last if is_layer and last != "Input" else None
+
+
+def policies_of_layer(facts: SourceFacts, layer: Call) -> tuple[PolicyName, ...]:
+    """The dtype policies that a layer (or model) may have: the one that it is given, else the global ones where it is
+    made."""
+    own = class_of(layer)
+    base = own.base_arguments.get("dtype") if own else None
+    given = layer.keyword("dtype") or (None if isinstance(base, Parameter) else base)
+    if given is not None and known(given) is not None:
+        return policies_named(given) or (UNSURE,)
+    return (UNSURE,) if layer.open and own is None else facts.policies_at(layer)
+
+
+def has_own_dtype(layer: Call) -> bool:
+    """Whether a layer is, or may be, given a dtype of its own, so that the global policy does not decide."""
+    own = class_of(layer)
+    given = layer.keyword("dtype") or (own.base_arguments.get("dtype") if own else None)
+    is_given = given is not None and known(given) is not None and not isinstance(given, Parameter)
+    return is_given or (layer.open and own is None)
+
+
+def layers_of(facts: SourceFacts, model: Call) -> list[Call]:
+    """The layers that a model is seen to hold: nested ones, those that `add` brings, and those that its own class
+    makes."""
+    found: dict[int, Call] = {}
+    waiting = [model, *_added(facts, model)]
+    seen = {id(one) for one in waiting}
+    for value in waiting:
+        if value is not model and isinstance(value, Call) and layer_name(value) is not None:
+            found[id(value)] = value
+        more = list(_made_of(value))
+        if isinstance(value, Call) and layer_name(value) is not None:
+            more += [*_made_inside(value), *(_added(facts, value) if value is not model else ())]
+        for part in more:
+            if id(part) not in seen:
+                seen.add(id(part))
+                waiting.append(part)
+    return sorted(found.values(), key=lambda layer: layer.order)
+
+
+def trainings(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
+    """(compile, fit or apply call, the model that it trains) for every model that the program is seen to make."""
+    for call in facts.method_calls(*TRAINING):
+        for one in options(call.receiver):
+            if isinstance(one, Call) and is_model(one):
+                yield call, one
+    for apply, gradient in applied_gradients(facts):
+        for one in walk(gradient.argument(1, "sources")):
+            if isinstance(one, Call) and is_model(one):
+                yield apply, one
+
+
+def holds_weights(layer: Call) -> bool:
+    """Whether a layer is one to compute in 16 bits: no preprocessing, and of a class of the user's one that is seen to
+    keep weights or layers."""
+    own = class_of(layer)
+    if own is None:
+        return layer_name(layer) not in LIGHT
+    return any(
+        isinstance(one, Call) and (one.method in _MAKING_WEIGHTS or layer_name(one) not in {None, *LIGHT})
+        for each in own.lineage()
+        for held in each.attributes.values()
+        for one in walk(held)
+    )
+
+
+def policies_inside(facts: SourceFacts, model: Call) -> frozenset[PolicyName]:
+    """The policies of a model's layers with weights (of the whole where its layers are not seen); empty where nothing
+    is known of it."""
+    layers = [one for one in layers_of(facts, model) if layer_name(one) not in LIGHT | NESTS]
+    if not layers and layer_name(model) not in {None, *NESTS}:
+        layers = [model]
+    return frozenset(policy for layer in layers for policy in policies_of_layer(facts, layer))
+
+
+def _added(facts: SourceFacts, model: Call) -> list[Value]:
+    return [
+        added
+        for call in facts.method_calls("add")
+        if any(one is model for one in options(call.receiver))
+        for added in options(call.argument(0, "layer"))
+    ]
+
+
+def _made_inside(model: Call) -> list[Value]:
+    """What the methods of a model's own class made for it and keep in attributes."""
+    own = class_of(model)
+    if own is None:
+        return []
+    return [
+        one
+        for each in own.lineage()
+        for held in each.attributes.values()
+        for one in walk(held)
+        if isinstance(one, Call) and layer_name(one) and model.location in one.context.callers
+    ]
+
+
+def _made_of(value: Value) -> Iterator[Value]:
+    """The parts of a model, a layer's output or a list of layers through which layers come in."""
+    if isinstance(value, Attribute) and value.name not in _PARTS_OF_MODELS:
+        return
+    if isinstance(value, Call) and isinstance(value.callee, Attribute) and value.method not in _PARTS_OF_MODELS:
+        yield from value.args  # `tf.…`-like functions of things that are not followed
+        return
+    if isinstance(value, Call) and isinstance(value.callee, Api) and public_name(value.callee.name).startswith(_COPIES):
+        return  # made from a configuration: none of the layers that it was given
+    if isinstance(value, Operation) and value.operator in ("f-string", "%"):
+        return
+    yield from value.parts

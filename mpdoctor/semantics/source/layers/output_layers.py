@@ -1,0 +1,180 @@
+"""The last layers of a model as its source builds them, and the dtype in which they compute."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.knowledge.layer_kinds import OUTPUT_IN_COMPUTE_DTYPE
+from mpdoctor.program.dtypes import policies_named
+from mpdoctor.program.source_facts import UNSURE, SourceFacts
+from mpdoctor.program.values import Api, Call, Collection, Instance, Value, class_of, is_api, is_call_of, known, options
+
+SIXTEEN_BITS = {
+    "float16": "float16",
+    "mixed_float16": "float16",
+    "bfloat16": "bfloat16",
+    "mixed_bfloat16": "bfloat16",
+}
+WRAPPED_LAYER = ("keras.layers.TimeDistributed", "keras.layers.Bidirectional")
+MOST_NESTED = 8
+
+
+def output_layers(facts: SourceFacts, model: Call, depth: int = 0) -> list[Call]:
+    """The calls that made the layers whose outputs are the model's; [] where they cannot all be told."""
+    if depth > MOST_NESTED:
+        return []
+    if is_call_of(model, "keras.Sequential"):
+        last = _last_of_sequential(facts, model)
+    elif is_call_of(model, "keras.Model"):
+        last = _layers_behind(model.argument(1, "outputs"), depth)
+    elif _is_application(model):
+        return [model]
+    else:
+        return []
+    found: list[Call] = []
+    for layer in last:
+        is_nested = is_call_of(layer, "keras.Sequential", "keras.Model") or _is_application(layer)
+        made = output_layers(facts, layer, depth + 1) if is_nested else [layer]
+        if not made:
+            return []
+        found.extend(made)
+    return found
+
+
+def half_output(model: ModelFacts, activations: tuple[str, ...] = ()) -> str | None:
+    """The 16-bit dtype in which a live model's output is known to come, from a layer with one of these activations."""
+    for layer in model.layers:
+        dtype = next((one for one in layer.output_dtypes if one in SIXTEEN_BITS), None)
+        if layer.is_output and layer.floating and dtype and (not activations or activation_of(layer) in activations):
+            return dtype
+    return None
+
+
+def activation_of(layer: LayerFacts) -> str:
+    """ "softmax", "linear"; of a layer without any the name of its class, "softmax" of a Softmax among them."""
+    return layer.settings.activation or layer.class_name.lower()
+
+
+def activations_of(facts: SourceFacts, value: Value | None, depth: int = 0) -> set[str]:
+    """The activations that a tensor comes straight from, "" where nothing is known of it."""
+    return set().union(*(_activations_of_one(facts, one, depth) for one in options(value)))
+
+
+def activations_of_outputs(facts: SourceFacts, model: Value | None, depth: int = 0) -> set[str]:
+    """The same of what a model gives, whoever calls it."""
+    return set().union(*(_activations_of_model(facts, one, depth) for one in options(model)))
+
+
+def _activations_of_one(facts: SourceFacts, value: Value, depth: int) -> set[str]:
+    made_by = value.callee if isinstance(value, Call) else None
+    if isinstance(made_by, (Call, Instance)):
+        return activations_of_outputs(facts, made_by, depth)
+    return {""}
+
+
+def _activations_of_model(facts: SourceFacts, model: Value, depth: int) -> set[str]:
+    own = class_of(model)
+    call = own.find_method("call") if own is not None else None
+    if depth > MOST_NESTED or (own is not None and call is None):
+        return {""}
+    if call is not None:
+        return set().union(*(activations_of(facts, one.value, depth + 1) for one in facts.returns_of(call))) or {""}
+    if isinstance(model, Call):
+        return {_activation_given(layer) for layer in output_layers(facts, model) or [model]}
+    return {""}
+
+
+def _activation_given(layer: Call) -> str:
+    """ "" for a layer whose activation is not written down, or is none of Keras' by name."""
+    name = public_name(layer.callee.name).rpartition(".")[2] if isinstance(layer.callee, Api) else ""
+    if name == "Softmax":
+        return "softmax"
+    given = layer.argument(0, "activation") if name == "Activation" else layer.keyword("activation")
+    named = known(given)
+    if isinstance(named, str):
+        return named
+    return public_name(given.name).rpartition(".")[2] if isinstance(given, Api) else ""
+
+
+def sixteen_bit_output(facts: SourceFacts, layer: Call) -> str | None:
+    """The 16-bit dtype that the output of this layer may have, None if it has none for certain or nobody knows."""
+    if not isinstance(layer.callee, Api) or layer.open:
+        return None
+    given = layer.keyword("dtype")
+    if is_call_of(layer, *WRAPPED_LAYER):
+        inner = layer.argument(0, "layer")
+        return sixteen_bit_output(facts, inner) if isinstance(inner, Call) and given is None else None
+    name = public_name(layer.callee.name)
+    if not _is_application(layer) and name.rpartition(".")[2] not in OUTPUT_IN_COMPUTE_DTYPE:
+        return None
+    if given is not None and known(given) is not None:
+        return _sixteen_bits(policies_named(given))
+    policies = facts.policies_at(layer)
+    if facts.assume_mixed and all(one in (None, UNSURE) for one in policies):
+        return "float16"
+    return _sixteen_bits(tuple(one for one in policies if isinstance(one, str)))
+
+
+def _sixteen_bits(policies: tuple[str, ...]) -> str | None:
+    return next((SIXTEEN_BITS[one] for one in policies if one in SIXTEEN_BITS), None)
+
+
+def _last_of_sequential(facts: SourceFacts, model: Call) -> list[Call]:
+    """The last layer; several where an `add` below an `if` or in a loop may or may not have been the last."""
+    if any(call.receiver is model for call in facts.method_calls("pop")):
+        return []
+    found: list[Call] = []
+    for add in sorted(facts.method_calls("add"), key=lambda call: -call.order):
+        if not any(one is model for one in options(add.receiver)):
+            continue
+        added = add.argument(0, "layer")
+        if not all(isinstance(one, Call) for one in options(added)):
+            return []
+        found.extend(one for one in options(added) if isinstance(one, Call))
+        is_certain = len(add.context.branches) <= len(model.context.branches)
+        if is_certain and isinstance(add.receiver, Call):
+            return found
+    layers = model.argument(0, "layers")
+    if layers is None:
+        return found if found and not model.open else []
+    if not isinstance(layers, Collection) or layers.open or not layers.items:
+        return []
+    last = options(layers.items[-1])
+    return found + [one for one in last if isinstance(one, Call)] if all(isinstance(one, Call) for one in last) else []
+
+
+def _layers_behind(outputs: Value | None, depth: int) -> list[Call]:
+    """The layers whose calls gave these tensors: `Dense(3)(x)` is a call of what `Dense(3)` made."""
+    found: list[Call] = []
+    for one in _spread(outputs):
+        layer = one.callee if isinstance(one, Call) else None
+        if not isinstance(layer, Call):
+            return []
+        found.append(layer)
+    return found
+
+
+def _spread(value: Value | None) -> Iterator[Value]:
+    for one in options(value):
+        if isinstance(one, Collection):
+            for item in one.items:
+                yield from _spread(item)
+        else:
+            yield one
+
+
+def _is_application(value: Value) -> bool:
+    """A whole network of keras.applications, with its classifying top."""
+    if not isinstance(value, Call) or not isinstance(value.callee, Api):
+        return False
+    name = value.callee.name
+    return (
+        name.startswith("keras.applications.")
+        and name.rpartition(".")[2][:1].isupper()
+        and known(value.keyword("include_top")) is not False
+        and (value.keyword("include_top") is None or known(value.keyword("include_top")) is True)
+        and not value.args
+        and is_api(value.callee, name)
+    )

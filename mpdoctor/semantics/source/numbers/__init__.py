@@ -1,0 +1,1 @@
+"""Numbers and tensors of a program: constants, reductions, losses, their dtypes."""

@@ -1,0 +1,121 @@
+"""Class ids: where they are used as an index, what they were cast to on the way, how many classes there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import (
+    Api,
+    Call,
+    Collection,
+    FunctionFacts,
+    Item,
+    Parameter,
+    Value,
+    class_of,
+    is_api,
+    is_call_of,
+    options,
+    walk,
+)
+from mpdoctor.semantics.source.layers.output_layers import output_layers
+from mpdoctor.semantics.source.numbers.constants import CASTS, numbers_from_value
+from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
+from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, function_of, prediction_of
+
+PASSING = ("reshape", "squeeze", "expand_dims", "identity", "stop_gradient", "flatten", "maximum", "clip_by_value")
+SPARSE = ("sparse_categorical_crossentropy", "SparseCategoricalCrossentropy")
+SIZED = ("zeros", "ones", "eye", "add_weight", "normal", "uniform", "fill", "truncated_normal")
+MOST_STEPS = 20
+Indexing = tuple[Call, Value, Value]
+
+
+def indexings(facts: SourceFacts) -> Iterator[Indexing]:
+    """(call, the ids, the value whose size tells how many classes there are)."""
+    for call in facts.calls:
+        name = function_named(call)
+        if name == "one_hot":
+            ids, sized = call.argument(0, "indices") or call.keyword("x"), call.argument(1, "depth")
+        elif name in ("gather", "take", "embedding_lookup"):
+            ids, sized = call.argument(1, "indices") or call.keyword("ids"), call.argument(0, "params")
+        elif name == "sparse_softmax_cross_entropy_with_logits":
+            ids, sized = call.argument(0, "labels"), call.argument(1, "logits")
+        elif _is_sparse_loss(call):
+            ids, sized = call.argument(0, "y_true") or call.keyword("target"), prediction_of(call) or call.argument(1)
+        else:
+            continue
+        if ids is not None and sized is not None:
+            yield call, ids, sized
+
+
+def casts_behind(ids: Value) -> Iterator[Call]:
+    """The casts that the ids have been through, the last first."""
+    for _ in range(MOST_STEPS):
+        choices = options(ids)
+        if len(choices) != 1:
+            return
+        value = choices[0]
+        inner: Value | None = None
+        if isinstance(value, Item):
+            inner = value.of
+        elif isinstance(value, Call) and (is_api(value.callee, *CASTS) or function_named(value) in PASSING):
+            inner = value.argument(0, "x") or value.keyword("tensor") or value.keyword("input")
+            if is_api(value.callee, *CASTS):
+                yield value
+        if inner is None:
+            return
+        ids = inner
+
+
+def classes_behind(facts: SourceFacts, sized: Value) -> int:
+    """How many classes a one_hot depth, a table or a model's output stands for; 0 where it is not known."""
+    numbers = numbers_from_value(sized)
+    if numbers:
+        return int(min(numbers))
+    found = 0
+    for one in walk(sized):
+        if isinstance(one, Call) and (function_named(one) or one.method) in SIZED:
+            found = max(found, _first_dimension(one))
+        elif isinstance(one, Call) and isinstance(one.callee, Call):
+            found = max(found, _units(facts, one.callee))
+        elif isinstance(one, Parameter) and one.function is not None:
+            found = max(found, _units_of_compiled(facts, one.function))
+    return found
+
+
+def _first_dimension(call: Call) -> int:
+    name = function_named(call) or call.method
+    given = call.argument(1 if name == "add_weight" else 0, "shape") or call.keyword("dims") or call.keyword("num_rows")
+    if name == "add_weight" and not isinstance(given, Collection):
+        given = call.argument(0)  # Keras 3 takes the shape first
+    if isinstance(given, Collection):
+        given = given.items[0] if given.items else None
+    return int(min(numbers_from_value(given), default=0))
+
+
+def _units(facts: SourceFacts, model: Value) -> int:
+    """The units of the last Dense layer of a model, or of a Dense layer itself."""
+    own = class_of(model)
+    call = own.find_method("call") if own is not None else None
+    behind = [event.value for event in facts.returns_of(call)] if call is not None else [model]
+    if isinstance(model, Call) and own is None:
+        behind = [*output_layers(facts, model), model]
+    for value in behind:
+        dense = [one for one in walk(value) if is_call_of(one, "keras.layers.Dense") and isinstance(one, Call)]
+        if dense:
+            last = max(dense, key=lambda one: one.order)
+            return int(min(numbers_from_value(last.argument(0, "units")), default=0))
+    return 0
+
+
+def _units_of_compiled(facts: SourceFacts, function: FunctionFacts) -> int:
+    """The classes of the model that a loss function is compiled with."""
+    models = [call.receiver for call, loss in compiled(facts, 1, "loss") if function_of(loss, "call") is function]
+    return min((_units(facts, one) for model in models for one in options(model)), default=0)
+
+
+def _is_sparse_loss(call: Call) -> bool:
+    made = call.callee.callee if isinstance(call.callee, Call) else call.callee
+    return isinstance(made, Api) and public_name(made.name).rpartition(".")[2] in SPARSE and bool(call.args)

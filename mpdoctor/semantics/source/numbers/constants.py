@@ -1,0 +1,95 @@
+"""Numbers that a program writes down, wherever it keeps them, and what float16 makes of them."""
+
+from __future__ import annotations
+
+from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.dtypes import dtype_named
+from mpdoctor.program.values import Api, Attribute, Call, Known, Operation, Parameter, Value, is_api, options
+
+LARGEST = 65504.0  # of float16
+VANISHES = 2.0**-25  # 2.98e-08: float16 rounds what is not larger to 0
+NO_RECIPROCAL = 1 / LARGEST  # 1.53e-05: the reciprocal of what is smaller is infinite in float16
+BELOW_ONE = {"float16": 2.0**-12, "bfloat16": 2.0**-9}  # 1 - what is not larger is rounded to 1
+
+CASTS = (
+    "tensorflow.cast",
+    "tensorflow.saturate_cast",
+    "keras.ops.cast",
+    "keras.backend.cast",
+    "keras.ops.saturate_cast",
+)
+MADE = (
+    *CASTS,
+    "tensorflow.constant",
+    "tensorflow.convert_to_tensor",
+    "keras.ops.convert_to_tensor",
+    "keras.ops.array",
+    "keras.backend.constant",
+    "numpy.array",
+    "numpy.asarray",
+    "numpy.float32",
+    "numpy.float64",
+)
+FINFO = ("numpy.finfo", "tensorflow.experimental.numpy.finfo", "jax.numpy.finfo")
+LIMITS = {"float32": 3.4028234663852886e38, "float64": 1.7976931348623157e308, "bfloat16": 3.3895e38}
+
+
+def numbers_from_value(value: Value | None, depth: int = 0) -> tuple[float, ...]:
+    """Every number that a value may be: a literal, a constant of the module, the class or the configuration, a default
+    that nobody overrides, what was made of one by tf.constant or tf.cast, np.finfo(np.float32).min. () if any of it
+    is not known."""
+    found = [_number(one, depth) for one in options(value)]
+    return tuple(one for one in found if one is not None) if found and None not in found else ()
+
+
+def _number(value: Value, depth: int) -> float | None:
+    if depth > 8:
+        return None
+    if isinstance(value, Known):
+        is_number = isinstance(value.value, (int, float)) and not isinstance(value.value, bool)
+        return _float(value.value) if is_number else None
+    if isinstance(value, Parameter):
+        return _number(value.default, depth + 1) if value.default is not None else None
+    if isinstance(value, Operation) and value.operator == "-" and len(value.operands) == 1:
+        inner = _one(value.operands[0], depth)
+        return None if inner is None else -inner
+    if isinstance(value, Api):  # tf.float32.min
+        place, _, name = public_name(value.name).rpartition(".")
+        return _limit(place.rpartition(".")[2], name)
+    if isinstance(value, Attribute):
+        return _limit(_dtype_described(value.of), value.name)
+    if isinstance(value, Call):
+        if is_api(value.callee, *MADE):
+            return _one(value.argument(0) or value.keyword("value") or value.keyword("x"), depth)
+        if value.method in ("astype", "item") and value.receiver is not None:
+            return _one(value.receiver, depth)
+    return None
+
+
+def _one(value: Value | None, depth: int) -> float | None:
+    found = numbers_from_value(value, depth + 1)
+    return found[0] if len(found) == 1 else None
+
+
+def _float(number: float) -> float | None:
+    try:
+        return float(number)
+    except OverflowError:
+        return None
+
+
+def _dtype_described(value: Value) -> str | None:
+    """`np.finfo(np.float32)` describes float32; so does the dtype itself."""
+    if isinstance(value, Call) and is_api(value.callee, *FINFO):
+        return dtype_named(value.argument(0))
+    return dtype_named(value)
+
+
+def _limit(dtype: str | None, name: str) -> float | None:
+    limit = LIMITS.get(dtype or "")
+    return {"min": -limit, "max": limit}.get(name) if limit is not None else None
+
+
+def written(number: float) -> str:
+    """1e-08, 3.4e+38: as short as a reader knows it."""
+    return f"{number:.3g}"

@@ -1,0 +1,119 @@
+"""Where a 16-bit prediction meets a tensor of another dtype outside `call()`: TensorFlow does not mix them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.program.dtypes import dtype_named, is_array
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import (
+    Call,
+    Context,
+    FunctionFacts,
+    Known,
+    Operation,
+    Parameter,
+    Value,
+    is_api,
+    options,
+)
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.layers.mixed_operands import is_weight, meetings
+from mpdoctor.semantics.source.numbers.losses_and_metrics import DATA, STEPS
+from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
+
+CASTING = ("cast", "astype", "convert_image_dtype", "convert_to_tensor", "constant", "asarray", "array", "TensorSpec")
+WIDE = ("float32", "float64", DATA)
+
+
+class Clash(NamedTuple):
+    """A line that raises: the 16-bit tensor and its dtype, the other one and its dtype."""
+
+    event: Operation | Call
+    half: Value
+    half_dtype: str
+    wide: Value
+    wide_dtype: str
+    in_metric: bool
+
+
+@lru_cache(maxsize=1)
+def clashes(facts: SourceFacts) -> tuple[Clash, ...]:
+    """Asked for by two rules, for one program after the other."""
+    return tuple(_clashes(facts))
+
+
+def _clashes(facts: SourceFacts) -> Iterator[Clash]:
+    precision = precision_of(facts)
+    functions_behind = FunctionsBehind()
+    for event, meeting in meetings(facts):
+        tensors = [(one, precision.dtype(one, event.context)) for one in meeting if not isinstance(one, Known)]
+        half = next(((one, dtype) for one, dtype in tensors if dtype in HALF), None)
+        wide = next(((one, dtype) for one, dtype in tensors if dtype in WIDE and not is_array(one)), None)
+        if half is None or wide is None or not half[1] or not wide[1] or asks_for_dtype(event.context):
+            continue
+        if facts.dtype_of(half[0]) in HALF or (wide[1] == DATA and any(map(_casts_by_name, facts.calls))):
+            continue  # cast by name: MP207
+        if facts.keras.is_keras3 and any(is_weight(one) for one in options(meeting[0])):
+            continue  # a variable of Keras 3 that comes first promotes
+        if _is_in_training(event.context, functions_behind(*meeting), precision):
+            behind = [*functions_behind(half[0], wide[0]), event.context.function]
+            in_metric = any(one is not None and _is_metric(one, precision) for one in behind)
+            yield Clash(event, half[0], half[1], wide[0], wide[1], in_metric)
+
+
+def _casts_by_name(call: Call) -> bool:
+    """Whether the program casts something to 16 bits by name: its data, perhaps."""
+    if call.method not in CASTING:
+        return False
+    given = [*call.arguments(slice(2)), *(value for name, value in call.keywords if name == "dtype")]
+    return any(dtype_named(one) in HALF for one in given)
+
+
+def _is_metric(function: FunctionFacts, precision: Precision) -> bool:
+    role = precision.roles.get(id(function))
+    if role is not None:
+        return role.is_metric
+    return function.owner is not None and function.owner.kind == "metric"
+
+
+class FunctionsBehind:
+    """The functions whose parameters a value was made from. Remembered, because each line of a long computation is made
+    of all lines before it."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, frozenset[FunctionFacts]] = {}
+
+    def __call__(self, *values: Value) -> frozenset[FunctionFacts]:
+        for value in values:
+            self._find(value)
+        return frozenset().union(*(self._known[id(value)] for value in values))
+
+    def _find(self, value: Value) -> None:
+        """Parts before what is made of them; without recursion, which a long computation would exhaust."""
+        waiting = [(value, False)]
+        while waiting:
+            one, parts_are_known = waiting.pop()
+            if parts_are_known:
+                own = {one.function} if isinstance(one, Parameter) and one.function is not None else set()
+                self._known[id(one)] = frozenset(own).union(*(self._known[id(part)] for part in one.parts))
+            elif id(one) not in self._known:
+                self._known[id(one)] = frozenset()  # should it be a part of itself
+                waiting.append((one, True))
+                waiting.extend((part, False) for part in one.parts)
+
+
+def _is_in_training(context: Context, behind: Iterable[FunctionFacts], precision: Precision) -> bool:
+    """In a loss or metric, in a train_step or under a GradientTape, and not in the `call()` of a layer, of which
+    MP202 speaks."""
+    owner = context.owner
+    if (owner is not None and owner.kind == "metric") or any(id(function) in precision.roles for function in behind):
+        return True
+    if precision.runs_in_call(context):
+        return False
+    if any(isinstance(one, Call) and is_api(one.callee, "tensorflow.GradientTape") for one in context.withs):
+        return True
+    return context.function is not None and context.function.name in STEPS

@@ -1,0 +1,156 @@
+"""Small numbers that keep a division, a logarithm or a root away from 0: `x / (norm + 1e-8)`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache, lru_cache
+
+from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api, Call, Context, Item, Known, Operation, Value, known, options
+from mpdoctor.semantics.source.numbers.constants import numbers_from_value
+
+DIVISOR, ROOT_DIVISOR, LOG, ROOT, RECIPROCAL_ROOT = "divisor", "divisor under a root", "log", "root", "reciprocal root"
+ADDED, BOUND = "added", "bound"
+
+_PLACES = ("tensorflow", "tensorflow.nn", "tensorflow.math", "keras.ops", "keras.ops.numpy", "keras.backend")
+_DIVIDING = ("divide", "truediv", "true_divide")
+_OF_ONE = ("reciprocal", "log", "sqrt", "rsqrt")
+_PASSING = ("reshape", "expand_dims", "squeeze", "identity", "stop_gradient", "transpose", "cast")
+_LOWER = {"maximum": (0, 1), "clip_by_value": (1,), "clip": (1,)}
+_UPPER = {"minimum": (0, 1), "clip_by_value": (2,), "clip": (2,)}
+_NAMES = {1: ("clip_value_min", "min_value", "x_min"), 2: ("clip_value_max", "max_value", "x_max")}
+LEAST_OF_NOTE = 1e-4  # another constant from here on keeps the sum away from 0 by itself
+User = Operation | Call
+Guard = tuple[str, str, Value, Value, User]
+
+
+def guards(facts: SourceFacts) -> Iterator[Guard]:
+    """(where it is used, how, the number, the guarded value, what uses it) for every number that stands guard."""
+    for use, argument, user in _uses(facts):
+        for one in _opened(argument):
+            if use == DIVISOR and _is_root(one):
+                yield from _guards_in(ROOT_DIVISOR, _first(one), user)
+            yield from _guards_in(use, one, user)
+
+
+def guarded_values(facts: SourceFacts) -> Iterator[Value]:
+    """What is divided by, or stands under a root."""
+    return (value for use, value, _ in _uses(facts) if use != LOG)
+
+
+def upper_bounds(facts: SourceFacts) -> Iterator[tuple[Value, Value, Context]]:
+    """(number, clipped value, context) where `log(1 - p)` or a division by `1 - p` trusts in p staying below 1."""
+    for use, argument, user in _uses(facts):
+        for one in _opened(argument):
+            if use not in (LOG, DIVISOR) or not isinstance(one, Operation) or one.operator != "-":
+                continue
+            if len(one.operands) != 2 or known(one.operands[0]) not in (1, 1.0):
+                continue
+            for clipped in _opened(one.operands[1]):
+                for number in _bounds(clipped, _UPPER):
+                    yield number, clipped, user.context
+
+
+def function_named(value: Value) -> str:
+    """ "log" for a call of tf.math.log, K.log, ops.log; "" for other values."""
+    if not isinstance(value, Call) or not isinstance(value.callee, Api):
+        return ""
+    return _function_from_name(value.callee.name)
+
+
+@cache
+def _function_from_name(name: str) -> str:
+    place, _, function = public_name(name).rpartition(".")
+    return function if place in _PLACES else ""
+
+
+@lru_cache(maxsize=1)
+def _uses(facts: SourceFacts) -> tuple[tuple[str, Value, User], ...]:
+    return tuple(_found_uses(facts))
+
+
+def _found_uses(facts: SourceFacts) -> Iterator[tuple[str, Value, User]]:
+    for operation in facts.operations:
+        if operation.operator == "/" and len(operation.operands) == 2:
+            yield DIVISOR, operation.operands[1], operation
+        elif operation.operator == "**" and known(operation.operands[1]) in (0.5, -0.5):
+            use = ROOT if known(operation.operands[1]) == 0.5 else RECIPROCAL_ROOT
+            yield use, operation.operands[0], operation
+    for call in facts.library_calls:
+        name = function_named(call)
+        first = _first(call) if name in _OF_ONE else None
+        divisor = call.argument(1) if name in _DIVIDING else None
+        if divisor is not None:
+            yield DIVISOR, divisor, call
+        elif name == "reciprocal" and first is not None:
+            yield DIVISOR, first, call
+        elif name == "log" and first is not None:
+            yield LOG, first, call
+        elif name in ("sqrt", "rsqrt") and first is not None:
+            yield (ROOT if name == "sqrt" else RECIPROCAL_ROOT), first, call
+
+
+def _guards_in(use: str, value: Value | None, user: User) -> Iterator[Guard]:
+    for one in _opened(value):
+        for number in _bounds(one, _LOWER):
+            yield use, BOUND, number, one, user
+        terms = list(_terms(one))
+        small = [term for term in terms if 0 < max(numbers_from_value(term), default=0) < LEAST_OF_NOTE]
+        others = [term for term in terms if term not in small]
+        if len(small) == 1 and others and not any(numbers_from_value(term) for term in others):
+            yield use, ADDED, small[0], one, user
+
+
+def _terms(value: Value) -> Iterator[Value]:
+    """The terms of a sum, each once."""
+    waiting, seen = [value], {id(value)}
+    for one in waiting:
+        if isinstance(one, Operation) and one.operator == "+" and len(one.operands) == 2:
+            operands: tuple[Value, ...] = one.operands
+        elif function_named(one) == "add" and isinstance(one, Call):
+            operands = one.arguments(slice(2))
+        else:
+            yield one
+            continue
+        for operand in operands:
+            choices = options(operand)
+            term = choices[0] if len(choices) == 1 else operand
+            if id(term) not in seen:
+                seen.add(id(term))
+                waiting.append(term)
+
+
+def _bounds(value: Value, positions: dict[str, tuple[int, ...]]) -> Iterator[Value]:
+    if not isinstance(value, Call):
+        return
+    for position in positions.get(function_named(value), ()):
+        named = next((value.keyword(name) for name in _NAMES.get(position, ()) if value.keyword(name)), None)
+        given = value.argument(position) or named
+        if given is not None and numbers_from_value(given):
+            yield given
+
+
+def _opened(value: Value | None, depth: int = 0) -> Iterator[Value]:
+    """What a value may be, behind reshapes and the like."""
+    for one in options(value):
+        if depth < 6 and isinstance(one, Item):
+            yield from _opened(one.of, depth + 1)
+        elif depth < 6 and function_named(one) in _PASSING[:-1]:
+            yield from _opened(_first(one), depth + 1)
+        elif not isinstance(one, Known):
+            yield one
+
+
+def _is_root(value: Value) -> bool:
+    if isinstance(value, Operation):
+        return value.operator == "**" and known(value.operands[1]) == 0.5
+    return function_named(value) == "sqrt"
+
+
+def _first(value: Value) -> Value | None:
+    if isinstance(value, Operation):
+        return value.operands[0]
+    if not isinstance(value, Call):
+        return None
+    return value.argument(0, "x") or value.keyword("input_tensor") or value.keyword("tensor")

@@ -1,0 +1,181 @@
+"""Losses and metrics: which functions of a program they are, what Keras hands them, and what they return."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from mpdoctor.facts.versions import Keras
+from mpdoctor.knowledge.api_names import kind_of_class, public_name
+from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import (
+    Api,
+    Attribute,
+    Call,
+    Collection,
+    Defined,
+    FunctionFacts,
+    Instance,
+    Item,
+    Parameter,
+    Value,
+    class_of,
+    options,
+)
+
+DATA = "data"
+"""The dtype of what a data set gives: nobody knows which, but 16 bits only where the program casts to them."""
+
+STEPS = ("train_step", "test_step")
+# Their result has the dtype of their logits.
+WITH_LOGITS = (
+    "sigmoid_cross_entropy_with_logits",
+    "softmax_cross_entropy_with_logits",
+    "sparse_softmax_cross_entropy_with_logits",
+    "weighted_cross_entropy_with_logits",
+)
+Dtypes = Callable[["Value | None"], "str | None"]
+
+
+class Role(NamedTuple):
+    """What Keras hands a loss or metric function of the user's: the dtypes of labels and predictions."""
+
+    label: str | None
+    prediction: str | None
+    is_metric: bool = False
+
+
+Roles = dict[int, Role]
+
+
+def is_loss_function(callee: Value | None) -> bool:
+    """keras.losses.mean_squared_error, keras.metrics.mse …: functions, no classes."""
+    if not isinstance(callee, Api):
+        return False
+    place, _, name = public_name(callee.name).rpartition(".")
+    return place in ("keras.losses", "keras.metrics") and name.islower() and name not in ("get", "serialize")
+
+
+def is_loss_object(value: Value | None) -> bool:
+    """An instance of keras.losses.Loss, the user's own included."""
+    own = class_of(value) if value is not None else None
+    if own is not None:
+        return own.kind == "loss"
+    return isinstance(value, Call) and isinstance(value.callee, Api) and kind_of_class(value.callee.name) == "loss"
+
+
+def loss_dtype(call: Call, keras: Keras, dtypes: Dtypes) -> str | None:
+    """What the call of a loss gives, None if it is no such call.
+
+    Loss functions compute in the prediction's dtype, in every Keras. Loss objects, and a model's own
+    `compute_loss`, cast to float32 in Keras 3, and compute in the prediction's dtype in Keras 2 (tried in
+    Keras 3.15 and tf_keras 2.21)."""
+    prediction = prediction_of(call)
+    if prediction is None:
+        return None
+    if is_loss_function(call.callee) or call.method in WITH_LOGITS:
+        return dtypes(prediction)
+    if keras.is_keras3:
+        return "float32"
+    return dtypes(prediction)
+
+
+def prediction_of(call: Call) -> Value | None:
+    """What a call of a loss is told to compare with the labels; None for other calls."""
+    if call.method in WITH_LOGITS and isinstance(call.callee, Api):
+        return call.argument(1, "logits")
+    if is_loss_function(call.callee) or is_loss_object(call.callee):
+        return call.argument(1, "y_pred")
+    if isinstance(call.callee, Attribute) and isinstance(call.callee.of, Instance):
+        if call.method == "compiled_loss":
+            return call.argument(1, "y_pred")
+        if call.method in ("compute_loss", "_compute_loss"):
+            return call.argument(2, "y_pred")
+    return None
+
+
+def is_of_the_data(value: Value) -> bool:
+    """Whether it is a part of what a data set gives: of the `data` of a train_step, or in a loop over a tf.data
+    pipeline."""
+    is_part = False
+    while isinstance(value, Item):
+        is_part, value = True, value.of
+    if isinstance(value, Parameter):
+        function = value.function
+        is_step = function is not None and function.name in STEPS and function.owner is not None
+        return is_step and is_part and value.index == 1
+    if isinstance(value, Call) and is_part:
+        return value.method == "unpack_x_y_sample_weight" or _is_pipeline(value)
+    return False
+
+
+def _is_pipeline(value: Value) -> bool:
+    while isinstance(value, Call) and isinstance(value.callee, Attribute):
+        if value.callee.name == "as_numpy_iterator":
+            return False
+        value = value.callee.of
+        if isinstance(value, Call) and isinstance(value.callee, Api) and value.callee.name.startswith("builtins."):
+            return False
+    return (
+        isinstance(value, Call) and isinstance(value.callee, Api) and value.callee.name.startswith("tensorflow.data.")
+    )
+
+
+def compiled(facts: SourceFacts, position: int, keyword: str) -> Iterator[tuple[Call, Value]]:
+    """(compile call, one loss or metric of it)."""
+    for call in facts.method_calls("compile"):
+        for one in _leaves(call.argument(position, keyword)):
+            yield call, one
+
+
+def roles_from_facts(facts: SourceFacts, of_model: Dtypes, dtypes: Dtypes) -> Roles:
+    """By the id of a loss or metric function of the user's: the dtypes of the labels and of the predictions that
+    it is given, as tried in Keras 3.15 and tf_keras 2.21."""
+    is_keras3 = facts.keras.is_keras3
+    roles: Roles = {}
+    for call, one in compiled(facts, 1, "loss"):
+        function = function_of(one, "call")
+        if function is not None:
+            prediction = "float32" if is_keras3 else of_model(call.receiver)
+            _remember(roles, function, Role(prediction, prediction))
+    weighted = (
+        (call, one) for call in facts.method_calls("compile") for one in _leaves(call.keyword("weighted_metrics"))
+    )
+    for call, one in (*compiled(facts, 2, "metrics"), *weighted):
+        function = function_of(one, "update_state")
+        if function is not None:
+            casts = function.owner is None and not is_keras3
+            prediction = "float32" if casts else of_model(call.receiver)
+            label = "float32" if casts or is_keras3 else prediction
+            _remember(roles, function, Role(label, prediction, is_metric=True))
+    for call in facts.calls:
+        own = class_of(call.callee) if isinstance(call.callee, Call) else None
+        function = own.find_method("call") if own is not None and own.kind == "loss" else None
+        if function is not None:
+            prediction = "float32" if is_keras3 else dtypes(call.argument(1, "y_pred"))
+            _remember(roles, function, Role(prediction, prediction))
+    return roles
+
+
+def _remember(roles: Roles, function: FunctionFacts, role: Role) -> None:
+    """Of several uses the one in 16 bits counts."""
+    if id(function) not in roles or role.prediction in HALF:
+        roles[id(function)] = role
+
+
+def function_of(value: Value, method: str) -> FunctionFacts | None:
+    """The function of the user's own that Keras will call for a loss or metric."""
+    if isinstance(value, Defined) and isinstance(value.of, FunctionFacts):
+        return value.of
+    own = class_of(value)
+    return own.find_method(method) if own is not None and own.kind in ("loss", "metric") else None
+
+
+def _leaves(value: Value | None) -> Iterable[Value]:
+    for one in options(value):
+        if isinstance(one, Collection):
+            for item in one.items:
+                yield from _leaves(item)
+        else:
+            yield one

@@ -1,0 +1,233 @@
+"""What the tensors of a program are computed in, under the policies that it sets itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache, partial
+
+from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.knowledge.layer_kinds import OUTPUT_IN_COMPUTE_DTYPE
+from mpdoctor.program.dtypes import AUTOCAST, VARIABLE, dtypes_told, policies_named
+from mpdoctor.program.source_facts import UNSURE, SourceFacts
+from mpdoctor.program.values import (
+    Api,
+    Attribute,
+    Call,
+    ClassFacts,
+    Context,
+    Defined,
+    FunctionFacts,
+    Instance,
+    Item,
+    Known,
+    Operation,
+    Parameter,
+    Value,
+    class_of,
+    is_call_of,
+    known,
+    options,
+)
+from mpdoctor.semantics.source.layers.call_dtypes import policies_of_instances
+from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS, output_layers
+from mpdoctor.semantics.source.layers.weight_values import weight_holder
+from mpdoctor.semantics.source.numbers.losses_and_metrics import (
+    DATA,
+    Roles,
+    is_of_the_data,
+    loss_dtype,
+    roles_from_facts,
+)
+
+MOST_NESTED = 8
+ARITHMETIC = ("+", "-", "*", "/", "//", "**", "%", "@")
+
+
+class Precision:
+    """Asks for the dtype of a value where an event stands: "float16", "float32", DATA …; None if not certain.
+
+    Where the policy is one of several ("mixed_float16" if amp else "float32"), the answer is the 16-bit one."""
+
+    def __init__(self, facts: SourceFacts) -> None:
+        self.facts = facts
+        self._forget()
+        self._policies: dict[int, frozenset[str]] = {}
+        self._models: dict[int, str | None] = {}
+        self._nested = 0
+        self._lambdas = dict(_lambda_layers(facts))
+        self._calls_at = {call.location: call.context for call in facts.calls}
+        self.roles: Roles = {}
+        self.roles = roles_from_facts(facts, self.of_model, self._outside)
+        self._forget()
+
+    def _forget(self) -> None:
+        """What was asked before the roles were known may have another answer now."""
+        self._in_call = dtypes_told(self.facts.keras, partial(self._told, in_call=True))
+        self._outside = dtypes_told(self.facts.keras, partial(self._told, in_call=False))
+
+    def dtype(self, value: Value | None, context: Context) -> str | None:
+        return self._in_call(value) if self.runs_in_call(context) else self._outside(value)
+
+    def half(self, value: Value | None, context: Context) -> str | None:
+        """ "float16" or "bfloat16", None if it is neither for certain."""
+        found = self.dtype(value, context)
+        return found if found in HALF else None
+
+    def runs_in_call(self, context: Context) -> bool:
+        """Whether code runs inside the `call()` of a layer, where Keras hands out its weights in 16 bits."""
+        around = [context, *(self._calls_at[place] for place in context.callers if place in self._calls_at)]
+        return any(_is_call_of_layer(one.function) for one in around)
+
+    def of_model(self, model: Value | None) -> str | None:
+        """The dtype of what a model (or a layer of the user's own) returns."""
+        return _agreed(self._of_one_model(one) for one in options(model))
+
+    def _of_one_model(self, model: Value) -> str | None:
+        own = class_of(model)
+        key = id(model if own is None else own)
+        if key not in self._models:
+            self._models[key] = None
+            self._nested += 1
+            if own is not None and own.kind in ("layer", "model"):
+                self._models[key] = self._of_own_class(own)
+            elif own is None and isinstance(model, Call) and self._nested < MOST_NESTED:
+                self._models[key] = _agreed(self._of_output(one) for one in output_layers(self.facts, model))
+            self._nested -= 1
+        return self._models[key]
+
+    def _of_own_class(self, own: ClassFacts) -> str | None:
+        call = own.find_method("call")
+        if call is None or self._nested > MOST_NESTED:
+            return None
+        return _agreed(self._in_call(event.value) for event in self.facts.returns_of(call))
+
+    def _of_output(self, layer: Call) -> str | None:
+        """The dtype of what the last layer of a model returns."""
+        if class_of(layer) is not None:
+            return self._of_one_model(layer)
+        name = public_name(layer.callee.name).rpartition(".") if isinstance(layer.callee, Api) else ("", "", "")
+        is_sure = name[2] in (*OUTPUT_IN_COMPUTE_DTYPE, "TimeDistributed", "Bidirectional")
+        return self.of_layer(layer) if is_sure or name[0].startswith("keras.applications") else None
+
+    def _told(self, value: Value, found: str | None, in_call: bool) -> str | None:
+        if found in (AUTOCAST, VARIABLE):
+            return self._under_policy(value, found, in_call)
+        if found is not None:
+            return found
+        if isinstance(value, Parameter) and value.function is not None:
+            return self._of_parameter(value, value.function)
+        if is_of_the_data(value):
+            return DATA
+        holder = weight_holder(value)
+        if holder is not None:
+            return self._of_weight(holder, in_call)
+        if isinstance(value, Operation) and value.operator in ARITHMETIC:
+            return self._of_meeting(value, in_call)
+        if isinstance(value, Call):
+            dtypes = self._in_call if in_call else self._outside
+            if isinstance(value.callee, (Call, Instance)):
+                of_loss = loss_dtype(value, self.facts.keras, dtypes)
+                return of_loss or self.of_model(value.callee)
+            return loss_dtype(value, self.facts.keras, dtypes)
+        return None
+
+    def _of_parameter(self, value: Parameter, function: FunctionFacts) -> str | None:
+        if id(function) in self.roles:
+            first = 0 if function.owner is None else 1
+            role = self.roles[id(function)]
+            return {first: role.label, first + 1: role.prediction}.get(value.index)
+        layer = self._lambdas.get(id(function))
+        return self.of_layer(layer) if layer is not None and value.index == 0 else None
+
+    def _of_weight(self, holder: Value, in_call: bool) -> str | None:
+        own = class_of(holder)
+        found = self.of_layer(holder) if isinstance(holder, Call) and own is None else None
+        found = _sixteen_bits_of(self._policies_of(own)) if own is not None else found
+        return found if in_call or found not in HALF else "float32"
+
+    def _of_meeting(self, value: Operation, in_call: bool) -> str | None:
+        """What a 16-bit tensor meets is 16-bit too, or the line raises."""
+        dtypes = self._in_call if in_call else self._outside
+        found = {dtypes(one) for one in value.operands if not isinstance(one, Known)}
+        return next(iter(found - {None})) if len(found) == 2 and None in found and not found.isdisjoint(HALF) else None
+
+    def _under_policy(self, value: Value, found: str, in_call: bool) -> str | None:
+        owner = _owner(value)
+        if owner is None:
+            layer = value.callee if isinstance(value, Call) else None
+            return self.of_layer(layer) if isinstance(layer, Call) and found == AUTOCAST else None
+        if owner.kind not in ("layer", "model"):
+            return "float32" if isinstance(value, Call) else None  # a metric's own variables
+        policies = self._policies_of(owner)
+        if found == VARIABLE or (isinstance(value, Call) and not in_call):
+            return next((one for one in policies if one in HALF), "float32")
+        return _sixteen_bits_of(policies)
+
+    def _policies_of(self, owner: ClassFacts) -> frozenset[str]:
+        if id(owner) not in self._policies:
+            self._policies[id(owner)] = policies_of_instances(self.facts, owner)
+        return self._policies[id(owner)]
+
+    def of_layer(self, layer: Call) -> str | None:
+        """What a built-in layer computes in, by its own `dtype` or by the policy in force where it is made."""
+        given = layer.keyword("dtype")
+        if given is not None and known(given) is not None:
+            return _sixteen_bits_of(policies_named(given))
+        if layer.open:
+            return None
+        inner = layer.argument(0, "layer")
+        if is_call_of(layer, "keras.layers.TimeDistributed", "keras.layers.Bidirectional"):
+            return self.of_layer(inner) if isinstance(inner, Call) else None
+        policies = self.facts.policies_at(layer)
+        named = [one for one in policies if isinstance(one, str)]
+        if not named and self.facts.assume_mixed:
+            return "float16"
+        owner = layer.context.owner
+        if not named and UNSURE in policies and owner is not None and owner.kind in ("layer", "model"):
+            return _sixteen_bits_of(self._policies_of(owner))
+        return _sixteen_bits_of(named) if named or UNSURE in policies else "float32"
+
+
+@lru_cache(maxsize=1)
+def precision_of(facts: SourceFacts) -> Precision:
+    """The rules of this family ask about one program after the other."""
+    return Precision(facts)
+
+
+def _sixteen_bits_of(policies: Iterable[str]) -> str | None:
+    found = {SIXTEEN_BITS.get(one, one) for one in policies}
+    return next((one for one in HALF if one in found), "float32" if found == {"float32"} else None)
+
+
+def _agreed(dtypes: Iterable[str | None]) -> str | None:
+    """The dtype of what may be any of these, None unless it is the same whichever it is."""
+    found = set(dtypes)
+    return found.pop() if len(found) == 1 else None
+
+
+def _owner(value: Value) -> ClassFacts | None:
+    """The layer's class whose input, weight or policy it is."""
+    if isinstance(value, Parameter):
+        return value.function.owner if value.function is not None else None
+    if isinstance(value, Call):
+        return class_of(value.receiver) if isinstance(value.callee, Attribute) and value.receiver else None
+    while isinstance(value, Attribute):
+        value = value.of
+    return class_of(value) if not isinstance(value, Item) else None
+
+
+def _is_call_of_layer(function: FunctionFacts | None) -> bool:
+    """`call()` of a layer or model, or a function that stands in it."""
+    while function is not None:
+        if function.name == "call" and function.owner is not None and function.owner.kind in ("layer", "model"):
+            return True
+        function = function.enclosing
+    return False
+
+
+def _lambda_layers(facts: SourceFacts) -> Iterable[tuple[int, Call]]:
+    for layer in facts.calls_of("keras.layers.Lambda"):
+        for one in options(layer.argument(0, "function")):
+            if isinstance(one, Defined) and isinstance(one.of, FunctionFacts):
+                yield id(one.of), layer

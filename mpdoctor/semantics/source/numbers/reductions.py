@@ -1,0 +1,176 @@
+"""Sums, norms, squares and exponentials that leave float16's range for ordinary values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call, Collection, Item, Known, Operation, Value, known, options
+from mpdoctor.semantics.source.numbers.constants import LARGEST, numbers_from_value
+from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
+from mpdoctor.semantics.source.numbers.losses_and_metrics import WITH_LOGITS, is_loss_function, is_loss_object
+from mpdoctor.semantics.source.numbers.value_bounds import bound_of
+
+SUM, NORM, SQUARE, EXPONENTIAL, GRAM = "sum", "norm", "square", "exponential", "gram"
+SUMS = ("reduce_sum", "sum")
+NORMS = ("norm", "reduce_euclidean_norm")
+REDUCING = (*SUMS, *NORMS, "reduce_mean", "mean", "reduce_max", "max", "reduce_min", "min", "reduce_logsumexp", "std")
+# What these give, or what is subtracted with them in it, cannot make `exp` overflow.
+BOUNDED = (
+    *("tanh", "sigmoid", "softmax", "log_softmax", "log_sigmoid", "logsigmoid", "clip", "clip_by_value", "minimum"),
+    *("sin", "cos", "l2_normalize", "reduce_max", "max", "reduce_min", "min", "reduce_logsumexp", "logsumexp"),
+)
+SQUARED = 256  # from this factor on, the square of a value of size 1 is infinite
+Reduction = tuple["Operation | Call", str, Value]
+
+
+def reductions(facts: SourceFacts) -> Iterator[Reduction]:
+    """(event, kind, what is reduced)."""
+    for call in facts.library_calls:
+        name, value = function_named(call), _first(call)
+        if value is None:
+            continue
+        if name in SUMS and any(function_named(one) == "exp" for one in options(value)):
+            yield from _unbounded(call, value)
+        elif name in (*SUMS, *NORMS) and _fits(value, squared=name in NORMS):
+            continue
+        elif name in SUMS and _is_wide(call) and not _is_reduced(value):
+            yield call, NORM if _is_square(value) else SUM, value
+        elif (name in NORMS and _is_wide(call)) or name == "l2_loss":
+            yield call, NORM, value
+        elif name == "square" and _has_large_factor(value):
+            yield call, SQUARE, value
+        elif name in ("log", "log1p"):
+            yield from _softplus(call, name, value)
+        elif name == "einsum" and (gram := _gram(call)) is not None:
+            yield call, GRAM, gram
+        elif name == "matmul" and _is_product_with_itself(call):
+            yield call, GRAM, value
+    for operation in facts.operations:
+        if (
+            operation.operator == "**"
+            and known(operation.operands[1]) == 2
+            and _has_large_factor(operation.operands[0])
+        ):
+            yield operation, SQUARE, operation.operands[0]
+
+
+def _first(call: Call) -> Value | None:
+    return call.argument(0, "x") or call.keyword("input_tensor") or call.keyword("tensor")
+
+
+def _fits(value: Value, squared: bool) -> bool:
+    """Whether what is added up, here or in a norm, is known to be few and small numbers."""
+    bound = bound_of(value)
+    return bound is not None and bound.numbers * bound.largest ** (2 if squared else 1) <= LARGEST
+
+
+def _is_wide(call: Call) -> bool:
+    """Over everything, or over at least two axes: the pixels of a picture."""
+    axis = call.argument(2 if function_named(call) == "norm" else 1, "axis")
+    if axis is None or known(axis) is None:
+        return not call.open
+    return isinstance(axis, Collection) and len(axis.items) >= 2
+
+
+def _is_reduced(value: Value) -> bool:
+    """What was reduced before, and the losses of single examples, are few."""
+    waiting = [*options(value)]
+    seen = {id(one) for one in waiting}
+    for one in waiting:
+        if _one_is_reduced(one):
+            return True
+        for part in _in_its_shape(one):
+            new = [inner for inner in options(part) if id(inner) not in seen]
+            seen.update(map(id, new))
+            waiting += new
+    return False
+
+
+def _one_is_reduced(value: Value) -> bool:
+    if not isinstance(value, Call):
+        return False
+    if is_loss_function(value.callee) or is_loss_object(value.callee) or value.method in WITH_LOGITS:
+        return True
+    return function_named(value) in REDUCING
+
+
+def _in_its_shape(value: Value) -> tuple[Value, ...]:
+    """What it is computed from, number by number."""
+    if isinstance(value, Operation):
+        return tuple(one for one in value.operands if not isinstance(one, Known))
+    is_elementwise = function_named(value) in ("square", "sqrt", "abs", "multiply", "divide", "log", "cast")
+    return value.arguments(slice(1)) if is_elementwise and isinstance(value, Call) else ()
+
+
+def _is_square(value: Value) -> bool:
+    if isinstance(value, Operation):
+        if value.operator == "**":
+            return bool(known(value.operands[1]) == 2)
+        return value.operator == "*" and len(value.operands) == 2 and value.operands[0] is value.operands[1]
+    return function_named(value) in ("square", "squared_difference")
+
+
+def _has_large_factor(value: Value) -> bool:
+    """`x * 300.0`, whatever x is."""
+    if not isinstance(value, Operation) or value.operator != "*":
+        return False
+    numbers = [max(map(abs, numbers_from_value(one)), default=0) for one in value.operands]
+    return max(numbers) >= SQUARED and 0 in numbers
+
+
+def _unbounded(event: Call, value: Value) -> Iterator[Reduction]:
+    """A softmax by hand: the sum of exponentials of values that nothing bounds."""
+    for one in options(value):
+        inner = _first(one) if isinstance(one, Call) and function_named(one) == "exp" else None
+        if inner is not None and not _is_bounded(inner):
+            yield event, EXPONENTIAL, inner
+
+
+def _softplus(call: Call, name: str, value: Value) -> Iterator[Reduction]:
+    """log(1 + exp(x)) and log1p(exp(x))."""
+    if name == "log1p":
+        yield from _unbounded(call, value)
+    for one in options(value):
+        if isinstance(one, Operation) and one.operator == "+" and any(known(o) in (1, 1.0) for o in one.operands):
+            for operand in one.operands:
+                yield from _unbounded(call, operand)
+
+
+def _is_bounded(value: Value, depth: int = 0) -> bool:
+    """Whether something holds a value down: a maximum subtracted from it, a sign, a bound."""
+    for one in options(value):
+        if isinstance(one, Operation) and one.operator == "-" and len(one.operands) == 1:
+            return True
+        if isinstance(one, Operation) and one.operator == "-":
+            return True  # of something: the maximum, or a distance
+        if isinstance(one, Operation) and one.operator in ("*", "/"):
+            if any(number < 0 for operand in one.operands for number in numbers_from_value(operand)):
+                return True
+            if depth < 6 and any(_is_bounded(operand, depth + 1) for operand in one.operands):
+                return True
+        if function_named(one) in BOUNDED:
+            return True
+        if depth < 6 and isinstance(one, Item) and _is_bounded(one.of, depth + 1):
+            return True
+    return False
+
+
+def _gram(call: Call) -> Value | None:
+    """x in einsum("bijc,bijd->bcd", x, x)."""
+    equation, factors = known(call.argument(0)), call.arguments(slice(1, None))
+    if not isinstance(equation, str) or len(factors) != 2 or factors[0] is not factors[1]:
+        return None
+    given, arrow, result = equation.replace(" ", "").partition("->")
+    left, comma, right = given.partition(",")
+    is_gram = bool(arrow and comma) and len((set(left) & set(right)) - set(result)) >= 2
+    return factors[0] if is_gram else None
+
+
+def _is_product_with_itself(call: Call) -> bool:
+    """matmul(x, x, transpose_a=True) of what was reshaped: a row for each position."""
+    left, right = call.argument(0), call.argument(1)
+    is_transposed = known(call.keyword("transpose_a")) is True
+    if isinstance(left, Call) and function_named(left) == "transpose":
+        left, is_transposed = left.argument(0), True
+    return is_transposed and right is not None and left is right and function_named(right) == "reshape"

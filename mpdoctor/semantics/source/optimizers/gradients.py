@@ -1,0 +1,189 @@
+"""Gradients from where a tape takes them to where an optimizer applies them, as the source shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+
+from mpdoctor.knowledge.wrapper_api import APPLYING
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import (
+    Api,
+    Attribute,
+    Call,
+    Collection,
+    Defined,
+    Known,
+    Operation,
+    Parameter,
+    Unknown,
+    Value,
+    is_api,
+    known,
+    options,
+    walk,
+)
+from mpdoctor.semantics.source.optimizers.wrappers import wrapped
+
+TAPE = "tensorflow.GradientTape"
+# Calls that hand gradients on at their own size.
+TRANSPARENT_ROOTS = ("builtins", "tensorflow", "keras", "tf_keras", "horovod", "numpy")
+TRANSPARENT_METHODS = frozenset(
+    (
+        "all_reduce",
+        "reduce",
+        "merge_call",
+        "get_unscaled_gradients",
+        "read_value",
+        "append",
+        "items",
+        "values",
+    )
+)
+SMALLEST_SCALE = 128  # a power of two from here on that multiplies a loss is a loss scale made by hand
+
+
+@lru_cache(maxsize=1)
+def applied_gradients(facts: SourceFacts) -> tuple[tuple[Call, Call], ...]:
+    """Every (apply call, tape.gradient call) where the one applies what the other gave. Guarded ones are left out. A
+    dozen rules ask, for one program after the other."""
+    return tuple(_applied_gradients(facts))
+
+
+def _applied_gradients(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
+    for apply in facts.method_calls(*APPLYING):
+        if apply.context.guarded:
+            continue
+        for one in until_gradients(given_to(apply)):
+            if is_gradient_call(one) and isinstance(one, Call) and not one.context.guarded:
+                yield apply, one
+
+
+def given_to(apply: Call) -> Value | None:
+    """The gradients, or the pairs of gradients and variables, that an apply call is given."""
+    return apply.argument(0) or apply.keyword("grads_and_vars") or apply.keyword("grads")
+
+
+def is_gradient_call(value: Value) -> bool:
+    """`tape.gradient(…)`, of a GradientTape or of what was made from one (Horovod's tape)."""
+    if not isinstance(value, Call) or value.method != "gradient" or value.receiver is None:
+        return False
+    return any(is_tape(one) for one in walk(value.receiver))
+
+
+def is_tape(value: Value) -> bool:
+    return isinstance(value, Call) and is_api(value.callee, TAPE)
+
+
+def optimizer_scales(facts: SourceFacts, apply: Call) -> str | None:
+    """What makes the optimizer of an apply call scale: "wrapper", or "factor" for Keras 3's `loss_scale_factor`.
+
+    An optimizer that is a wrapper on one path only counts where the apply call stands on every path."""
+    if apply.receiver is None:
+        return None
+    if wrapped(facts, apply.receiver, apply, certain=bool(apply.context.branches)):
+        # A call of a method on one of several things is one event for each of them.
+        others = [one.receiver for one in facts.method_calls(apply.method) if one.location == apply.location]
+        on_every_path = not apply.context.branches
+        is_certain = all(other is not None and wrapped(facts, other, apply) for other in others)
+        return "wrapper" if on_every_path or is_certain else None
+    if facts.keras.is_keras3 and all(_has_factor(one) for one in options(apply.receiver)):
+        return "factor"
+    return None
+
+
+def target(gradient: Call) -> Value | None:
+    """What a tape differentiates."""
+    return gradient.argument(0, "target")
+
+
+def may_be_scaled(loss: Value | None) -> bool:
+    """Whether anything that this loss was made from may have scaled it."""
+    return loss is None or any(_scales(one) for one in walk(loss))
+
+
+def is_scaled_by(loss: Value | None, *methods: str) -> bool:
+    """Whether the loss is certainly the result of one of these methods."""
+    choices = options(loss)
+    if len(choices) == 1 and isinstance(choices[0], Collection):
+        choices = choices[0].items
+    return bool(choices) and all(isinstance(one, Call) and one.method in methods for one in choices)
+
+
+def unscaled_on_the_way(apply: Call, gradient: Call) -> bool:
+    """Whether something between the tape and the apply call may change the size of the gradients."""
+    given = given_to(apply)
+    return given is None or any(one is not gradient and _resizes(one) for one in until_gradients(given))
+
+
+def calls_on_the_way(apply: Call, method: str) -> bool:
+    """Whether the gradients pass through a method of this name before they are applied."""
+    return any(isinstance(one, Call) and one.method == method for one in until_gradients(given_to(apply)))
+
+
+def until_gradients(value: Value | None, stop: Callable[[Value], bool] | None = None) -> Iterator[Value]:
+    """The value and what it was made from, but nothing of what a `tape.gradient` was given, nor of what `stop` says."""
+    waiting = [] if value is None else [value]
+    seen = {id(value)}
+    for one in waiting:
+        yield one
+        if is_gradient_call(one) or (stop is not None and stop(one)):
+            continue
+        for part in one.parts:
+            if id(part) not in seen:
+                seen.add(id(part))
+                waiting.append(part)
+
+
+def _resizes(value: Value) -> bool:
+    if isinstance(value, Operation):
+        return value.operator in ("*", "/", "//", "**", "@")
+    if isinstance(value, Defined):
+        return True  # a function of the user's that gets hold of the gradients
+    if isinstance(value, Attribute):
+        return "scale" in value.name
+    if not isinstance(value, Call) or is_gradient_call(value):
+        return False
+    if isinstance(value.callee, Api):
+        last = value.callee.name.rpartition(".")[2]
+        return value.callee.root not in TRANSPARENT_ROOTS or last in (
+            "multiply",
+            "divide",
+            "scalar_mul",
+            "truediv",
+        )
+    if isinstance(value.callee, Attribute):
+        return value.callee.name not in TRANSPARENT_METHODS
+    return isinstance(value.callee, (Unknown, Parameter))
+
+
+def _scales(value: Value) -> bool:
+    if isinstance(value, Call):
+        return _is_name_of_scaling(value.method)
+    if isinstance(value, Attribute):
+        return _is_name_of_scaling(value.name)
+    if isinstance(value, Parameter):
+        return _is_name_of_scaling(value.name)
+    if isinstance(value, Operation) and value.operator == "*":
+        return any(isinstance(one, Known) and _is_scale_by_hand(one.value) for one in value.operands)
+    return False
+
+
+def _is_name_of_scaling(name: str) -> bool:
+    name = name.lower()
+    return "scale" in name and (
+        name in ("scale", "scaler") or any(part in name for part in ("loss", "grad", "dynamic"))
+    )
+
+
+def _is_scale_by_hand(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value < SMALLEST_SCALE:
+        return False
+    return float(value).is_integer() and (int(value) & (int(value) - 1)) == 0
+
+
+def _has_factor(value: Value) -> bool:
+    if not isinstance(value, Call):
+        return False
+    factor = known(value.keyword("loss_scale_factor"))
+    return isinstance(factor, (int, float)) and factor not in (0, 1)

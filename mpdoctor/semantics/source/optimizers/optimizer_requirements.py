@@ -1,0 +1,60 @@
+"""What each Keras needs of an optimizer that a LossScaleOptimizer wraps."""
+
+from __future__ import annotations
+
+from mpdoctor.facts.versions import Keras
+from mpdoctor.program.values import Api, ClassFacts, Defined, options
+
+# Any of these in the user's class means that it applies gradients its own way; nothing is then missing for certain.
+OWN_WAY_KERAS3 = ("apply", "stateless_apply", "_backend_update_step", "_backend_apply_gradients")
+OWN_WAY_KERAS2 = ("apply_gradients",)
+DUCK_NEEDS = ("apply", "build")
+BASES = (
+    "keras.optimizers.Optimizer",
+    "keras.optimizers.legacy.Optimizer",
+    "keras.optimizers.experimental.Optimizer",
+)
+
+
+def lacked_by_class(own: ClassFacts, keras: Keras) -> list[str]:
+    """The methods that a class of the user's lacks to be wrapped: ["Optimizer"] if it is no Keras optimizer at all;
+    [] where nothing is missing, or where one of its bases is not known."""
+    bases = [option for one in own.lineage() for base in one.bases for option in options(base)]
+    if any(not isinstance(base, (Api, Defined)) for base in bases):
+        return []
+    library = [base for base in bases if isinstance(base, Api) and base.name != "builtins.object"]
+    if not library:
+        is_duck = keras.is_keras3 and all(own.find_method(name) for name in DUCK_NEEDS)
+        return [] if is_duck or own.find_method("__getattr__") else ["Optimizer"]
+    if not all(base.is_(*BASES) and base.name.endswith(".Optimizer") for base in library):
+        return []
+    if any(own.find_method(name) for name in (OWN_WAY_KERAS3 if keras.is_keras3 else OWN_WAY_KERAS2)):
+        return []
+    wanted = _wanted(library, keras)
+    return [] if any(own.find_method(name) for name in wanted) else wanted[:1]
+
+
+def package_of(api: Api, keras: Keras) -> str:
+    """Which Keras a name belongs to: "Keras 3", "tf_keras" or "tf.keras"."""
+    if api.root == "tf_keras":
+        return "tf_keras"
+    if api.root == "tensorflow":
+        return {"keras": "Keras 3", "tf_keras": "tf_keras", "tf.keras": "tf.keras"}[keras.package]
+    if api.root == "keras":
+        return "Keras 3" if keras.package != "tf.keras" else ""
+    return ""
+
+
+def _wanted(library: list[Api], keras: Keras) -> list[str]:
+    """The methods any one of which must be there, the usual one first."""
+    if keras.is_keras3:
+        return ["update_step"]
+    if any(".legacy." in base.name for base in library):
+        return ["_resource_apply_dense"]
+    if keras.package == "tf.keras":
+        release = keras.tensorflow_release
+        if not release:
+            return ["update_step", "_resource_apply_dense"]
+        if release < (2, 11) and not any(".experimental." in base.name for base in library):
+            return ["_resource_apply_dense"]
+    return ["update_step"]

@@ -1,0 +1,185 @@
+"""Which calls and operations scale a loss and unscale gradients, and whose loss scale they use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import (
+    Api,
+    Attribute,
+    Call,
+    Collection,
+    Defined,
+    FunctionFacts,
+    Operation,
+    Value,
+    class_of,
+    is_api,
+    known,
+    options,
+)
+from mpdoctor.semantics.source.optimizers.attribute_access import same_object
+from mpdoctor.semantics.source.optimizers.gradients import optimizer_scales, target, until_gradients
+from mpdoctor.semantics.source.optimizers.wrappers import wrapped, wrapper_calls
+
+SCALING = ("scale_loss", "get_scaled_loss")
+UNSCALING = "get_unscaled_gradients"
+USUAL_SCALE = (2.0**15,)
+FEWEST = 64  # a smaller number that gradients are divided by may be one of batches or replicas
+# What a LossScaleOptimizer calls its scale, in any Keras.
+SCALES = frozenset(("loss_scale", "dynamic_scale", "initial_scale", "_loss_scale"))
+# Functions of TensorFlow and Keras that divide or multiply, and the positions of the two numbers.
+DIVIDING = ("tensorflow.divide", "tensorflow.truediv", "tensorflow.divide_no_nan", "tensorflow.realdiv")
+DIVIDING_OPS = ("keras.ops.divide", "keras.ops.true_divide", "keras.ops.divide_no_nan", "numpy.divide")
+MULTIPLYING = ("tensorflow.multiply", "tensorflow.scalar_mul", "keras.ops.multiply", "numpy.multiply")
+# A function that is given another and calls it on each gradient.
+MAPPING = ("tensorflow.nest.map_structure", "keras.tree.map_structure", "builtins.map", "tree.map_structure")
+PASSING_ON = ("cast", "float", "numpy", "value", "read_value", "convert_to_tensor", "identity", "stop_gradient")
+
+
+def scaling_calls(loss: Value | None) -> Iterator[Call]:
+    """The `scale_loss` and `get_scaled_loss` calls whose results a tape differentiates, on any path."""
+    for one in options(loss):
+        if isinstance(one, Collection):
+            for item in one.items:
+                yield from scaling_calls(item)
+        elif isinstance(one, Call) and one.method in SCALING and one.receiver is not None:
+            yield one
+        elif isinstance(one, Operation) and one.operator in ("*", "/"):  # `scaled / strategy.num_replicas_in_sync`
+            for operand in one.operands:
+                yield from scaling_calls(operand)
+
+
+def scales(facts: SourceFacts, call: Call) -> bool:
+    """Whether a scaling call multiplies by a loss scale: its receiver is a LossScaleOptimizer, or nothing says that it
+    is none in a program of mixed precision. (In Keras 3 a bare optimizer's `scale_loss` gives the loss back.)"""
+    if call.context.guarded or call.receiver is None:
+        return False
+    if call.method != ("scale_loss" if facts.keras.is_keras3 else "get_scaled_loss"):
+        return False
+    if wrapped(facts, call.receiver, call, certain=False):
+        return True
+    if call.method == "get_scaled_loss":
+        return not any(_is_something_else(one) for one in options(call.receiver))
+    return facts.shows_mixed_precision and not any(
+        _is_something_else(one) or isinstance(one, Call) for one in options(call.receiver)
+    )
+
+
+def applied_by_its_scaler(facts: SourceFacts, apply: Call, gradient: Call) -> bool:
+    """Whether the optimizer that applies a gradient is a LossScaleOptimizer: as the program makes it, or because it
+    scaled the loss as well."""
+    if optimizer_scales(facts, apply) is not None:
+        return True
+    calls = [call for call in scaling_calls(target(gradient)) if scales(facts, call)]
+    return any(same_object(call.receiver, apply.receiver) for call in calls if call.receiver and apply.receiver)
+
+
+def unscales(value: Value) -> bool:
+    """Whether it is what `get_unscaled_gradients` gives."""
+    return isinstance(value, Call) and value.method == UNSCALING
+
+
+def divided_by_scale(value: Value, numbers: tuple[float, ...] = USUAL_SCALE) -> bool:
+    """Whether an operation or a call divides by a loss scale: `g / optimizer.dynamic_scale`, `g * (1 / scale)`,
+    `g / 32768`."""
+    if isinstance(value, Operation) and len(value.operands) == 2:
+        left, right = value.operands
+        if value.operator in ("/", "//"):
+            return is_scale(right, numbers)
+        return value.operator == "*" and (is_reciprocal(left, numbers) or is_reciprocal(right, numbers))
+    if isinstance(value, Call) and is_api(value.callee, *DIVIDING, *DIVIDING_OPS):
+        divisor = value.argument(1)
+        return divisor is not None and is_scale(divisor, numbers)
+    if isinstance(value, Call) and is_api(value.callee, *MULTIPLYING):
+        return any(is_reciprocal(one, numbers) for one in value.arguments(slice(2)))
+    return False
+
+
+def multiplied_by_scale(value: Value, numbers: tuple[float, ...] = USUAL_SCALE) -> bool:
+    """Whether an operation or a call multiplies by a loss scale."""
+    if isinstance(value, Operation) and value.operator == "*":
+        return any(is_scale(one, numbers) for one in value.operands)
+    return (
+        isinstance(value, Call)
+        and is_api(value.callee, *MULTIPLYING)
+        and any(is_scale(one, numbers) for one in value.arguments(slice(2)))
+    )
+
+
+def is_scale(value: Value, numbers: tuple[float, ...] = USUAL_SCALE) -> bool:
+    """Whether a number is certainly a loss scale: an attribute of that name, or the number itself."""
+    choices = options(value)
+    return bool(choices) and all(_is_scale(one, numbers) for one in choices)
+
+
+def is_reciprocal(value: Value, numbers: tuple[float, ...] = USUAL_SCALE) -> bool:
+    if known(value) in [1 / number for number in numbers]:
+        return True
+    if isinstance(value, Operation) and value.operator == "/" and len(value.operands) == 2:
+        return known(value.operands[0]) == 1 and is_scale(value.operands[1], numbers)
+    if isinstance(value, Call) and is_api(value.callee, "tensorflow.reciprocal", "keras.ops.reciprocal"):
+        divisor = value.argument(0)
+        return divisor is not None and is_scale(divisor, numbers)
+    return _is_passed_on(value) and any(is_reciprocal(one, numbers) for one in _inside(value))
+
+
+def initial_scales(facts: SourceFacts) -> tuple[float, ...]:
+    """The numbers that a program's loss scales start from."""
+    given = [known(call.keyword("initial_scale")) for call in wrapper_calls(facts)]
+    return (*USUAL_SCALE, *(float(one) for one in given if isinstance(one, (int, float)) and one >= FEWEST))
+
+
+def mapped_functions(value: Value) -> Iterator[FunctionFacts]:
+    """The user's functions that a call hands every gradient to: `tf.nest.map_structure(lambda g: …, gradients)`."""
+    if isinstance(value, Call) and is_api(value.callee, *MAPPING):
+        for function in options(value.argument(0, "func")):
+            if isinstance(function, Defined) and isinstance(function.of, FunctionFacts):
+                yield function.of
+
+
+def with_mapped(facts: SourceFacts, value: Value) -> Iterator[Value]:
+    """A value, and where it is a function mapped over gradients, what that function computes."""
+    yield value
+    for function in mapped_functions(value):
+        for one in facts.returns_of(function):
+            yield from until_gradients(one.value)
+
+
+def holds_gradient(value: Value | None, gradient: Call, through_unscaling: bool = True) -> bool:
+    """Whether a value was made from these gradients, before anybody unscaled them if `through_unscaling` is False."""
+    stop = None if through_unscaling else _is_unscaled
+    return any(one is gradient for one in until_gradients(value, stop))
+
+
+def _is_unscaled(value: Value) -> bool:
+    return unscales(value) or divided_by_scale(value)
+
+
+def _is_scale(value: Value, numbers: tuple[float, ...]) -> bool:
+    if isinstance(value, Attribute):
+        return value.name in SCALES
+    if known(value) in numbers:
+        return True
+    if isinstance(value, Call) and isinstance(value.callee, Attribute) and value.callee.name in SCALES:
+        return True  # the experimental class: `optimizer.loss_scale()`
+    return _is_passed_on(value) and any(is_scale(one, numbers) for one in _inside(value))
+
+
+def _is_passed_on(value: Value) -> bool:
+    return isinstance(value, Call) and value.method in PASSING_ON
+
+
+def _inside(value: Value) -> tuple[Value, ...]:
+    """What a cast, a `float(…)` or a `.numpy()` is about."""
+    assert isinstance(value, Call)
+    return (value.receiver,) if isinstance(value.callee, Attribute) and value.receiver else value.arguments(slice(1))
+
+
+def _is_something_else(value: Value) -> bool:
+    """Whether something else is known about it: an object of the user's own class, a bare optimizer, another library's
+    object."""
+    if class_of(value) is not None:
+        return True
+    return isinstance(value.callee if isinstance(value, Call) else value, Api)

@@ -1,0 +1,170 @@
+"""Which arguments of a LossScaleOptimizer's constructor cannot work, as measured in Keras 3.15 and tf_keras
+2.21."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from mpdoctor.program.values import MISSING, Call, known
+
+Problem = tuple[str, str]
+
+# Accepted by Keras 3 at these values only, from old saved configurations; a setting of the inner optimizer otherwise.
+INNER_ONLY: dict[str, object] = {
+    "weight_decay": None,
+    "clipnorm": None,
+    "global_clipnorm": None,
+    "clipvalue": None,
+    "use_ema": False,
+    "ema_momentum": 0.99,
+    "ema_overwrite_frequency": None,
+    "loss_scale_factor": None,
+    "gradient_accumulation_steps": None,
+}
+KERAS3_ARGUMENTS = ("inner_optimizer", "initial_scale", "dynamic_growth_steps", "name", "dynamic")
+KERAS2_ARGUMENTS = ("inner_optimizer", "dynamic", "initial_scale", "dynamic_growth_steps")
+HOW_TO_START = "Leave it out (2**15), or give a positive number."
+FIXED_IN_KERAS3: Problem = (
+    "Keras 3 has no fixed loss scale in its wrapper: `dynamic=False` raises ValueError.",
+    "Drop `dynamic=False` for a dynamic scale; for a fixed one give the inner optimizer `loss_scale_factor=…` and "
+    "leave the wrapper out.",
+)
+FIXED_WITHOUT_SCALE: Problem = (
+    "`dynamic=False` needs an `initial_scale`: this line raises ValueError.",
+    "Say which fixed scale it is: `LossScaleOptimizer(optimizer, dynamic=False, initial_scale=1024)`; or drop "
+    "`dynamic=False`.",
+)
+FIXED_THAT_GROWS: Problem = (
+    "`dynamic_growth_steps` belongs to a dynamic scale, and this one is fixed (`dynamic=False`): this line raises "
+    "ValueError.",
+    "Drop `dynamic_growth_steps`, or drop `dynamic=False`.",
+)
+
+
+def problem_in_keras3(call: Call) -> Problem | None:
+    """What Keras 3 refuses or breaks on, and the change to make; None where nothing is certain."""
+    if known(call.keyword("dynamic")) is False:
+        return FIXED_IN_KERAS3
+    second = known(call.argument(1))
+    if isinstance(second, (bool, str)):
+        return (
+            f"{second!r} is the second argument of LossScaleOptimizer, which in Keras 3 is "
+            "`initial_scale`, not `dynamic`: "
+            + ("the first step raises." if isinstance(second, str) else f"the loss scale starts at {float(second):g}."),
+            "Drop it: in Keras 3 the scale is always dynamic. A starting value is `initial_scale=2.0**15`.",
+        )
+    for name, value in call.keywords:
+        if name in INNER_ONLY and known(value) not in (MISSING, INNER_ONLY[name]):
+            return _belongs_to_inner(name)
+        if name not in KERAS3_ARGUMENTS and name not in INNER_ONLY:
+            return _unknown_argument(name)
+    return problem_with_numbers(
+        known(call.argument(1, "initial_scale")),
+        known(call.argument(2, "dynamic_growth_steps")),
+        True,
+        none_raises=True,
+    )
+
+
+def problem_in_keras2(call: Call) -> Problem | None:
+    """What Keras 2 refuses or breaks on, and the change to make; None where nothing is certain."""
+    for name, _ in call.keywords:
+        if name not in KERAS2_ARGUMENTS:
+            return _belongs_to_inner(name) if name in INNER_ONLY else _unknown_argument(name)
+    given = call.argument(1, "dynamic")
+    dynamic = True if given is None and not call.open else known(given)
+    if dynamic is not MISSING and not isinstance(dynamic, bool):
+        return _not_a_bool(repr(dynamic))
+    scale, growth = call.argument(2, "initial_scale"), call.argument(3, "dynamic_growth_steps")
+    if dynamic is False and not call.open:
+        if scale is None or known(scale) is None:
+            return FIXED_WITHOUT_SCALE
+        if growth is not None and known(growth) not in (MISSING, None):
+            return FIXED_THAT_GROWS
+    return problem_with_numbers(known(scale), known(growth), dynamic is not False)
+
+
+def problem_with_numbers(
+    scale: object, growth: object, dynamic: bool | None, none_raises: bool = False
+) -> Problem | None:
+    """Numbers that no step survives. MISSING, and None where it means "the default", are not judged."""
+    if isinstance(scale, str):
+        return f"`initial_scale` is the string {scale!r}: the first step raises.", HOW_TO_START
+    if scale is None and none_raises:
+        return "`initial_scale=None` raises at the first step in Keras 3.", HOW_TO_START
+    if isinstance(scale, (int, float)) and not (scale > 0 and math.isfinite(scale)):
+        return f"`initial_scale` is {scale:g}: {_effect(float(scale))}.", HOW_TO_START
+    wanted = "Leave it out (2000), or give a whole number from 1 on."
+    if isinstance(growth, str):
+        return f"`dynamic_growth_steps` is the string {growth!r}: the first step raises.", wanted
+    if growth is None and none_raises:
+        return "`dynamic_growth_steps=None` raises at the first step in Keras 3.", wanted
+    if isinstance(growth, (int, float)) and growth < 1 and dynamic is not False:
+        return f"`dynamic_growth_steps` is {growth:g}: the loss scale would never behave as meant.", wanted
+    return None
+
+
+def _effect(scale: float) -> str:
+    if scale == 0:
+        return "the unscaled gradients are inf or NaN"
+    return (
+        "every update goes the wrong way" if scale < 0 and math.isfinite(scale) else "every gradient becomes inf or NaN"
+    )
+
+
+def problem_in_message(said: str, by_wrapper: bool) -> Problem | None:
+    """What a constructor of Keras 2 or 3 refused, in its words; or, `by_wrapper`, what its first step broke on."""
+    if re.search("LossScaleOptimizer no longer supp?orts `dynamic=False`", said):  # so spelled until Keras 3.3
+        return FIXED_IN_KERAS3
+    refused = re.search(r"LossScaleOptimizer does not support `(\w+)`\. Instead, set", said)
+    if refused is not None:
+        return _belongs_to_inner(refused[1])
+    unknown = re.search(r"LossScaleOptimizer does not support arguments: `(\w+)`", said) or re.search(
+        r"LossScaleOptimizer(?:V3)?\.__init__\(\) got an unexpected keyword argument '(\w+)'"
+        r"|Argument\(s\) not recognized: \{'(loss_scale)':",
+        said,
+    )
+    if unknown is not None:
+        name = next(filter(None, unknown.groups()))
+        return _belongs_to_inner(name) if name in INNER_ONLY else _unknown_argument(name)
+    given = re.search(r'"dynamic" argument to LossScaleOptimizer\.__init__ must be a bool, but got: (.+)', said)
+    if given is not None:
+        return _not_a_bool(given[1])
+    if '"initial_scale" must be specified if "dynamic" is False' in said:
+        return FIXED_WITHOUT_SCALE
+    if '"dynamic_growth_steps" must be None if "dynamic" is False' in said:
+        return FIXED_THAT_GROWS
+    text = re.search(
+        r"could not convert string to float: ('.+')|dtype='string' is not a valid dtype|got ('.+?') of type 'str'", said
+    )
+    if by_wrapper and text is not None:
+        shown = text[1] or text[2]
+        return f"`initial_scale` is {f'the string {shown}' if shown else 'a string'}.", HOW_TO_START
+    return None
+
+
+def _not_a_bool(given: str) -> Problem:
+    return (
+        f"`dynamic` is {given}, and must be True or False; this line raises TypeError.",
+        "Drop it for a dynamic scale. A starting value is `initial_scale=…`, by name.",
+    )
+
+
+def _belongs_to_inner(name: str) -> Problem:
+    return (
+        f"LossScaleOptimizer does not take `{name}`; this line raises.",
+        f"Give it to the optimizer inside: `LossScaleOptimizer(Adam({name}=…))`.",
+    )
+
+
+def _unknown_argument(name: str) -> Problem:
+    if name == "loss_scale":
+        return (
+            "`loss_scale` is the argument of the experimental class that is gone; this line raises.",
+            "Drop it: the scale is dynamic by itself. A starting value is `initial_scale=…`.",
+        )
+    return (
+        f"LossScaleOptimizer has no argument `{name}`; this line raises.",
+        f"Drop `{name}`, or give it to the optimizer.",
+    )

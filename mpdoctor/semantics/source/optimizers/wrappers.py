@@ -1,0 +1,218 @@
+"""Which values of a program are LossScaleOptimizers, and which optimizer each of them holds.
+
+A wrapper is made by hand, or by `compile()` of a model whose own policy is mixed_float16: then
+`model.optimizer` is one, `self.optimizer` in that model's methods and `self.model.optimizer` in callbacks
+too. Only what is certain is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.versions import Keras
+from mpdoctor.knowledge.wrapper_delegation import CLASSIC, KERAS3, MISSING, NEW
+from mpdoctor.program.dtypes import policies_named
+from mpdoctor.program.source_facts import UNSURE, Event, PolicyName, SourceFacts
+from mpdoctor.program.values import (
+    Api,
+    Attribute,
+    Call,
+    Defined,
+    Instance,
+    Known,
+    Unknown,
+    Value,
+    class_of,
+    is_api,
+    known,
+    options,
+)
+from mpdoctor.semantics.source.programs.models import is_model
+
+WRAPPER = "keras.mixed_precision.LossScaleOptimizer"
+NEVER_EXISTED = "tensorflow.mixed_precision.LossScaleOptimizer"  # MP101; what is given to it is judged all the same
+
+
+def wrapper_calls(facts: SourceFacts) -> Iterator[Call]:
+    """The calls that make a wrapper, under its right name or the one that never existed."""
+    return facts.calls_of(WRAPPER, NEVER_EXISTED)
+
+
+def inner_argument(call: Call) -> Value | None:
+    """What a call that makes a wrapper is given to wrap (`optimizer` is the argument's name up to TensorFlow 2.3)."""
+    return call.argument(0, "inner_optimizer") or call.keyword("optimizer")
+
+
+def wrapped(facts: SourceFacts, value: Value, event: Event, certain: bool = True) -> tuple[Value, ...]:
+    """The optimizers that a value may hold inside if it is certainly a wrapper, else (). An Unknown stands for an
+    optimizer about which nothing is known. Without `certain` it is enough that it is a wrapper on some path, as
+    behind `if args.amp:`."""
+    found: list[Value] = []
+    for one in options(value):
+        inside = _wrapped_by_hand(one, facts.keras) or _wrapped_by_compile(facts, one, event, certain)
+        if certain and not inside:
+            return ()
+        found.extend(inside)
+    return tuple(found)
+
+
+def wrappings(facts: SourceFacts) -> Iterator[tuple[Call, tuple[Value, ...]]]:
+    """Every call that certainly puts a wrapper around an optimizer, with what may be inside: the wrapper made by hand,
+    and `compile()` of a model whose policy is mixed_float16."""
+    for call in wrapper_calls(facts):
+        if not call.context.guarded:
+            yield call, options(inner_argument(call))
+    for call in facts.method_calls("compile"):
+        if not call.context.guarded and compile_wraps(facts, call):
+            yield call, options(call.argument(0, "optimizer"))
+
+
+def compile_wraps(facts: SourceFacts, call: Call) -> bool:
+    """Whether a `compile()` certainly wraps the optimizer that it is given, which is no wrapper yet."""
+    models = options(call.receiver)
+    if not models or any(not is_model(one) or _has_own_compile(one) for one in models):
+        return False
+    inside = _wrapped_in_compile(facts, call, call.receiver, True)
+    given = options(call.argument(0, "optimizer"))
+    return bool(inside) and not any(wrapped(facts, one, call, certain=False) for one in given)
+
+
+def starting_scale(wrapper: Value | None) -> str:
+    """What a wrapper's loss scale starts from, as text: 32768 unless the program gives it another number."""
+    given = {known(one.keyword("initial_scale")) for one in options(wrapper) if isinstance(one, Call)}
+    number = given.pop() if len(given) == 1 else None
+    return f"{number:.15g}" if isinstance(number, (int, float)) else "32768"
+
+
+def kinds_of_wrapper(inner: Value, keras: Keras) -> tuple[str, ...]:
+    """Which of the wrappers in `delegation` it may be that holds this optimizer."""
+    if keras.is_keras3:
+        return (KERAS3,)
+    own = class_of(inner)
+    names = [base.name for base in own.library_bases()] if own else []
+    if isinstance(inner, Call) and isinstance(inner.callee, Api):
+        names.append(inner.callee.name)
+    if any(".legacy." in name for name in names):
+        return (CLASSIC,)
+    if keras.package == "tf.keras":
+        release = keras.tensorflow_release
+        if not release or any(".experimental." in name for name in names):
+            return (NEW, CLASSIC)
+        if release < (2, 11):
+            return (CLASSIC,)
+    is_new = bool(names) or isinstance(known(inner), str)
+    return (NEW,) if is_new else (NEW, CLASSIC)
+
+
+def lacks(name: str, inside: tuple[Value, ...], keras: Keras) -> bool:
+    """Whether the wrapper of every one of these optimizers raises AttributeError for this name."""
+    return bool(inside) and all(name in MISSING[kind] for one in inside for kind in kinds_of_wrapper(one, keras))
+
+
+def compiles_of(facts: SourceFacts, model: Value) -> list[Call]:
+    """The `compile` calls of a model; for `self` those of its class's instances, for a callback's `self.model`
+    all of them.
+
+    [] where a class has a `compile` of its own, which may put optimizers anywhere."""
+    found = []
+    own = class_of(model)
+    for call in facts.method_calls("compile"):
+        receiver = call.receiver
+        same = any(one is model for one in options(receiver))
+        if own is not None and not same:
+            same = any(class_of(one) is own for one in options(receiver))
+        if same or _is_model_of_callback(model):
+            if any(_has_own_compile(one) for one in options(receiver)):
+                return []
+            found.append(call)
+    return found
+
+
+def policies_of_model(facts: SourceFacts, model: Value) -> frozenset[PolicyName]:
+    """The dtype policies that a model may have: the global one when it was made, unless it was given another."""
+    return frozenset(name for one in options(model) for name in _policies_of_one(facts, one))
+
+
+def _wrapped_by_hand(value: Value, keras: Keras) -> tuple[Value, ...]:
+    if not isinstance(value, Call) or not isinstance(value.callee, Api) or not value.callee.is_(WRAPPER):
+        return ()
+    if keras.is_keras3 and value.callee.root == "tf_keras":
+        return ()  # a Keras 2 wrapper in a program that is judged as Keras 3
+    return options(inner_argument(value)) or (Unknown(value.location),)
+
+
+def _wrapped_by_compile(facts: SourceFacts, value: Value, event: Event, certain: bool) -> tuple[Value, ...]:
+    if not isinstance(value, Attribute) or value.name != "optimizer":
+        return ()
+    found: list[Value] = []
+    for model in options(value.of):
+        if not is_model(model) and not _is_model_of_callback(model):
+            return ()
+        calls = compiles_of(facts, model)
+        behind = [] if calls else _compiles_behind(facts, model)
+        calls = calls or behind
+        if isinstance(model, Call):
+            calls = [call for call in calls if call.order < event.order]
+        for call in calls:
+            inside = _wrapped_in_compile(facts, call, model if behind else call.receiver, certain)
+            if certain and not inside:
+                return ()
+            found.extend(inside)
+    return tuple(found)
+
+
+def _compiles_behind(facts: SourceFacts, model: Value) -> list[Call]:
+    """The `super().compile(…)` of a class that has a `compile` of its own."""
+    own = class_of(model)
+    if own is None or own.find_method("compile") is None:
+        return []
+    return [
+        call
+        for call in facts.method_calls("compile")
+        if isinstance(call.receiver, Call)
+        and is_api(call.receiver.callee, "builtins.super")
+        and any(one is call.context.owner for one in own.lineage())
+    ]
+
+
+def _wrapped_in_compile(facts: SourceFacts, call: Call, model: Value | None, certain: bool) -> tuple[Value, ...]:
+    given = call.argument(0, "optimizer")
+    if given is None and call.open:
+        return ()
+    by_hand = [_wrapped_by_hand(one, facts.keras) for one in options(given)]
+    if by_hand and all(by_hand):
+        return tuple(inner for inside in by_hand for inner in inside)
+    if any(by_hand) or known(call.keyword("auto_scale_loss")) is False or model is None:
+        return ()
+    policies = policies_of_model(facts, model)
+    if "mixed_float16" not in policies or (certain and len(policies) > 1):
+        return ()
+    return options(given) or (Known(call.location, "rmsprop"),)
+
+
+def _policies_of_one(facts: SourceFacts, model: Value) -> Iterator[PolicyName]:
+    if isinstance(model, Instance):
+        for call in facts.calls:
+            if isinstance(call.callee, Defined) and call.callee.of is model.of:
+                yield from _policies_of_one(facts, call)
+        return
+    if not isinstance(model, Call):
+        return
+    own = class_of(model)
+    given = model.keyword("dtype") or (own.base_arguments.get("dtype") if own else None)
+    if given is not None and known(given) is not None:
+        yield from policies_named(given) or (UNSURE,)
+    else:
+        yield from facts.policies_at(model)
+
+
+def _is_model_of_callback(value: Value) -> bool:
+    if not isinstance(value, Attribute) or value.name not in ("model", "_model"):
+        return False
+    owner = class_of(value.of)
+    return owner is not None and owner.kind == "callback"
+
+
+def _has_own_compile(model: Value) -> bool:
+    own = class_of(model)
+    return own is not None and own.find_method("compile") is not None

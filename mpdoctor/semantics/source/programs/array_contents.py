@@ -1,0 +1,74 @@
+"""What the arrays and tables hold that a program writes out itself."""
+
+from __future__ import annotations
+
+from mpdoctor.program.dtypes import dtype_named
+from mpdoctor.program.values import Api, Call, Collection, Item, Known, Value, is_api, known, options
+
+ARRAYS = (
+    *("numpy.array", "numpy.asarray", "tensorflow.constant", "tensorflow.convert_to_tensor"),
+    *("pandas.Series", "pandas.Index"),
+)
+FILLED = {"numpy.zeros": 1, "numpy.ones": 1, "numpy.empty": 1, "numpy.full": 2}  # position of `dtype`
+DATES = ("pandas.to_datetime", "pandas.date_range", "pandas.to_timedelta", "pandas.DatetimeIndex")
+
+
+def non_numeric_content(value: Value) -> str | None:
+    """What an array or table holds that is no number, None if it is certainly or perhaps numeric."""
+    if _text_columns(value):
+        return "strings"
+    if isinstance(value, Collection):
+        return "strings" if value.kind == "list" and value.items and _holds_text(value) else None
+    if isinstance(value, Call) and isinstance(value.callee, Api):
+        if value.callee.name in FILLED:
+            return "Python objects" if _is_object(value.argument(FILLED[value.callee.name], "dtype")) else None
+        if value.callee.name in DATES:
+            return "dates"
+    if not isinstance(value, Call) or not isinstance(value.callee, Api) or not value.callee.is_(*ARRAYS):
+        given = value.argument(0) if isinstance(value, Call) and value.method == "astype" else None
+        return "Python objects" if _is_object(given) else ("strings" if _is_text_dtype(given) else None)
+    given = value.argument(1, "dtype")
+    if given is not None and known(given) is not None:
+        if _is_object(given):
+            return "strings" if _holds_text(value.argument(0)) else "Python objects (dtype=object)"
+        dtype = known(given)
+        if isinstance(dtype, str) and dtype.startswith(("datetime64", "M8")):
+            return "dates"
+        return "strings" if _is_text_dtype(given) else None
+    return "strings" if _holds_text(value.argument(0)) else None
+
+
+def _is_object(value: Value | None) -> bool:
+    return known(value) in ("object", "O") or is_api(value, "builtins.object", "numpy.object_", "numpy.object")
+
+
+def _is_text_dtype(value: Value | None) -> bool:
+    text = known(value)
+    named = isinstance(text, str) and text.startswith(("str", "U", "<U", "S", "|S"))
+    return named or is_api(value, "builtins.str", "numpy.str_") or dtype_named(value) == "string"
+
+
+def _holds_text(value: Value | None, depth: int = 0) -> bool:
+    """Whether a written-out list certainly holds a string somewhere."""
+    for one in options(value):
+        if isinstance(one, Collection) and one.kind in ("list", "tuple") and depth < 4:
+            if not any(_holds_text(item, depth + 1) for item in one.items[:200]):
+                return False
+        elif not (isinstance(one, Known) and isinstance(one.value, (str, bytes))):
+            return False
+    return value is not None
+
+
+def _text_columns(value: Value) -> set[object]:
+    """The columns of a pandas table that certainly hold text: of one that the program writes out, or of a choice of its
+    columns."""
+    if isinstance(value, Item):
+        chosen = value.index.items if isinstance(value.index, Collection) else (value.index,)
+        return _text_columns(value.of) & {known(one) for one in chosen}
+    if not isinstance(value, Call) or not is_api(value.callee, "pandas.DataFrame"):
+        return set()
+    table = value.argument(0, "data")
+    if not isinstance(table, Collection) or table.kind != "dict":
+        return set()
+    pairs = zip(table.keys, table.items, strict=False)
+    return {known(name) for name, column in pairs if isinstance(column, Collection) and _holds_text(column)}

@@ -1,0 +1,73 @@
+"""Which trainings of a program were not looked at: a script ends for mpdoctor where its first fit() does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call, options
+from mpdoctor.semantics.source.programs.branches import exclude_each_other
+from mpdoctor.semantics.source.programs.models import is_model
+
+TRAINS = ("fit", "fit_generator", "train_on_batch")
+MOST = 5
+Place = tuple[str, int]
+
+
+def not_examined(sources: Iterable[SourceFacts], trainings: Iterable[TrainingFacts], all_fits: bool) -> str:
+    """A sentence that tells the lines of the trainings that were looked at and of those that were not; "" where there
+    are none of the latter that the source shows for certain."""
+    done = _distinct(
+        training.model.call.location
+        for training in trainings
+        if training.prediction is None and training.model.call.kind != "none"
+    )
+    further = [place for source in sources for place in _further(source, done, all_fits)]
+    others = list(dict.fromkeys(place for place in further if place not in done))
+    again = [place for place in dict.fromkeys(further) if place in done]
+    if not done or not further:
+        return ""
+    told = [f"the training{'s' if len(others) > 1 else ''} at {_listed(others)}"] if others else []
+    told += [f"what {_listed(again)} train{'s' if len(again) == 1 else ''} when it is run again"] if again else []
+    how = "" if all_fits else "; --all-fits looks at each fit()"
+    was = f"that at {_listed(done)} was" if len(done) == 1 else f"those at {_listed(done)} were"
+    return f"{' and '.join(told)}: only {was}{how}"
+
+
+def _further(source: SourceFacts, done: list[Place], all_fits: bool) -> Iterator[Place]:
+    """Of this file, where the program trains a model of Keras' after the first training that was looked at."""
+    calls = [call for call in source.method_calls(*TRAINS) if call.context.reached and _is_of_model(source, call)]
+    seen = [call for call in calls if _place(call) in done]
+    if not seen:
+        return
+    first = min(seen, key=lambda call: call.order)
+    if first.method != "train_on_batch" and first.context.loops and not all_fits:
+        yield _place(first)
+    for call in calls:
+        is_other = call.order > first.order and not exclude_each_other(call.context, first.context)
+        is_other = is_other and (_place(call) not in done or not (all_fits or call.method == "train_on_batch"))
+        if is_other and not call.context.guarded:
+            yield _place(call)
+
+
+def _is_of_model(source: SourceFacts, call: Call) -> bool:
+    compiled = {id(value) for other in source.method_calls("compile") for value in options(other.receiver)}
+    return any(is_model(value) or id(value) in compiled for value in options(call.receiver))
+
+
+def _place(call: Call) -> Place:
+    return call.location.path, call.location.line
+
+
+def _distinct(places: Iterable[Location | None]) -> list[Place]:
+    return list(dict.fromkeys((place.path, place.line) for place in places if place is not None))
+
+
+def _listed(places: list[Place]) -> str:
+    """train.py:12, 34 and 56"""
+    told = [f"{path}:{line}" for path, line in places[:1]]
+    told += [f"{line}" if path == places[0][0] else f"{path}:{line}" for path, line in places[1:MOST]]
+    told += [f"{len(places) - MOST} more"] if len(places) > MOST else []
+    return told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"

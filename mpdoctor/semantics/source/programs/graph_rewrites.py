@@ -1,0 +1,37 @@
+"""TensorFlow's own mixed precision, which rewrites graphs and knows nothing of Keras policies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.program.source_facts import SourceFacts, Write
+from mpdoctor.program.values import Call, Collection, known, options
+
+REWRITES = (
+    "tensorflow.train.experimental.enable_mixed_precision_graph_rewrite",
+    "tensorflow.compat.v1.mixed_precision.enable_mixed_precision_graph_rewrite",
+    "tensorflow.compat.v1.train.experimental.enable_mixed_precision_graph_rewrite",
+    "tensorflow.mixed_precision.enable_mixed_precision_graph_rewrite",
+)
+OPTIONS = "tensorflow.config.optimizer.set_experimental_options"
+VARIABLES = ("TF_ENABLE_AUTO_MIXED_PRECISION", "TF_ENABLE_AUTO_MIXED_PRECISION_GRAPH_REWRITE")
+
+
+def rewrites(facts: SourceFacts) -> Iterator[tuple[Call | Write, str]]:
+    """(where, what) for everything that certainly switches the rewrite of graphs on."""
+    for call in facts.calls_of(*REWRITES):
+        yield call, call.method
+    for call in facts.calls_of(OPTIONS):
+        given = options(call.argument(0, "options"))
+        if given and all(isinstance(one, Collection) and known(one.entry("auto_mixed_precision")) for one in given):
+            yield call, "auto_mixed_precision"
+    for call in facts.calls_of("os.environ.setdefault", "os.putenv"):
+        if known(call.argument(0)) in VARIABLES and _is_on(known(call.argument(1))):
+            yield call, str(known(call.argument(0)))
+    for write in facts.writes:
+        if known(write.index) in VARIABLES and _is_on(known(write.value)):
+            yield write, str(known(write.index))
+
+
+def _is_on(value: object) -> bool:
+    return isinstance(value, str) and value.strip().lower() in ("1", "true")

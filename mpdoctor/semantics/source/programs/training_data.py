@@ -1,0 +1,129 @@
+"""Which values a program hands to Keras as data, and where they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import (
+    Api,
+    Attribute,
+    Call,
+    Collection,
+    Defined,
+    FunctionFacts,
+    Item,
+    Known,
+    Operation,
+    Value,
+    is_call_of,
+    options,
+)
+from mpdoctor.semantics.source.programs.models import is_model
+
+FEEDING = ("fit", "train_on_batch", "fit_generator")
+DATASETS = ("from_tensor_slices", "from_tensors")
+SHAPING = frozenset(
+    [
+        "reshape",
+        "copy",
+        "T",
+        "values",
+        "to_numpy",
+        "ravel",
+        "flatten",
+        "squeeze",
+        "transpose",
+        "shuffle",
+        "batch",
+        "repeat",
+        "prefetch",
+        "cache",
+        "take",
+        "skip",
+        "as_numpy_iterator",
+    ]
+)
+PASSING = (
+    "numpy.array",
+    "numpy.asarray",
+    "numpy.reshape",
+    "numpy.expand_dims",
+    "numpy.squeeze",
+    "numpy.stack",
+    "numpy.concatenate",
+    "numpy.vstack",
+    "numpy.hstack",
+    "tensorflow.reshape",
+    "tensorflow.expand_dims",
+)
+
+
+def fed_values(facts: SourceFacts) -> Iterator[tuple[Call, str, Value]]:
+    """(call, "features" or "labels", value) for everything that a model is trained on."""
+    for call in facts.method_calls(*FEEDING):
+        if not all(is_model(one) for one in options(call.receiver)):
+            continue
+        features, labels = call.argument(0, "x"), call.argument(1, "y")
+        for role, value in (("features", features), ("labels", labels)):
+            for one in _leaves(value):
+                yield call, role, one
+
+
+def behind(value: Value, depth: int = 0, past_maps: bool = True) -> Iterator[Value]:
+    """The value, and what it is a reshaped, batched or indexed view of; with `past_maps` also what `Dataset.map` made
+    something else of, such as pictures of the names of their files."""
+    yield value
+    if depth > 12 or (not past_maps and isinstance(value, Call) and value.method == "map"):
+        return
+    for part in _parts(value):
+        for one in options(part):
+            yield from behind(one, depth + 1, past_maps)
+
+
+def mapped_functions(value: Value) -> Iterator[FunctionFacts]:
+    """The functions of the user's that `Dataset.map` applies on the way to this value."""
+    for one in behind(value):
+        if isinstance(one, Call) and one.method == "map":
+            for given in options(one.argument(0, "map_func")):
+                if isinstance(given, Defined) and isinstance(given.of, FunctionFacts):
+                    yield given.of
+
+
+def _parts(value: Value) -> tuple[Value, ...]:
+    if isinstance(value, Item):
+        return () if is_call_of(value.of, "pandas.DataFrame") else (value.of,)
+    if isinstance(value, Operation):  # x / 255.0 keeps what x is
+        arrays = tuple(one for one in value.operands if not isinstance(one, Known))
+        return arrays if len(arrays) == 1 and len(value.operands) == 2 else ()
+    if isinstance(value, Attribute) and value.name in SHAPING:
+        return (value.of,)
+    if isinstance(value, Collection) and value.kind in ("list", "tuple"):
+        return value.items
+    if not isinstance(value, Call):
+        return ()
+    if isinstance(value.callee, Attribute):
+        of, name = value.callee.of, value.callee.name
+        is_table = isinstance(of, Item) or is_call_of(of, "pandas.DataFrame", "pandas.Series")
+        if name in SHAPING or (name in ("map", "filter") and not is_table):  # a table's map puts other values there
+            return (of,)
+    if isinstance(value.callee, Api):
+        last = value.callee.name.rpartition(".")[2]
+        is_dataset = last in DATASETS and ".data." in value.callee.name
+        if is_dataset or value.callee.name in PASSING or value.callee.is_(*PASSING) or last == "train_test_split":
+            return value.args
+    return ()
+
+
+def _leaves(value: Value | None) -> Iterator[Value]:
+    for one in options(value):
+        if isinstance(one, Collection) and one.kind in ("dict", "tuple", "list") and not _is_text(one):
+            for item in one.items:
+                yield from _leaves(item)
+        else:
+            yield one
+
+
+def _is_text(value: Collection) -> bool:
+    """A list of strings is one array of text."""
+    return bool(value.items) and all(isinstance(one, Known) and isinstance(one.value, str) for one in value.items)

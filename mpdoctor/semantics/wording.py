@@ -1,0 +1,70 @@
+"""How rules name things of the user's: by the user's own text where it is at hand."""
+
+from __future__ import annotations
+
+import ast
+
+from mpdoctor.facts.location import Location, location_in_cell
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call, Known, Value, class_of, options
+
+LONGEST = 60
+
+
+def text_at(facts: SourceFacts, location: Location) -> str:
+    """The source text of a location on one line, "" where the location lies in another file or is too long."""
+    lines = facts.lines if location.path == facts.path else []
+    if not 0 < location.line <= len(lines) or not location.column or location.end_line != location.line:
+        return ""
+    text = lines[location.line - 1][location.column - 1 : location.end_column - 1].strip()
+    return text if len(text) <= LONGEST else ""
+
+
+def expression_at(facts: SourceFacts, location: Location) -> ast.expr | None:
+    """What stands at a location, to be told in parts with `ast.unparse`; None where it is not at hand."""
+    try:
+        return ast.parse(text_at(facts, location), mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
+
+
+def receiver_text(facts: SourceFacts, call: Call) -> str:
+    """`self.optimizer` of `self.optimizer.apply_gradients(…)`, as written; "optimizer" where that is not at hand."""
+    lines = facts.lines if call.location.path == facts.path else []
+    number = call.location.line
+    line = lines[number - 1][call.location.column - 1 :] if 0 < number <= len(lines) else ""
+    receiver, dot, _ = line.partition("." + call.method)
+    return receiver if dot and len(receiver) <= LONGEST else "optimizer"
+
+
+def place_of(facts: SourceFacts, location: Location, seen_from: Location) -> str:
+    """ "line 5", with the cell of a notebook, and with the path where it lies in another file than what is told of."""
+    here = location_in_cell(location, facts.cells if location.path == facts.path else ())
+    path = [location.path] if location.path != seen_from.path else []
+    cell = [f"cell {here.cell}"] if here.cell else []
+    return ", ".join((*path, *cell, f"line {here.line}"))
+
+
+def name_of_optimizer(value: Value | None) -> str:
+    """What to call an optimizer: "Adam", "the user's class name", "adam"; "the optimizer inside" "
+    "where it is not known."""
+    names = {_one_name(one) for one in options(value)}
+    return names.pop() if len(names) == 1 else "the optimizer inside"
+
+
+def _one_name(value: Value) -> str:
+    own = class_of(value)
+    if own is not None:
+        return own.name
+    if isinstance(value, Call) and value.method[:1].isupper():
+        return value.method
+    if isinstance(value, Known) and isinstance(value.value, str):
+        return f'"{value.value}"'
+    return "the optimizer inside"
+
+
+def listed(names: list[str], most: int = 4) -> str:
+    """ "a", "a and b", "a, b and c", "a, b, c, d and 3 more"."""
+    if len(names) > most:
+        names = [*names[:most], f"{len(names) - most} more"]
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]

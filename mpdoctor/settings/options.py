@@ -1,0 +1,95 @@
+"""What one run of mpdoctor was asked to do: the command line and [tool.mpdoctor], frozen."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from mpdoctor.facts.versions import Keras
+from mpdoctor.finding import Severity
+from mpdoctor.project.files import PathPatterns
+from mpdoctor.project.targets import Target
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Options of `mpdoctor check`, with their defaults.
+
+    keras
+        The Keras to judge source by where `--keras` or the configuration names it, else None: then the target decides.
+    python
+        The interpreter that examines, where `--python` was given.
+    budget, timeout
+        Seconds. `timeout` bounds the time until the first training step.
+    select, ignore
+        Codes, prefixes of codes ("MP3") or names; an empty `select` means all.
+    per_file_ignores
+        Patterns of paths, and the rules that do not speak there.
+    not_examined
+        Of further targets that were named, why each can't be examined, in a sentence.
+    command
+        What the user typed, for the report's last line.
+    """
+
+    targets: tuple[Target, ...]
+    script_args: tuple[str, ...] = ()
+    static: bool = False
+    probe: bool = True
+    all_fits: bool = False
+    steps: int = 50
+    budget: float = 60.0
+    timeout: float = 600.0
+    policy: str = "auto"
+    python: Path | None = None
+    device: str = "auto"
+    seed: int | None = None
+    keras: Keras | None = None
+    assume_mixed: bool = False
+    custom_objects: str | None = None
+    allow_code_in_file: bool = False
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    per_file_ignores: tuple[tuple[PathPatterns, tuple[str, ...]], ...] = ()
+    fail_on: Severity = Severity.WARNING
+    exit_zero: bool = False
+    cache: bool = True
+    not_examined: tuple[str, ...] = ()
+    command: str = ""
+
+    @property
+    def is_about_one(self) -> bool:
+        """Whether one target was named: of several the source alone is read."""
+        return len(self.targets) + len(self.not_examined) == 1
+
+    def chooses(self, code: str, name: str) -> bool:
+        """Whether --select and --ignore leave this rule to speak."""
+        named = any(names_rule(text, code, name) for text in self.select) or not self.select
+        return named and not any(names_rule(text, code, name) for text in self.ignore)
+
+
+def names_rule(selector: str, code: str, name: str) -> bool:
+    """Whether one text after --select or --ignore means this rule: its code, a prefix of it, or its name."""
+    text = selector.strip()
+    return bool(text) and (code.startswith(text.upper()) or text.lower() == name)
+
+
+def keras_from_text(text: str, because: str = "") -> Keras:
+    """What `--keras 3`, `--keras tf_keras` or `--keras 2.15` means.
+
+    Raises ValueError with a sentence for the user."""
+    wanted = text.strip()
+    because = because or f"--keras {wanted}"
+    if wanted in ("tf_keras", "keras"):
+        return Keras(wanted, because=because)
+    if not re.fullmatch(r"\d+(\.\d+){0,2}", wanted):
+        raise ValueError(f"{text!r} is no Keras: give 3, tf_keras, or a version such as 2.15.")
+    numbers = tuple(int(part) for part in wanted.split("."))
+    version = wanted if len(numbers) > 1 else ""
+    if numbers[0] == 3:
+        return Keras("keras", version, because=because)
+    if numbers[0] == 2 and numbers[1:2] < (16,):
+        return Keras("tf.keras", version, version, because)
+    if numbers[0] == 2:  # from 2.16 on TensorFlow's own Keras is Keras 3, and Keras 2 lives in tf_keras
+        return Keras("tf_keras", version, version, because)
+    raise ValueError(f"there is no Keras {wanted}: give 3, tf_keras, or a version such as 2.15.")

@@ -1,0 +1,27 @@
+"""What files hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from mpdoctor.project.regular_files import bytes_from_file
+
+
+class Texts:
+    """The bytes of files, each read once. `passing`: the files whose text no later run will find under their name: it
+    was handed over in their place, or they can't be read today."""
+
+    def __init__(self, unsaved: Mapping[Path, bytes]) -> None:
+        self._read = dict(unsaved)
+        self.passing = set(unsaved)
+
+    def of(self, path: Path) -> bytes:
+        """b"" where it can't be read: the desk that reads it says why."""
+        if path not in self._read:
+            try:
+                self._read[path] = bytes_from_file(path)
+            except OSError:
+                self._read[path] = b""
+                self.passing.add(path)
+        return self._read[path]

@@ -1,0 +1,83 @@
+"""What earlier runs have said of the files of this one."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+
+from mpdoctor.finding import Finding
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.source.outlines import Outlines
+from mpdoctor.source.reading import text_from_bytes
+from mpdoctor.source_stage.cache import Cache, Entry
+from mpdoctor.source_stage.file_texts import Texts
+from mpdoctor.source_stage.worker import Judged, Order
+
+SUFFIX = ".py"  # of a notebook the cells are joined anew each time
+
+
+class Memory:
+    def __init__(
+        self,
+        cache: Cache | None,
+        outlines: Outlines,
+        shown: Mapping[Path, str],
+        texts: Texts,
+    ) -> None:
+        self._cache = cache if outlines.whole else None
+        self._outlines, self._shown, self._texts = outlines, shown, texts
+        self._entries: dict[Path, Entry] = {}
+
+    @cached_property
+    def new(self) -> frozenset[Path]:
+        """The files that have changed since, or were never looked at."""
+        return frozenset(path for path in self._outlines if not (self._find(path, True) or self._find(path, False)))
+
+    def recall(self, path: Path, walked: bool) -> tuple[SourceFacts, bool] | None:
+        """A file's facts, and whether they show mixed precision; None where it is to be looked at."""
+        entry = self._find(path, walked)
+        if entry is None:
+            return None
+        self._entries[path] = entry
+        text = "" if entry.facts.unreadable else text_from_bytes(self._texts.of(path), entry.facts.path)
+        assert isinstance(text, str), "it was read before"
+        return dataclasses.replace(entry.facts, text=text), entry.is_mixed
+
+    def keep(self, path: Path, facts: SourceFacts, is_mixed: bool, walked: bool) -> None:
+        digest = self._digest(path, walked)
+        if self._cache is not None and digest is not None and not facts.breakdowns:
+            entry = self._entries[path] = Entry(digest, dataclasses.replace(facts, text=""), is_mixed, walked)
+            self._cache.keep(path, entry)
+
+    def was_walked(self, path: Path) -> bool:
+        return path in self._entries and self._entries[path].was_walked
+
+    def findings(self, order: Order) -> Judged | None:
+        """What the rules found; None where they are to look."""
+        entry = self._entries.get(order.path)
+        found = None if entry is None else entry.findings.get(order.digest)
+        return None if found is None else list(found)
+
+    def keep_findings(self, order: Order, found: Judged) -> None:
+        entry = self._entries.get(order.path)
+        findings = [one for one in found if isinstance(one, Finding)]
+        if self._cache is not None and entry is not None and len(findings) == len(found):
+            self._cache.keep_findings(entry, order.digest, findings)
+
+    def save(self) -> None:
+        if self._cache is not None:
+            self._cache.save()
+
+    def _find(self, path: Path, walked: bool) -> Entry | None:
+        digest = self._digest(path, walked)
+        if self._cache is None or digest is None:
+            return None
+        return self._cache.find(path, self._shown.get(path, ""), digest, walked)
+
+    def _digest(self, path: Path, walked: bool) -> bytes | None:
+        """Of all that what is said of a file hangs on."""
+        if path in self._texts.passing or path not in self._outlines or path.suffix != SUFFIX:
+            return None
+        return self._outlines.digests[path] if walked else self._outlines[path].digest

@@ -1,0 +1,27 @@
+"""Files that are written for one library version of several: `try: from .keras3 import …` `except ImportError: …`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mpdoctor.program.source_facts import SourceFacts
+
+
+def guarded_files(sources: Iterable[SourceFacts]) -> set[str]:
+    """The files, by path as shown, that are imported, and only where the program asks first whether that works, or from
+    other such files."""
+    facts = {one.path: one for one in sources}
+    guarded: set[str] = set()
+    while True:
+        certain = {path for one in facts.values() if one.path not in guarded for path in one.certain_imports}
+        asked = {path for one in facts.values() for path in one.guarded_imports}
+        asked |= {path for one in guarded for path in facts[one].certain_imports if not _imports(facts, path, one)}
+        found = (asked & facts.keys()) - certain
+        if found <= guarded:
+            return guarded
+        guarded |= found
+
+
+def _imports(facts: dict[str, SourceFacts], path: str, other: str) -> bool:
+    """Whether it brings the other one in: a package whose `__init__` asks is not what it asks about."""
+    return path in facts and other in facts[path].imports

@@ -1,0 +1,186 @@
+"""One process' share of the source stage."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from mpdoctor.facts.breakdown import Breakdown, breakdown_from_error
+from mpdoctor.finding import Crashed, Finding
+from mpdoctor.program.source_facts import Problem, SourceFacts
+from mpdoctor.rules.registry import findings_from_facts
+from mpdoctor.source import facts_with_cells, facts_with_imports, facts_without_walking, source_or_problem
+from mpdoctor.source.modules import Files
+from mpdoctor.source.outlines import Outlines
+from mpdoctor.source.program import without_garbage_collection
+from mpdoctor.source.project import Project
+
+Judged = list[Finding | Crashed]
+
+
+@dataclasses.dataclass(frozen=True)
+class Order:
+    """To judge a file: what its facts are to say besides, and the rules that look.
+
+    program
+        How the files are shown that are judged together with it, walked anew as this one runs them; () where it is
+        judged alone, on top of what it imports. Of what it imports besides nothing is said.
+    """
+
+    path: Path
+    changes: dict[str, Any]
+    codes: frozenset[str]
+    program: tuple[str, ...] = ()
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Of all that the findings hang on besides the file and what it imports."""
+        asked = sorted(self.changes.items()), sorted(self.codes), self.program
+        return blake2b(repr(asked).encode(), digest_size=16).digest()
+
+
+class Desk:
+    """Walks some of the files, keeps their facts, and judges them."""
+
+    def __init__(self, files: Mapping[Path, str], unsaved: Mapping[Path, bytes], outlines: Outlines) -> None:
+        self._shown, self._unsaved = files, unsaved
+        self._files = Files(unsaved)
+        self._project = Project(self._files, files, outlines)
+        self._facts: dict[Path, SourceFacts] = {}
+
+    @without_garbage_collection()
+    def read(self, paths: list[Path]) -> dict[Path, tuple[SourceFacts, bool]]:
+        """What there is to say without a walk. What is parsed for it is not kept, which would take far more room."""
+        for path in paths:
+            files = self._files if self._files.holds(path) else Files(self._unsaved)
+            with self._guard(path):
+                self._facts[path] = facts_without_walking(files, path, self._shown[path])
+        return {path: (self._facts[path], False) for path in paths}
+
+    @without_garbage_collection()
+    def walk(self, paths: list[Path]) -> dict[Path, tuple[SourceFacts, bool]]:
+        """The facts without their events, and whether these show mixed precision."""
+        for path in paths:
+            with self._guard(path):
+                self._walk(path)
+        return self._told(paths)
+
+    def walk_with_imports(self, paths: list[Path]) -> dict[Path, tuple[SourceFacts, bool]]:
+        for path in paths:
+            with self._guard(path):
+                self._facts |= facts_with_imports(path, self._shown[path], Files(self._unsaved))
+        return self._told(list(self._facts))
+
+    @without_garbage_collection()
+    def judge(self, orders: list[Order]) -> dict[Path, Judged]:
+        return {one.path: self._judged_with_imports(one) if one.program else self._judged(one) for one in orders}
+
+    def _walk(self, path: Path, guarded: bool = False) -> None:
+        source = source_or_problem(self._files, path, self._shown[path])
+        if isinstance(source, Problem):
+            self._facts[path] = SourceFacts(self._shown[path], unreadable=source)
+        else:
+            self._facts[path] = facts_with_cells(self._project.walk(source, path, guarded), source)
+
+    def _told(self, paths: list[Path]) -> dict[Path, tuple[SourceFacts, bool]]:
+        told = {}
+        for path in paths:
+            with self._project.as_walked(path):
+                is_mixed = bool(self._is_mixed(path, self._facts[path]))
+                told[path] = _without_events(self._facts[path]), is_mixed
+        return told
+
+    def _judged(self, order: Order) -> Judged:
+        """What the rules say; and where we broke on the file, or on one that it imports, that."""
+        if self._facts[order.path].is_blank:
+            return []
+        said: Judged = []
+        with self._guard(order.path):
+            if order.changes.get("is_guarded"):
+                self._walk(order.path, guarded=True)
+            facts = dataclasses.replace(self._facts[order.path], **order.changes)
+            with self._project.as_walked(order.path):
+                said += _findings(facts, order.codes)
+        return [*map(crash_from_breakdown, self._facts[order.path].breakdowns), *said]
+
+    def _judged_with_imports(self, order: Order) -> Judged:
+        """What the rules say of a whole program, each of its files as `check` of its script alone would judge it."""
+        said: Judged = []
+        program: dict[Path, SourceFacts] = {}
+        with self._guard(order.path), _garbage_given_back():
+            program = facts_with_imports(order.path, self._shown[order.path], self._files, self._shown)
+            imported = {path for facts in program.values() for path in facts.imports}
+            is_mixed = {facts.path: self._is_mixed(path, facts) for path, facts in program.items()}
+            reached = {path for facts in program.values() if is_mixed[facts.path] for path in facts.imports}
+            for path, facts in program.items():
+                changes = order.changes | {
+                    "is_imported": facts.path in imported,
+                    "is_guarded": False,  # what the program asks first is known of each of its events
+                    "mixed_elsewhere": facts.path in reached,
+                }
+                if facts.path in order.program and is_mixed[facts.path] is not None:
+                    with self._guard(path):
+                        said += _findings(dataclasses.replace(facts, **changes), order.codes)
+        broken = (self._facts[path].breakdowns for path in {order.path: None, **program} if path in self._facts)
+        return [*(crash_from_breakdown(one) for breakdowns in broken for one in breakdowns), *said]
+
+    def _is_mixed(self, path: Path, facts: SourceFacts) -> bool | None:
+        """Whether the facts show mixed precision; None where we broke on them."""
+        found: list[bool] = []
+        with self._guard(path):
+            found.append(bool(facts.mixed_precision_signs))
+        return found[0] if found else None
+
+    @contextmanager
+    def _guard(self, path: Path) -> Iterator[None]:
+        """One file that we break on is told as such, and the others go on."""
+        try:
+            yield
+        except Exception as error:
+            self._facts[path] = broken_facts(breakdown_from_error(self._shown.get(path, str(path)), error))
+
+
+def _findings(facts: SourceFacts, codes: frozenset[str]) -> Iterator[Finding | Crashed]:
+    return findings_from_facts("in_source", facts, facts.keras, lambda rule: rule.code in codes)
+
+
+@contextmanager
+def _garbage_given_back() -> Iterator[None]:
+    """Of a program that is walked for one answer nothing is kept. The collector goes over what was made meanwhile."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.collect()
+        gc.unfreeze()
+
+
+def broken_facts(breakdown: Breakdown) -> SourceFacts:
+    return SourceFacts(breakdown.path, breakdowns=(breakdown,))
+
+
+def crash_from_breakdown(breakdown: Breakdown) -> Crashed:
+    return Crashed("source", f"{breakdown.path} ({breakdown.where})", breakdown.error)
+
+
+def _without_events(facts: SourceFacts) -> SourceFacts:
+    makings = facts.makings_told()
+    return dataclasses.replace(
+        facts,
+        makings=makings,
+        uses=(),
+        calls=(),
+        reads=(),
+        writes=(),
+        operations=(),
+        withs=(),
+        returns=(),
+        classes=(),
+        functions=(),
+    )
