@@ -31,7 +31,7 @@ from mpdoctor.progress import Progress
 from mpdoctor.project.files import walk
 from mpdoctor.project.project_folder import LEADS_OUT
 from mpdoctor.project.targets import Target
-from mpdoctor.rules.registry import Rule, all_rules, findings_from_facts
+from mpdoctor.rules.registry import Rule, all_rules, findings_from_facts, rules_by_code
 from mpdoctor.semantics.live.prediction_verdict import probe_from_facts
 from mpdoctor.semantics.source.programs.further_trainings import not_examined
 from mpdoctor.settings.options import Settings
@@ -39,10 +39,6 @@ from mpdoctor.source_stage import SourceStage
 from mpdoctor.source_stage.cache import users_cache
 
 FORCED_POLICY = "mixed_float16"
-# What a float32 program has just the same, whatever policy it is forced to.
-NEVER_WHAT_IF = ("MP602", "MP605")
-# Findings that say why a target brought no model: alone, they mean exit status 2, asked for or not.
-NO_MODEL = ("MP001", "MP002", "MP003", "MP004")
 SOURCE_ONLY = {"directory": "a directory", "notebook": "a notebook", "stdin": "standard input"}
 
 
@@ -276,7 +272,7 @@ def _mark_what_if(findings: list[Finding]) -> list[Finding]:
         if not finding.what_if:
             kept.append(finding)
         elif (finding.code, finding.location, finding.layer) not in real:
-            kept.append(dataclasses.replace(finding, what_if=not finding.code.startswith(NEVER_WHAT_IF)))
+            kept.append(dataclasses.replace(finding, what_if=not rules_by_code()[finding.code].is_never_what_if))
     return kept
 
 
@@ -290,7 +286,7 @@ def _without_needless(findings: list[Finding], runs: list[ExaminationFacts]) -> 
 
 
 def _chosen(settings: Settings) -> Callable[[Rule], bool]:
-    return lambda rule: rule.code in NO_MODEL or settings.chooses(rule.code, rule.name)
+    return lambda rule: rule.says_that_no_model_came or settings.chooses(rule.code, rule.name)
 
 
 def _ties(target: Target, stage: SourceStage) -> Ties:
@@ -350,8 +346,8 @@ def _brought_nothing(
     named = _shown(str(target.path))
     if any(source.unreadable and source.path == named for source in sources):
         return True
-    codes = {f.code for f in findings}
-    return bool(codes & set(NO_MODEL)) and "MP001" not in codes and not saw_model
+    ended = {f.code for f in findings if rules_by_code()[f.code].says_that_no_model_came}
+    return bool(ended) and "MP001" not in ended and not saw_model
 
 
 def _shown(path: str) -> str:

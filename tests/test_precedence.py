@@ -1,9 +1,8 @@
-"""Who speaks when several rules see one defect: the table both ways, nearness, merging, order; and nothing is lost."""
+"""Which finding is the primary one: what rules declare, both ways; nearness, merging, order; and nothing is lost."""
 
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import time
 from typing import Any
 
@@ -13,18 +12,13 @@ from hypothesis import strategies as st
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding
-from mpdoctor.judging.precedence import (
-    CONFIRMED_LIVE,
-    EXPLAINS,
-    EXPLAINS_LIVE,
-    LINE,
-    MODEL,
-    OF_THE_ERROR,
-    RAISED,
-    Candidates,
-    explains,
-    settled,
-)
+from mpdoctor.judging.precedence import Candidates, explains, settled
+from mpdoctor.rules.registry import all_rules, rules_by_code
+
+EXPLAINED = [(rule.code, right, nearness) for rule in all_rules() for right, nearness in rule.explains.items()]
+CONFIRMED_LIVE = [rule.code for rule in all_rules() if rule.is_confirmed_live]
+RAISED = [rule.code for rule in all_rules() if rule.says_that_it_raised]
+OF_THE_ERROR = [rule.code for rule in all_rules() if rule.speaks_of_the_error]
 
 
 def seen(code: str, line: int | None = 5, stage: str = "source", **more: Any) -> Finding:
@@ -38,8 +32,8 @@ def seen(code: str, line: int | None = 5, stage: str = "source", **more: Any) ->
 
 PAIRS = [
     pytest.param(left, right, nearness, id=f"{left}-{right}")
-    for lefts, rights, nearness in EXPLAINS
-    for left, right in itertools.product(lefts, rights)
+    for left, right, nearness in EXPLAINED
+    if nearness != "training"
 ]
 
 
@@ -57,9 +51,7 @@ def test_left_explains_right_in_any_order(left: str, right: str, nearness: str) 
         assert [(also.code, also.text, also.line) for also in spoken.also_seen] == [(right, "the evidence", 5)]
 
 
-@pytest.mark.parametrize(
-    ("left", "right"), [pair for lefts, rights in EXPLAINS_LIVE for pair in itertools.product(lefts, rights)]
-)
+@pytest.mark.parametrize(("left", "right"), [pair for *pair, nearness in EXPLAINED if nearness == "training"])
 def test_what_the_training_alone_shows_is_explained_and_what_the_source_shows_is_not(left: str, right: str) -> None:
     speaker = seen(left, 5, stage="training")
     assert codes(settled([speaker, seen(right, 9, stage="training")])) == [left]
@@ -79,9 +71,9 @@ def test_how_near_they_must_be(left: str, right: str, nearness: str) -> None:
     in_no_line = [seen(left, 5), seen(right, None)]
     in_other_models = [seen(left, 5, model="a"), seen(right, 5, model="b")]
     in_other_targets = [seen(left), seen(right, target="other.py")]
-    assert len(settled(elsewhere)) == (1 if nearness == MODEL else 2)
-    assert len(settled(in_no_line)) == (1 if nearness == MODEL else 2)
-    assert len(settled(in_other_models)) == (1 if nearness == LINE else 2)
+    assert len(settled(elsewhere)) == (1 if nearness == "model" else 2)
+    assert len(settled(in_no_line)) == (1 if nearness == "model" else 2)
+    assert len(settled(in_other_models)) == (1 if nearness == "line" else 2)
     assert len(settled(in_other_targets)) == 2
 
 
@@ -89,14 +81,20 @@ def test_how_near_they_must_be(left: str, right: str, nearness: str) -> None:
 def test_files_that_no_import_ties_are_about_models_of_their_own(left: str, right: str, nearness: str) -> None:
     elsewhere = [seen(left, path="a.py"), seen(right, path="b.py")]
     assert len(settled(elsewhere, lambda path, other: False)) == 2
-    assert len(settled(elsewhere, lambda path, other: True)) == (1 if nearness == MODEL else 2)
+    assert len(settled(elsewhere, lambda path, other: True)) == (1 if nearness == "model" else 2)
     in_one_file = [seen(left, path="a.py"), seen(right, path="a.py")]
     assert len(settled(in_one_file, lambda path, other: False)) == 1
 
 
 def test_nobody_in_the_table_is_explained_and_explains() -> None:
     """Else a chain could end in a finding that is not told."""
-    assert not {code for left, _, _ in EXPLAINS for code in left} & {code for _, right, _ in EXPLAINS for code in right}
+    pairs = [pair for pair in EXPLAINED if pair[2] != "training"]
+    assert not {left for left, _, _ in pairs} & {right for _, right, _ in pairs}
+
+
+def test_every_rule_explains_rules_that_there_are() -> None:
+    assert {right for _, right, _ in EXPLAINED} <= set(rules_by_code())
+    assert {nearness for *_, nearness in EXPLAINED} == {"line", "model", "training"}
 
 
 # --- the line that raised ---------------------------------------------------------------------------------------
@@ -218,9 +216,7 @@ def test_the_order_of_the_list() -> None:
 
 
 # --- nothing is lost --------------------------------------------------------------------------------------------
-ALL_CODES = sorted(
-    {code for left, right, _ in EXPLAINS for code in (*left, *right)} | {*CONFIRMED_LIVE, *RAISED, "MP605"}
-)
+ALL_CODES = sorted({code for *pair, _ in EXPLAINED for code in pair} | {*CONFIRMED_LIVE, *RAISED, "MP605"})
 FINDINGS = st.builds(
     seen,
     st.sampled_from(ALL_CODES),

@@ -1,4 +1,7 @@
-"""Who speaks when several rules see one defect: a finding that another explains becomes its evidence."""
+"""Which finding is the primary one when several rules see one defect: what it explains becomes its evidence.
+
+Which rules explain which stands in the rules' own files (EXPLAINS, CONFIRMED_LIVE, …: `rules.registry.Rule`).
+"""
 
 from __future__ import annotations
 
@@ -7,82 +10,9 @@ from collections.abc import Callable, Iterable
 from functools import cache
 
 from mpdoctor.finding import AlsoSeen, Finding
+from mpdoctor.rules.registry import Rule, all_rules, rules_by_code
 
-LINE, MODEL = "line", "model"
 Ties = Callable[[str, str], bool]  # whether what stands in two files, by path as shown, may be about one model
-
-# (who explains, what is explained, how near the two must be: on one source line, or about one model of one target)
-EXPLAINS: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
-    (("MP105", "MP111", "MP113", "MP208", "MP702"), ("MP209",), MODEL),
-    (("MP701", "MP312", "MP116"), ("MP106",), MODEL),
-    (("MP702",), ("MP309",), MODEL),
-    (("MP201",), ("MP504", "MP507"), MODEL),
-    (("MP101", "MP304", "MP310"), ("MP309",), LINE),
-    (("MP407",), ("MP102", "MP301"), LINE),
-    (("MP411", "MP303"), ("MP301",), LINE),
-    (("MP310",), ("MP102",), LINE),
-    (("MP104",), ("MP107",), LINE),
-    (("MP203", "MP206", "MP207", "MP212", "MP214", "MP217"), ("MP202",), LINE),
-    (("MP401", "MP402", "MP403", "MP404", "MP405", "MP406", "MP408", "MP410", "MP306", "MP308"), ("MP912",), MODEL),
-    (("MP902", "MP903", "MP911"), ("MP905", "MP909"), MODEL),
-    (("MP904", "MP601", "MP511", "MP911", "MP313"), ("MP907",), MODEL),
-)
-# The same where the right one was seen in the training alone: the source shows a place of its own.
-EXPLAINS_LIVE = ((("MP904", "MP907"), ("MP503",)), (("MP308", "MP410"), ("MP401",)))
-# Seen live, these stand on another line than in the source, as does what has no line at all: a model or a training
-# that shows the defect confirms what the source shows.
-CONFIRMED_LIVE = (
-    "MP106",
-    "MP107",
-    "MP203",
-    "MP204",
-    "MP216",
-    "MP304",
-    "MP306",
-    "MP310",
-    "MP315",
-    "MP401",
-    "MP402",
-    "MP403",
-    "MP405",
-    "MP408",
-    "MP503",
-    "MP509",
-    "MP602",
-    "MP603",
-)
-# Whatever stands on the line that raised explains that it raised.
-RAISED = ("MP002", "MP901")
-# What costs digits or time raises nothing, whatever line it stands on.
-NEVER_RAISING = ("MP201", "MP209", "MP504", "MP507")
-# What speaks of the very error that was raised explains it without a line, too.
-OF_THE_ERROR = (
-    "MP102",
-    "MP104",
-    "MP112",
-    "MP202",
-    "MP203",
-    "MP205",
-    "MP206",
-    "MP211",
-    "MP212",
-    "MP214",
-    "MP217",
-    "MP301",
-    "MP304",
-    "MP306",
-    "MP307",
-    "MP310",
-    "MP407",
-    "MP411",
-    "MP415",
-    "MP505",
-    "MP508",
-    "MP509",
-    "MP602",
-    "MP605",
-    "MP703",
-)
 
 
 def of_one_program(path: str, other: str) -> bool:
@@ -100,22 +30,22 @@ def settled(findings: Iterable[Finding], are_tied: Ties = of_one_program) -> lis
     extra: dict[int, list[AlsoSeen]] = {}
     spoken = []
     for number, finding in enumerate(merged):
-        speaker = _speaker(merged, number, candidates, are_tied)
-        if speaker == number:
+        primary = _primary_of(merged, number, candidates, are_tied)
+        if primary == number:
             spoken.append(number)
         else:
-            extra.setdefault(speaker, []).extend([sight(finding), *finding.also_seen])
+            extra.setdefault(primary, []).extend([sight(finding), *finding.also_seen])
     told = [dataclasses.replace(merged[i], also_seen=(*merged[i].also_seen, *extra.get(i, ()))) for i in spoken]
     return sorted(told, key=_reading_order)
 
 
-def _speaker(merged: list[Finding], number: int, candidates: Candidates, are_tied: Ties) -> int:
+def _primary_of(merged: list[Finding], number: int, candidates: Candidates, are_tied: Ties) -> int:
     """Who speaks for a finding: itself, or whoever explains it and is not explained by another."""
     while True:
         finding = merged[number]
         explaining = [i for i in candidates.of(finding) if explains(merged[i], finding, are_tied)]
-        if finding.code in RAISED:  # what speaks of the error itself before what else stands on its line
-            explaining.sort(key=lambda i: merged[i].code not in OF_THE_ERROR)
+        if _rule(finding).says_that_it_raised:  # what speaks of the error itself before what else stands on its line
+            explaining.sort(key=lambda i: not _rule(merged[i]).speaks_of_the_error)
         found = next(iter(explaining), None)
         if found is None:
             return number
@@ -145,29 +75,35 @@ class Candidates:
 
 @cache
 def _explaining_from_anywhere(code: str) -> tuple[str, ...]:
-    anywhere = [left for left, right, nearness in EXPLAINS if code in right and nearness == MODEL]
-    anywhere += [left for left, right in EXPLAINS_LIVE if code in right]
-    anywhere += [OF_THE_ERROR] if code in RAISED else []
-    return tuple(dict.fromkeys(one for left in anywhere for one in left))
+    """The codes of the rules that explain this one's findings wherever they stand."""
+    raised = rules_by_code()[code].says_that_it_raised
+    return tuple(
+        rule.code
+        for rule in all_rules()
+        if rule.explains.get(code, "line") != "line" or (raised and rule.speaks_of_the_error)
+    )
 
 
-def explains(speaker: Finding, finding: Finding, are_tied: Ties = of_one_program) -> bool:
-    """Whether `speaker` is the reason why `finding` was seen too."""
-    if speaker is finding or speaker.target != finding.target:
+def explains(primary: Finding, finding: Finding, are_tied: Ties = of_one_program) -> bool:
+    """Whether `primary` is the reason why `finding` was seen too."""
+    if primary is finding or primary.target != finding.target:
         return False
-    if speaker.what_if and not finding.what_if:
+    if primary.what_if and not finding.what_if:
         return False  # what would be is no reason for what is
-    if finding.code in RAISED and speaker.code not in RAISED:
-        of_it = speaker.code in OF_THE_ERROR and speaker.location == finding.location is None
-        return of_it or (speaker.code not in NEVER_RAISING and _same_line(speaker, finding))
-    if finding.stage == "training":
-        live = any(speaker.code in left and finding.code in right for left, right in EXPLAINS_LIVE)
-        if live and _same_model(speaker, finding, are_tied):
-            return True
-    for left, right, nearness in EXPLAINS:
-        if speaker.code in left and finding.code in right:
-            return _same_line(speaker, finding) if nearness == LINE else _same_model(speaker, finding, are_tied)
-    return False
+    rule = _rule(primary)
+    if _rule(finding).says_that_it_raised and not rule.says_that_it_raised:
+        of_it = rule.speaks_of_the_error and primary.location == finding.location is None
+        return of_it or (not rule.never_raises and _same_line(primary, finding))
+    nearness = rule.explains.get(finding.code)
+    if nearness == "line":
+        return _same_line(primary, finding)
+    if nearness == "training" and finding.stage != "training":
+        return False  # the source shows a place of its own
+    return nearness is not None and _same_model(primary, finding, are_tied)
+
+
+def _rule(finding: Finding) -> Rule:
+    return rules_by_code()[finding.code]
 
 
 def sight(finding: Finding) -> AlsoSeen:
@@ -199,7 +135,7 @@ def _merged(findings: Iterable[Finding]) -> list[Finding]:
 
 def _confirmed(kept: Iterable[Finding], finding: Finding) -> Finding | None:
     """The finding in the source that this live one confirms."""
-    if finding.stage == "source" or (finding.location is not None and finding.code not in CONFIRMED_LIVE):
+    if finding.stage == "source" or (finding.location is not None and not _rule(finding).is_confirmed_live):
         return None
     same = (f for f in kept if (f.code, f.target, f.stage) == (finding.code, finding.target, "source"))
     return next(same, None)
@@ -218,12 +154,12 @@ def _with_sight(first: Finding, later: Finding) -> Finding:
     )
 
 
-def _same_line(speaker: Finding, finding: Finding) -> bool:
-    """Whether the speaker, in any of its sights, stands on the finding's line."""
+def _same_line(primary: Finding, finding: Finding) -> bool:
+    """Whether the primary, in any of its sights, stands on the finding's line."""
     place = finding.location
     if place is None:
         return False
-    return (place.path, place.line) in _lines(speaker)
+    return (place.path, place.line) in _lines(primary)
 
 
 def _lines(finding: Finding) -> set[tuple[str | None, int | None]]:

@@ -4,6 +4,8 @@ A rule is a module `<family>/mp201_half_precision_output.py` with a docstring, a
 about (`KERAS`), and up to six functions, one for each kind of facts: `in_source`, `in_model`, `in_saved_graph`,
 `in_training`, `in_failure`, and `in_suppression` for ignore comments once all others have spoken. Each takes facts and
 yields findings; none of them looks at anything else.
+
+What a rule has to do with other rules it declares itself, in constants of its module; `Rule` says what each means.
 """
 
 from __future__ import annotations
@@ -12,11 +14,11 @@ import dataclasses
 import importlib
 import pkgutil
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 from mpdoctor import rules
 from mpdoctor.facts.breakdown import breakdown_from_error
@@ -31,6 +33,10 @@ STAGES = {
     "in_training": "training",
     "in_failure": "model",
 }
+Nearness = Literal["line", "model", "training"]
+"""How near two findings must be for one to explain the other: on one source line; about one model of one target; or
+about one model, where the second was seen in the training alone."""
+
 # Where the documentation is published, "https://…/", once it is: a link that leads nowhere is worse than none.
 PUBLISHED_AT = ""
 
@@ -38,7 +44,13 @@ PUBLISHED_AT = ""
 @dataclass(frozen=True)
 class Rule:
     """One rule. `keras` holds "2" and "3": the Keras generations in which the defect exists; `stages` says where it is
-    seen: "source", "model", "training"."""
+    seen: "source", "model", "training".
+
+    `explains` (EXPLAINS in the rule's file): the codes of findings that are consequences of this rule's, and how near
+    they must be. `is_confirmed_live` (CONFIRMED_LIVE): a live finding without a line, or on another one, confirms the
+    one in the source. `never_raises` (NEVER_RAISES): it costs digits or time and explains no error on its line.
+    `says_that_it_raised`, `says_that_no_model_came`: it tells how the program ended, and not why.
+    `is_never_what_if`: a float32 program has the defect as well, whatever policy it is forced to."""
 
     code: str
     name: str
@@ -48,6 +60,17 @@ class Rule:
     docs: str
     looks: dict[str, Callable[[Any], Iterable[Finding]]]
     stages: tuple[str, ...] = ()
+    explains: Mapping[str, Nearness] = field(default_factory=dict)
+    is_confirmed_live: bool = False
+    never_raises: bool = False
+    says_that_it_raised: bool = False
+    says_that_no_model_came: bool = False
+    is_never_what_if: bool = False
+
+    @property
+    def speaks_of_the_error(self) -> bool:
+        """Whether it reads an error that was raised, and says why."""
+        return "in_failure" in self.looks and not self.says_that_it_raised and not self.says_that_no_model_came
 
     @property
     def summary(self) -> str:
@@ -93,6 +116,12 @@ def _rule_from_module(module: ModuleType, match: re.Match[str]) -> Rule:
         docs=module.__doc__.strip(),
         looks=looks,
         stages=_stages(looks, getattr(module, "FAILS_IN", ("model",))),
+        explains=getattr(module, "EXPLAINS", {}),
+        is_confirmed_live=getattr(module, "CONFIRMED_LIVE", False),
+        never_raises=getattr(module, "NEVER_RAISES", False),
+        says_that_it_raised=getattr(module, "SAYS_THAT_IT_RAISED", False),
+        says_that_no_model_came=getattr(module, "SAYS_THAT_NO_MODEL_CAME", False),
+        is_never_what_if=getattr(module, "NEVER_WHAT_IF", False),
     )
 
 
@@ -104,6 +133,11 @@ def _stages(looks: Iterable[str], fails_in: tuple[str, ...]) -> tuple[str, ...]:
 
 def _stage_of(kind: str, facts: Any) -> str:
     return "training" if kind == "in_failure" and facts.in_training else STAGES[kind]
+
+
+@cache
+def rules_by_code() -> Mapping[str, Rule]:
+    return {rule.code: rule for rule in all_rules()}
 
 
 def rule_by_code_or_name(text: str) -> Rule | None:

@@ -55,6 +55,7 @@ from mpdoctor.semantics.live.broken_operations import is_of_input, number
 from mpdoctor.semantics.live.training_texts import FLOAT16_LIMIT
 
 SEVERITY = Severity.ERROR
+EXPLAINS = {"MP907": "model"}
 HELP = (
     "Scale the data before the model gets it, or in a first layer that computes in float32: "
     '`Rescaling(…, dtype="float32")`, `Normalization(dtype="float32")`.'

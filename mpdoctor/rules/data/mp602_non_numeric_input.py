@@ -52,6 +52,8 @@ from mpdoctor.semantics.source.programs.training_data import behind, fed_values
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")
+CONFIRMED_LIVE = True
+NEVER_WHAT_IF = True
 HELP = {
     "features": "Turn text into numbers first: `keras.layers.StringLookup`, or your own table; then "
     '`np.asarray(…, dtype="float32")`.',

@@ -54,6 +54,7 @@ from mpdoctor.semantics.source.programs.array_contents import FILLED
 from mpdoctor.semantics.source.programs.training_data import behind, fed_values, mapped_functions
 
 SEVERITY = Severity.WARNING
+CONFIRMED_LIVE = True
 MIXED = ("mixed_float16", "mixed_bfloat16")
 CASTS = (
     "tensorflow.cast",

@@ -59,6 +59,7 @@ from mpdoctor.semantics.live.shape_errors import shape_error_from_message
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")
+NEVER_WHAT_IF = True
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:

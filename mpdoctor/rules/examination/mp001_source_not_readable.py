@@ -29,6 +29,7 @@ from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.source_facts import SourceFacts
 
 SEVERITY = Severity.ERROR
+SAYS_THAT_NO_MODEL_CAME = True
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:

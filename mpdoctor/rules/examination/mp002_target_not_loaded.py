@@ -52,6 +52,8 @@ from mpdoctor.semantics.live.error_texts import headline_from_failure, place_of_
 from mpdoctor.semantics.live.loading_errors import headline_from_loading_error, remedy_from_loading_error
 
 SEVERITY = Severity.ERROR
+SAYS_THAT_IT_RAISED = True
+SAYS_THAT_NO_MODEL_CAME = True
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:

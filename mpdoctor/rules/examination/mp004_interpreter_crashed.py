@@ -44,6 +44,7 @@ from mpdoctor.finding import Finding, Severity
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")
+SAYS_THAT_NO_MODEL_CAME = True
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:

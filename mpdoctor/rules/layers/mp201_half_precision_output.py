@@ -61,6 +61,8 @@ from mpdoctor.semantics.source.numbers.losses_and_metrics import STEPS
 from mpdoctor.semantics.source.numbers.precision import precision_of
 
 SEVERITY = Severity.WARNING
+EXPLAINS = {"MP504": "model", "MP507": "model"}
+NEVER_RAISES = True
 PROBABILITIES = ("softmax", "sigmoid")
 CAST = ("tensorflow.cast", "keras.ops.cast", "keras.backend.cast")
 # A cast behind others mends nothing: a sigmoid of 8 was 1.000000, its gradient 0 (Keras 3.15, TensorFlow 2.10).

@@ -66,6 +66,8 @@ SEVERITY = Severity.ERROR
 UNTRAINED = "Keras 3 does not train a raw variable: it is not among the layer's `trainable_variables`"
 HELP = 'Make it with `self.add_weight(name=…, shape=…, initializer="ones")`: Keras casts and trains that.'
 FAILS_IN = ("model", "training")
+EXPLAINS = {"MP202": "line"}
+CONFIRMED_LIVE = True
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:

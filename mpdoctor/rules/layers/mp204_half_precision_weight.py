@@ -59,6 +59,7 @@ from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policie
 from mpdoctor.semantics.source.layers.layer_variables import added_weights, may_be_trained, raw_variables
 
 SEVERITY = Severity.WARNING
+CONFIRMED_LIVE = True
 MIXED = {"mixed_float16": "float16", "mixed_bfloat16": "bfloat16"}
 LOST = "there is no float32 copy, so updates smaller than its last bit are lost."
 

@@ -59,6 +59,7 @@ from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 
 SEVERITY = Severity.WARNING
 FAILS_IN = ("model", "training")
+EXPLAINS = {"MP202": "line"}
 MOST_STEPS = 40
 
 

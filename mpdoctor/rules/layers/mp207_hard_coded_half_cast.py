@@ -63,6 +63,7 @@ from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.WARNING
+EXPLAINS = {"MP202": "line"}
 ORDINARY = ("training", "mask", "sample_weight")
 
 

@@ -64,6 +64,7 @@ from mpdoctor.program.values import Api, Call, ClassFacts, class_of, options
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 
 SEVERITY = Severity.WARNING
+EXPLAINS = {"MP209": "model"}
 SETTING_UP = ("__init__", "build")
 DTYPES = {"float32": "float32", **SIXTEEN_BITS}
 WRAPPERS = ("keras.layers.TimeDistributed", "keras.layers.Bidirectional", "keras.layers.RNN")

@@ -48,6 +48,7 @@ from mpdoctor.knowledge.layer_kinds import NORMALIZATION, PREPROCESSING
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
+NEVER_RAISES = True
 ON_PURPOSE = NORMALIZATION | PREPROCESSING | {"Embedding"}
 
 

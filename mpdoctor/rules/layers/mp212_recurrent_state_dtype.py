@@ -56,6 +56,7 @@ from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")
+EXPLAINS = {"MP202": "line"}
 RECURRENT = (
     "keras.layers.LSTM",
     "keras.layers.GRU",

@@ -78,6 +78,7 @@ from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")
+EXPLAINS = {"MP202": "line"}
 CALLING = {
     "tensorflow.numpy_function": "Tout",
     "tensorflow.py_function": "Tout",

@@ -56,6 +56,7 @@ from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.preceding_layers import layers_of_sequential
 
 SEVERITY = Severity.ERROR
+CONFIRMED_LIVE = True
 HELP = 'Make them integers from the start: `keras.Input(…, dtype="int32")`. Keras casts no integers.'
 EXACT = {"float16": 2048, "bfloat16": 256}
 FLOATS = ("float32", "float64")

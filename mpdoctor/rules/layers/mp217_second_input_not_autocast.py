@@ -66,6 +66,7 @@ from mpdoctor.semantics.wording import place_of
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")
 KERAS = ("2",)
+EXPLAINS = {"MP202": "line"}
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:

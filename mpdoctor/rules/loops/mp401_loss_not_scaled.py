@@ -71,6 +71,8 @@ from mpdoctor.semantics.source.optimizers.wrappers import starting_scale
 from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.ERROR
+EXPLAINS = {"MP912": "model"}
+CONFIRMED_LIVE = True
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:

@@ -67,6 +67,8 @@ from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.ERROR
 KERAS = ("2",)
+EXPLAINS = {"MP912": "model"}
+CONFIRMED_LIVE = True
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:

@@ -74,6 +74,8 @@ from mpdoctor.semantics.source.optimizers.scaling import (
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale
 
 SEVERITY = Severity.ERROR
+EXPLAINS = {"MP912": "model"}
+CONFIRMED_LIVE = True
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:

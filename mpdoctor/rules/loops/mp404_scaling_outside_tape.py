@@ -61,6 +61,7 @@ from mpdoctor.semantics.source.optimizers.scaling import SCALING, multiplied_by_
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
+EXPLAINS = {"MP912": "model"}
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:

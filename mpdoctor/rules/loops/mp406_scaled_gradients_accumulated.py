@@ -68,6 +68,7 @@ from mpdoctor.semantics.source.optimizers.scaling import (
 )
 
 SEVERITY = Severity.WARNING
+EXPLAINS = {"MP912": "model"}
 OF_ITS_SHAPE = ("zeros_like", "ones_like", "shape", "size", "rank")
 KEEPING = ("assign_add", "assign_sub", "assign")
 

@@ -52,6 +52,7 @@ from mpdoctor.semantics.wording import text_at
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")
 KERAS = ("3",)
+EXPLAINS = {"MP102": "line", "MP301": "line"}
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:

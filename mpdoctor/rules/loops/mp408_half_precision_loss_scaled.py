@@ -56,6 +56,8 @@ from mpdoctor.semantics.source.optimizers.scaling import SCALING, scales
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
+EXPLAINS = {"MP912": "model"}
+CONFIRMED_LIVE = True
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:

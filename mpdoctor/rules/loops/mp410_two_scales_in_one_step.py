@@ -61,6 +61,7 @@ from mpdoctor.semantics.source.optimizers.wrappers import wrapped
 from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.ERROR
+EXPLAINS = {"MP401": "training", "MP912": "model"}
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:

@@ -46,6 +46,7 @@ from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")
+EXPLAINS = {"MP301": "line"}
 NUMBERS = ("loss_scale", "dynamic_scale", "initial_scale", "dynamic_growth_steps", "dynamic_counter", "step_counter")
 ONCE_BUILT = ("dynamic_scale", "step_counter")
 LEAVES_UNBUILT = ("scale_loss", "print", "isinstance", "type", "id", "repr", "str")

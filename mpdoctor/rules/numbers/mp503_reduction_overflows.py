@@ -59,6 +59,7 @@ from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.numbers.reductions import EXPONENTIAL, GRAM, NORM, SQUARE, SUM, reductions
 
 SEVERITY = Severity.WARNING
+CONFIRMED_LIVE = True
 MESSAGES = {
     SUM: "This adds up 16-bit values over whole pictures or batches: float16 ends at 65504, which 256×256 ones exceed.",
     NORM: "The squares of 16-bit values are added up over everything here: float16 ends at 65504, and the result is "

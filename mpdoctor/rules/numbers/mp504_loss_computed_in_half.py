@@ -66,6 +66,7 @@ from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, target
 
 SEVERITY = Severity.WARNING
+NEVER_RAISES = True
 SCALING = ("scale_loss", "get_scaled_loss")
 
 

@@ -62,6 +62,7 @@ from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")
 KERAS = ("3",)
+CONFIRMED_LIVE = True
 SINCE = (3, 8)
 
 

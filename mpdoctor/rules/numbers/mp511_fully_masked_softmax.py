@@ -70,6 +70,7 @@ from mpdoctor.semantics.live.broken_operations import is_emptied_softmax
 from mpdoctor.semantics.live.training_texts import line_of
 
 SEVERITY = Severity.WARNING
+EXPLAINS = {"MP907": "model"}
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:

@@ -41,6 +41,7 @@ from mpdoctor.semantics.source.optimizers.wrappers import lacks, wrapped
 from mpdoctor.semantics.wording import name_of_optimizer, text_at
 
 SEVERITY = Severity.ERROR
+EXPLAINS = {"MP301": "line"}
 LOST = "exclude_from_weight_decay"
 
 

@@ -46,6 +46,8 @@ from mpdoctor.semantics.wording import listed, place_of
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")
+EXPLAINS = {"MP309": "line"}
+CONFIRMED_LIVE = True
 STEPS = ("_learning_rate", "update_step", "_resource_apply_dense", "_resource_apply_sparse")
 
 

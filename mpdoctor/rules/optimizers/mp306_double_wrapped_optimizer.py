@@ -41,6 +41,8 @@ from mpdoctor.semantics.source.optimizers.wrappers import inner_argument, wrappe
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")
+EXPLAINS = {"MP912": "model"}
+CONFIRMED_LIVE = True
 HELP = "Wrap once: remove one of the two LossScaleOptimizers."
 
 

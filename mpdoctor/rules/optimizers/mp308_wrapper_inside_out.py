@@ -41,6 +41,7 @@ from mpdoctor.program.values import Api, Call, Value, class_of
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, wrapped
 
 SEVERITY = Severity.ERROR
+EXPLAINS = {"MP401": "training", "MP912": "model"}
 # Packages whose optimizers wrap another one.
 PACKAGES = (
     "tensorflow_addons.optimizers.",

@@ -48,6 +48,8 @@ from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")
+EXPLAINS = {"MP102": "line", "MP309": "line"}
+CONFIRMED_LIVE = True
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:

@@ -65,6 +65,7 @@ from mpdoctor.semantics.source.programs.branches import exclude_each_other
 from mpdoctor.semantics.wording import name_of_optimizer, receiver_text
 
 SEVERITY = Severity.ERROR
+EXPLAINS = {"MP106": "model"}
 UNPROTECTED = "no loss scale protects these gradients, and in float16 those below 6e-08 are flushed to zero"
 
 

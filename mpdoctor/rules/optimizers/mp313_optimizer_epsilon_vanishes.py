@@ -56,6 +56,7 @@ from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity
 
 SEVERITY = Severity.ERROR
+EXPLAINS = {"MP907": "model"}
 VANISHES = 2.0**-25  # half of float16's smallest number: from here down it is 0
 NO_DIVISOR = 1 / 65504  # below, its reciprocal is inf in float16
 HELP = (

@@ -54,6 +54,7 @@ from mpdoctor.semantics.source.programs.branches import exclude_each_other
 
 SEVERITY = Severity.WARNING
 KERAS = ("3",)
+CONFIRMED_LIVE = True
 HELP = (
     'Use the policy "mixed_bfloat16", which needs no loss scale; or train with tf_keras '
     "(`TF_USE_LEGACY_KERAS=1`), which adds gradients up before it checks them."

@@ -46,6 +46,7 @@ from mpdoctor.program.source_facts import SourceFacts, Use
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
+EXPLAINS = {"MP309": "line"}
 ROOM, OLD_ROOM = "keras.mixed_precision.", "keras.mixed_precision.experimental."
 
 

@@ -42,6 +42,7 @@ from mpdoctor.program.source_facts import SET_FLOATX, SourceFacts
 from mpdoctor.program.values import Api, Attribute, Call, Value, known, options
 
 SEVERITY = Severity.ERROR
+EXPLAINS = {"MP107": "line"}
 POLICY = "keras.mixed_precision.Policy"
 REFUSED = (
     r"Cannot convert (?:value )?'?(.+?)'? to a mixed precision \w*Policy\.",

@@ -56,6 +56,7 @@ from mpdoctor.semantics.source.programs.branches import exclude_each_other
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
+EXPLAINS = {"MP209": "model"}
 HELP = "Set the policy before the first layer is made: move {it} to the top of the program, right behind the imports."
 
 

@@ -52,6 +52,7 @@ from mpdoctor.semantics.source.programs.models import is_model
 from mpdoctor.semantics.wording import listed, receiver_text
 
 SEVERITY = Severity.WARNING
+CONFIRMED_LIVE = True
 LOST = "gradients below 6e-08 become 0"
 
 

@@ -43,6 +43,7 @@ from mpdoctor.program.values import Api, Call, Parameter, Value, class_of, optio
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
+CONFIRMED_LIVE = True
 PURE_HALF = ("float16", "bfloat16")
 
 

@@ -47,6 +47,7 @@ from mpdoctor.semantics.source.layers.model_layers import LIGHT, NESTS, half_pol
 from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.ERROR
+EXPLAINS = {"MP209": "model"}
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:

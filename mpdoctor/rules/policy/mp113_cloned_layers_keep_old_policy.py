@@ -52,6 +52,7 @@ from mpdoctor.semantics.source.layers.model_layers import policies_inside
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
+EXPLAINS = {"MP209": "model"}
 HELP = (
     "Build the model again under the new policy and copy the weights: `new.set_weights(old.get_weights())`; or give "
     "`clone_model` a `clone_function` that sets the dtype."

@@ -48,6 +48,7 @@ from mpdoctor.semantics.source.programs.graph_rewrites import REWRITES
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
+EXPLAINS = {"MP106": "model"}
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:

@@ -58,6 +58,7 @@ from mpdoctor.semantics.source.optimizers.wrappers import compiles_of
 from mpdoctor.semantics.source.programs.saved_files import ending_of, loads, policies_in_file, training_of, writer_of
 
 SEVERITY = Severity.ERROR
+EXPLAINS = {"MP106": "model"}
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:

@@ -54,6 +54,7 @@ from mpdoctor.semantics.live.loaded_layers import layers_inside
 from mpdoctor.semantics.source.programs.saved_files import loads, policies_in_file, training_of
 
 SEVERITY = Severity.WARNING
+EXPLAINS = {"MP209": "model", "MP309": "model"}
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:

@@ -62,6 +62,7 @@ from mpdoctor.semantics.live.error_texts import headline_from_failure, place_of_
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("training",)
+SAYS_THAT_IT_RAISED = True
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:

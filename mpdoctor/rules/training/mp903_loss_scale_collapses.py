@@ -74,6 +74,7 @@ from mpdoctor.semantics.live.verdict import verdict_from_training
 
 SEVERITY = Severity.ERROR
 KERAS = ("3",)
+EXPLAINS = {"MP905": "model", "MP909": "model"}
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:

@@ -84,6 +84,7 @@ from mpdoctor.semantics.live.training_texts import (
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.ERROR
+EXPLAINS = {"MP503": "training", "MP907": "model"}
 REMEDY_OF_FUNCTION = "Use a smaller constant, or normalise what goes into it, so that the result stays below 65504."
 MOST_NAMED = 4
 # What these put out is small, however large the values inside them were.

@@ -65,6 +65,7 @@ from mpdoctor.semantics.live.broken_operations import GIVEN, broke
 from mpdoctor.semantics.live.training_texts import line_of, named_culprit, remedy_from_culprit, story_of_growth
 
 SEVERITY = Severity.ERROR
+EXPLAINS = {"MP503": "training"}
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:

@@ -55,6 +55,7 @@ from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.training_texts import culprit_evidence
 
 SEVERITY = Severity.ERROR
+EXPLAINS = {"MP905": "model", "MP907": "model", "MP909": "model"}
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
