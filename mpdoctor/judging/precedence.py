@@ -6,7 +6,7 @@ Which rules explain which stands in the rules' own files (EXPLAINS, CONFIRMED_LI
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 
 from mpdoctor.finding import AlsoSeen, Finding
@@ -18,6 +18,12 @@ Ties = Callable[[str, str], bool]  # whether what stands in two files, by path a
 def of_one_program(path: str, other: str) -> bool:
     """Of the files of a program that was named all are tied: the one that was named imports the others."""
     return True
+
+
+def tied_by_imports(imports: Mapping[str, Collection[str]]) -> Ties:
+    """Two files are of one program where one of them imports the other. `imports`: by path, with all that is imported
+    through others."""
+    return lambda path, other: other in imports.get(path, ()) or path in imports.get(other, ())
 
 
 def settled(findings: Iterable[Finding], are_tied: Ties = of_one_program) -> list[Finding]:

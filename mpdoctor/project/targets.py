@@ -17,6 +17,7 @@ SUPPORTED = (
 SAVED_SUFFIXES = {".keras": "keras-file", ".h5": "hdf5-file", ".hdf5": "hdf5-file"}
 SAVED_MODEL = "saved_model.pb"
 STDIN = "-"
+SOURCE_ONLY = {"directory": "a directory", "notebook": "a notebook", "stdin": "standard input"}  # never run
 
 
 class TargetError(Exception):

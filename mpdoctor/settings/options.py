@@ -11,6 +11,8 @@ from mpdoctor.finding import Severity
 from mpdoctor.project.files import PathPatterns
 from mpdoctor.project.targets import Target
 
+FORCED_POLICY = "mixed_float16"  # on a program without mixed precision, where --policy says nothing
+
 
 @dataclass(frozen=True)
 class Settings:

@@ -1,0 +1,58 @@
+"""What came of a run: how far the stages came, whether a target brought anything at all, the exit status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mpdoctor.facts.examination import ExaminationFacts
+from mpdoctor.finding import Crashed, Finding, Stage
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.project.shown_paths import shown_path
+from mpdoctor.project.targets import SOURCE_ONLY, Target
+from mpdoctor.rules.registry import rules_by_code
+from mpdoctor.settings.options import Settings
+
+
+def stages_of_target(
+    target: Target,
+    sources: tuple[SourceFacts, ...],
+    run: ExaminationFacts | None,
+    settings: Settings,
+    unreadable: bool,
+) -> dict[str, Stage]:
+    """How far each stage came: "source", "model" and "training". `run`: the one that is shown, if there was one."""
+    source = Stage("failed", "not readable") if unreadable else Stage("done" if sources else "skipped")
+    if run is not None:
+        return {"source": source, "model": Stage(*run.model_status), "training": Stage(*run.training_status)}
+    if settings.static:
+        reason = "--static"
+    elif unreadable:
+        reason = "the source cannot be read"
+    elif not settings.is_about_one:
+        reason = "more than one target: source only"
+    else:
+        reason = f"{SOURCE_ONLY.get(target.kind, 'this target')}: source only"
+    return {"source": source, "model": Stage("skipped", reason), "training": Stage("skipped", reason)}
+
+
+def exit_code(
+    settings: Settings, brought_nothing: bool, findings: Iterable[Finding], crashed: tuple[Crashed, ...]
+) -> int:
+    """3 beats 2 beats 1 beats 0; --exit-zero turns 1 into 0 only. `brought_nothing`: whether any target did."""
+    if crashed:
+        return 3
+    if settings.not_examined or brought_nothing:
+        return 2
+    failing = any(finding.fails_a_run(settings.fail_on) for finding in findings)
+    return 0 if not failing or settings.exit_zero else 1
+
+
+def brings_nothing(target: Target, sources: tuple[SourceFacts, ...], findings: list[Finding], saw_model: bool) -> bool:
+    """A named target from which no model came, and no finding but "it did not load" explains why."""
+    if target.kind == "directory":
+        return False
+    named = shown_path(str(target.path))
+    if any(source.unreadable and source.path == named for source in sources):
+        return True
+    ended = {f.code for f in findings if rules_by_code()[f.code].says_that_no_model_came}
+    return bool(ended) and "MP001" not in ended and not saw_model

@@ -1,0 +1,52 @@
+"""Findings of the examiner's runs, and which of them a program has only under a policy that was forced on it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from mpdoctor.facts.examination import ExaminationFacts
+from mpdoctor.facts.versions import Keras
+from mpdoctor.finding import Crashed, Finding, Severity
+from mpdoctor.rules.registry import Rule, findings_from_facts, rules_by_code
+from mpdoctor.settings.options import FORCED_POLICY, Settings
+
+
+def findings_of_run(run: ExaminationFacts, keras: Keras, settings: Settings) -> Iterator[Finding | Crashed]:
+    """What one run showed. What a forced policy alone makes possible is marked by the policy that was forced."""
+    chosen = chosen_rules(settings)
+    seen: list[tuple[str, Any]] = [("in_model", model) for model in run.models]
+    seen += [("in_saved_graph", graph) for graph in run.graphs]
+    seen += [("in_training", training) for training in run.trainings]
+    failures = [failure for failure in (run.failure, *(training.failure for training in run.trainings)) if failure]
+    seen += [("in_failure", dataclasses.replace(failure, forced_policy=run.forced_policy)) for failure in failures]
+    for kind, facts in seen:
+        for item in findings_from_facts(kind, facts, run.keras or keras, chosen):  # `--keras` is about sources
+            forced = run.forced_policy == FORCED_POLICY and settings.policy == "auto"
+            yield dataclasses.replace(item, what_if=forced) if isinstance(item, Finding) else item
+
+
+def with_what_if_marked(findings: list[Finding]) -> list[Finding]:
+    """A finding of the forced run is what-if only if the program does not have the defect as it stands."""
+    real = {(f.code, f.location, f.layer) for f in findings if not f.what_if}
+    kept = []
+    for finding in findings:
+        if not finding.what_if:
+            kept.append(finding)
+        elif (finding.code, finding.location, finding.layer) not in real:
+            kept.append(dataclasses.replace(finding, what_if=not rules_by_code()[finding.code].is_never_what_if))
+    return kept
+
+
+def without_needless(findings: list[Finding], runs: list[ExaminationFacts]) -> list[Finding]:
+    """A program that ended by itself, and whose defect its source shows, was no failure: there was no more to see."""
+    failure = runs[-1].failure if runs else None
+    if failure is None or not failure.is_plain_end:
+        return findings
+    others = [finding for finding in findings if finding.code != "MP002"]
+    return others if any(finding.fails_a_run(Severity.WARNING) for finding in others) else findings
+
+
+def chosen_rules(settings: Settings) -> Callable[[Rule], bool]:
+    return lambda rule: rule.says_that_no_model_came or settings.chooses(rule.code, rule.name)

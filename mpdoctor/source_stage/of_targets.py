@@ -1,0 +1,52 @@
+"""The source stage of what the user named: which files each target brings, and what of them was not read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from mpdoctor.finding import Skipped
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.project.files import walk
+from mpdoctor.project.project_folder import LEADS_OUT
+from mpdoctor.project.shown_paths import shown_path
+from mpdoctor.project.targets import Target
+from mpdoctor.settings.options import Settings
+from mpdoctor.source_stage import SourceStage
+from mpdoctor.source_stage.cache import users_cache
+
+
+def source_stage_of_targets(settings: Settings) -> tuple[SourceStage, list[tuple[str, ...]]]:
+    """The source of all targets, and the paths (as shown) of each. A program alone brings the files that it imports;
+    several targets, and directories, are understood together, and a file that two of them hold is the first one's."""
+    targets = settings.targets
+    named = [target for target in targets if target.path is not None and not target.is_saved]
+    unsaved = {t.path.absolute(): t.content for t in named if t.path is not None and t.content is not None}
+    is_program = settings.is_about_one and bool(named) and named[0].kind != "directory"
+    owners: dict[Path, Target] = {}
+    for target in named:
+        named_path = Path(str(target.path))
+        files = (target.files or walk(named_path).files) if target.kind == "directory" else (named_path,)
+        for path in files:
+            owners.setdefault(path.absolute(), target)
+    shown = {path: shown_path(str(path)) for path in owners}
+    cache = users_cache() if settings.cache and shown and not is_program else None
+    stage = SourceStage(shown, unsaved, with_imports=is_program, assume_mixed=settings.assume_mixed, cache=cache)
+    if is_program:
+        return stage, [tuple(stage.facts)]
+    return stage, [tuple(shown[path] for path, owner in owners.items() if owner is target) for target in targets]
+
+
+def passed_over(target: Target, sources: tuple[SourceFacts, ...]) -> Iterator[Skipped]:
+    for path, reason in target.denied:
+        yield Skipped("source", f"{shown_path(str(path))} can't be listed: {reason}.")
+    for path, reason in target.passed_over:
+        yield Skipped("source", f"{shown_path(str(path))} is {reason}.")
+    for source in sources:
+        if source.passed_over:
+            yield Skipped("source", f"{source.path} is {source.passed_over}.")
+
+
+def not_followed(stage: SourceStage) -> Iterator[Skipped]:
+    for path in stage.passed_over:
+        yield Skipped("source", f"{shown_path(str(path))} is {LEADS_OUT}.")
