@@ -1,4 +1,5 @@
-"""The pages that nobody writes: one for each rule, the list of rules, the options, the schema of the JSON.
+"""The pages that nobody writes: one for each rule, the list of rules, the options, the schema of the JSON; and the maps
+on the architecture page.
 
 They are made from the code whenever the documentation is built, as a hook of mkdocs, and are committed nowhere.
 """
@@ -6,6 +7,7 @@ They are made from the code whenever the documentation is built, as a hook of mk
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,9 @@ import mpdoctor
 from mpdoctor.cli.app import app
 from mpdoctor.cli.rule_texts import markdown_from_rule
 from mpdoctor.rules.registry import Rule, all_rules
+
+sys.path.insert(0, str(Path(__file__).parent))
+from room_map import map_of_rooms, table_of_rooms
 
 FAMILIES = {
     "examination": "The examination itself",
@@ -38,7 +43,7 @@ def pages() -> dict[str, str]:
     told = {f"rules/{rule.name}.md": rule_page(rule) for rule in all_rules()}
     told["rules/index.md"] = rules_page()
     told["options.md"] = options_page()
-    told[SCHEMA] = (Path(mpdoctor.__file__).parent / "reporters" / SCHEMA).read_text(encoding="utf-8")
+    told[SCHEMA] = (Path(mpdoctor.__file__).parent / "reporters" / "json" / SCHEMA).read_text(encoding="utf-8")
     return told
 
 
@@ -130,4 +135,6 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if page.file.generated_by is not None:
         return markdown
     depth = page.file.src_uri.count("/")
+    markdown = re.sub(r"<!-- map of ([\w.]+) -->", lambda match: map_of_rooms(match[1]), markdown)
+    markdown = re.sub(r"<!-- rooms of ([\w.]+) -->", lambda match: table_of_rooms(match[1]), markdown)
     return linked(markdown, lambda rule: f"{'../' * depth}rules/{rule.name}.md")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mpdoctor.examiner.capture.layer_hooks import chain_of
+from mpdoctor.examiner.exceptions import chain_of
 from mpdoctor.examiner.failures.failure import failure_from_exception
 from mpdoctor.examiner.failures.library_frames import inside_from_frames
 from mpdoctor.examiner.process.user_code import is_own

@@ -1,6 +1,8 @@
-"""Why a target cannot be examined: what the examiner raises where it gives up, and says to the user."""
+"""Exceptions: those that the examiner raises where it gives up on a target, and what any error was made from."""
 
 from __future__ import annotations
+
+from typing import Iterator
 
 
 class Unusable(Exception):
@@ -9,3 +11,20 @@ class Unusable(Exception):
 
 class OtherBackend(Unusable):
     """Keras 3 runs on another backend than TensorFlow; there is no loss scaling of TensorFlow's to examine."""
+
+
+def first_line(error: BaseException) -> str:
+    """The exception in one short line."""
+    lines = str(error).strip().splitlines() or [""]
+    return f"{type(error).__name__}: {lines[0]}"[:200]
+
+
+def chain_of(error: BaseException) -> Iterator[BaseException]:
+    """The error, and those that it was made from, the first of them last: by `raise … from`, or by autograph. What else
+    a program was handling meanwhile is no part of it."""
+    seen = set()
+    one: BaseException | None = error
+    while one is not None and id(one) not in seen:
+        seen.add(id(one))
+        yield one
+        one = one.__cause__ or (one.__context__ if hasattr(one.__context__, "ag_error_metadata") else None)

@@ -9,8 +9,8 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from mpdoctor.examiner.exceptions import OtherBackend, Unusable
-from mpdoctor.examiner.failures.failure import failure_from_exception, failure_under_watch, first_line
+from mpdoctor.examiner.exceptions import OtherBackend, Unusable, first_line
+from mpdoctor.examiner.failures.failure import failure_from_exception, failure_under_watch
 from mpdoctor.examiner.own_imports import OwnImports
 from mpdoctor.examiner.process import confinement, environment, supervisor
 from mpdoctor.examiner.protocol.events import Events

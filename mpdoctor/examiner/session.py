@@ -11,11 +11,11 @@ import traceback
 from types import ModuleType
 from typing import Any, Callable
 
-from mpdoctor.examiner.capture.layer_hooks import LayerWatch, chain_of
+from mpdoctor.examiner.capture.layer_hooks import LayerWatch
 from mpdoctor.examiner.capture.live_models import live_models, model_of_variables
 from mpdoctor.examiner.capture.load_hooks import LoadWatch
 from mpdoctor.examiner.capture.optimizer_hooks import OptimizerNotes
-from mpdoctor.examiner.exceptions import OtherBackend
+from mpdoctor.examiner.exceptions import OtherBackend, chain_of
 from mpdoctor.examiner.process import autograph_files
 from mpdoctor.examiner.process.import_hooks import ImportHooks
 from mpdoctor.examiner.process.patching import replace_method

@@ -10,9 +10,10 @@ import re
 import sys
 import weakref
 from types import FrameType
-from typing import Any, Callable, Dict, Iterator, Tuple
+from typing import Any, Callable, Dict, Tuple
 
 from mpdoctor.examiner.capture.layer_calls import LayerCalls, dtype_name, flat_tensors, is_symbolic
+from mpdoctor.examiner.exceptions import chain_of
 from mpdoctor.examiner.process.user_code import called_by_line, class_location, own_code, own_location
 from mpdoctor.facts.location import Location
 from mpdoctor.knowledge.half_dtypes import HALF
@@ -204,17 +205,6 @@ class LayerWatch:
                 self._output_of[layer] = weakref.ref(producer)
         if not self.stack:
             self._producers.clear()
-
-
-def chain_of(error: BaseException) -> Iterator[BaseException]:
-    """The error, and those that it was made from, the first of them last: by `raise … from`, or by autograph. What else
-    a program was handling meanwhile is no part of it."""
-    seen = set()
-    one: BaseException | None = error
-    while one is not None and id(one) not in seen:
-        seen.add(id(one))
-        yield one
-        one = one.__cause__ or (one.__context__ if hasattr(one.__context__, "ag_error_metadata") else None)
 
 
 def policy_name(layer: Any) -> str:

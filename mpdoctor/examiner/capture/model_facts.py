@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Iterator
 
+from mpdoctor.examiner.capture.compiled_losses import casts_prediction
 from mpdoctor.examiner.capture.layer_calls import dtype_name
 from mpdoctor.examiner.capture.layer_details import (
     config_from_layer,
@@ -13,7 +14,6 @@ from mpdoctor.examiner.capture.layer_details import (
 )
 from mpdoctor.examiner.capture.layer_hooks import policy_name
 from mpdoctor.examiner.capture.optimizer_chain import chain_from_optimizer, is_inside
-from mpdoctor.examiner.keras.compiled_losses import casts_prediction
 from mpdoctor.examiner.process.user_code import class_location
 from mpdoctor.facts.model import ArrayFacts, CallFacts, LayerFacts, ModelFacts
 

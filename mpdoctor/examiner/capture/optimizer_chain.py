@@ -126,3 +126,13 @@ def _shown(value: Any) -> Any:
     numpy = getattr(value, "numpy", None)
     text = repr(float(numpy())) if callable(numpy) and getattr(value, "shape", None) == () else repr(value)
     return text if len(text) <= 120 else text[:117] + "..."
+
+
+def learning_rate(optimizer: Any) -> float | None:
+    """As it is for the next step; None where the optimizer has none that is a number."""
+    rate: Any = getattr(optimizer, "learning_rate", None)
+    rate = rate(optimizer.iterations) if callable(rate) and not hasattr(rate, "dtype") else rate
+    try:
+        return float(rate)
+    except (TypeError, ValueError):
+        return None

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Iterator
 
 from mpdoctor.examiner.capture.layer_calls import dtype_name, flat_tensors
-from mpdoctor.examiner.capture.layer_hooks import chain_of
+from mpdoctor.examiner.exceptions import chain_of
 from mpdoctor.examiner.failures.library_frames import inside_from_frames
 from mpdoctor.examiner.process.autograph_files import PREFIX
 from mpdoctor.examiner.process.user_code import class_location, is_own
@@ -20,12 +20,6 @@ from mpdoctor.facts.location import Location
 
 _LONGEST_MESSAGE = 4000
 _HALVES = ("float16", "bfloat16")
-
-
-def first_line(error: BaseException) -> str:
-    """The exception in one short line."""
-    lines = str(error).strip().splitlines() or [""]
-    return f"{type(error).__name__}: {lines[0]}"[:200]
 
 
 def failure_under_watch(session: Any, error: BaseException, during: str, **known: Any) -> FailureFacts:

@@ -10,7 +10,7 @@ from typing import Any, Iterator
 import tensorflow as tf
 
 from mpdoctor.examiner.capture.layer_calls import dtype_name, flat_tensors, is_symbolic
-from mpdoctor.examiner.capture.layer_hooks import chain_of
+from mpdoctor.examiner.exceptions import chain_of
 from mpdoctor.examiner.process.user_code import own_code
 from mpdoctor.facts.failure import OperandFacts
 from mpdoctor.facts.location import Location

@@ -6,8 +6,8 @@ from typing import Any, Callable
 
 import tensorflow as tf
 
-from mpdoctor.examiner.keras.compiled_losses import are_of_keras, loss_name, take_probabilities
-from mpdoctor.examiner.probe.step_record import Record
+from mpdoctor.examiner.capture.compiled_losses import are_of_keras, loss_name, take_probabilities
+from mpdoctor.examiner.capture.step_record import Record
 from mpdoctor.facts.versions import Keras
 from mpdoctor.loss_scale import LossScale, ScaleState, keras3
 

@@ -10,8 +10,8 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Callable
 
-from mpdoctor.examiner.capture.layer_hooks import chain_of
-from mpdoctor.examiner.failures.failure import failure_from_exception, failure_under_watch, first_line
+from mpdoctor.examiner.exceptions import chain_of, first_line
+from mpdoctor.examiner.failures.failure import failure_from_exception, failure_under_watch
 from mpdoctor.examiner.probe.no_files import FileLeftOut, no_files
 from mpdoctor.examiner.probe.short_fit import left_out
 from mpdoctor.facts.ending import EndingFacts

@@ -9,8 +9,9 @@ from typing import Any, Callable, Iterator
 import tensorflow as tf
 
 from mpdoctor.examiner.capture.loss_hooks import Losses
+from mpdoctor.examiner.capture.optimizer_chain import learning_rate
 from mpdoctor.examiner.capture.replicas import run_in_replicas
-from mpdoctor.examiner.probe.step_record import Record, Row
+from mpdoctor.examiner.capture.step_record import Record, Row
 from mpdoctor.examiner.process.user_code import own_location
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ArrayFacts, CallFacts
@@ -253,16 +254,6 @@ def largest_magnitude(tensors: list[Any]) -> float:
     """inf where one is not finite."""
     largest = max((float(tf.reduce_max(tf.abs(tf.cast(tf.identity(t), tf.float32)))) for t in tensors), default=0.0)
     return largest if math.isfinite(largest) else math.inf
-
-
-def learning_rate(optimizer: Any) -> float | None:
-    """As it is for the next step; None where the optimizer has none that is a number."""
-    rate: Any = getattr(optimizer, "learning_rate", None)
-    rate = rate(optimizer.iterations) if callable(rate) and not hasattr(rate, "dtype") else rate
-    try:
-        return float(rate)
-    except (TypeError, ValueError):
-        return None
 
 
 def _copies(variables: list[Any]) -> list[tuple[Any, Any]]:

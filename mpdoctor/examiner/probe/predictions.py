@@ -140,7 +140,7 @@ class Predictions:
         self._seen[key] = self._explained(seen, repeats(row)) if seen.nonfinite else seen
 
     def _explained(self, seen: Seen, repeats: Any) -> Seen:
-        from mpdoctor.examiner.failures.failure import first_line
+        from mpdoctor.examiner.exceptions import first_line
         from mpdoctor.examiner.replay.forward_pass import culprits_of_forward_pass
 
         self._session.events.stage("looking for what is not finite")

@@ -9,7 +9,7 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-from mpdoctor.examiner.failures.failure import first_line
+from mpdoctor.examiner.exceptions import first_line
 from mpdoctor.examiner.process import confinement
 from mpdoctor.examiner.protocol.events import Events
 from mpdoctor.facts.devices import DeviceFacts

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Callable, ContextManager
 
-from mpdoctor.examiner.failures.failure import first_line
+from mpdoctor.examiner.exceptions import first_line
 from mpdoctor.examiner.replay.culprits import Culprits, culprits_from_step
 from mpdoctor.examiner.replay.step_observer import Enough, StepObserver
 from mpdoctor.facts.training import StepFacts

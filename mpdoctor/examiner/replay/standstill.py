@@ -11,8 +11,8 @@ from typing import Any, Callable, ContextManager, Iterator
 import numpy as np
 import tensorflow as tf
 
-from mpdoctor.examiner.failures.failure import first_line
-from mpdoctor.examiner.probe.observed_optimizer import learning_rate
+from mpdoctor.examiner.capture.optimizer_chain import learning_rate
+from mpdoctor.examiner.exceptions import first_line
 from mpdoctor.examiner.process.patching import replace_for_now
 from mpdoctor.examiner.replay.magnitudes import array_from_tensor, is_floating
 from mpdoctor.examiner.replay.step_observer import BackFrame, Enough, StepObserver

@@ -10,7 +10,7 @@ from typing import Any, Callable, Iterator
 
 import tensorflow as tf
 
-from mpdoctor.examiner.failures.failure import first_line
+from mpdoctor.examiner.exceptions import first_line
 from mpdoctor.examiner.replay.culprit_search import CulpritHunt
 from mpdoctor.examiner.replay.scale_derivative import Slope
 from mpdoctor.examiner.replay.standstill import look_at_standstill

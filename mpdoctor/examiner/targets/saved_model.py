@@ -12,17 +12,16 @@ from dataclasses import replace
 from typing import Any
 
 from mpdoctor.examiner.capture.load_hooks import package_of
-from mpdoctor.examiner.exceptions import Unusable
-from mpdoctor.examiner.failures.failure import first_line
+from mpdoctor.examiner.exceptions import Unusable, first_line
 from mpdoctor.examiner.saved import operations
 from mpdoctor.examiner.saved.archives import SavedFile, saved_file_from_path
 from mpdoctor.examiner.saved.configuration import policy_of_model
 from mpdoctor.examiner.saved.contents import Contents, ForeignName
 from mpdoctor.examiner.saved.copies import path_to_load
-from mpdoctor.examiner.saved.custom_objects import custom_objects_from_module, is_given, is_of_the_platform
 from mpdoctor.examiner.saved.directories import SavedDirectory, saved_directory_from_path
 from mpdoctor.examiner.saved.graph_copies import judged_copy
 from mpdoctor.examiner.session import Session
+from mpdoctor.examiner.targets.custom_objects import custom_objects_from_module, is_given, is_of_the_platform
 from mpdoctor.examiner.targets.script_or_factory import train_on_made_up_data
 from mpdoctor.facts.saved_file import SavedFileFacts
 
