@@ -56,6 +56,8 @@ _WORDS = (
     r"Could not find device for node: \{\{node ([A-Za-z]\w*).*DT_(?:HALF|BFLOAT16)",
     r"No OpKernel was registered to support Op '(\w+)'.*DT_(?:HALF|BFLOAT16)",
     r"(I?RFFT) requires tf\.float32 or tf\.float64 inputs.*(?:float16)",
+    r"(tf\.linalg\.\w+) does not support matrices of type <dtype: 'b?float16'>",
+    r"Invalid input type\. Expected `float32` or `float64`\. Received: input type=<dtype: 'b?float16'>",
     r"`?real`? and `?imag`? (?:components )?have incorrect types: b?float16",
     r"Value passed to parameter '\w+' has DataType b?float16 not in list of allowed values: [^\n]*float32",
     # (where whole numbers alone are allowed, it is an index: MP506, and no matter of kernels)
