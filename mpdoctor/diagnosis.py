@@ -19,6 +19,7 @@ from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.saved_graph import SavedGraphFacts
 from mpdoctor.finding import Crashed, Diagnosis, Finding, Probe, Skipped, TargetReport
+from mpdoctor.judging.generations import findings_of_source, told_once
 from mpdoctor.judging.keras_version import JudgedBy, keras_of_target
 from mpdoctor.judging.outcome import brings_nothing, exit_code, stages_of_target
 from mpdoctor.judging.precedence import Ties, of_one_program, settled, tied_by_imports
@@ -28,7 +29,7 @@ from mpdoctor.judging.what_if import chosen_rules, findings_of_run, with_what_if
 from mpdoctor.progress import Progress
 from mpdoctor.project.shown_paths import shown_path
 from mpdoctor.project.targets import Target
-from mpdoctor.rules.registry import all_rules, findings_from_facts
+from mpdoctor.rules.registry import findings_from_facts
 from mpdoctor.semantics.live.prediction_verdict import probe_from_facts
 from mpdoctor.settings.options import Settings
 from mpdoctor.source_stage import SourceStage
@@ -98,15 +99,18 @@ def _examine(
     unreadable = any(source.unreadable for source in sources) and target.kind in ("script", "factory")
     runs, crashes = runs_of_target(target, settings, progress, unreadable)
     keras = keras_of_target(target, settings, paths, stage.facts, runs)
-    chosen = chosen_rules(settings)
+    guessed = keras.usual
+    source, keras, gone = findings_of_source(stage.judge, stage.facts, paths, keras, settings)
     judged = [
-        *stage.judge(keras.of, frozenset(r.code for r in all_rules() if chosen(r)), paths),
+        *source,
         *(item for run in runs for item in findings_of_run(run, keras.usual, settings)),
     ]
     crashes += [item for item in judged if isinstance(item, Crashed)]
     findings = [dataclasses.replace(item, target=target.id) for item in judged if isinstance(item, Finding)]
     all_findings = without_needless(settled(with_what_if_marked(findings), _ties(target, stage)), runs)
     left = suppressions.left_of(f for f in all_findings if settings.chooses(f.code, f.name))
+    gone = [dataclasses.replace(f, target=target.id) for f in gone if settings.chooses(f.code, f.name)]
+    left += told_once(suppressions.left_of(gone), stage.facts, guessed)
     shown_run = run_to_show(runs)
     last = shown_run or ExaminationFacts()
     return _Examined(

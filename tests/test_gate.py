@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpdoctor.diagnosis import diagnose
+from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Severity
 from mpdoctor.progress import SilentProgress
 from mpdoctor.project.files import PathPatterns, walk
@@ -393,11 +394,23 @@ def test_exclude(tmp_path: Path) -> None:
         ("Dockerfile", "FROM tensorflow/tensorflow:2.9.1-gpu\n", "tf.keras", "2.9.1"),
         ("Dockerfile", "FROM tensorflow/tensorflow:2.9-gpu-jupyter AS base\n", "tf.keras", "2.9"),
         ("Dockerfile", "FROM --platform=linux/amd64 docker.example.org/tensorflow/tensorflow:2.17.0\n", "keras", None),
-        ("docker/Dockerfile.gpu", "FROM nvcr.example.org/nvidia/tensorflow:21.02-tf2-py3\n", "tf.keras", "2.6"),
+        ("docker/Dockerfile.gpu", "FROM nvcr.example.org/nvidia/tensorflow:21.02-tf2-py3\n", "tf.keras", "2.4"),
         ("Dockerfile", "FROM nvcr.example.org/nvidia/tensorflow:24.10-tf2-py3\n", "keras", None),
         ("Dockerfile", "FROM python:3.8\nRUN pip install -U numpy \\\n    tensorflow==2.11.0\n", "tf.keras", "2.11.0"),
         ("Dockerfile", "FROM tensorflow/tensorflow:latest-gpu\n", None, None),
-        ("Dockerfile", "FROM nvcr.example.org/nvidia/tensorflow:21.02-tf1-py3\n", None, None),
+        ("Dockerfile", "FROM nvcr.example.org/nvidia/tensorflow:21.02-tf1-py3\n", "tf.keras", "1.15"),
+        ("Dockerfile", "FROM nvcr.example.org/nvidia/tensorflow:22.05-tf2-py3\n", "tf.keras", "2.8"),
+        ("Dockerfile", "FROM nvcr.example.org/nvidia/tensorflow:latest\n", None, None),
+        ("Dockerfile", "FROM nvcr.example.org/nvidia/merlin/merlin-tensorflow-training:22.03\n", "tf.keras", "2.8"),
+        ("Dockerfile", "FROM 1.example.org/tensorflow-training:2.2.0-gpu-py37-cu101\n", "tf.keras", "2.2.0"),
+        ("Dockerfile", "FROM example.org/my-tensorflow:2.2.0\n", None, None),
+        ("Dockerfile", "ARG FROM_IMAGE=nvidia/tensorflow:21.02-tf2-py3\nFROM ${FROM_IMAGE}\n", "tf.keras", "2.4"),
+        ("Dockerfile", "ARG V='2.9.1'\nFROM tensorflow/tensorflow:$V-gpu AS base\n", "tf.keras", "2.9.1"),
+        ("Dockerfile", "FROM tensorflow/tensorflow:${V:-2.9.1}-gpu\n", "tf.keras", "2.9.1"),
+        ("Dockerfile", "ARG V\nFROM tensorflow/tensorflow:${V}\n", None, None),
+        ("Dockerfile", "ENV A=1 TF=tensorflow==2.6.0\nRUN pip3 install -U ${TF}\n", "tf.keras", "2.6.0"),
+        ("Dockerfile", "RUN if [ $V = tensorflow==1.15 ]; then pip install keras==2.6; fi\n", "tf.keras", "2.6"),
+        ("Dockerfile", "RUN if [ $V = tensorflow==1.15 ]; then apt-get install g++-8; fi\n", None, None),
     ],
 )
 def test_the_keras_that_a_project_asks_for(
@@ -409,6 +422,80 @@ def test_the_keras_that_a_project_asks_for(
     if keras is not None:
         assert version in (None, keras.version)
         assert keras.because.startswith(("more.in" if "-r" in text else Path(name).name) + " ")
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        ('!pip install -q "tensorflow==2.9.*"', "2.9"),
+        ("%pip install tensorflow==2.4.1 numpy", "2.4.1"),
+        ("! python -m pip install tensorflow-gpu==2.6.0", "2.6.0"),
+        ("!pip install -U tensorflow", "2.12.0"),
+        ('!pip install "tensorflow>=2.10"', "2.12.0"),
+        ("# !pip install tensorflow==2.4.1", "2.12.0"),
+        ("print('pip install tensorflow==2.4.1')", "2.12.0"),
+        ("!pip install tensorflow_hub==0.6.0", "2.12.0"),
+    ],
+)
+@pytest.mark.parametrize("target", [".", "a.ipynb"])
+def test_what_a_notebook_installs_is_nearest_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, version: str, target: str
+) -> None:
+    uses = "import tensorflow as tf\ntf.keras.mixed_precision.set_global_policy('mixed_float16')"
+    write(tmp_path, {"a.ipynb": code(line, [uses]), "requirements.txt": "tensorflow==2.12.0", ".git/HEAD": ""})
+    monkeypatch.chdir(tmp_path)
+    (told,) = diagnose(Settings((target_from_text(target),), static=True, cache=False), SilentProgress()).targets
+    others = [keras.version for keras, _ in told.other_keras]
+    assert (others or [told.keras.version]) == [version]
+
+
+HYPER = """from tensorflow import keras
+
+class Hyper:
+    def build(self, units):
+        model = keras.Sequential([keras.layers.Dense(8), keras.layers.Dense(4, activation="softmax")])
+        model.compile("adam", "sparse_categorical_crossentropy")
+        return model
+
+hyper = Hyper()
+"""
+LAST = "keras.mixed_precision.set_global_policy(keras.mixed_precision.Policy('mixed_float16'))\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "codes"),
+    [
+        ("a.ipynb", (HYPER, LAST), []),
+        ("a.ipynb", (HYPER, LAST + "print('on')"), []),
+        ("a.ipynb", (HYPER, LAST, "hyper.build(8)"), ["MP201"]),
+        ("a.ipynb", (HYPER, LAST, "import tuner\ntuner.search(hyper)"), ["MP201"]),
+        ("a.ipynb", ("from tensorflow import keras\n" + LAST, HYPER), ["MP201"]),
+        ("a.py", (HYPER, LAST), ["MP201"]),  # others may import it
+    ],
+)
+def test_a_policy_that_a_notebook_ends_with_is_in_force_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, cells: tuple[str, ...], codes: list[str]
+) -> None:
+    write(tmp_path, {name: code(*cells) if name.endswith("b") else "".join(cells), ".git/HEAD": ""})
+    monkeypatch.chdir(tmp_path)
+    for target in (".", name):
+        settings = Settings((target_from_text(target),), static=True, cache=False, keras=Keras("tf_keras"))
+        assert [one.code for one in diagnose(settings, SilentProgress()).findings] == codes
+
+
+def test_a_package_without_a_release_says_nothing_beside_one_with(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "setup.py": "setup(install_requires=['tensorflow', 'keras'], extras_require={'test': ['tensorflow-cpu']})",
+            "requirements.txt": "tensorflow==2.9.3\n",
+            ".git/HEAD": "",
+        },
+    )
+    keras = keras_from_project(tmp_path)
+    assert keras is not None
+    assert (keras.package, keras.version) == ("tf.keras", "2.9.3")
+    assert keras.because == "requirements.txt asks for tensorflow==2.9.3"
 
 
 def test_what_is_installed_by_a_lock_comes_before_what_is_asked_for_and_that_before_an_image(tmp_path: Path) -> None:

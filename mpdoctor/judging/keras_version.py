@@ -16,13 +16,17 @@ from mpdoctor.project.python_environments import environment_of, release_in
 from mpdoctor.project.targets import Target
 from mpdoctor.settings.options import Settings
 
+BESIDE = "installed beside mpdoctor"
+
 
 @dataclass(frozen=True)
 class JudgedBy:
-    """`usual`, and the files of a directory that name another Keras themselves."""
+    """`usual`, and the files of a directory that name another Keras themselves. `is_guessed`: nothing asks for `usual`,
+    which is what is installed beside mpdoctor, or Keras 3."""
 
     usual: Keras
     others: Mapping[str, Keras] = field(default_factory=dict)
+    is_guessed: bool = False
 
     def of(self, path: str) -> Keras:
         return self.others.get(path, self.usual)
@@ -58,20 +62,21 @@ def keras_of_target(
     declared = {path: everywhere[path] for path in paths if path in everywhere}
     if target.kind != "directory" and declared:  # one program: whichever of its files says so, says it for all
         return JudgedBy(next(iter(declared.values())))
-    usual = _keras_of_surroundings(target)
+    asked_for = _asked_for_around(target)
+    usual = asked_for or _keras_from_versions(_installed("keras"), _installed("tensorflow"), BESIDE) or Keras()
     if target.kind != "directory":
-        return JudgedBy(usual)
-    return JudgedBy(usual, {**_asked_for_nearer(paths, usual), **declared})
+        return JudgedBy(usual, is_guessed=asked_for is None)
+    return JudgedBy(usual, {**_asked_for_nearer(paths, usual), **declared}, is_guessed=asked_for is None)
 
 
 def _asked_for_nearer(paths: Sequence[str], usual: Keras) -> dict[str, Keras]:
-    """The files of a directory in whose own folders a project asks for another Keras."""
+    """The files of a directory in whose own folders a project asks for another Keras, and notebooks that install it."""
     if _says_legacy():
         return {}
-    from mpdoctor.project.keras_pins import keras_from_project
+    from mpdoctor.project.keras_pins import keras_from_file
 
     known: dict[Path, Keras | None] = {}
-    asked_for = ((path, keras_from_project(Path(path).parent, known)) for path in paths)
+    asked_for = ((path, keras_from_file(Path(path), known)) for path in paths)
     return {path: keras for path, keras in asked_for if keras is not None and keras != usual}
 
 
@@ -95,17 +100,14 @@ def _own(sources: Iterable[SourceFacts]) -> dict[str, Keras]:
     }
 
 
-def _keras_of_surroundings(target: Target) -> Keras:
+def _asked_for_around(target: Target) -> Keras | None:
+    """The Keras that the environment or the project asks for."""
     if _says_legacy():
         return Keras("tf_keras", _installed("tf_keras"), _installed("tensorflow"), "TF_USE_LEGACY_KERAS=1 is set")
-    from mpdoctor.project.keras_pins import keras_from_project
+    from mpdoctor.project.keras_pins import keras_from_file, keras_from_project
 
     place = target.path or Path()
-    asked_for = keras_from_project(place if target.kind == "directory" else place.parent)
-    if asked_for is not None:
-        return asked_for
-    installed = _keras_from_versions(_installed("keras"), _installed("tensorflow"), "installed beside mpdoctor")
-    return installed or Keras()
+    return keras_from_project(place) if target.kind == "directory" else keras_from_file(place)
 
 
 def _keras_of_python(python: Path) -> Keras | None:

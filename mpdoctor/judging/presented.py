@@ -60,9 +60,9 @@ def _once(findings: Iterable[Finding]) -> list[Finding]:
 def _in_its_cell(finding: Finding, sources: Mapping[str, SourceFacts]) -> Finding:
     place = finding.location
     cells = sources[place.path].cells if place and place.path in sources else ()
-    if not place or not cells:
-        return finding
     also_seen = tuple(_sight_in_its_cell(also, sources) for also in finding.also_seen)
+    if not place or (not cells and also_seen == finding.also_seen):
+        return finding
     return dataclasses.replace(finding, location=location_in_cell(place, cells), also_seen=also_seen)
 
 

@@ -258,7 +258,25 @@ class SourceFacts:
     @cached_property
     def policy_calls(self) -> tuple[Call, ...]:
         """The calls that set the global policy (or floatx), in order."""
-        return tuple(call for call in self.calls if sets_policy(call) and not self._is_too_late(call))
+        return tuple(call for call in self.calls if sets_policy(call) and not self._sets_nothing(call))
+
+    def _sets_nothing(self, setting: Call) -> bool:
+        return self._is_too_late(setting) or self._is_last(setting)
+
+    def _is_last(self, setting: Call) -> bool:
+        """Whether a notebook ends there: nobody imports it, and what it defined and never called is never called."""
+        return bool(self.cells) and setting.context.reached and setting.order > self._last_doing
+
+    @cached_property
+    def _last_doing(self) -> int:
+        """The order of the last call that running the file gets to, policies and Python's own functions left out."""
+        doing = (
+            call.order
+            for call in self.calls
+            if call.context.reached and not sets_policy(call) and not _makes_policy(call)
+            if not (isinstance(call.callee, Api) and call.callee.root == "builtins")
+        )
+        return max(doing, default=0)
 
     def _is_too_late(self, setting: Call) -> bool:
         """Whether floatx is set where it changes no policy any more: in Keras 3 the first layer makes the policy of
@@ -386,6 +404,10 @@ class SourceFacts:
 def sets_policy(call: Call) -> bool:
     """Whether a call sets the global policy, or floatx."""
     return isinstance(call.callee, Api) and call.callee.is_(SET_POLICY, SET_FLOATX)
+
+
+def _makes_policy(call: Call) -> bool:
+    return isinstance(call.callee, Api) and call.callee.is_("keras.mixed_precision.Policy", "keras.DTypePolicy")
 
 
 def library_of(value: Value, keras: Keras) -> str | None:

@@ -39,20 +39,31 @@ KERAS = ("keras",)
 _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock")
 _CONDA = ("environment*.y*ml", "conda*.y*ml", "env.y*ml")
 _IMAGES = ("Dockerfile*", "*.Dockerfile")
-# NVIDIA's images are named by year and month: the releases of TensorFlow in those of that year, and before that month.
+# NVIDIA's images are named by year and month. Each month stands for itself and those behind it, up to the next; what
+# came before TensorFlow 2.16 was the newest release at the time. Those that are named -tf1- hold 1.15, all of them.
 _NVIDIA = (
-    ("20.", ">=2.0,<2.4"),
-    ("21.", ">=2.4,<2.7"),
-    ("22.", ">=2.7,<2.11"),
-    ("23.", ">=2.11,<2.15"),
-    ("24.01", ">=2.14,<2.16"),
-    ("24.02", ">=2.14,<2.16"),
-    ("24.03", ">=2.14,<2.16"),
-    ("24.04", ">=2.14,<2.16"),
-    ("24.05", ">=2.14,<2.16"),
-    ("24.", ">=2.16"),
-    ("25.", ">=2.16"),
+    ("24.06", ">=2.16"),
+    ("24.02", "==2.15.*"),
+    ("23.11", "==2.14.*"),
+    ("23.08", "==2.13.*"),
+    ("23.04", "==2.12.*"),
+    ("23.01", "==2.11.*"),
+    ("22.10", "==2.10.*"),
+    ("22.06", "==2.9.*"),
+    ("22.03", "==2.8.*"),
+    ("22.01", "==2.7.*"),
+    ("21.09", "==2.6.*"),
+    ("21.06", "==2.5.*"),
+    ("21.02", "==2.4.*"),
+    ("20.09", "==2.3.*"),
+    ("20.06", "==2.2.*"),
+    ("20.02", "==2.1.*"),
+    ("20.01", "==2.0.*"),
 )
+_AMAZONS = ("tensorflow-training", "tensorflow-inference")  # images whose tags start with TensorFlow's release
+_DEFINES = re.compile(r"(?:ARG|ENV)\s", re.IGNORECASE)  # lines of a Dockerfile that give a name to a text
+_WANTED = r"(?<![\w./-])((?:tensorflow|keras)[\w.\[\]-]*[<>=!~]=[\w.,<>=!~*]+)"  # a requirement among other words
+_INSTALLS = re.compile(r"\s*[!%]\s*(?:\S+\s+-m\s+)?pip3?\s+install\b(.*)")  # a line of a notebook that runs pip
 _MOST_FILES = 50  # requirements that include one another
 
 
@@ -189,28 +200,69 @@ def pins_from_images(folder: Path) -> list[Pin]:
     """The image that a Dockerfile starts from, and what it installs with pip."""
     pins: list[Pin] = []
     for path in (*_files(folder, *_IMAGES), *_files(folder / "docker", *_IMAGES)):
-        for line in _text(path).replace("\\\n", " ").splitlines():
-            image = re.match(r"\s*FROM\s+(?:--\S+\s+)?(\S*?tensorflow):(\S+)", line, re.IGNORECASE)
+        for line in _instructions(_text(path)):
+            image = re.match(r"FROM\s+(?:--\S+\s+)?(\S*?tensorflow[\w-]*):(\S+)", line, re.IGNORECASE)
             if image:
                 pins += _pins_from_image(image[1], image[2], path)
-            elif re.match(r"\s*RUN\s", line, re.IGNORECASE):
-                for word in re.findall(r"(?<![\w./-])((?:tensorflow|keras)[\w.\[\]-]*[<>=!~]=[\w.,<>=!~*]+)", line):
-                    pins += _pin(word, path)
+            elif re.match(r"RUN\s", line, re.IGNORECASE):
+                for installed in re.findall(r"\bpip3?\s+install\b([^;&|]*)", line):
+                    for word in re.findall(_WANTED, installed):
+                        pins += _pin(word, path)
     return pins
 
 
+def _instructions(text: str) -> Iterator[str]:
+    """The lines of a Dockerfile, with what its `ARG` and `ENV` lines say in the place of `${NAME}` and `$NAME`. What
+    is given to the build from outside is not known, and stays as it is written."""
+    said: dict[str, str] = {}
+    for line in text.replace("\\\n", " ").splitlines():
+        told = re.sub(r"\$(?:\{(\w+)(?::?-([^}]*))?\}|(\w+))", lambda name: _variable(name, said), line.strip())
+        for name, value in re.findall(r"(\w+)=(\"[^\"]*\"|'[^']*'|\S+)", told) if _DEFINES.match(told) else ():
+            said[name] = value.strip("\"'")
+        yield told
+
+
+def _variable(name: re.Match[str], said: Mapping[str, str]) -> str:
+    """What a variable of a Dockerfile stands for: what was said of it, else the default at that place, else itself."""
+    default = name[0] if name[2] is None else name[2]
+    return said.get(name[1] or name[3], default)
+
+
 def _pins_from_image(image: str, tag: str, path: Path) -> Iterator[Pin]:
-    told = f"starts from {image}:{tag}"
-    if image.endswith("nvidia/tensorflow"):
-        if "-tf2-" in tag:
-            allowed = next((releases for start, releases in _NVIDIA if tag.startswith(start)), "")
-            yield from _pin(f"tensorflow{allowed}", path, text=told, verb="")
-    elif image.endswith("tensorflow/tensorflow"):
-        release = re.match(r"(\d+\.\d+(?:\.\d+)?)(?![\d.])", tag)
-        if release:
-            yield from _pin(
-                f"tensorflow=={release[1]}{'' if release[1].count('.') > 1 else '.*'}", path, text=told, verb=""
-            )
+    """NVIDIA's images are named by month; TensorFlow's own, and Amazon's, by release."""
+    allowed = ""
+    release = re.match(r"(\d+\.\d+(?:\.\d+)?)(?![\d.])", tag)
+    if re.search(r"(^|/)nvidia/tensorflow$", image):
+        allowed = "==1.15.*" if "-tf1-" in tag else _nvidias(tag) if "-tf2-" in tag else ""
+    elif image.rpartition("/")[2].startswith("merlin-tensorflow"):
+        allowed = _nvidias(tag)
+    elif release and (image.endswith("tensorflow/tensorflow") or image.rpartition("/")[2] in _AMAZONS):
+        allowed = f"=={release[1]}{'' if release[1].count('.') > 1 else '.*'}"
+    if allowed:
+        yield from _pin(f"tensorflow{allowed}", path, text=f"starts from {image}:{tag}", verb="")
+
+
+def _nvidias(tag: str) -> str:
+    return next((releases for month, releases in _NVIDIA if tag[: len(month)] >= month), "")
+
+
+def pins_from_notebook(path: Path) -> list[Pin]:
+    """What the cells of a notebook install: `!pip install tensorflow==2.9.*`, `%pip install …`."""
+    text = _text(path)
+    try:
+        data = json.loads(text) if "tensorflow" in text and "pip" in text else {}
+    except (ValueError, RecursionError):  # it is told elsewhere that it is no notebook
+        return []
+    cells = data.get("cells") if isinstance(data, dict) else None
+    pins: list[Pin] = []
+    for cell in cells if isinstance(cells, list) else ():
+        source = cell.get("source", "") if isinstance(cell, dict) and cell.get("cell_type") == "code" else ""
+        written = source if isinstance(source, list) else [source]
+        for line in "".join(one for one in written if isinstance(one, str)).splitlines():
+            installed = _INSTALLS.match(line)
+            for word in re.findall(_WANTED, installed[1]) if installed else ():
+                pins += _pin(word, path, "installs")
+    return pins
 
 
 def _pins_from_requirements(path: Path, seen: set[Path]) -> Iterator[Pin]:

@@ -16,6 +16,7 @@ from mpdoctor.project.declared_versions import (
     pins_from_declarations,
     pins_from_images,
     pins_from_locks,
+    pins_from_notebook,
 )
 
 if TYPE_CHECKING:
@@ -47,9 +48,16 @@ def keras_from_project(near: Path, known: dict[Path, Keras | None] | None = None
     return found
 
 
+def keras_from_file(path: Path, known: dict[Path, Keras | None] | None = None) -> Keras | None:
+    """The Keras that a notebook installs itself, else the one that the project around a file asks for."""
+    own = _keras_from_pins(pins_from_notebook(path)) if path.suffix == ".ipynb" else None
+    return own or keras_from_project(path.parent, known)
+
+
 # --- judging --------------------------------------------------------------------------------------------------------
 def _keras_from_pins(pins: list[Pin]) -> Keras | None:
-    """What Keras itself is pinned to decides, else TensorFlow."""
+    """What Keras itself is pinned to decides, else TensorFlow. A package without a release says nothing."""
+    pins = [pin for pin in pins if len(pin.allowed)]
     of_tensorflow = [pin for pin in pins if pin.name in TENSORFLOW]
     tensorflow = _releases(of_tensorflow, "2")
     of_keras = [pin for pin in pins if pin.name in KERAS]
@@ -81,13 +89,7 @@ def _tensorflow1(pins: list[Pin]) -> Keras | None:
 
 def _releases(pins: Iterable[Pin], major: str) -> set[int]:
     """The minor releases that any of these sentences allows: requirements differ by platform and by extra."""
-    return {
-        minor
-        for pin in pins
-        if len(pin.allowed)  # a package without a version may be any
-        for minor in range(_NEWEST["tensorflow"])
-        if _allows(pin.allowed, f"{major}.{minor}")
-    }
+    return {minor for pin in pins for minor in range(_NEWEST["tensorflow"]) if _allows(pin.allowed, f"{major}.{minor}")}
 
 
 def _allows(allowed: SpecifierSet, release: str) -> bool:

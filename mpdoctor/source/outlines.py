@@ -18,7 +18,7 @@ _FRAMEWORK = (b"tensorflow", b"keras")
 _SIGNS = (
     b"float16", b"fp16", b"bf16", b'half"', b"half'", b"mixed_precision", b"auto_mixed", b"AUTO_MIXED", b"floatx",
     b"dtype_policy", b"DTypePolicy", b"oss_scal", b"ossScal", b"scaled_loss", b"scale_loss", b"get_unscaled",
-    b"LEGACY_KERAS",
+    b"LEGACY_KERAS", b"optimizers.legacy",
 )  # fmt: skip
 # … and training data may be wrong without any.
 _TRAINS = (b".fit(", b"train_on_batch", b"from_tensor_slices")

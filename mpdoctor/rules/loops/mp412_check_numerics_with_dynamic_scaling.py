@@ -80,9 +80,10 @@ def _is_dynamic(wrapping: Call) -> bool:
 
 
 def _checks_scaled_gradients(facts: SourceFacts, call: Call) -> bool:
+    """Whether the loss may have been scaled where this is checked: not in the other arm of what asks for it."""
     return any(
-        isinstance(one, Call)
-        and is_gradient_call(one)
-        and any(scales(facts, scaling) for scaling in scaling_calls(target(one)))
+        scales(facts, scaling) and not exclude_each_other(call.context, scaling.context)
         for one in until_gradients(call.argument(0))
+        if isinstance(one, Call) and is_gradient_call(one)
+        for scaling in scaling_calls(target(one))
     )

@@ -58,7 +58,7 @@ from mpdoctor.program.values import Api, Call, Value, walk
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.output_layers import activations_of
 from mpdoctor.semantics.source.numbers.constants import BELOW_ONE, NO_RECIPROCAL, VANISHES, numbers_from_value, written
-from mpdoctor.semantics.source.numbers.differentiated_values import has_gradient
+from mpdoctor.semantics.source.numbers.differentiated_values import has_gradient, is_stopped_behind
 from mpdoctor.semantics.source.numbers.epsilon_guards import (
     BOUND,
     DIVISOR,
@@ -109,7 +109,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if largest <= VANISHES:
             message = f"{written(largest)} is 0 in float16 and guards against nothing: {WITHOUT_GUARD[use]}."
             yield Finding(message, _help(facts, use, guarded, user), guarded.location)
-        elif use != ROOT and (use, how) != (LOG, BOUND) and has_gradient(user):
+        elif use != ROOT and (use, how) != (LOG, BOUND) and has_gradient(user) and not is_stopped_behind(facts, user):
             yield Finding(
                 f"The reciprocal of {written(largest)} is infinite in float16: near 0 the gradient of this is inf or "
                 "NaN.",

@@ -23,7 +23,8 @@ tf.keras.mixed_precision.set_global_policy("mixed_float16")
 `mixed_precision.experimental`, `tf.train.experimental.*LossScale`: gone since TensorFlow 2.9. The graph
 rewrites `tf.train.experimental.enable_mixed_precision_graph_rewrite`: gone by 2.8. `Policy(…,
 loss_scale=…)`: since the class left `experimental` (2.4). `keras.optimizers.legacy`: gone in Keras 3.
-`tf.contrib`: gone since 2.0.
+`tf.contrib`: gone since 2.0. Where nothing says which TensorFlow a project is for, and it uses these, it is judged by
+the newest release that has them all, and all lines that would raise with Keras 3 are told as one.
 
 ## Where users met it
 keras-team/autokeras#1675, aws-samples/deep-learning-models#49, tensorflow/docs-l10n#600,
@@ -66,7 +67,12 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if use.is_import:
             imported.append(use.api.spelled)
         since, instead = gone
-        yield Finding(f"`{use.api.spelled}` is gone {since}; this line raises.", instead, use.location)
+        yield Finding(
+            f"`{use.api.spelled}` is gone {since}; this line raises.",
+            instead,
+            use.location,
+            evidence={"gone_since": since.partition(" ")[2]},
+        )
     yield from _legacy_optimizers(facts)
     for call in facts.calls_of("keras.mixed_precision.Policy"):
         given = call.keyword("loss_scale")
@@ -96,6 +102,7 @@ def _raising(stub: Value, location: Location) -> Finding:
         "ImportError.",
         f"Use `keras.optimizers.{name.rpartition('.')[2]}`, or tf_keras with TF_USE_LEGACY_KERAS=1.",
         location,
+        evidence={"gone_since": "Keras 3"},
     )
 
 

@@ -45,6 +45,7 @@ from mpdoctor.semantics.wording import listed
 SEVERITY = Severity.WARNING
 CONFIRMED_LIVE = True
 PURE_HALF = ("float16", "bfloat16")
+_PREDICTING = ("predict", "predict_on_batch", "generate", "load_weights")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -122,5 +123,13 @@ def _is_made_by(value: Value, method: str) -> bool:
 
 def _only_predicts(facts: SourceFacts) -> bool:
     """Whether the program loads or predicts and certainly does not train: then 16-bit weights are as good as others."""
-    trains = any(True for _ in facts.method_calls("compile", "fit", "train_on_batch", "apply_gradients", "gradient"))
-    return not trains and any(True for _ in facts.method_calls("predict", "load_weights", "predict_on_batch"))
+    trains = any(True for _ in facts.method_calls("fit", "train_on_batch", "apply_gradients", "gradient"))
+    trains = trains or any(_is_for_training(call) for call in facts.method_calls("compile"))
+    return not trains and any(True for _ in facts.method_calls(*_PREDICTING))
+
+
+def _is_for_training(compiling: Call) -> bool:
+    """Whether a model is compiled with an optimizer or a loss, or nobody sees with what: KerasHub's are compiled with
+    a sampler as well, to generate text."""
+    given = {name for name, _ in compiling.keywords}
+    return bool(compiling.args) or compiling.open or not given or bool(given & {"optimizer", "loss"})

@@ -146,16 +146,18 @@ def _added(facts: SourceFacts, model: Call) -> list[Value]:
 
 
 def _made_inside(model: Call) -> list[Value]:
-    """What the methods of a model's own class made for it and keep in attributes."""
+    """What the methods of a model's own class made for it and keep in attributes: for this one, not for another that
+    the same line makes."""
     own = class_of(model)
     if own is None:
         return []
+    inside = (*model.context.callers, model.location)
     return [
         one
         for each in own.lineage()
         for held in each.attributes.values()
         for one in walk(held)
-        if isinstance(one, Call) and layer_name(one) and model.location in one.context.callers
+        if isinstance(one, Call) and layer_name(one) and one.context.callers[: len(inside)] == inside
     ]
 
 

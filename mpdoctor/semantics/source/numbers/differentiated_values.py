@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import lru_cache
+
 from mpdoctor.program.memoize import asked_once
+from mpdoctor.program.source_facts import Return, SourceFacts, Write
 from mpdoctor.program.values import Api, Call, Collection, Item, Known, Operation, Value, known, options
 from mpdoctor.semantics.source.layers.mixed_operands import is_weight
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
@@ -16,6 +20,7 @@ STOPPING = (
 )
 COMPARING = ("<", "<=", ">", ">=", "==", "!=", "not", "in", "not in", "is", "is not", "//")
 DEEPEST = 20
+User = Operation | Call | Write | Return
 
 
 def has_gradient(value: Value | None, depth: int = 0) -> bool:
@@ -41,3 +46,44 @@ def _one_has(value: Value, depth: int) -> bool:
     else:
         return True
     return any(has_gradient(one, depth) for one in inner)
+
+
+def is_stopped_behind(facts: SourceFacts, value: Value, depth: int = 0) -> bool:
+    """Whether all that is made of it lets no gradient through: `tf.floor(…)`, `tf.stop_gradient(…)`, a comparison."""
+    users = _users(facts).get(id(value), ())
+    return depth < DEEPEST and bool(users) and all(_stops(facts, user, depth + 1) for user in users)
+
+
+def _stops(facts: SourceFacts, user: User, depth: int) -> bool:
+    if isinstance(user, Operation):
+        return user.operator in COMPARING or is_stopped_behind(facts, user, depth)
+    if isinstance(user, Call) and isinstance(user.callee, Api):
+        return user.method in STOPPING or is_stopped_behind(facts, user, depth)
+    return False
+
+
+@lru_cache(maxsize=1)
+def _users(facts: SourceFacts) -> dict[int, list[User]]:
+    """What is made of each value directly, by the value's id: the program holds the values, so that no id comes
+    twice."""
+    found: dict[int, list[User]] = {}
+    events: tuple[User, ...] = (*facts.operations, *facts.calls, *facts.writes, *facts.returns)
+    for event in events:
+        for one in _used_by(event):
+            found.setdefault(id(one), []).append(event)
+    return found
+
+
+def _used_by(event: User) -> Iterator[Value]:
+    given: tuple[Value, ...]
+    if isinstance(event, Operation):
+        given = event.operands
+    elif isinstance(event, Call):
+        given = (*event.args, *(one for _, one in event.keywords), *([event.receiver] if event.receiver else ()))
+    else:
+        given = (event.value,)
+    waiting = [one for each in given for one in options(each)]
+    for one in waiting:
+        yield one
+        inner = (one.of,) if isinstance(one, Item) else one.items if isinstance(one, Collection) else ()
+        waiting += [choice for each in inner for choice in options(each)]

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from mpdoctor.program.values import Context, Unknown, Value
+from mpdoctor.program.values import Branch, Context, Operation, Unknown, Value
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 
 
 def exclude_each_other(one: Context, other: Context) -> bool:
     """Whether two events stand in different arms of one `if`, or of two that ask the same."""
     return any(
-        mine.taken is not theirs.taken
-        and (mine.statement == theirs.statement or _asks_the_same(mine.test, theirs.test))
+        (mine.statement == theirs.statement and mine.taken is not theirs.taken) or _answer(mine, theirs) is False
         for mine in one.branches
         for theirs in other.branches
     )
+
+
+def _answer(mine: Branch, theirs: Branch) -> bool | None:
+    """Whether two ifs that ask the same got the same answer, None where they ask for different things: `if not mixed:`
+    is the other arm of `if mixed:`."""
+    (test, taken), (other_test, other_taken) = _without_not(mine), _without_not(theirs)
+    return taken is other_taken if _asks_the_same(test, other_test) else None
+
+
+def _without_not(branch: Branch) -> tuple[Value, bool]:
+    test, taken = branch.test, branch.taken
+    while isinstance(test, Operation) and test.operator == "not":
+        test, taken = test.operands[0], not taken
+    return test, taken
 
 
 def _asks_the_same(one: Value, other: Value) -> bool:
@@ -30,10 +43,6 @@ def happen_together(one: Context, other: Context) -> bool:
 
 def _depends_on_no_more(one: Context, other: Context) -> bool:
     return all(
-        any(
-            branch.statement == theirs.statement
-            or (branch.taken is theirs.taken and _asks_the_same(branch.test, theirs.test))
-            for theirs in other.branches
-        )
+        any(branch.statement == theirs.statement or _answer(branch, theirs) for theirs in other.branches)
         for branch in one.branches
     )

@@ -1,0 +1,163 @@
+"""Code that is plainly for an older Keras than the installed one, where nothing says which: it is judged by the one
+that it was written for, and told once."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+from pathlib import Path
+
+import pytest
+
+from mpdoctor.diagnosis import diagnose
+from mpdoctor.facts.versions import Keras
+from mpdoctor.finding import Diagnosis
+from mpdoctor.progress import SilentProgress
+from mpdoctor.project.targets import target_from_text
+from mpdoctor.settings.options import Settings
+
+EXPERIMENTAL = "import tensorflow as tf\ntf.keras.mixed_precision.experimental.set_policy('mixed_float16')\n"
+REWRITE = "import tensorflow as tf\nopt = tf.train.experimental.enable_mixed_precision_graph_rewrite(make())\n"
+CONTRIB = "import tensorflow as tf\nopt = tf.contrib.mixed_precision.LossScaleOptimizer(make(), manager())\n"
+LOOP = """import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
+
+
+def step(model, x, y):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((model(x) - y) ** 2)
+        scaled = opt.get_scaled_loss(loss)
+    gradients = opt.get_unscaled_gradients(tape.gradient(scaled, model.trainable_variables))
+    opt.apply_gradients(zip(gradients, model.trainable_variables))
+"""
+LEGACY = "import tensorflow as tf\nopt = tf.keras.optimizers.legacy.Adam()\n"
+FIXED = (
+    "import tensorflow as tf\n"
+    "opt = tf.keras.mixed_precision.LossScaleOptimizer(make(), dynamic=False, initial_scale=1024)\n"
+)
+
+
+@pytest.fixture(autouse=True)
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is installed beside mpdoctor, whatever is."""
+    real = importlib.metadata.version
+    versions = {"keras": "3.15.1", "tensorflow": "2.21.0"}
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: versions.get(name) or real(name))
+
+
+def said_of(directory: Path, files: dict[str, str], target: str = ".", **more: object) -> Diagnosis:
+    for name, text in {".git/HEAD": "", **files}.items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_text(text)
+    settings = Settings((target_from_text(target),), static=True, cache=False, **more)  # type: ignore[arg-type]
+    return diagnose(settings, SilentProgress())
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("text", "release", "pin", "lines"),
+    [
+        (EXPERIMENTAL, "2.8", "tensorflow<2.9", 1),
+        (REWRITE, "2.7", "tensorflow<2.8", 1),
+        (CONTRIB, "1.15", "tensorflow<2", 1),
+        (LOOP, "2.15", "tensorflow<2.16", 2),
+        (LEGACY, "2.15", "tensorflow<2.16", 1),
+        (LOOP + EXPERIMENTAL, "2.8", "tensorflow<2.9", 3),
+    ],
+)
+@pytest.mark.parametrize("target", [".", "train.py"])
+def test_it_is_told_once_and_judged_by_the_newest_that_has_all(
+    here: Path, text: str, release: str, pin: str, lines: int, target: str
+) -> None:
+    diagnosis = said_of(here, {"train.py": text}, target)
+    assert diagnosis.targets[0].keras.version == release
+    (finding,) = diagnosis.findings
+    assert finding.severity is not None
+    assert (finding.severity.value, diagnosis.exit_code) == ("error", 1)
+    assert finding.evidence == {"lines": lines, "written_for": pin}
+    assert len(finding.also_seen) == lines - 1
+    assert f"`{pin}`" in finding.help
+    assert ("TF_USE_LEGACY_KERAS=1" in finding.help) is (release == "2.15")  # what went before 2.15 tf_keras lacks, too
+    assert "Keras 3.15.1 is installed beside mpdoctor" in finding.message
+
+
+def test_each_line_keeps_its_place_and_what_to_write(here: Path) -> None:
+    (finding,) = said_of(here, {"train.py": LOOP}).findings
+    assert (finding.code, finding.location and finding.location.line) == ("MP407", 10)
+    assert [(seen.path, seen.line) for seen in finding.also_seen] == [("train.py", 11)]
+    assert "Delete this call: `apply` and `apply_gradients` unscale by themselves." in finding.also_seen[0].text
+    assert "2 lines use what is gone in Keras 3, and do not work there: `opt.get_scaled_loss` (train.py, line 10)" in (
+        finding.message
+    )
+
+
+# files, the codes of what is told, the Keras of each file
+OTHERS = {
+    "an argument alone": ({"a.py": FIXED}, ["MP310"], {"a.py": "3.15.1"}),
+    "keras as a package": ({"a.py": "import keras\n" + LOOP}, ["MP407"] * 2, {"a.py": "3.15.1"}),
+    "Keras 3 beside it": ({"a.py": LOOP + "    opt.scale_loss(loss)\n"}, ["MP407"] * 2, {"a.py": "3.15.1"}),
+    "guarded": (
+        {"a.py": LOOP.replace("_loss(loss)\n", "_loss(loss) if hasattr(opt, 'get_scaled_loss') else loss\n")},
+        ["MP407"],
+        {"a.py": "2.15"},
+    ),
+    "nothing of it": ({"a.py": "import tensorflow as tf\n"}, [], {"a.py": "3.15.1"}),
+    "a pin": ({"a.py": LOOP, "requirements.txt": "tensorflow==2.17.0"}, ["MP407"] * 2, {"a.py": "3.15.1"}),
+    "an older pin": ({"a.py": LOOP, "requirements.txt": "tensorflow==2.9.0"}, [], {"a.py": "2.9.0"}),
+    "what it imports": (
+        {"a.py": EXPERIMENTAL + "import b\n", "b.py": FIXED, "c.py": FIXED},
+        ["MP102", "MP310"],
+        {"a.py": "2.8", "b.py": "2.8", "c.py": "3.15.1"},
+    ),
+    "two programs": (
+        {"a.py": EXPERIMENTAL, "b.py": LOOP, "c.py": "import keras\nkeras.ops.ones(3)\n"},
+        ["MP102"],
+        {"a.py": "2.8", "b.py": "2.15", "c.py": "3.15.1"},
+    ),
+    "a program of both": ({"a.py": LOOP + "import b\n", "b.py": "import keras\n"}, ["MP407"] * 2, {"a.py": "3.15.1"}),
+    "a comment": (
+        {"a.py": LOOP.replace("(loss)\n    grad", "(loss)  # mpdoctor: ignore[MP407]\n    grad")},
+        ["MP407"],
+        {"a.py": "2.15"},
+    ),
+    "comments": ({"a.py": "# mpdoctor: ignore-file[MP102]\n" + EXPERIMENTAL}, [], {"a.py": "2.8"}),
+}
+
+
+@pytest.mark.parametrize(("files", "codes", "kerases"), OTHERS.values(), ids=OTHERS)
+def test_which_keras_and_what_is_told(
+    here: Path, files: dict[str, str], codes: list[str], kerases: dict[str, str]
+) -> None:
+    diagnosis = said_of(here, files)
+    assert [finding.code for finding in diagnosis.findings] == codes
+    others = {path: keras for keras, paths in diagnosis.targets[0].other_keras for path in paths}
+    assert {path: others.get(path, diagnosis.targets[0].keras).version for path in kerases} == kerases
+
+
+def test_what_was_asked_for_decides(here: Path) -> None:
+    assert [one.code for one in said_of(here, {"a.py": LOOP}, keras=Keras(version="3.15")).findings] == ["MP407"] * 2
+    assert said_of(here, {"a.py": LOOP}, keras=Keras("tf_keras")).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("select", "codes"), [(("MP407",), ["MP407"]), (("MP102",), ["MP102"]), (("MP310",), ["MP310"]), (("MP2",), [])]
+)
+def test_the_keras_is_the_same_whatever_rules_are_chosen(here: Path, select: tuple[str, ...], codes: list[str]) -> None:
+    diagnosis = said_of(here, {"a.py": LOOP + EXPERIMENTAL + FIXED}, select=select)
+    assert [finding.code for finding in diagnosis.findings] == codes
+    assert diagnosis.targets[0].keras.version == "2.8"
+
+
+def test_lines_of_notebooks_are_those_of_their_cells(here: Path) -> None:
+    cells = [{"cell_type": "code", "source": one} for one in ("import tensorflow as tf\n", EXPERIMENTAL)]
+    (finding,) = said_of(here, {"a.py": EXPERIMENTAL, "b.ipynb": json.dumps({"cells": cells})}).findings
+    assert "(a.py, line 2)" in finding.message
+    assert "(b.ipynb, cell 2, line 2)" in finding.message
+    assert [(seen.path, seen.line, seen.cell) for seen in finding.also_seen] == [("b.ipynb", 2, 2)]
