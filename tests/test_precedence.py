@@ -86,15 +86,78 @@ def test_files_that_no_import_ties_are_about_models_of_their_own(left: str, righ
     assert len(settled(in_one_file, lambda path, other: False)) == 1
 
 
-def test_nobody_in_the_table_is_explained_and_explains() -> None:
-    """Else a chain could end in a finding that is not told."""
-    pairs = [pair for pair in EXPLAINED if pair[2] != "training"]
-    assert not {left for left, _, _ in pairs} & {right for _, right, _ in pairs}
+def test_no_circle_of_explanations() -> None:
+    """Else nobody of it would be told."""
+    waiting = {code for *pair, _ in EXPLAINED for code in pair}
+    while waiting:
+        why = {code: {left for left, right, _ in EXPLAINED if right == code} for code in waiting}
+        first = {code for code in waiting if not waiting & why[code]}
+        assert first, waiting
+        waiting -= first
 
 
 def test_every_rule_explains_rules_that_there_are() -> None:
     assert {right for _, right, _ in EXPLAINED} <= set(rules_by_code())
     assert {nearness for *_, nearness in EXPLAINED} == {"line", "model", "training"}
+
+
+# --- what ran away ----------------------------------------------------------------------------------------------
+def ran_away(code: str, line: int | None = 20, **more: Any) -> Finding:
+    return seen(code, line, "training", evidence={"weights_ran_away": True}, **more)
+
+
+@pytest.mark.parametrize(
+    ("findings", "told"),
+    [
+        (["MP904", "MP907", "MP903"], ["MP904"]),
+        (["MP907", "MP902"], ["MP902"]),
+        (["MP905", "MP907"], ["MP907"]),
+        (["MP905"], ["MP905"]),
+    ],
+)
+def test_weights_that_ran_away_are_told_once(findings: list[str], told: list[str]) -> None:
+    for order in (findings, findings[::-1]):
+        given_lines = [ran_away(code, 20 + len(code)) for code in order]
+        (spoken,) = settled(given_lines)
+        assert [spoken.code] == told
+        assert {also.code for also in spoken.also_seen} == set(findings) - set(told)
+    two_models = [ran_away(findings[0], 20, model="a"), ran_away("MP903", 21, model="b")]
+    assert len(settled(two_models)) == 2
+
+
+def test_what_was_also_seen_does_not_tell_the_story_again() -> None:
+    story = "The training diverges: the largest weight went from 0.5 to 21."
+    first = ran_away("MP904", 20, message=f"The output is not finite. {story}")
+    (spoken,) = settled([first, ran_away("MP907", 30, message=f"The loss is nan. {story}")])
+    assert [also.text for also in spoken.also_seen] == ["The loss is nan."]
+    assert settled([ran_away("MP907", 30, message=f"The loss is nan. {story}")])[0].message.endswith(story)
+
+
+def test_without_weights_that_ran_away_an_overflow_and_the_fall_of_the_scale_are_two_sights() -> None:
+    assert codes(settled([seen("MP904", 20, "training"), ran_away("MP903", 21)])) == ["MP904", "MP903"]
+
+
+@pytest.mark.parametrize("code", ["MP904", "MP902", "MP903", "MP907", "MP905"])
+def test_gradients_that_are_never_unscaled_make_weights_run_away(code: str) -> None:
+    (spoken,) = settled([ran_away(code), seen("MP402", 5)])
+    assert spoken.code == "MP402" and [also.code for also in spoken.also_seen] == [code]
+    in_other_lines = codes(settled([seen(code, 20, "training"), seen("MP402", 5)]))
+    assert in_other_lines == (["MP402"] if code == "MP902" else ["MP402", code])
+
+
+@pytest.mark.parametrize(
+    ("speaker", "text", "told"),
+    [
+        (seen("MP904", 15, "training"), "It begins in layer `a`: squaring (line 15).", "layer `a`: squaring."),
+        (seen("MP904", 16, "training"), "It begins in layer `a`: squaring (line 15).", "squaring (line 15)."),
+        (seen("MP904", 15, "training"), "squaring (other.py, line 15).", "squaring (other.py, line 15)."),
+        (seen("MP904", 15, "training", path="other.py"), "squaring (line 15).", "squaring (line 15)."),
+    ],
+    ids=["the-same", "another", "in-another-file", "seen-in-another-file"],
+)
+def test_what_was_also_seen_does_not_repeat_the_line_that_is_shown(speaker: Finding, text: str, told: str) -> None:
+    (spoken,) = settled([speaker, seen("MP907", 30, "training", message=text)])
+    assert spoken.also_seen[0].text.endswith(told)
 
 
 # --- the line that raised ---------------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ SPEAKING = [
     # looks at training alone: the source does not say whether it is of use
     ("x = 1  # mpdoctor: ignore[MP904]\n", set()),
     # of Keras 2 alone
-    ("x = 1  # mpdoctor: ignore[MP402]\n", set()),
+    ("x = 1  # mpdoctor: ignore[MP307]\n", set()),
     ("x = 1  # mpdoctor: ignore[MP306, MP005] kept for tf_keras\n", set()),
 ]
 

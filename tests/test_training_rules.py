@@ -215,6 +215,12 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         depends(0, 0, keras=KERAS2, unscaled=False),
         ("although a LossScaleOptimizer", "6e-08", "get_scaled_loss"),
     ),
+    (
+        "MP401",
+        "keras2-scaled-and-unscaled-by-another",
+        depends(0, 0, keras=KERAS2, scaled=True, unscaled=True, loss=0.0, scaled_by_another=True),
+        SILENT,
+    ),
     ("MP401", "keras3-right", depends(0, 0, scaled=True), SILENT),
     ("MP401", "keras3-right-and-nothing-called", depends(0, 0), SILENT),
     ("MP401", "keras3-twice-unscaled-but-scaled", depends(-1, scaled=True), SILENT),
@@ -844,3 +850,19 @@ def test_a_single_leap_to_a_skipped_step_is_the_rates(
     steps = tuple(StepFacts(32768.0, applied or n != 2, None, 10.9 if n < 2 else loss) for n in range(20))
     seen = training(steps, growth=GrowthFacts(0.54, ((2, loss, weight),), 5.0))
     assert seen.diverges == diverges
+
+
+@pytest.mark.parametrize(
+    ("facts", "ran_away"),
+    [
+        (diverging(culprit()), True),
+        (diverging(culprit(), scaled_gradients=True), True),
+        (diverging(culprit(), rises=((3, 515.0, 3.0),)), False),
+        (culprit(), False),
+    ],
+    ids=["diverging", "gradients-left-scaled", "one-leap", "no-growth"],
+)
+def test_weights_that_ran_away_are_marked_as_such(facts: dict[str, Any], ran_away: bool) -> None:
+    for code in ("MP904", "MP907"):
+        (found,) = said(code, **{**facts, "steps": infinite_loss()["steps"]})
+        assert found.evidence.get("weights_ran_away", False) is ran_away

@@ -76,7 +76,7 @@ class Session:
         self._scale_calls = {"scaled": False, "unscaled": False}
         self._environment: Any = None
         self._tf_functions: list[Any] = []  # those whose call is under way, the outermost first
-        self._applying = 0  # optimizers whose step is under way
+        self._applying: list[Any] = []  # optimizers whose step is under way, the outermost first
         self.predictions: Any = None
         self.trained_models: list[Any] = []  # of trainings that have ended
 
@@ -265,12 +265,12 @@ class Session:
                 training.begin_loop()
         if training.holds_still(optimizer):
             return optimizer.iterations
-        outermost = training.arrived(optimizer, gradients, variables, nested=self._applying > 0)
-        self._applying += 1
+        outermost = training.arrived(optimizer, gradients, variables, within=self._applying)
+        self._applying.append(optimizer)
         try:
             result = original(optimizer, *args, **kwargs)
         finally:
-            self._applying -= 1
+            self._applying.remove(optimizer)  # replicas take turns within their steps
         if outermost and training.is_loop and tf.executing_eagerly() and not self._tf_functions:
             training.after_step()
         return result
@@ -318,7 +318,7 @@ class Session:
         self._scale_calls["scaled"] = True
         result = original(optimizer, loss, *args, **kwargs)
         if not callable(loss):
-            self.losses.scaled(loss, result)
+            self.losses.scaled(loss, result, optimizer)
         return result
 
     def _unscale(self, original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:

@@ -214,6 +214,8 @@ class ScaleDependenceFacts:
         That loss, where it is finite and times the scale `high` it is not.
     scaled_at
         The user's line that scales it; None where Keras does.
+    scaled_by_another
+        Whether the loss that the tape differentiates was scaled by another optimizer than this one.
     """
 
     low: float
@@ -229,6 +231,7 @@ class ScaleDependenceFacts:
     loss_dtype: str = ""
     loss_too_large: float | None = None
     scaled_at: Location | None = None
+    scaled_by_another: bool = False
 
     @property
     def is_scaled(self) -> bool:
@@ -350,10 +353,10 @@ class GrowthFacts:
     learning_rate: float | None = None
     scaled_gradients: bool = False
 
-    def diverges(self, before: int | None = None) -> bool:
+    def runs_away(self, before: int | None = None) -> bool:
         """Whether weights and loss ran away together, in more than one leap, before this step (from 0 on)."""
         rises = [rise for rise in self.rises if before is None or rise[0] <= before]
-        if self.scaled_gradients or not rises or self.start <= 0:
+        if not rises or self.start <= 0:
             return False
         weights = [self.start, *(weight for _, _, weight in rises)]
         leaps = sum(later >= 2 * earlier for earlier, later in zip(weights, weights[1:]))
@@ -459,18 +462,23 @@ class TrainingFacts:
         return self.broken_operation is not None and self.broken_operation.only_on_this_device
 
     @property
-    def diverges(self) -> bool:
-        """Whether weights and loss ran away before the first number that was not finite was made."""
+    def weights_ran_away(self) -> bool:
+        """Whether weights and loss did, before the first number that was not finite was made."""
         found = self.culprit or self.gradient_culprit
         before = None if found is None else found.step
-        return self.growth is not None and (self.growth.diverges(before) or self._leapt_away(self.growth, before))
+        return self.growth is not None and (self.growth.runs_away(before) or self._leapt_away(self.growth, before))
+
+    @property
+    def diverges(self) -> bool:
+        """Whether weights and loss ran away, and not by gradients that nobody unscaled."""
+        return self.weights_ran_away and self.growth is not None and not self.growth.scaled_gradients
 
     def _leapt_away(self, growth: GrowthFacts, before: int | None) -> bool:
         """Whether a single update did it, at a loss like the first: that the step of the first rise was skipped shows
         that its weights, which nothing has moved since, were far from where they began before it."""
         step, loss, weight = growth.rises[0]
         first = self.steps[0].loss
-        if growth.scaled_gradients or growth.start <= 0 or first is None or (before is not None and step > before):
+        if growth.start <= 0 or first is None or (before is not None and step > before):
             return False
         return not self.steps[step].applied and weight >= LEAPT * growth.start and loss >= ROSE * first
 

@@ -40,7 +40,7 @@ def settled(findings: Iterable[Finding], are_tied: Ties = of_one_program) -> lis
         if primary == number:
             spoken.append(number)
         else:
-            extra.setdefault(primary, []).extend([sight(finding), *finding.also_seen])
+            extra.setdefault(primary, []).extend([sight(finding, merged[primary]), *finding.also_seen])
     told = [dataclasses.replace(merged[i], also_seen=(*merged[i].also_seen, *extra.get(i, ()))) for i in spoken]
     return sorted(told, key=_reading_order)
 
@@ -86,7 +86,9 @@ def _explaining_from_anywhere(code: str) -> tuple[str, ...]:
     return tuple(
         rule.code
         for rule in all_rules()
-        if rule.explains.get(code, "line") != "line" or (raised and rule.speaks_of_the_error)
+        if rule.explains.get(code, "line") != "line"
+        or (raised and rule.speaks_of_the_error)
+        or (rules_by_code()[code].tells_of_divergence and (rule.causes_divergence or rule.tells_of_divergence))
     )
 
 
@@ -100,6 +102,8 @@ def explains(primary: Finding, finding: Finding, are_tied: Ties = of_one_program
     if _rule(finding).says_that_it_raised and not rule.says_that_it_raised:
         of_it = rule.speaks_of_the_error and primary.location == finding.location is None
         return of_it or (not rule.never_raises and _same_line(primary, finding))
+    if _tells_why_weights_ran_away(primary, finding) and _same_model(primary, finding, are_tied):
+        return True
     nearness = rule.explains.get(finding.code)
     if nearness == "line":
         return _same_line(primary, finding)
@@ -112,11 +116,31 @@ def _rule(finding: Finding) -> Rule:
     return rules_by_code()[finding.code]
 
 
-def sight(finding: Finding) -> AlsoSeen:
+def _tells_why_weights_ran_away(primary: Finding, finding: Finding) -> bool:
+    """Weights that ran away are told once: by why they did, else by the first of the rules that tell of it."""
+    cause, told = _rule(primary), _rule(finding)
+    if not told.tells_of_divergence or not _ran_away(finding):
+        return False
+    is_first = 0 < cause.tells_of_divergence < told.tells_of_divergence
+    return cause.causes_divergence or (is_first and _ran_away(primary))
+
+
+def _ran_away(finding: Finding) -> bool:
+    return finding.evidence.get("weights_ran_away") is True
+
+
+def sight(finding: Finding, primary: Finding | None = None) -> AlsoSeen:
+    """`primary` is the finding that it is told with: its line, and its last sentence, are not said again."""
     place = finding.location
-    return AlsoSeen(
-        finding.code, finding.stage, finding.message, place.path if place else None, place.line if place else None
-    )
+    path, line = (place.path, place.line) if place else (None, None)
+    text = finding.message
+    shown = primary.location if primary is not None else None
+    if shown is not None and shown.path == path:
+        text = text.replace(f" (line {shown.line})", "")
+    before, end, last = text.rpartition(". ")
+    if primary is not None and end and last in primary.message:
+        text = f"{before}."
+    return AlsoSeen(finding.code, finding.stage, text, path, line)
 
 
 def _merged(findings: Iterable[Finding]) -> list[Finding]:

@@ -50,6 +50,8 @@ class Rule:
     they must be. `is_confirmed_live` (CONFIRMED_LIVE): a live finding without a line, or on another one, confirms the
     one in the source. `never_raises` (NEVER_RAISES): it costs digits or time and explains no error on its line.
     `says_that_it_raised`, `says_that_no_model_came`: it tells how the program ended, and not why.
+    `causes_divergence` (CAUSES_DIVERGENCE): it is why weights ran away. `tells_of_divergence` (TELLS_OF_DIVERGENCE): it
+    tells that they did; of several that do the one with the smallest number is the primary, 0 of none that does.
     `is_never_what_if`: a float32 program has the defect as well, whatever policy it is forced to."""
 
     code: str
@@ -65,6 +67,8 @@ class Rule:
     never_raises: bool = False
     says_that_it_raised: bool = False
     says_that_no_model_came: bool = False
+    causes_divergence: bool = False
+    tells_of_divergence: int = 0
     is_never_what_if: bool = False
 
     @property
@@ -121,6 +125,8 @@ def _rule_from_module(module: ModuleType, match: re.Match[str]) -> Rule:
         never_raises=getattr(module, "NEVER_RAISES", False),
         says_that_it_raised=getattr(module, "SAYS_THAT_IT_RAISED", False),
         says_that_no_model_came=getattr(module, "SAYS_THAT_NO_MODEL_CAME", False),
+        causes_divergence=getattr(module, "CAUSES_DIVERGENCE", False),
+        tells_of_divergence=getattr(module, "TELLS_OF_DIVERGENCE", 0),
         is_never_what_if=getattr(module, "NEVER_WHAT_IF", False),
     )
 

@@ -19,6 +19,7 @@ class LossTap:
 
     def __init__(self) -> None:
         self._variable: Any = None
+        self.scaled_by: Any = None  # the optimizer whose scale_loss gave the very tensor that was differentiated
 
     def put(self, loss: Any) -> None:
         """Remember a loss of any shape and dtype; a vector counts with its mean."""
@@ -44,14 +45,15 @@ class Losses:
     def __init__(self) -> None:
         self._taps: dict[int, LossTap] = {}  # by the identity of the first variable that a loss is differentiated by
         self._newest: LossTap | None = None
-        self._scaled: collections.deque[tuple[Any, Any]] = collections.deque(maxlen=8)  # (loss scaled, loss as it was)
+        # (loss scaled, loss as it was, by which optimizer)
+        self._scaled: collections.deque[tuple[Any, Any, Any]] = collections.deque(maxlen=8)
         self.scaled_dtype = ""  # of the loss that was scaled last
         self.scaled_at: Location | None = None  # the user's line that did so, None where Keras did
         self._waiting: Any = None  # the newest loss that was scaled and not differentiated yet
 
-    def scaled(self, loss: Any, result: Any) -> None:
-        """`result` is this loss times the loss scale."""
-        self._scaled.append((result, loss))
+    def scaled(self, loss: Any, result: Any, optimizer: Any) -> None:
+        """`result` is this loss times the loss scale of this optimizer."""
+        self._scaled.append((result, loss, optimizer))
         self._waiting = loss
         self.scaled_dtype = getattr(getattr(loss, "dtype", None), "name", "")
         self.scaled_at = own_location() if called_by_user() else None
@@ -65,10 +67,11 @@ class Losses:
             or not tf.as_dtype(target.dtype).is_floating
         ):
             return
-        known = [loss for result, loss in self._scaled if result is target]
+        known = [(loss, optimizer) for result, loss, optimizer in self._scaled if result is target]
         waiting, self._waiting = self._waiting, None
         self._newest = self._taps.setdefault(id(first), LossTap())
-        self._newest.put(known[0] if known else target if waiting is None else waiting)
+        self._newest.scaled_by = known[0][1] if known else None
+        self._newest.put(known[0][0] if known else target if waiting is None else waiting)
 
     def of(self, variables: list[Any]) -> LossTap | None:
         """The tap of an optimizer whose gradients are those by these variables."""

@@ -22,7 +22,12 @@ def chain_from_optimizer(session: Any, keras: Any, optimizer: Any) -> tuple[Opti
 
 def is_inside(keras: Any, optimizer: Any, around: Any) -> bool:
     """Whether another optimizer is one of Keras' wrappers around this one."""
-    return keras.inner(around) is not None and any(one is optimizer for one in _chain(keras, around)[1:])
+    return keras.inner(around) is not None and around is not optimizer and holds(keras, around, optimizer)
+
+
+def holds(keras: Any, outer: Any, optimizer: Any) -> bool:
+    """Whether this optimizer is one of the chain that begins with the outer one."""
+    return any(optimizer is one for one in _chain(keras, outer))
 
 
 def _chain(keras: Any, optimizer: Any) -> list[Any]:

@@ -221,10 +221,42 @@ class Keras3:
         """From now on unscaled gradients that arrive at the innermost optimizer go to `catch(gradients, variables)` and
         change nothing. Returns what ends it."""
         name = "_backend_apply_gradients" if hasattr(innermost, "_backend_apply_gradients") else "apply"
-        innermost.__dict__[name] = lambda grads, trainable_variables=None: catch(
-            list(grads), list(trainable_variables or innermost._trainable_variables)
-        )
-        return lambda: innermost.__dict__.pop(name)
+        caught = []
+
+        def catching(grads: Any, trainable_variables: Any = None) -> None:
+            caught.append(True)
+            catch(list(grads), list(trainable_variables or innermost._trainable_variables))
+
+        def apply(grads: Any, trainable_variables: Any = None) -> Any:
+            """Of an optimizer with an `apply` of its own: what it is given, where that does not come to Keras' own."""
+            caught.clear()
+            result = own(grads, trainable_variables)
+            if not caught:
+                catching(grads, trainable_variables)
+            return result
+
+        own = innermost.apply
+        innermost.__dict__[name] = catching
+        if name != "apply" and type(innermost).apply is not self.optimizer_bases[0].apply:
+            innermost.__dict__["apply"] = apply
+
+        def end() -> None:
+            for one in {name, "apply"}:
+                innermost.__dict__.pop(one, None)
+
+        return end
+
+    def watch_gradients(self, optimizer: Any, tell: Callable[[list[Any], list[Any]], None]) -> Callable[[], None]:
+        """From now on `tell(gradients, variables)` is called with what is left when a bare optimizer has divided by its
+        `loss_scale_factor`. Returns what ends it."""
+        original = optimizer._backend_apply_gradients
+
+        def passing(grads: Any, trainable_variables: Any) -> Any:
+            tell(list(grads), list(trainable_variables))
+            return original(grads, trainable_variables)
+
+        optimizer.__dict__["_backend_apply_gradients"] = passing
+        return lambda: optimizer.__dict__.pop("_backend_apply_gradients")
 
     def dtype_of(self, variable: Any) -> str:
         return tf.as_dtype(variable.dtype).name

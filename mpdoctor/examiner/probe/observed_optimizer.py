@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, Callable, Iterator
 
 import tensorflow as tf
@@ -78,6 +78,8 @@ class Learner:
         The state machine of its loss scale; None for a bare optimizer and for a fixed scale.
     variables
         Those whose gradients arrive here; [] until the first arrive.
+    around
+        The one whose step hands gradients on to this one; None where the program itself applies them.
     applied_at
         The user's line from which they first arrived.
     seen
@@ -99,6 +101,7 @@ class Learner:
         self.seen = 0
         self.steps_a_call = 1
         self.variables: list[Any] = []
+        self.around: Learner | None = None
         self.applied_at: Location | None = None
         self.repeat: Callable[[], Any] | None = None
         self.repeat_all: Callable[[], Any] | None = None
@@ -145,6 +148,12 @@ class Learner:
     def can_set_scale(self) -> bool:
         return self.machine is not None or self.fixed_scale is not None
 
+    @property
+    def is_scaled_by_another(self) -> bool:
+        """Whether an optimizer scaled its loss that is none of its own wrappers."""
+        tap = self._losses.of(self.variables)
+        return tap is not None and tap.scaled_by is not None and not self.owns(tap.scaled_by)
+
     def set_scale(self, scale: float) -> None:
         """Of every wrapper: there may be one around the other."""
         for link in self.chain[:-1] or self.chain:
@@ -161,9 +170,12 @@ class Learner:
         self.applied_at = self.applied_at or own_location()
         if tf.executing_eagerly():
             self.remember_weights()
-        elif self.machine is None and self.replicas == 1 and not self._before_step:
-            with tf.init_scope(), suppress(tf.errors.FailedPreconditionError):  # a variable that this graph makes
-                self.keep_weights_before_step(self.variables)  # the graph has not run yet
+        elif self.replicas == 1:  # the graph has not run yet
+            with tf.init_scope():
+                if _are_initialized(self.variables):
+                    self.remember_weights()
+                    if self.machine is None and not self._before_step:
+                        self.keep_weights_before_step(self.variables)
         self._record.tap = self._losses.of(self.variables)
         self._record.expect(gradients, [self.keras.path(v) for v in variables])
         if self.machine is None and any(g is not None for g in gradients):
@@ -254,6 +266,14 @@ def largest_magnitude(tensors: list[Any]) -> float:
     """inf where one is not finite."""
     largest = max((float(tf.reduce_max(tf.abs(tf.cast(tf.identity(t), tf.float32)))) for t in tensors), default=0.0)
     return largest if math.isfinite(largest) else math.inf
+
+
+def _are_initialized(variables: list[Any]) -> bool:
+    """Those that a graph makes are initialized when it runs: until then there is nothing to read, or an empty array."""
+    try:
+        return all(tuple(tf.identity(variable).shape) == tuple(variable.shape) for variable in variables)
+    except tf.errors.FailedPreconditionError:
+        return False
 
 
 def _copies(variables: list[Any]) -> list[tuple[Any, Any]]:

@@ -199,12 +199,12 @@ class Training:
         return learner.machine is None and self._in_half and not self._look.is_explained(learner)
 
     @own_work
-    def arrived(self, optimizer: Any, gradients: list[Any], variables: list[Any], nested: bool) -> bool:
-        """Gradients arrive at an optimizer, in whatever graph. True if it is an outermost one. `nested`: inside of
-        another optimizer's step."""
+    def arrived(self, optimizer: Any, gradients: list[Any], variables: list[Any], within: list[Any]) -> bool:
+        """Gradients arrive at an optimizer, in whatever graph. True if it is an outermost one. `within`: the optimizers
+        whose step is under way, the outermost first."""
         learner = next((one for one in self.learners if one.optimizer is optimizer), None)
         owner = next((one for one in self.learners if one.owns(optimizer)), None)
-        if learner is None and owner is not None and (nested or owner.variables):
+        if learner is None and owner is not None and (within or owner.variables):
             if optimizer is owner.innermost:
                 self._look.unscaled_gradients_arrived(owner, gradients, variables)
             return False
@@ -212,12 +212,26 @@ class Training:
             replicas = replicas_in_step()
             with tf.init_scope():
                 learner = self._adopt(optimizer, replicas)
+            learner.around = self._around(within, variables)
         if not learner.variables:
             learner.entry = self._entry
         if self.is_loop and not tf.executing_eagerly() and not self._first_step_at:
             self._stop.allow(self.session.request.budget)  # counted from here: the graph is all but traced
         learner.arrive(gradients, variables)
         return True
+
+    def _around(self, within: list[Any], variables: list[Any]) -> Learner | None:
+        """Whose step hands these variables' gradients on to another optimizer, as a MultiOptimizer does."""
+        handed_on = {id(variable) for variable in variables}
+        return next(
+            (
+                learner
+                for learner in self.learners
+                if any(learner.optimizer is one for one in within)
+                and handed_on <= {id(variable) for variable in learner.variables}
+            ),
+            None,
+        )
 
     def _adopt(self, optimizer: Any, replicas: int) -> Learner:
         learner = Learner(self.keras, optimizer, self._entry, self.session.losses, replicas)
@@ -238,8 +252,15 @@ class Training:
 
     @property
     def active(self) -> list[Learner]:
-        """The optimizers that gradients arrived at."""
-        return [learner for learner in self.learners if learner.variables]
+        """The optimizers that gradients arrived at. Of one that hands them on to others and of these others, those that
+        know a loss scale; where none does, the one that hands them on."""
+        reached = [learner for learner in self.learners if learner.variables]
+        with_scale = {id(one.around) for one in reached if one.around is not None and one.can_set_scale}
+        return [
+            one
+            for one in reached
+            if (one.can_set_scale or id(one) not in with_scale) and (one.around is None or id(one.around) in with_scale)
+        ]
 
     @own_work
     def after_call(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -302,9 +323,11 @@ class Training:
         return min((len(learner.steps) for learner in awake), default=0)
 
     def _note_steps(self, moved: list[Learner], now: float) -> None:
+        told = self.active
         for learner in moved:
             learner.note_growth()
-            self._look.look_for_culprit(learner, self.wanted)
+            if learner in told:
+                self._look.look_for_culprit(learner, self.wanted)
         if now - self._reported > 0.1:
             self._reported = now
             self.session.events.steps(min(self._rounds(), self.wanted), self.wanted)

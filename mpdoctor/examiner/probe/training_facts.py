@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from mpdoctor.examiner.capture.live_models import smallest_model
 from mpdoctor.examiner.capture.model_facts import model_from_live
+from mpdoctor.examiner.capture.optimizer_chain import holds
 from mpdoctor.examiner.probe.observed_optimizer import Learner
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import CallFacts, ModelFacts
@@ -41,9 +42,18 @@ def _holder(training: Any, learner: Learner) -> Any:
 
 def _model_facts(training: Any, learner: Learner, model: Any) -> ModelFacts:
     entry = learner.entry
-    facts = model_from_live(training.session, training.keras, model, learner.optimizer, entry.call, entry.data)
+    optimizer = _outermost(training, learner)
+    facts = model_from_live(training.session, training.keras, model, optimizer, entry.call, entry.data)
     # what we compiled for want of a loss is not the user's doing
     return facts if training.made_up_loss is None else replace(facts, compiled=False, optimizer=(), loss="")
+
+
+def _outermost(training: Any, learner: Learner) -> Any:
+    """What the program applies gradients with, where a wrapper is to be seen inside of it."""
+    outer = learner.around
+    if outer is None or not holds(training.keras, outer.optimizer, learner.optimizer):
+        return learner.optimizer
+    return outer.optimizer
 
 
 def names_of_learners(models: list[ModelFacts], learners: list[Learner]) -> list[str]:

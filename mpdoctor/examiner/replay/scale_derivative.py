@@ -12,7 +12,7 @@ is not 0 must be confirmed by two runs.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Callable
 
 import tensorflow as tf
 
@@ -20,10 +20,15 @@ MOST_VARIABLES = 9  # each costs another way back through the step
 
 
 class Slope:
-    """One step of an eager loop, from the moment that this is made to the arrival of its gradients."""
+    """One step of an eager loop, from the moment that this is made to the arrival of its gradients.
 
-    def __init__(self, scale: Any) -> None:
-        self._scale = scale
+    scale
+        A variable, or a tensor that stands in the place of a number for this step.
+    ends
+        What is to be done when the step is over."""
+
+    def __init__(self, scale: Any, ends: tuple[Callable[[], Any], ...] = ()) -> None:
+        self._scale, self._ends = scale, ends
         self._tape = tf.GradientTape(persistent=True, watch_accessed_variables=False)
         self._tape.__enter__()
         self._tape.watch(scale)
@@ -34,6 +39,8 @@ class Slope:
         if self.is_open:
             self.is_open = False
             self._tape.__exit__(None, None, None)
+            for end in self._ends:
+                end()
 
     def exponents(self, gradients: list[Any], paths: list[str]) -> tuple[tuple[str, float], ...]:
         """(path, exponent) of some of the variables, evenly spread. () where nothing can be told.

@@ -122,13 +122,35 @@ class CloserLook:
             if self._trial is not None or id(learner) in self._tried or not self._may_compare(learner):
                 continue
             slope = self._slopes.get(id(learner))
-            if learner.machine is not None and (slope is None or slope.is_open):  # open: the step was skipped
+            if self._can_follow(learner) and (slope is None or slope.is_open):  # open: the step was skipped
                 if slope is not None:
                     slope.leave()
-                self._slopes[id(learner)] = Slope(learner.keras.scale_variable(learner.optimizer))
+                self._slopes[id(learner)] = self._slope_of_next_step(learner)
             else:
                 self._tried.add(id(learner))
                 self._trial = EagerTrial(learner, self._repeating())
+
+    def _can_follow(self, learner: Any) -> bool:
+        """Whether every operation with its loss scale can be differentiated by it. A fixed one is a number, in whose
+        place a float32 tensor can stand where Keras casts it, or where all that meets it is float32."""
+        if learner.machine is not None:
+            return True
+        if learner.innermost is not learner.optimizer:
+            return len(learner.chain) == 2
+        dtypes = {learner.keras.dtype_of(variable) for variable in learner.variables}
+        return {*dtypes, self._training.session.losses.scaled_dtype} == {"float32"}
+
+    def _slope_of_next_step(self, learner: Any) -> Slope:
+        scale = learner.fixed_scale
+        if scale is None:
+            return Slope(learner.keras.scale_variable(learner.optimizer))
+        watched = tf.constant(scale, tf.float32)
+        learner.set_scale(watched)
+        ends = [functools.partial(learner.set_scale, scale)]
+        if learner.innermost is learner.optimizer:
+            tell = functools.partial(self.unscaled_gradients_arrived, learner)
+            ends.append(learner.keras.watch_gradients(learner.optimizer, tell))
+        return Slope(watched, tuple(ends))
 
     def unscaled_gradients_arrived(self, learner: Any, gradients: list[Any], variables: list[Any]) -> None:
         """At the innermost optimizer of this learner."""
@@ -140,9 +162,11 @@ class CloserLook:
         except Exception:  # an operation of the user's whose gradient has none: two runs will tell
             slope.leave()
         calls, losses = self._training.session.scale_calls, self._training.session.losses
+        fixed = learner.fixed_scale
+        scale = float(learner.keras.scale_variable(learner.optimizer)) if fixed is None else fixed
         found = ScaleDependenceFacts(
-            float(learner.keras.scale_variable(learner.optimizer)),
-            float(learner.keras.scale_variable(learner.optimizer)),
+            scale,
+            scale,
             learner.slopes,
             calls["scaled"],
             None if learner.keras.is_keras3 else calls["unscaled"],
@@ -153,7 +177,7 @@ class CloserLook:
         if (
             found.exponents
             and abs(found.median) < EQUAL_BY_SLOPE
-            and found.wrappers == 1  # the scale of one inside it is another variable
+            and found.wrappers < 2  # the scale of one inside it is another variable
             and calls["scaled"]
             and found.unscaled_called is not False
         ):
@@ -174,6 +198,8 @@ class CloserLook:
 
     def end_trial(self) -> None:
         """The training is over before the trial is."""
+        for slope in self._slopes.values():
+            slope.leave()
         if self._trial is not None:
             trial, self._trial = self._trial, None
             trial.abandon()
@@ -185,7 +211,8 @@ class CloserLook:
         unscaled = None if self._training.keras.is_keras3 else calls["unscaled"]
         found = dependence_from_passages(low, high, at_low, at_high, calls["scaled"], unscaled, wrappers)
         if found is not None:
-            found = replace(found, scaled_at=self._training.session.losses.scaled_at)
+            scaled_at = self._training.session.losses.scaled_at
+            found = replace(found, scaled_at=scaled_at, scaled_by_another=learner.is_scaled_by_another)
         if found is not None and learner.slopes and wrappers == 1:
             exact = replace(found, exponents=learner.slopes)
             found = exact if abs(exact.median - found.median) < AGREE else found

@@ -121,6 +121,8 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     shrinks = seen.shrinks
     if not shrinks and (training.model.keras.is_keras3 or not _computes_in_float16(training)):
         return
+    if not shrinks and seen.scaled_by_another:
+        return
     yield Finding(
         f"The loss was never scaled, and the gradients are divided by the loss scale all the same: every update is "
         f"{training.initial_scale:g} times too small at first."

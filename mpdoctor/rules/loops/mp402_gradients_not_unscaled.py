@@ -1,4 +1,4 @@
-"""In Keras 2, a custom training step scales the loss and applies the gradients without unscaling them.
+"""A custom training step scales the loss and applies the gradients without unscaling them.
 
 ## Why it matters
 The updates are 32768 times too large: with SGD(0.1) a weight moved by 14614 where it should have moved by
@@ -7,8 +7,13 @@ gradients' own size; clipping, weight decay and logged norms are wrong all the s
 code is right: `apply` and `apply_gradients` unscale by themselves. Keras 2's `minimize` scales and unscales by
 itself: a loss that was scaled before has the same effect (a weight moved by 5765 instead of 0.176).
 
+A scale of your own, `loss * 1024`, has to be divided out by your own code in every Keras: with SGD(0.01) a weight
+moved by 4.66 instead of 0.00455 (Keras 3.15, tf_keras 2.21, TensorFlow 2.10 and 2.4), and the loss is inf or NaN a few
+steps later. Of Adam nothing is said there, nor where the gradients are clipped or the learning rate is small enough.
+
 ## Flagged
 ```python
+# keras: tf_keras
 import tensorflow as tf
 
 tf.keras.mixed_precision.set_global_policy("mixed_float16")
@@ -25,6 +30,7 @@ def step(x, y):
 
 ## Fixed
 ```python
+# keras: tf_keras
 import tensorflow as tf
 
 tf.keras.mixed_precision.set_global_policy("mixed_float16")
@@ -40,7 +46,7 @@ def step(x, y):
 ```
 
 ## Versions
-Keras 2: TensorFlow 2.4 to 2.15 and tf_keras.
+`get_scaled_loss` in Keras 2: TensorFlow 2.4 to 2.15 and tf_keras. A scale by hand: all.
 
 ## Where users met it
 keras-team/keras#16552, intel/ipex-llm#7020.
@@ -61,17 +67,31 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     target,
     unscaled_on_the_way,
 )
+from mpdoctor.semantics.source.optimizers.hand_made_scales import never_divided
 from mpdoctor.semantics.source.optimizers.scaling import applied_by_its_scaler
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale, wrapped
 from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.ERROR
-KERAS = ("2",)
-EXPLAINS = {"MP912": "model"}
+EXPLAINS = {"MP902": "model", "MP903": "line", "MP905": "line", "MP907": "line", "MP911": "line", "MP912": "model"}
 CONFIRMED_LIVE = True
+CAUSES_DIVERGENCE = True
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    for apply, factor in never_divided(facts):
+        yield Finding(
+            f"The loss is multiplied by {factor}, and its gradients are applied as they come: every update is {factor} "
+            "times too large.",
+            f"Divide them first: `gradients = [g / {factor} for g in gradients]`. Or leave the number out and let a "
+            "LossScaleOptimizer scale and unscale.",
+            apply.location,
+        )
+    if not facts.keras.is_keras3:
+        yield from _never_unscaled(facts)
+
+
+def _never_unscaled(facts: SourceFacts) -> Iterator[Finding]:
     for apply, gradient in applied_gradients(facts):
         if not is_scaled_by(target(gradient), "get_scaled_loss") or not applied_by_its_scaler(facts, apply, gradient):
             continue
@@ -107,7 +127,9 @@ def _losses(facts: SourceFacts, minimize: Call) -> Iterator[Value]:
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
     seen = training.scale_dependence
-    if seen is None or not seen.grows or not seen.is_scaled or seen.unscaled_calls or seen.unscaled_called:
+    if training.model.keras.is_keras3 or seen is None or not seen.grows or not seen.is_scaled:
+        return
+    if seen.unscaled_calls or seen.unscaled_called:
         return
     yield Finding(
         "The gradients of a scaled loss are applied without being unscaled: every update is "

@@ -59,6 +59,7 @@ from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
 from mpdoctor.semantics.wording import expression_at, text_at
 
 SEVERITY = Severity.ERROR
+EXPLAINS = {"MP904": "line", "MP907": "line"}
 RESHAPING = (
     "expand_dims",
     "reshape",

@@ -9,7 +9,8 @@ A mean stays small, and yet is no way out for more than 65519 values: `tf.reduce
 their number, cast to float16, which is inf from 65520 on. The gradient is exactly 0 then, at every loss
 scale, and so is that of `GlobalAveragePooling` in tf_keras and Keras 2 (TensorFlow 2.4, 2.10, 2.15, 2.21); on
 a CPU, which adds up in float16, such a mean is inf, NaN or 0 as well. `keras.ops.mean` and the layers of
-Keras 3 average in float32.
+Keras 3 average in float32. It is said where the number of values stands in the program: a shape that is
+written in `reshape`, or an input's through layers that keep the positions.
 
 ## Flagged
 ```python
@@ -54,9 +55,11 @@ from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.live.broken_operations import SUMS, broke, is_overflow
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.weight_values import is_made_of_weights
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.numbers.reductions import EXPONENTIAL, GRAM, NORM, SQUARE, SUM, reductions
+from mpdoctor.semantics.source.numbers.value_counts import large_means, large_pooling
 
 SEVERITY = Severity.WARNING
 CONFIRMED_LIVE = True
@@ -86,6 +89,19 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue  # what is made of weights alone is MP510
         if precision.dtype(value, event.context) == "float16":
             yield Finding(MESSAGES[kind], HELP[kind], event.location)
+    for call, value, number in large_means(facts):
+        if not asks_for_dtype(call.context) and precision.dtype(value, call.context) == "float16":
+            yield Finding(_of_mean(number), "Cast first: `tf.reduce_mean(tf.cast(x, tf.float32), …)`.", call.location)
+    for layer, number in () if facts.keras.is_keras3 else large_pooling(facts):
+        if half_dtype_of_layer(facts, layer) == "float16":
+            yield Finding(_of_mean(number), f'Average in float32: `{layer.method}(dtype="float32")`.', layer.location)
+
+
+def _of_mean(number: int) -> str:
+    return (
+        f"This is a mean over {number:,} float16 values: from {UNCOUNTABLE} values on its gradient is 0 at every loss "
+        "scale, because TensorFlow divides it by their number, which is inf in float16."
+    )
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:

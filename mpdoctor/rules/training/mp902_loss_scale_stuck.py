@@ -66,6 +66,7 @@ from mpdoctor.semantics.live.verdict import verdict_from_training
 SEVERITY = Severity.ERROR
 KERAS = ("2",)
 EXPLAINS = {"MP905": "model", "MP909": "model"}
+TELLS_OF_DIVERGENCE = 2
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:

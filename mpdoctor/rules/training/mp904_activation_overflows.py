@@ -76,6 +76,7 @@ from mpdoctor.semantics.live.broken_operations import (
 )
 from mpdoctor.semantics.live.training_texts import (
     FLOAT16_LIMIT,
+    evidence_of_growth,
     in_words,
     named_culprit,
     remedy_of_growth,
@@ -85,6 +86,7 @@ from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.ERROR
 EXPLAINS = {"MP503": "training", "MP907": "model"}
+TELLS_OF_DIVERGENCE = 1
 REMEDY_OF_FUNCTION = "Use a smaller constant, or normalise what goes into it, so that the result stays below 65504."
 MOST_NAMED = 4
 # What these put out is small, however large the values inside them were.
@@ -116,6 +118,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
             "share_not_finite": round(overflow.nonfinite, 4),
             "frames": [in_words(frame) for frame in culprit.frames],
             **({"operation": operation.name} if operation else {}),
+            **evidence_of_growth(training),
         },
         also_seen=_made(overflow) if place is not overflow.location else (),
     )

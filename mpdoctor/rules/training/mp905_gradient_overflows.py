@@ -77,6 +77,7 @@ from mpdoctor.semantics.live.verdict import (
 from mpdoctor.semantics.live.verdict_meanings import SHORTEST_INTERVAL
 
 SEVERITY = Severity.WARNING
+TELLS_OF_DIVERGENCE = 5
 DEFAULT_INTERVAL = 2000
 
 

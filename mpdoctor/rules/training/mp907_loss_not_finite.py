@@ -62,10 +62,17 @@ from collections.abc import Iterator
 from mpdoctor.facts.training import OperationFacts, TrainingFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.broken_operations import GIVEN, broke
-from mpdoctor.semantics.live.training_texts import line_of, named_culprit, remedy_from_culprit, story_of_growth
+from mpdoctor.semantics.live.training_texts import (
+    evidence_of_growth,
+    line_of,
+    named_culprit,
+    remedy_from_culprit,
+    story_of_growth,
+)
 
 SEVERITY = Severity.ERROR
 EXPLAINS = {"MP503": "training"}
+TELLS_OF_DIVERGENCE = 4
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
@@ -79,7 +86,11 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         _remedy(training),
         (training.loss_culprit.location if training.loss_culprit else None) or training.model.call.location,
         model=training.model.id,
-        evidence={"steps": [i + 1 for i in bad], **_operation(training.broken_operation)},
+        evidence={
+            "steps": [i + 1 for i in bad],
+            **_operation(training.broken_operation),
+            **evidence_of_growth(training),
+        },
     )
 
 

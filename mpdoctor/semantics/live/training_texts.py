@@ -57,10 +57,15 @@ def remedy_of_growth(training: TrainingFacts) -> str:
     return f"Lower the learning rate: {rate:.3g} is too high for this model, {rate / 10:.2g} is a tenth of it."
 
 
+def evidence_of_growth(training: TrainingFacts) -> dict[str, Any]:
+    """By it the findings are known that tell of one thing: weights that ran away, and what came of that."""
+    return {"weights_ran_away": True} if training.weights_ran_away else {}
+
+
 def culprit_evidence(training: TrainingFacts) -> dict[str, Any]:
     """The first variable whose gradient was not finite, and the layer and the operation, where a repetition found
     them."""
-    evidence: dict[str, Any] = {}
+    evidence = evidence_of_growth(training)
     found = training.gradient_culprit
     variable = next((step.first_nonfinite for step in training.steps if step.first_nonfinite), None)
     if (found and found.variable) or variable:

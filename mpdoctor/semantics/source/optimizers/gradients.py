@@ -159,14 +159,17 @@ def _resizes(value: Value) -> bool:
 
 def _scales(value: Value) -> bool:
     if isinstance(value, Call):
-        return _is_name_of_scaling(value.method)
+        by_hand = value.method in ("multiply", "scalar_mul") and _by_hand(value.arguments(slice(2)))
+        return by_hand or _is_name_of_scaling(value.method)
     if isinstance(value, Attribute):
         return _is_name_of_scaling(value.name)
     if isinstance(value, Parameter):
         return _is_name_of_scaling(value.name)
-    if isinstance(value, Operation) and value.operator == "*":
-        return any(isinstance(one, Known) and _is_scale_by_hand(one.value) for one in value.operands)
-    return False
+    return isinstance(value, Operation) and value.operator == "*" and _by_hand(value.operands)
+
+
+def _by_hand(factors: tuple[Value, ...]) -> bool:
+    return any(isinstance(one, Known) and is_scale_by_hand(one.value) for one in factors)
 
 
 def _is_name_of_scaling(name: str) -> bool:
@@ -176,7 +179,8 @@ def _is_name_of_scaling(name: str) -> bool:
     )
 
 
-def _is_scale_by_hand(value: object) -> bool:
+def is_scale_by_hand(value: object) -> bool:
+    """Whether a number that multiplies a loss is a loss scale: a power of two that is no small one."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value < SMALLEST_SCALE:
         return False
     return float(value).is_integer() and (int(value) & (int(value) - 1)) == 0

@@ -1,0 +1,142 @@
+"""How many values a mean is made of, where the program's text says so."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from mpdoctor.facts.training import UNCOUNTABLE
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call, Collection, Operation, Value, is_call_of, known, options
+from mpdoctor.semantics.source.layers.model_layers import layer_name
+from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
+
+Shape = tuple["int | None", ...]  # with the batch; None: as many as there are
+DEEPEST = 60  # layers
+MEANS = ("tensorflow.reduce_mean", "tensorflow.math.reduce_mean", "keras.backend.mean")
+POOLING = ("GlobalAveragePooling1D", "GlobalAveragePooling2D", "GlobalAveragePooling3D")
+POOLING_BY_SHORT_NAMES = ("GlobalAvgPool1D", "GlobalAvgPool2D", "GlobalAvgPool3D")
+INPUTS = ("keras.Input", "keras.layers.Input", "keras.layers.InputLayer")
+KEEPING = (
+    *("Activation", "Softmax", "ReLU", "LeakyReLU", "PReLU", "ELU", "Dropout", "AlphaDropout"),
+    *("BatchNormalization", "LayerNormalization", "GroupNormalization", "GaussianNoise", "GaussianDropout"),
+    *("SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D"),
+)
+CONVOLUTIONS = ("Conv1D", "Conv2D", "Conv3D", "SeparableConv1D", "SeparableConv2D", "DepthwiseConv2D")
+ELEMENTWISE = (
+    *("cast", "identity", "abs", "square", "sqrt", "exp", "log", "sin", "cos"),
+    *("relu", "elu", "gelu", "tanh", "sigmoid", "softplus", "leaky_relu"),
+)
+
+
+def large_means(facts: SourceFacts) -> Iterator[tuple[Call, Value, int]]:
+    """(call, what is averaged, how many values each mean is made of) of means over too many values for float16."""
+    for call in facts.library_calls:
+        given = call.argument(0, "input_tensor")
+        if given is not None and is_call_of(call, *MEANS) and (number := _averaged(call, given)) >= UNCOUNTABLE:
+            yield call, given, number
+
+
+def large_pooling(facts: SourceFacts) -> Iterator[tuple[Call, int]]:
+    """(the call that makes the layer, how many positions it averages) of those that average too many for float16."""
+    for call in facts.calls:
+        if isinstance(call.callee, Call) and layer_name(call.callee) in (*POOLING, *POOLING_BY_SHORT_NAMES):
+            yield from _if_large(call.callee, _shape(call.argument(0)))
+        elif is_call_of(call, "keras.Sequential"):
+            yield from _pooling_of_sequential(call)
+
+
+def _pooling_of_sequential(model: Call) -> Iterator[tuple[Call, int]]:
+    layers = model.argument(0, "layers")
+    if not isinstance(layers, Collection) or layers.open:
+        return
+    shape: Shape | None = None
+    for layer in layers.items:
+        if not isinstance(layer, Call):
+            return
+        if layer_name(layer) in (*POOLING, *POOLING_BY_SHORT_NAMES):
+            yield from _if_large(layer, shape)
+        shape = _of_input(layer) or _of_layer(layer, shape or _first_shape(layer))
+
+
+def _if_large(layer: Call, shape: Shape | None) -> Iterator[tuple[Call, int]]:
+    """Channels come last, as they do unless the layer says otherwise."""
+    if shape is None or layer.open or layer.keyword("data_format") is not None:
+        return
+    number = _product(shape[1:-1])
+    if number >= UNCOUNTABLE:
+        yield layer, number
+
+
+def _averaged(call: Call, given: Value) -> int:
+    """0 where it is not known."""
+    shape, axis = _shape(given), call.argument(1, "axis")
+    if shape is None or call.open:
+        return 0
+    if axis is None:
+        return _product(shape)
+    chosen = [known(one) for one in axis.items] if isinstance(axis, Collection) else [known(axis)]
+    within = [one for one in chosen if isinstance(one, int) and -len(shape) <= one < len(shape)]
+    return _product(tuple(shape[one] for one in within)) if len(within) == len(chosen) else 0
+
+
+def _product(sizes: Shape) -> int:
+    """0 where one is not known."""
+    return math.prod(0 if size is None else size for size in sizes)
+
+
+def _shape(value: Value | None, depth: int = 0) -> Shape | None:
+    """None where it is not known; of a value that is one of several, where they are not alike."""
+    if depth > DEEPEST:
+        return None
+    shapes = {_one_shape(one, depth) for one in options(value)}
+    return shapes.pop() if len(shapes) == 1 else None
+
+
+def _one_shape(value: Value, depth: int) -> Shape | None:
+    if isinstance(value, Operation):
+        shapes = {_shape(one, depth + 1) for one in value.operands if not isinstance(known(one), (int, float))}
+        return shapes.pop() if len(shapes) == 1 else None
+    if not isinstance(value, Call):
+        return None
+    if isinstance(value.callee, Call):
+        return _of_layer(value.callee, _shape(value.argument(0), depth + 1))
+    name = function_named(value)
+    if name == "reshape":
+        return _written(value.argument(1, "shape"))
+    return _shape(value.argument(0, "x"), depth + 1) if name in ELEMENTWISE else _of_input(value)
+
+
+def _of_input(value: Call) -> Shape | None:
+    """Of what stands for the input of a model."""
+    if not is_call_of(value, *INPUTS) or value.open:
+        return None
+    shape = _written(value.argument(0, "shape") or value.keyword("input_shape"))
+    return None if shape is None else (None, *shape)
+
+
+def _first_shape(layer: Call) -> Shape | None:
+    shape = _written(layer.keyword("input_shape"))
+    return None if shape is None else (None, *shape)
+
+
+def _of_layer(layer: Call, given: Shape | None) -> Shape | None:
+    """Of what a layer puts out, where it keeps the positions."""
+    name = layer_name(layer)
+    if given is None or layer.open or layer.keyword("data_format") is not None:
+        return None
+    if name in KEEPING:
+        return given
+    is_same = known(layer.keyword("padding")) == "same"
+    steps = layer.argument(1 if name == "DepthwiseConv2D" else 2, "strides")
+    if name not in CONVOLUTIONS or not is_same or not (steps is None or known(steps) == 1):
+        return None
+    return (*given[:-1], None)
+
+
+def _written(shape: Value | None) -> Shape | None:
+    """As it stands there; -1, and what is not known, is None."""
+    if not isinstance(shape, Collection) or shape.open:
+        return None
+    sizes = [known(one) for one in shape.items]
+    return tuple(size if isinstance(size, int) and size >= 0 else None for size in sizes)

@@ -1,0 +1,93 @@
+"""A loss that the program multiplies by a scale of its own, and gradients that it applies undivided."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api, Call, Known, Operation, Value, is_api, known, options
+from mpdoctor.semantics.source.layers.float16_layers import applied_in_float16
+from mpdoctor.semantics.source.optimizers.gradients import (
+    applied_gradients,
+    is_scale_by_hand,
+    optimizer_scales,
+    target,
+    unscaled_on_the_way,
+    until_gradients,
+)
+from mpdoctor.semantics.source.optimizers.scaling import MULTIPLYING
+from mpdoctor.semantics.wording import expression_at
+
+PLAIN = ("keras.optimizers.SGD", "keras.optimizers.legacy.SGD", "keras.optimizers.experimental.SGD")
+CLIPPING = ("clipnorm", "clipvalue", "global_clipnorm")
+RATES = ("learning_rate", "lr", "_learning_rate")
+USUAL_RATE = 0.01  # SGD's own, in every Keras
+LARGEST_RATE = 1.0  # of SGD; a rate that is no more than this with the scale in it was chosen with it in mind
+
+
+def never_divided(facts: SourceFacts) -> Iterator[tuple[Call, int]]:
+    """(apply call, the factor) where the update is certainly too large by the factor.
+
+    Adam and its kin divide by the size of the gradients, clipping takes the size away, and a small learning rate may
+    have been chosen for it: of these nothing is said."""
+    for apply, gradient in applied_gradients(facts):
+        factor = _factor(target(gradient))
+        if factor is None or optimizer_scales(facts, apply) is not None or unscaled_on_the_way(apply, gradient):
+            continue
+        if any(_clips(one) for one in until_gradients(apply)):
+            continue
+        if _is_plain(facts, apply, factor) and any(applied_in_float16(facts, target(gradient), apply)):
+            yield apply, factor
+
+
+def _factor(loss: Value | None) -> int | None:
+    """By which a loss is multiplied on every path; None of one that is not."""
+    factors = {_one_factor(one) for one in options(loss)}
+    return factors.pop() if len(factors) == 1 else None
+
+
+def _one_factor(loss: Value) -> int | None:
+    operands: tuple[Value, ...] = ()
+    if isinstance(loss, Operation) and loss.operator == "*":
+        operands = loss.operands
+    elif isinstance(loss, Call) and is_api(loss.callee, *MULTIPLYING):
+        operands = loss.arguments(slice(2))
+    numbers = [one.value for one in operands if isinstance(one, Known) and is_scale_by_hand(one.value)]
+    return int(numbers[0]) if len(numbers) == 1 and len(operands) == 2 else None
+
+
+def _clips(value: Value) -> bool:
+    return isinstance(value, Call) and ("clip" in value.method or "normalize" in value.method)
+
+
+def _is_plain(facts: SourceFacts, apply: Call, factor: int) -> bool:
+    """Whether its optimizer takes the gradients at their size, at a rate that leaves no room for the factor."""
+    made = options(apply.receiver)
+    return bool(made) and all(
+        isinstance(one, Call)
+        and isinstance(one.callee, Api)
+        and one.callee.is_(*PLAIN)
+        and not one.open
+        and not any(one.keyword(name) for name in CLIPPING)
+        and _rate(facts, one) * factor > LARGEST_RATE
+        and not _is_changed(facts, one)
+        for one in made
+    )
+
+
+def _rate(facts: SourceFacts, optimizer: Call) -> float:
+    """0.0 where it is not known, or is computed: the factor may be divided out there."""
+    given = optimizer.argument(0, "learning_rate") or optimizer.keyword("lr")
+    if given is None:
+        return USUAL_RATE
+    rate = known(given)
+    written = expression_at(facts, given.location)
+    is_plain = isinstance(rate, (int, float)) and isinstance(written, ast.Constant)
+    return float(rate) if is_plain and isinstance(rate, (int, float)) else 0.0
+
+
+def _is_changed(facts: SourceFacts, optimizer: Call) -> bool:
+    """Whether its rate is set later, or read to be set with `assign`."""
+    writes = any(write.name in RATES and optimizer in options(write.of) for write in facts.writes)
+    return writes or any(read.name in RATES and optimizer in options(read.of) for read in facts.reads)
