@@ -136,15 +136,16 @@ def test_what_is_no_event_is_passed_over_and_said(project: Path, claiming: Path)
         import os, sys
         folder = os.path.dirname(sys.orig_argv[-1])
         with open(os.path.join(folder, "events.jsonl"), "ab") as file:
-            file.write(b'{"event": "sta\\n\\xff\\xfe\\n[1]\\n{"text": 1}\\n')
-            file.write(b'{"event": "facts", "kind": "curse", "facts": {"kind": "died"}}\\n')
+            file.write(b'{"event": "Sta\\n\\xff\\xfe\\n[1]\\n{"text": 1}\\n')
+            file.write(b'{"event": "Curse", "facts": {"kind": "died"}}\\n')
+            file.write(b'{"event": "ModelSeen", "model": 7}\\n')  # which no event has described
         with open(os.path.join(folder, "events.jsonl.trains"), "w") as file:
             file.write("no number")
         sys.exit("data is missing")
         """
     facts = seen(project, script, claiming)
     assert (facts.failure.kind, facts.failure.message, facts.failure.exit_code) == ("exited", "data is missing", 1)
-    assert facts.passed_over.startswith("5 lines of the record of this examination could not be read")
+    assert facts.passed_over.startswith("6 lines of the record of this examination could not be read")
 
 
 def test_an_end_that_the_script_tells_is_no_clean_bill(project: Path, claiming: Path) -> None:
@@ -152,7 +153,7 @@ def test_an_end_that_the_script_tells_is_no_clean_bill(project: Path, claiming: 
         import os, sys, time
         folder = os.path.dirname(sys.orig_argv[-1])
         with open(os.path.join(folder, "events.jsonl"), "ab") as file:
-            file.write(b'{"event": "end"}\\n')
+            file.write(b'{"event": "Ended"}\\n')
         time.sleep(300)
         """
     failure = seen(project, script, claiming).failure
@@ -164,7 +165,7 @@ def test_an_end_in_the_middle_of_an_event_is_told_as_a_death(project: Path, clai
         import os, sys
         folder = os.path.dirname(sys.orig_argv[-1])
         with open(os.path.join(folder, "events.jsonl"), "ab") as file:
-            file.write(b'{"event": "end"')
+            file.write(b'{"event": "Ended"')
         os._exit(0)
         """
     assert seen(project, script, claiming).failure.kind == "died"

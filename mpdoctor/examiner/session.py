@@ -20,6 +20,14 @@ from mpdoctor.examiner.process import autograph_files
 from mpdoctor.examiner.process.import_hooks import ImportHooks
 from mpdoctor.examiner.process.patching import replace_method
 from mpdoctor.examiner.process.user_code import own_code, own_location
+from mpdoctor.examiner.protocol.event_kinds import (
+    Crashed,
+    Environment,
+    Failure,
+    FilesWritten,
+    KerasUsed,
+    StandInsUsed,
+)
 from mpdoctor.examiner.protocol.events import Events
 from mpdoctor.examiner.protocol.request import Request
 from mpdoctor.examiner.stand_ins.install import StandIns
@@ -58,7 +66,7 @@ class Session:
         self.watch = LayerWatch()
         self.notes = OptimizerNotes()
         self.stand_ins = StandIns(
-            os.path.join(request.scratch, "stand-ins"), lambda names: events.note(stand_ins=names)
+            os.path.join(request.scratch, "stand-ins"), lambda names: events.send(StandInsUsed(tuple(names)))
         )
         self.loads = LoadWatch()
         self.keras: Any = None
@@ -192,7 +200,7 @@ class Session:
         from mpdoctor.examiner.process.environment import as_of_now
 
         if self._environment is not None:
-            self.events.facts("environment", as_of_now(self._environment, self._devices or ()))
+            self.events.send(Environment(as_of_now(self._environment, self._devices or ())))
 
     def _tell_environment_at_end(self) -> None:
         """Of a program that made no model, too."""
@@ -226,7 +234,7 @@ class Session:
         result = original(model, *args, **kwargs)
         if self.training is None:
             try:
-                self.events.facts("built", self._untrained(keras, model, running=False))
+                self.events.model_built(self._untrained(keras, model, running=False))
             except Exception as error:
                 self.broke(error)
         return result
@@ -364,7 +372,7 @@ class Session:
                 from mpdoctor.examiner.capture.trace import trace_outputs  # it needs TensorFlow
 
                 trace_outputs(self.watch, keras, model)
-                self.events.facts("model", self._untrained(keras, model))
+                self.events.model_seen(self._untrained(keras, model))
         except Exception as error:
             self.broke(error)
         return bool(found)
@@ -382,8 +390,8 @@ class Session:
             now = [] if self.training is None else [entry.model for entry in self.training.entries]
             trained = [*self.trained_models, *now] if self.has_trained else None
             for facts in [] if self.predictions is None else self.predictions.facts(trained):
-                self.events.facts("model", facts.model)
-                self.events.facts("training", facts)
+                self.events.model_seen(facts.model)
+                self.events.training(facts)
         except Exception as error:
             self.broke(error)
 
@@ -409,14 +417,14 @@ class Session:
     def tell_built(self) -> None:
         """What a program has made that is not at its end, and perhaps never comes there."""
         for keras, model in self.models():
-            self.events.facts("built", self._untrained(keras, model))
+            self.events.model_built(self._untrained(keras, model))
 
     def fail(self, failure: FailureFacts) -> None:
-        self.events.facts("failure", failure)
+        self.events.send(Failure(failure))
 
     def broke(self, error: BaseException) -> None:
         """The examiner itself broke: say so, and end."""
-        self.events.note(crashed="".join(traceback.format_exception(type(error), error, error.__traceback__)))
+        self.events.send(Crashed("".join(traceback.format_exception(type(error), error, error.__traceback__))))
         os._exit(70)
 
     def finish(self) -> None:
@@ -425,9 +433,9 @@ class Session:
             self.events.wait_for_training()
             os._exit(0)
         if self.keras is not None:
-            self.events.note(keras=vars(self.keras.facts))
+            self.events.send(KerasUsed(self.keras.facts))
         self.tell_predictions()
         self._tell_environment_at_end()
-        self.events.note(files_written=sorted(set(self.files_written))[:50])
+        self.events.send(FilesWritten(tuple(sorted(set(self.files_written))[:50])))
         self.events.end()
         os._exit(0)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from mpdoctor.facts.versions import Keras
+from mpdoctor.facts.versions import Keras, KerasPackage
 from mpdoctor.finding import Severity
 from mpdoctor.project.files import PathPatterns
 from mpdoctor.project.targets import Target
@@ -74,14 +74,17 @@ def names_rule(selector: str, code: str, name: str) -> bool:
     return bool(text) and (code.startswith(text.upper()) or text.lower() == name)
 
 
+_PACKAGES: dict[str, KerasPackage] = {"keras": "keras", "tf_keras": "tf_keras"}
+
+
 def keras_from_text(text: str, because: str = "") -> Keras:
     """What `--keras 3`, `--keras tf_keras` or `--keras 2.15` means.
 
     Raises ValueError with a sentence for the user."""
     wanted = text.strip()
     because = because or f"--keras {wanted}"
-    if wanted in ("tf_keras", "keras"):
-        return Keras(wanted, because=because)
+    if wanted in _PACKAGES:
+        return Keras(_PACKAGES[wanted], because=because)
     if not re.fullmatch(r"\d+(\.\d+){0,2}", wanted):
         raise ValueError(f"{text!r} is no Keras: give 3, tf_keras, or a version such as 2.15.")
     numbers = tuple(int(part) for part in wanted.split("."))

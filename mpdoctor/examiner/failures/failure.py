@@ -15,7 +15,7 @@ from mpdoctor.examiner.capture.layer_hooks import chain_of
 from mpdoctor.examiner.failures.library_frames import inside_from_frames
 from mpdoctor.examiner.process.autograph_files import PREFIX
 from mpdoctor.examiner.process.user_code import class_location, is_own
-from mpdoctor.facts.failure import FailureFacts, Frame
+from mpdoctor.facts.failure import During, FailureFacts, Frame
 from mpdoctor.facts.location import Location
 
 _LONGEST_MESSAGE = 4000
@@ -28,7 +28,7 @@ def first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {lines[0]}"[:200]
 
 
-def failure_under_watch(session: Any, error: BaseException, during: str, **known: Any) -> FailureFacts:
+def failure_under_watch(session: Any, error: BaseException, during: During, **known: Any) -> FailureFacts:
     """An exception that left the program, with the layer and the dtypes that were about. `known` are further fields of
     FailureFacts."""
     failure = failure_from_exception(error, during, **known)
@@ -60,7 +60,7 @@ def failure_under_watch(session: Any, error: BaseException, during: str, **known
     )
 
 
-def failure_from_exception(error: BaseException, during: str, **known: Any) -> FailureFacts:
+def failure_from_exception(error: BaseException, during: During, **known: Any) -> FailureFacts:
     """`known` are further fields of FailureFacts: layer, saw_model, kind …"""
     text = _text(error)
     frames = _frames(error, text)

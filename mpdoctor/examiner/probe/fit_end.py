@@ -14,8 +14,9 @@ from mpdoctor.examiner.capture.layer_hooks import chain_of
 from mpdoctor.examiner.failures.failure import failure_from_exception, failure_under_watch, first_line
 from mpdoctor.examiner.probe.no_files import FileLeftOut, no_files
 from mpdoctor.examiner.probe.short_fit import left_out
+from mpdoctor.examiner.protocol.event_kinds import FitEnded
 from mpdoctor.facts.ending import EndingFacts
-from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.failure import During, FailureFacts
 from mpdoctor.facts.location import Location
 
 SECONDS = 10.0  # that the end of a fit() may take: a callback may evaluate a whole data set there
@@ -108,7 +109,7 @@ class FitEnd:
             return
         self._told = True
         self._walls.close()
-        self._session.events.facts("ending", EndingFacts(failure, tuple(self._not_looked)))
+        self._session.events.send(FitEnded(EndingFacts(failure, tuple(self._not_looked))))
 
 
 def _put_back(callback: Any, name: str, own: Any) -> None:
@@ -118,7 +119,7 @@ def _put_back(callback: Any, name: str, own: Any) -> None:
         vars(callback)[name] = own
 
 
-def failure_of_fit(session: Any, keras: Any, error: BaseException, during: str) -> FailureFacts:
+def failure_of_fit(session: Any, keras: Any, error: BaseException, during: During) -> FailureFacts:
     """With the callback whose method the error left."""
     return failure_under_watch(session, error, during, saw_model=True, callback=callback_of_error(keras, error))
 

@@ -19,6 +19,7 @@ from mpdoctor.examiner.probe.observed_optimizer import Entry, Learner
 from mpdoctor.examiner.probe.script_steps import OwnBatches
 from mpdoctor.examiner.probe.short_fit import shortened_fit
 from mpdoctor.examiner.probe.training_facts import names_of_learners, trained_models, training_facts
+from mpdoctor.examiner.protocol.event_kinds import TrainingStatus
 from mpdoctor.examiner.replay.step_replay import CloserLook
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import CallFacts
@@ -143,10 +144,10 @@ class Training:
         facts = model_from_live(self.session, self.keras, entry.model, self._given_optimizer, entry.call, entry.data)
         if self.made_up_loss is not None:
             facts = replace(facts, compiled=False, optimizer=(), loss="")
-        events.facts("model", facts)
+        events.model_seen(facts)
         self._in_half = facts.computes_in_half
         if not self.session.request.probe:
-            events.note(training_status=["skipped", "--no-probe"])
+            events.send(TrainingStatus("skipped", "--no-probe"))
             self.session.finish()
         if self.session.request.policy == "auto" and not facts.computes_in_half and facts.wrapper is None:
             self.wanted = min(self.wanted, FLOAT32_STEPS)
@@ -381,10 +382,10 @@ class Training:
         models = trained_models(self, learners)
         names = names_of_learners([of_steps for _, of_steps in models], learners)
         for told, _ in sorted(models, key=lambda pair: len(pair[0].optimizer)):  # the last one told of a model counts
-            events.facts("model", told)
+            events.model_seen(told)
         for learner, (_, model), name in zip(learners, models, names):
             name = self._name_among_all(model, name)
-            events.facts("training", training_facts(self, learner, model, name, ended, failure))
+            events.training(training_facts(self, learner, model, name, ended, failure))
 
     def _name_among_all(self, model: Any, name: str) -> str:
         """With the line of its call, where each fit() of the program is looked at."""

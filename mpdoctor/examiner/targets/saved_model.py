@@ -14,6 +14,7 @@ from typing import Any
 from mpdoctor.examiner.capture.load_hooks import package_of
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.failures.failure import first_line
+from mpdoctor.examiner.protocol.event_kinds import Graph, NotRestored, TrainingStatus
 from mpdoctor.examiner.saved import operations
 from mpdoctor.examiner.saved.archives import SavedFile, saved_file_from_path
 from mpdoctor.examiner.saved.configuration import policy_of_model
@@ -180,9 +181,8 @@ def _load(session: Session, saved: SavedFile, objects: dict[str, Any]) -> Any:
             model = load(saved.path, **options, compile=False)
         except Exception:
             raise error from None
-        session.events.note(
-            not_restored=f"the optimizer and the loss of {saved.name}, on which Keras raises {first_line(error)}"
-        )
+        what = f"the optimizer and the loss of {saved.name}, on which Keras raises {first_line(error)}"
+        session.events.send(NotRestored(what))
         return model
     _replace_empty_optimizer(session, saved, model)
     return model
@@ -201,9 +201,11 @@ def _replace_empty_optimizer(session: Session, saved: SavedFile, model: Any) -> 
         return
     optimizers = keras.module.optimizers
     model.optimizer = optimizers.deserialize(optimizers.serialize(optimizer))
-    session.events.note(
-        not_restored=f"the state of the optimizer of {saved.name}. Keras {keras.facts.version} restores it for no "
-        'variables, so that fit() after load_model() stops with "Unknown variable"; compile the model again there'
+    session.events.send(
+        NotRestored(
+            f"the state of the optimizer of {saved.name}. Keras {keras.facts.version} restores it for no variables, so "
+            'that fit() after load_model() stops with "Unknown variable"; compile the model again there'
+        )
     )
 
 
@@ -216,5 +218,5 @@ def _inspect(session: Session, directory: SavedDirectory, because: str) -> None:
     from mpdoctor.examiner.saved.graphs import graph_facts_from_proto
 
     session.events.stage("reading the graph")
-    session.events.facts("graph", graph_facts_from_proto(directory.meta_graph, directory.path, because))
-    session.events.note(training_status=["skipped", f"inspected, not trained: {because}"])
+    session.events.send(Graph(graph_facts_from_proto(directory.meta_graph, directory.path, because)))
+    session.events.send(TrainingStatus("skipped", f"inspected, not trained: {because}"))

@@ -12,6 +12,7 @@ import types
 from typing import Any, Iterable
 
 from mpdoctor.examiner.exceptions import Unusable
+from mpdoctor.examiner.protocol.event_kinds import TrainingStatus
 from mpdoctor.examiner.protocol.request import Request
 from mpdoctor.examiner.session import Session
 from mpdoctor.facts.model import CallFacts
@@ -107,14 +108,14 @@ def train_on_made_up_data(session: Session, model: Any) -> None:
     keras = session.keras
     compiled = keras.is_compiled(model)
     optimizer = model.optimizer if compiled else None
-    session.events.facts("model", model_from_live(session, keras, model, optimizer, CallFacts("none")))
+    session.events.model_seen(model_from_live(session, keras, model, optimizer, CallFacts("none")))
     if not session.request.probe:
-        session.events.note(training_status=["skipped", "--no-probe"])
+        session.events.send(TrainingStatus("skipped", "--no-probe"))
         return
     try:
         features, labels = data_from_specs(keras, model, keras.loss_text(model) if compiled else MADE_UP_LOSS)
     except Unusable as reason:
-        session.events.note(training_status=["skipped", str(reason)])
+        session.events.send(TrainingStatus("skipped", str(reason)))
         return
     if not compiled:
         keras.compile(model, MADE_UP_LOSS)
