@@ -22,11 +22,12 @@ LARGEST_INTEGER = 1 << 1000  # every float can be divided by it
 
 class EventReader:
     """Reads the events that were appended since the last look; an unfinished line waits for its rest. `passed_over`
-    counts the lines that were no events."""
+    counts the lines that were no events. Whatever is read is kept in the file `kept`, too, where one is given."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, kept: Path | None = None) -> None:
         path.touch(mode=0o600)
         self._file = path.open("rb", buffering=0)  # and stays open: a script may remove the directory
+        self._kept = None if kept is None else kept.open("wb", buffering=0)
         self._line = bytearray()
         self._is_too_long = False
         self._bytes_read = 0
@@ -40,6 +41,8 @@ class EventReader:
     def new(self) -> list[Event]:
         chunk = b"" if self.has_given_up else self._file.read(AT_ONCE) or b""
         self._bytes_read += len(chunk)
+        if self._kept is not None:
+            self._kept.write(chunk)
         self.is_behind = bool(chunk)
         first, *others = chunk.split(b"\n")
         self._go_on(first)
@@ -65,6 +68,8 @@ class EventReader:
 
     def close(self) -> None:
         self._file.close()
+        if self._kept is not None:
+            self._kept.close()
 
 
 def event_from_line(line: bytes) -> Event | None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
 
 from mpdoctor.examination.event_reader import EventReader, shown_path
+from mpdoctor.examination.kept_run import kept_run
 from mpdoctor.examination.private_directory import private_directory
 from mpdoctor.examination.process import QUIET, ExaminerProcess
 from mpdoctor.examiner.protocol.event_kinds import (
@@ -223,9 +225,12 @@ def _watched(chosen: Choice, request: Request, settings: Settings, progress: Pro
     written = Path(request.events).with_name("request.json")
     written.touch(mode=0o600, exist_ok=False)  # the script's arguments may hold a password
     written.write_text(request.to_json(), encoding="utf-8")
-    reader = EventReader(Path(request.events))
+    kept = kept_run(settings.keep_run)
+    if kept.request is not None:
+        shutil.copyfile(written, kept.request)
+    reader = EventReader(Path(request.events), kept.events)
     progress.stage(f"starting {chosen.path if chosen.because else chosen.path.name}")
-    process = ExaminerProcess(chosen.path, written, _environment(settings))
+    process = ExaminerProcess(chosen.path, written, _environment(settings), kept.stderr)
     seen = _Seen()
     first_step_at: float | None = None
     try:

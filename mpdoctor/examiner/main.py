@@ -21,14 +21,21 @@ from mpdoctor.examiner.targets import saved_model, script_or_factory
 from mpdoctor.facts.failure import During, FailureFacts
 
 
-def main(request_path: str, imports: OwnImports) -> None:
-    """Never returns: the process ends in `Session.finish`, whatever the script has left running."""
+def main(request_path: str, imports: OwnImports, foreground: bool = False) -> None:
+    """Never returns: the process ends in `Session.finish`, whatever the script has left running. `foreground`: started
+    by hand, without a supervisor; events and tracebacks are printed."""
     with open(request_path, encoding="utf-8") as file:
         request = Request.from_json(file.read())
-    events = Events(request.events)
-    if supervisor.is_kept():
-        supervisor.keep_examiner(events)
+    if foreground:
+        from mpdoctor.examiner.protocol.printed_events import PrintedEvents, request_in_foreground
+
+        request = request_in_foreground(request, request_path)
+        events: Events = PrintedEvents(request.events)
+    else:
         events = Events(request.events)
+        if supervisor.is_kept():
+            supervisor.keep_examiner(events)
+            events = Events(request.events)
     events.send(Started("{}.{}.{}".format(*sys.version_info[:3])))
     imports.hand_over(_folder_of_program(request))
     if request.kind == "environment":

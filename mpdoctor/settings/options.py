@@ -28,6 +28,8 @@ class Settings:
         Patterns of paths, and the rules that do not speak there.
     not_examined
         Of further targets that were named, why each can't be examined, in a sentence.
+    keep_run
+        The directory that keeps request, events and stderr of each run of the examiner.
     command
         What the user typed, for the report's last line.
     """
@@ -54,6 +56,7 @@ class Settings:
     fail_on: Severity = Severity.WARNING
     exit_zero: bool = False
     cache: bool = True
+    keep_run: Path | None = None
     not_examined: tuple[str, ...] = ()
     command: str = ""
 

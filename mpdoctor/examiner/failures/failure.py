@@ -31,6 +31,7 @@ def first_line(error: BaseException) -> str:
 def failure_under_watch(session: Any, error: BaseException, during: During, **known: Any) -> FailureFacts:
     """An exception that left the program, with the layer and the dtypes that were about. `known` are further fields of
     FailureFacts."""
+    session.events.raised(error)
     failure = failure_from_exception(error, during, **known)
     if session.keras is None:
         return failure

@@ -82,6 +82,10 @@ class Events:
         number = status & 0x7F
         self._write(Exited(number or None, None if number else status >> 8))
 
+    def raised(self, error: BaseException) -> None:
+        """An error of the program's, before it becomes facts. Where the examiner runs in the foreground it is printed
+        whole."""
+
     # --- models -------------------------------------------------------------------------------------------------
     def model_built(self, facts: ModelFacts) -> None:
         self.send(ModelBuilt(self._number_of(facts)))
