@@ -157,8 +157,8 @@ class Session:
         self._new_training = Training
         self.watch.install(keras.Layer)
         self.watch.install_policies(keras.Layer)
-        if keras.is_keras3:
-            self.watch.install_operations(keras.Operation, keras.Layer)
+        for cls in keras.function_classes():
+            self.watch.install_operations(cls, keras.Layer)
         self.notes.install(keras)
         self.stand_ins.install(keras)
         self.loads.install(keras)

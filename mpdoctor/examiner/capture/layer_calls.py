@@ -5,6 +5,8 @@ from __future__ import annotations
 import weakref
 from typing import Any, Iterator, NamedTuple, Optional, Tuple
 
+from mpdoctor.examiner.keras.private_state import mask_of
+
 Shape = Tuple[Optional[int], ...]
 
 
@@ -76,10 +78,9 @@ def dtype_name(tensor: Any) -> str:
 
 
 def _mask_steps(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int | None:
-    """Keras hangs the mask on the tensor that it belongs to."""
     mask = kwargs.get("mask")
     if mask is None and args:
-        mask = getattr(args[0], "_keras_mask", None)
+        mask = mask_of(args[0])
     shape = () if mask is None else _shape(mask)
     return shape[1] if len(shape) > 1 else None
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 from typing import Any
 
+from mpdoctor.examiner.keras.private_state import all_layers, layers_inside, listed_layers
+
 
 def live_models(keras: Any) -> list[Any]:
     """Every model of this Keras that is not a part of another one."""
     gc.collect()
     models = [m for m in gc.get_objects() if _is_instance(m, keras.Model) and _is_made(m)]
-    parts = {id(part) for m in models for part in m._flatten_layers(include_self=False, recursive=True)}
+    parts = {id(part) for m in models for part in layers_inside(m)}
     return [m for m in models if id(m) not in parts and not _is_inside_of_sequential(m, models)]
 
 
@@ -32,7 +34,7 @@ def smallest_model(keras: Any, variables: list[Any]) -> Any:
     best: tuple[int, int, int] = (0, 0, 0)
     found = None
     for outer in live_models(keras):
-        nested = [layer for layer in outer._flatten_layers() if isinstance(layer, keras.Model)]
+        nested = [layer for layer in all_layers(outer) if isinstance(layer, keras.Model)]
         for depth, model in enumerate([outer, *(layer for layer in nested if layer is not outer)]):
             held = {id(v) for v in keras.variables(model)}  # a discriminator may have been frozen since
             # of two that hold the same, the outer one: it has the name that the program gave
@@ -46,7 +48,7 @@ def _is_inside_of_sequential(model: Any, models: list[Any]) -> bool:
     """Keras 3 keeps a functional model for every state that a Sequential was in."""
     layers = {id(layer) for layer in model.layers}
     return type(model).__name__ == "Functional" and any(
-        type(other).__name__ == "Sequential" and layers <= {id(layer) for layer in getattr(other, "_layers", ())}
+        type(other).__name__ == "Sequential" and layers <= {id(layer) for layer in listed_layers(other)}
         for other in models
     )
 

@@ -14,6 +14,7 @@ from mpdoctor.examiner.capture.layer_details import (
 from mpdoctor.examiner.capture.layer_hooks import policy_name
 from mpdoctor.examiner.capture.optimizer_chain import chain_from_optimizer, is_inside
 from mpdoctor.examiner.keras.compiled_losses import casts_prediction
+from mpdoctor.examiner.keras.private_state import casts_its_input
 from mpdoctor.examiner.process.user_code import class_location
 from mpdoctor.facts.model import ArrayFacts, CallFacts, LayerFacts, ModelFacts
 
@@ -117,12 +118,12 @@ def _layer(session: Any, keras: Any, layer: Any, place: dict[str, Any]) -> Layer
         floating=type(layer).__name__ not in NOT_FLOATING,
         is_model=isinstance(layer, keras.Model),
         is_operation=keras.is_function(layer),
-        autocast=bool(getattr(layer, "autocast", getattr(layer, "_autocast", True))),
+        autocast=casts_its_input(layer),
         names_dtype=names_dtype(layer),
         settings=settings_from_layer(layer),
         config=None if isinstance(layer, keras.Model) else config_from_layer(layer),
         raw_variables=raw_variables_from_layer(layer, session.differentiated, session.sources)
-        if keras.is_keras3 and own
+        if own and not keras.tracks_tf_variables
         else (),
         policy_before=before,
         policy_set_at=set_at,
@@ -156,7 +157,7 @@ def _operation(session: Any, keras: Any, operation: Any, place: dict[str, Any]) 
         output_dtypes=dtypes,
         floating=bool(floating),
         is_operation=True,
-        given_by=tuple(tensor._keras_history.operation.name for tensor in inputs),
+        given_by=keras.makers_of(inputs),
         made_at=session.watch.made_at(operation),
         made_by=session.watch.made_by(operation),
         **place,

@@ -7,13 +7,14 @@ from typing import Any
 import tensorflow as tf
 
 from mpdoctor.examiner.capture.layer_hooks import LayerWatch
+from mpdoctor.examiner.keras.private_state import functional_model_of, input_structure
 
 
 def trace_outputs(watch: LayerWatch, keras: Any, model: Any) -> None:
     """Keras 3 takes many a layer's word for the dtype of what it puts out. Nothing is computed."""
-    functional = getattr(model, "_functional", None) or model
-    structure = getattr(functional, "_inputs_struct", None)
-    if not keras.is_keras3 or structure is None or watch.calls.of(functional).is_real:
+    functional = functional_model_of(model)
+    structure = input_structure(functional)
+    if structure is None or watch.calls.of(functional).is_real:
         return
     specifications = tf.nest.map_structure(lambda one: tf.TensorSpec(one.shape, one.dtype), structure)
     call = tf.function(lambda inputs: functional(inputs), autograph=False)

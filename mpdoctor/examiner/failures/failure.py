@@ -13,6 +13,7 @@ from typing import Any, Iterator
 from mpdoctor.examiner.capture.layer_calls import dtype_name, flat_tensors
 from mpdoctor.examiner.capture.layer_hooks import chain_of
 from mpdoctor.examiner.failures.library_frames import inside_from_frames
+from mpdoctor.examiner.keras.private_state import casts_its_input
 from mpdoctor.examiner.process.autograph_files import PREFIX
 from mpdoctor.examiner.process.user_code import class_location, is_own
 from mpdoctor.facts.failure import During, FailureFacts, Frame
@@ -46,7 +47,7 @@ def failure_under_watch(session: Any, error: BaseException, during: During, **kn
             layer=layer.name,
             layer_class=type(layer).__name__,
             own_layer_location=class_location(type(layer)),
-            layer_dtype=str(layer.compute_dtype or "") if _casts_its_input(layer) else "",
+            layer_dtype=str(layer.compute_dtype or "") if casts_its_input(layer) else "",
             layer_inputs=tuple(_inputs(layer, given)),
             layer_is_recurrent=hasattr(layer, "state_size") or hasattr(layer, "cell"),
         )
@@ -126,10 +127,6 @@ def _frames_of_origin(error: BaseException) -> list[Frame]:
 def _frame(path: str, line: int, function: str) -> Frame:
     absolute = os.path.abspath(path) if not path.startswith("<") else path
     return Frame(absolute, line, function, linecache.getline(path, line).strip(), is_own(path))
-
-
-def _casts_its_input(layer: Any) -> bool:
-    return bool(getattr(layer, "autocast", getattr(layer, "_autocast", True)))
 
 
 def _inputs(layer: Any, given: tuple[tuple[Any, ...], dict[str, Any]]) -> Iterator[tuple[str, str]]:

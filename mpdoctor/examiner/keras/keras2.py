@@ -29,8 +29,9 @@ FUNCTIONS = (
 class Keras2:
     """One process' Keras 2, under whichever package name."""
 
-    is_keras3 = False
-    floor = 1.0
+    loads_directories = True
+    scales_by_factor = False
+    tracks_tf_variables = True
 
     def __init__(self, module: Any, package: str) -> None:
         """`module` is the public module (keras, tf_keras, tensorflow.keras), `package` where its parts lie."""
@@ -78,6 +79,14 @@ class Keras2:
     def function_classes(self) -> list[type]:
         """None: they are layers here."""
         return []
+
+    def tensors_of_operation(self, operation: Any) -> tuple[list[Any], list[Any]]:
+        """Nothing asks for it: functions between layers are layers here."""
+        raise TypeError(f"{operation!r} is a layer in Keras 2")
+
+    def makers_of(self, tensors: list[Any]) -> tuple[str, ...]:
+        """The names of the layers that these symbolic tensors come from."""
+        return tuple(tensor._keras_history.layer.name for tensor in tensors)
 
     def own_variables(self, layer: Any) -> list[Any]:
         weights = list(layer._trainable_weights) + list(layer._non_trainable_weights)
@@ -250,6 +259,10 @@ class Keras2:
         clone.iterations.assign(original.iterations)
         clone.apply_gradients(list(zip(gradients, copies)))
         return [copy.numpy() for copy in copies]
+
+    def replace_empty_optimizer(self, model: Any) -> bool:
+        """False: an optimizer of Keras 2 builds its slots where it first needs them."""
+        return False
 
     def compile(self, model: Any, loss: str) -> None:
         model.compile(optimizer="adam", loss=loss)

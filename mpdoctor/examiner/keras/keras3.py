@@ -11,15 +11,13 @@ from mpdoctor.examiner.probe.step_record import Record
 from mpdoctor.facts.versions import Keras
 from mpdoctor.loss_scale import LossScale, ScaleState, keras3
 
-POLICY_MODULE = "keras.src.dtype_policies.dtype_policy"
-POLICY_SETTER = "set_dtype_policy"
-
 
 class Keras3:
-    """One process' Keras 3. `is_keras3` is what separates it from Keras2 for those who must know."""
+    """One process' Keras 3."""
 
-    is_keras3 = True
-    floor = None
+    loads_directories = False
+    scales_by_factor = True
+    tracks_tf_variables = False
 
     def __init__(self, module: Any) -> None:
         from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
@@ -69,6 +67,10 @@ class Keras3:
         """(inputs, outputs) of a function between layers."""
         node = operation._inbound_nodes[0]
         return list(node.input_tensors), list(node.output_tensors)
+
+    def makers_of(self, tensors: list[Any]) -> tuple[str, ...]:
+        """The names of the layers and functions that these symbolic tensors come from."""
+        return tuple(tensor._keras_history.operation.name for tensor in tensors)
 
     def own_variables(self, layer: Any) -> list[Any]:
         """[] of a function."""
@@ -236,6 +238,21 @@ class Keras3:
         clone.iterations.assign(original.iterations)
         clone.apply(gradients, copies)
         return [copy.numpy() for copy in copies]
+
+    def replace_empty_optimizer(self, model: Any) -> bool:
+        """Give a loaded model whose optimizer was restored for no variables a fresh one of the same configuration.
+        Whether that was so."""
+        optimizer = getattr(model, "optimizer", None)
+        if optimizer is None or not optimizer.built:
+            return False
+        innermost = optimizer
+        while self.inner(innermost) is not None:
+            innermost = self.inner(innermost)
+        if innermost._trainable_variables or not model.trainable_variables:
+            return False
+        optimizers = self.module.optimizers
+        model.optimizer = optimizers.deserialize(optimizers.serialize(optimizer))
+        return True
 
     def compile(self, model: Any, loss: str) -> None:
         model.compile(optimizer="adam", loss=loss)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mpdoctor.examiner.keras.private_state import all_layers
 from mpdoctor.examiner.probe.training import Training
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import CallFacts
@@ -25,4 +26,4 @@ def training_of_failed_loop(session: Any, error: BaseException, failure: Failure
 
 
 def _holds(model: Any, layer: Any) -> bool:
-    return any(part is layer for part in model._flatten_layers())
+    return any(part is layer for part in all_layers(model))

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from mpdoctor.examiner.capture.loss_hooks import Losses
 from mpdoctor.examiner.capture.replicas import run_in_replicas
+from mpdoctor.examiner.keras.private_state import all_layers
 from mpdoctor.examiner.probe.step_record import Record, Row
 from mpdoctor.examiner.process.user_code import own_location
 from mpdoctor.facts.location import Location
@@ -46,7 +47,7 @@ class Entry:
 
     def begin_step(self, batch: Any) -> None:
         if self.batch is None:
-            self._trainable = [(layer, layer.trainable) for layer in self.model._flatten_layers()]
+            self._trainable = [(layer, layer.trainable) for layer in all_layers(self.model)]
         self.batch = batch
 
     def repeat_step(self, batch: Any) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from mpdoctor.examiner.failures.failure import first_line
+from mpdoctor.examiner.keras.private_state import given_learning_rate, tensorflow_variable_of
 from mpdoctor.examiner.probe.observed_optimizer import learning_rate
 from mpdoctor.examiner.process.patching import replace_for_now
 from mpdoctor.examiner.replay.magnitudes import array_from_tensor, is_floating
@@ -43,8 +44,7 @@ def look_at_standstill(learner: Any, watch: Any, repeating: Repeating, aside: Ca
 # --- the learning rate ------------------------------------------------------------------------------------------
 def _schedule(optimizer: Any) -> str:
     """The class of its schedule, "" where the rate is a number."""
-    given = getattr(optimizer, "_learning_rate", None)
-    given = getattr(optimizer, "learning_rate", None) if given is None else given
+    given = given_learning_rate(optimizer)
     return type(given).__name__ if callable(given) and not hasattr(given, "dtype") else ""
 
 
@@ -85,7 +85,7 @@ def _loss_times(factor: float, variables: list[Any]) -> Iterator[list[float]]:
     """Every tape differentiates this multiple of what it is asked for. Gives the largest finite gradients by these
     variables."""
     seen: list[float] = []
-    wanted = {id(one) for variable in variables for one in (variable, getattr(variable, "_value", None))}
+    wanted = {id(one) for variable in variables for one in (variable, tensorflow_variable_of(variable))}
 
     def differentiate(original: Any, tape: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
         if factor != 1.0 and not args and kwargs.get("output_gradients") is None:

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from mpdoctor.examiner.capture.layer_calls import dtype_name
 from mpdoctor.examiner.capture.layer_hooks import LayerWatch
+from mpdoctor.examiner.keras.private_state import give_mask, mask_of
 from mpdoctor.examiner.process.patching import replace_for_now
 from mpdoctor.examiner.process.user_code import class_location, own_location
 from mpdoctor.examiner.replay.magnitudes import array_from_tensor, is_eager, is_floating, state_of
@@ -151,9 +152,9 @@ class StepObserver:
             return tf.raw_ops.Identity(input=values), lambda gradient: self._came_back(gradient, owner, leaving)
 
         marked = passing(tensor)
-        mask = getattr(tensor, "_keras_mask", None)
+        mask = mask_of(tensor)
         if mask is not None:
-            marked._keras_mask = mask
+            give_mask(marked, mask)
         return marked
 
     def _came_back(self, gradient: Any, owner: LayerCall | None, leaving: bool) -> Any:

@@ -145,7 +145,7 @@ class CloserLook:
             float(learner.keras.scale_variable(learner.optimizer)),
             learner.slopes,
             calls["scaled"],
-            None if learner.keras.is_keras3 else calls["unscaled"],
+            calls["unscaled"] if learner.keras.unscaling_methods() else None,
             loss_dtype=losses.scaled_dtype,
             scaled_at=losses.scaled_at,
             wrappers=len(learner.chain) - 1,
@@ -182,7 +182,7 @@ class CloserLook:
         self, learner: Any, low: float, high: float, at_low: Passage, at_high: Passage, wrappers: int
     ) -> None:
         calls = self._training.session.scale_calls
-        unscaled = None if self._training.keras.is_keras3 else calls["unscaled"]
+        unscaled = calls["unscaled"] if self._training.keras.unscaling_methods() else None
         found = dependence_from_passages(low, high, at_low, at_high, calls["scaled"], unscaled, wrappers)
         if found is not None:
             found = replace(found, scaled_at=self._training.session.losses.scaled_at)

@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from mpdoctor.examiner.exceptions import Unusable
+from mpdoctor.examiner.keras.private_state import input_structure, layers_inside, specs_of_calls
 
 SAMPLES = 256
 UNKNOWN_LENGTH = 16  # of a dimension that the model leaves open: a sequence, an image's side
@@ -18,7 +19,7 @@ def data_from_specs(keras: Any, model: Any, loss: str) -> tuple[Any, Any]:
 
     Raises Unusable where the model has no input specs (subclassed and never built) or wants strings."""
     inputs, outputs = _specs(model, "inputs"), _specs(model, "outputs")
-    called_with = getattr(model, "_saved_model_inputs_spec", None)
+    called_with = specs_of_calls(model)
     if not inputs and called_with is not None:
         return _data_from_calls(model, called_with, loss)
     if not inputs or not outputs:
@@ -30,7 +31,7 @@ def data_from_specs(keras: Any, model: Any, loss: str) -> tuple[Any, Any]:
     features = [_feature(generator, spec, _smallest_vocabulary(model)) for spec in inputs]
     labels = [_label(generator, spec, loss) for spec in outputs]
     names = getattr(model, "input_names", None) or [spec.name for spec in inputs]
-    given = getattr(model, "_inputs_struct", None)
+    given = input_structure(model)
     if isinstance(given, dict):
         return dict(zip(names, features)), _single(labels)
     return _single(features), _single(labels)
@@ -91,8 +92,7 @@ def _shape(spec: Any) -> list[int]:
 
 def _smallest_vocabulary(model: Any) -> int | None:
     """Ids are drawn within the smallest Embedding, so that they fit whichever layer they reach."""
-    layers = model._flatten_layers(include_self=False, recursive=True)
-    sizes = [int(layer.input_dim) for layer in layers if type(layer).__name__ == "Embedding"]
+    sizes = [int(layer.input_dim) for layer in layers_inside(model) if type(layer).__name__ == "Embedding"]
     return min(sizes) if sizes else None
 
 

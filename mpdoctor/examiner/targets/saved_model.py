@@ -54,7 +54,7 @@ def examine_saved_directory(session: Session) -> None:
         _inspect(session, directory, "it was exported for inference, without loss and optimizer")
         return
     _import_keras2(session)
-    if session.keras is None or session.keras.is_keras3:
+    if session.keras is None or not session.keras.loads_directories:
         _inspect(session, directory, "the Keras 2 model in it needs tf_keras, which is not installed here")
         return
     saved = directory.keras_file(package_of(session.keras))
@@ -137,9 +137,9 @@ def _import_keras(session: Session, saved: SavedFile) -> None:
         _import_keras2(session)
     elif saved.keras_version.startswith("3"):
         _import_own_keras()
-        if importlib.util.find_spec("keras") is not None and session.keras is not None and not session.keras.is_keras3:
+        if session.keras is not None and not _has_keras3(session) and importlib.util.find_spec("keras") is not None:
             importlib.import_module("keras")
-        if session.keras is None or not session.keras.is_keras3:
+        if not _has_keras3(session):
             here = "no Keras" if session.keras is None else str(session.keras.facts.version)
             raise WrongKeras(
                 saved.facts(),
@@ -148,6 +148,10 @@ def _import_keras(session: Session, saved: SavedFile) -> None:
             )
     else:
         _import_own_keras()
+
+
+def _has_keras3(session: Session) -> bool:
+    return session.keras is not None and session.keras.facts.release[:1] == (3,)
 
 
 def _import_keras2(session: Session) -> None:
@@ -191,16 +195,9 @@ def _load(session: Session, saved: SavedFile, objects: dict[str, Any]) -> Any:
 def _replace_empty_optimizer(session: Session, saved: SavedFile, model: Any) -> None:
     """Keras 3 restores the optimizer of a trained HDF5 file for no variables (3.15), so that nobody can train on with
     it: a fresh one of the same configuration takes its place."""
-    keras, optimizer = session.keras, getattr(model, "optimizer", None)
-    if not keras.is_keras3 or optimizer is None or not optimizer.built:
+    keras = session.keras
+    if not keras.replace_empty_optimizer(model):
         return
-    innermost = optimizer
-    while keras.inner(innermost) is not None:
-        innermost = keras.inner(innermost)
-    if innermost._trainable_variables or not model.trainable_variables:
-        return
-    optimizers = keras.module.optimizers
-    model.optimizer = optimizers.deserialize(optimizers.serialize(optimizer))
     session.events.send(
         NotRestored(
             f"the state of the optimizer of {saved.name}. Keras {keras.facts.version} restores it for no variables, so "
