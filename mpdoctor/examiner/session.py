@@ -9,7 +9,7 @@ import re
 import sys
 import traceback
 from types import ModuleType
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from mpdoctor.examiner.capture.layer_hooks import LayerWatch, chain_of
 from mpdoctor.examiner.capture.live_models import live_models, model_of_variables
@@ -35,6 +35,12 @@ from mpdoctor.facts.devices import DeviceFacts
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import CallFacts, OtherPolicyFacts
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasModel, KerasOptimizer
+
 
 # Where the Kerases keep their global policy: 3, tf_keras and 2.13 to 2.15, 2.6 to 2.12, TensorFlow 2.4 and 2.5.
 POLICY_MODULES = (
@@ -147,7 +153,7 @@ class Session:
         except Exception as error:
             self.broke(error)
 
-    def _patch(self, keras: Any) -> None:
+    def _patch(self, keras: KerasAdapter) -> None:
         import tensorflow as tf
 
         from mpdoctor.examiner.capture.loss_hooks import Losses
@@ -188,7 +194,7 @@ class Session:
         """Code that reads the scale may scale by hand: then nobody can say that the loss was never scaled."""
         read = getattr(cls, name).fget
 
-        def scale(optimizer: Any) -> Any:
+        def scale(optimizer: KerasOptimizer) -> Any:
             if own_code(sys._getframe(1)):
                 self._scale_calls["scaled"] = True
             return read(optimizer)
@@ -229,7 +235,9 @@ class Session:
     def has_trained(self) -> bool:
         return self.training is not None or bool(self.trained_models)
 
-    def _compile(self, keras: Any, original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
+    def _compile(
+        self, keras: KerasAdapter, original: Callable[..., object], model: KerasModel, *args: object, **kwargs: object
+    ) -> Any:
         """A process that dies or hangs later on can tell nothing more: what it has compiled is told here."""
         result = original(model, *args, **kwargs)
         if self.training is None:
@@ -239,7 +247,9 @@ class Session:
                 self.broke(error)
         return result
 
-    def _fit(self, keras: Any, original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
+    def _fit(
+        self, keras: KerasAdapter, original: Callable[..., object], model: KerasModel, *args: object, **kwargs: object
+    ) -> Any:
         if self.training is not None:
             return original(model, *args, **kwargs)
         self.training = self._new_training(
@@ -247,7 +257,9 @@ class Session:
         )
         return self.training.run_fit(original, args, kwargs)
 
-    def _train_on_batch(self, keras: Any, original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
+    def _train_on_batch(
+        self, keras: KerasAdapter, original: Callable[..., object], model: KerasModel, *args: object, **kwargs: object
+    ) -> Any:
         if self.training is None or not self.training.observes(model):
             call = CallFacts("train_on_batch", own_location(sys._getframe(2)))
             if self.training is None:
@@ -255,7 +267,14 @@ class Session:
             self.training.begin_on_batches(model, call, args, kwargs)
         return original(model, *args, **kwargs)
 
-    def _apply(self, keras: Any, original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+    def _apply(
+        self,
+        keras: KerasAdapter,
+        original: Callable[..., object],
+        optimizer: KerasOptimizer,
+        *args: object,
+        **kwargs: object,
+    ) -> Any:
         import tensorflow as tf
 
         try:
@@ -283,7 +302,9 @@ class Session:
             training.after_step()
         return result
 
-    def _call_function(self, original: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
+    def _call_function(
+        self, original: Callable[..., object], function: Callable[..., object], *args: object, **kwargs: object
+    ) -> Any:
         """The outermost call of a tf.function is where the host may look at what its graph recorded."""
         if self.training is not None and self.training.is_loop and not self._tf_functions:
             self.training.before_call()
@@ -322,18 +343,30 @@ class Session:
         """Whether what is traced now will be compiled by XLA, as a tf.function with jit_compile."""
         return any(getattr(function, "_jit_compile", False) for function in self._tf_functions)
 
-    def _scale_loss(self, original: Any, optimizer: Any, loss: Any, *args: Any, **kwargs: Any) -> Any:
+    def _scale_loss(
+        self, original: Callable[..., object], optimizer: KerasOptimizer, loss: Any, *args: object, **kwargs: object
+    ) -> Any:
         self._scale_calls["scaled"] = True
         result = original(optimizer, loss, *args, **kwargs)
         if not callable(loss):
             self.losses.scaled(loss, result)
         return result
 
-    def _unscale(self, original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+    def _unscale(
+        self, original: Callable[..., object], optimizer: KerasOptimizer, *args: object, **kwargs: object
+    ) -> Any:
         self._scale_calls["unscaled"] = True
         return original(optimizer, *args, **kwargs)
 
-    def _gradient(self, original: Any, tape: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+    def _gradient(
+        self,
+        original: Callable[..., object],
+        tape: tf.GradientTape,
+        target: tf.Tensor,
+        sources: object,
+        *args: object,
+        **kwargs: object,
+    ) -> Any:
         import tensorflow as tf
 
         self.losses.differentiated(target, sources)
@@ -341,7 +374,9 @@ class Session:
         self.sources.update(map(id, tf.nest.flatten(sources)))
         return original(tape, target, sources, *args, **kwargs)
 
-    def _leave_tape(self, original: Any, tape: Any, kind: Any, error: Any, trace: Any) -> Any:
+    def _leave_tape(
+        self, original: Callable[..., object], tape: tf.GradientTape, kind: object, error: BaseException, trace: object
+    ) -> Any:
         if error is not None:
             self.failed_in_tape = error
         return original(tape, kind, error, trace)
@@ -377,7 +412,7 @@ class Session:
             self.broke(error)
         return bool(found)
 
-    def _untrained(self, keras: Any, model: Any, running: bool = True) -> Any:
+    def _untrained(self, keras: KerasAdapter, model: KerasModel, running: bool = True) -> Any:
         from mpdoctor.examiner.capture.model_facts import model_from_live
 
         optimizer = getattr(model, "optimizer", None)
@@ -403,7 +438,7 @@ class Session:
             self._devices = devices_from_tensorflow(program_has_computed=True)
         return self._devices
 
-    def policies_of_others(self, keras: Any) -> tuple[OtherPolicyFacts, ...]:
+    def policies_of_others(self, keras: KerasAdapter) -> tuple[OtherPolicyFacts, ...]:
         """What the program set in other Kerases than this one."""
         return tuple(
             OtherPolicyFacts(str(other.facts.package), other.global_policy(), place, bool(live_models(other)))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpdoctor.examiner.keras.private_state import all_layers, layers_inside, listed_layers
 
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasModel, KerasVariable
 
-def live_models(keras: Any) -> list[Any]:
+
+def live_models(keras: KerasAdapter) -> list[Any]:
     """Every model of this Keras that is not a part of another one."""
     gc.collect()
     models = [m for m in gc.get_objects() if _is_instance(m, keras.Model) and _is_made(m)]
@@ -16,7 +19,7 @@ def live_models(keras: Any) -> list[Any]:
     return [m for m in models if id(m) not in parts and not _is_inside_of_sequential(m, models)]
 
 
-def model_of_variables(keras: Any, variables: list[Any]) -> Any:
+def model_of_variables(keras: KerasAdapter, variables: list[KerasVariable]) -> Any:
     """The live model whose variables these are, None where they are nobody's."""
     wanted = {id(variable) for variable in variables}
     best, most = None, 0
@@ -27,7 +30,7 @@ def model_of_variables(keras: Any, variables: list[Any]) -> Any:
     return best
 
 
-def smallest_model(keras: Any, variables: list[Any]) -> Any:
+def smallest_model(keras: KerasAdapter, variables: list[KerasVariable]) -> Any:
     """Of the live models, the parts of others among them, the smallest that holds these variables: of a GAN the
     generator or the discriminator. Where none holds them all, the one that holds most of them."""
     wanted = {id(variable) for variable in variables}
@@ -44,7 +47,7 @@ def smallest_model(keras: Any, variables: list[Any]) -> Any:
     return found
 
 
-def _is_inside_of_sequential(model: Any, models: list[Any]) -> bool:
+def _is_inside_of_sequential(model: KerasModel, models: list[KerasModel]) -> bool:
     """Keras 3 keeps a functional model for every state that a Sequential was in."""
     layers = {id(layer) for layer in model.layers}
     return type(model).__name__ == "Functional" and any(
@@ -53,7 +56,7 @@ def _is_inside_of_sequential(model: Any, models: list[Any]) -> bool:
     )
 
 
-def _is_made(model: Any) -> bool:
+def _is_made(model: KerasModel) -> bool:
     """False for a model whose constructor raised: it lacks what Keras' own constructor gives it."""
     return all(hasattr(model, name) for name in ("name", "layers", "dtype_policy", "built"))
 

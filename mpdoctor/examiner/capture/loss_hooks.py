@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
@@ -12,6 +12,9 @@ from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 from mpdoctor.examiner.capture.replicas import replica_number, replicas_in_step
 from mpdoctor.examiner.process.user_code import called_by_user, own_location
 from mpdoctor.facts.location import Location
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasVariable
 
 
 class LossTap:
@@ -49,14 +52,14 @@ class Losses:
         self.scaled_at: Location | None = None  # the user's line that did so, None where Keras did
         self._waiting: Any = None  # the newest loss that was scaled and not differentiated yet
 
-    def scaled(self, loss: Any, result: Any) -> None:
+    def scaled(self, loss: Any, result: object) -> None:
         """`result` is this loss times the loss scale."""
         self._scaled.append((result, loss))
         self._waiting = loss
         self.scaled_dtype = getattr(getattr(loss, "dtype", None), "name", "")
         self.scaled_at = own_location() if called_by_user() else None
 
-    def differentiated(self, target: Any, sources: Any) -> None:
+    def differentiated(self, target: tf.Tensor, sources: object) -> None:
         """A tape is asked for the gradients of `target` by `sources`; by anything but variables it is no loss."""
         first = next(iter(tf.nest.flatten(sources)), None)
         if (
@@ -70,7 +73,7 @@ class Losses:
         self._newest = self._taps.setdefault(id(first), LossTap())
         self._newest.put(known[0] if known else target if waiting is None else waiting)
 
-    def of(self, variables: list[Any]) -> LossTap | None:
+    def of(self, variables: list[KerasVariable]) -> LossTap | None:
         """The tap of an optimizer whose gradients are those by these variables."""
         own = (self._taps[id(variable)] for variable in variables if id(variable) in self._taps)
         return next(own, self._newest)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator
+from typing import TYPE_CHECKING, Any, Iterator
 
 from mpdoctor.examiner.capture.layer_calls import dtype_name
 from mpdoctor.examiner.capture.layer_details import (
@@ -18,6 +18,11 @@ from mpdoctor.examiner.keras.private_state import casts_its_input
 from mpdoctor.examiner.process.user_code import class_location
 from mpdoctor.facts.model import ArrayFacts, CallFacts, LayerFacts, ModelFacts
 
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasLayer, KerasModel, KerasOptimizer, KerasVariable
+    from mpdoctor.examiner.session import Session
+
+
 # Layers that handle no floating-point numbers of their own; a policy says nothing about them.
 NOT_FLOATING = frozenset(
     {"InputLayer", "StringLookup", "IntegerLookup", "Hashing", "HashedCrossing", "TextVectorization", "Masking"}
@@ -25,10 +30,10 @@ NOT_FLOATING = frozenset(
 
 
 def model_from_live(
-    session: Any,
-    keras: Any,
-    model: Any,
-    optimizer: Any,
+    session: Session,
+    keras: KerasAdapter,
+    model: KerasModel | None,
+    optimizer: KerasOptimizer | None,
     call: CallFacts,
     data: tuple[ArrayFacts, ...] = (),
     running: bool = True,
@@ -74,7 +79,7 @@ def model_from_live(
     )
 
 
-def _layers(session: Any, keras: Any, model: Any) -> Iterator[LayerFacts]:
+def _layers(session: Session, keras: KerasAdapter, model: KerasModel) -> Iterator[LayerFacts]:
     outputs = {id(layer) for layer in _output_layers(session, keras, model)}
     ends: set[int] = set()
     seen = {id(model)}
@@ -97,7 +102,7 @@ def _layers(session: Any, keras: Any, model: Any) -> Iterator[LayerFacts]:
     yield from below(model, "")
 
 
-def _layer(session: Any, keras: Any, layer: Any, place: dict[str, Any]) -> LayerFacts:
+def _layer(session: Session, keras: KerasAdapter, layer: KerasLayer, place: dict[str, Any]) -> LayerFacts:
     watch, own = session.watch, class_location(type(layer))
     called = watch.calls.of(layer)
     before, set_at = watch.policy_before(layer) or ("", None)
@@ -134,7 +139,7 @@ def _layer(session: Any, keras: Any, layer: Any, place: dict[str, Any]) -> Layer
     )
 
 
-def _own_policy_name(layer: Any) -> str:
+def _own_policy_name(layer: KerasLayer) -> str:
     """Of a DTypePolicyMap what it holds for this very layer; a layer that was never built has no path, and the map's
     default."""
     policy: Any = getattr(layer, "dtype_policy", None)
@@ -143,7 +148,7 @@ def _own_policy_name(layer: Any) -> str:
     return str(policy[layer.path].name if layer.path else policy.default_policy.name)
 
 
-def _operation(session: Any, keras: Any, operation: Any, place: dict[str, Any]) -> LayerFacts:
+def _operation(session: Session, keras: KerasAdapter, operation: KerasLayer, place: dict[str, Any]) -> LayerFacts:
     """A function that was called with Keras 3's symbolic tensors."""
     inputs, outputs = keras.tensors_of_operation(operation)
     dtypes = tuple(dtype_name(tensor) for tensor in outputs)
@@ -164,7 +169,7 @@ def _operation(session: Any, keras: Any, operation: Any, place: dict[str, Any]) 
     )
 
 
-def _output_layers(session: Any, keras: Any, model: Any) -> list[Any]:
+def _output_layers(session: Session, keras: KerasAdapter, model: KerasModel) -> list[Any]:
     """The layers that the model's outputs come from; through nested models, down to the layer that computes."""
     operations = keras.output_operations(model)
     if operations is None:
@@ -177,7 +182,7 @@ def _output_layers(session: Any, keras: Any, model: Any) -> list[Any]:
     return inner
 
 
-def _size(variable: Any) -> int:
+def _size(variable: KerasVariable) -> int:
     count = 1
     for dimension in variable.shape:
         count *= int(dimension or 0)

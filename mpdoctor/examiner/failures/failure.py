@@ -8,7 +8,7 @@ import os
 import re
 import traceback
 from dataclasses import replace
-from typing import Any, Iterator
+from typing import TYPE_CHECKING, Any, Iterator
 
 from mpdoctor.examiner.capture.layer_calls import dtype_name, flat_tensors
 from mpdoctor.examiner.capture.layer_hooks import chain_of
@@ -18,6 +18,11 @@ from mpdoctor.examiner.process.autograph_files import PREFIX
 from mpdoctor.examiner.process.user_code import class_location, is_own
 from mpdoctor.facts.failure import During, FailureFacts, Frame
 from mpdoctor.facts.location import Location
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasLayer
+    from mpdoctor.examiner.session import Session
+
 
 _LONGEST_MESSAGE = 4000
 _HALVES = ("float16", "bfloat16")
@@ -29,7 +34,7 @@ def first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {lines[0]}"[:200]
 
 
-def failure_under_watch(session: Any, error: BaseException, during: During, **known: Any) -> FailureFacts:
+def failure_under_watch(session: Session, error: BaseException, during: During, **known: Any) -> FailureFacts:
     """An exception that left the program, with the layer and the dtypes that were about. `known` are further fields of
     FailureFacts."""
     session.events.raised(error)
@@ -129,7 +134,7 @@ def _frame(path: str, line: int, function: str) -> Frame:
     return Frame(absolute, line, function, linecache.getline(path, line).strip(), is_own(path))
 
 
-def _inputs(layer: Any, given: tuple[tuple[Any, ...], dict[str, Any]]) -> Iterator[tuple[str, str]]:
+def _inputs(layer: KerasLayer, given: tuple[tuple[Any, ...], dict[str, Any]]) -> Iterator[tuple[str, str]]:
     args, kwargs = given
     try:
         signature = inspect.signature(layer.call)

@@ -122,12 +122,8 @@ class Keras2:
     def inner(self, optimizer: Any) -> Any:
         return optimizer.inner_optimizer if isinstance(optimizer, self.wrappers) else None
 
-    def wrapper_dynamics(self, wrapper: Any) -> dict[str, Any]:
-        return {
-            "dynamic": wrapper.dynamic,
-            "initial_scale": wrapper.initial_scale,
-            "growth_interval": wrapper.dynamic_growth_steps,
-        }
+    def wrapper_dynamics(self, wrapper: Any) -> tuple[bool, object, object]:
+        return wrapper.dynamic, wrapper.initial_scale, wrapper.dynamic_growth_steps
 
     def missing_methods(self, optimizer: Any) -> tuple[str, ...]:
         """What Keras needs of a custom optimizer and this one lacks."""
@@ -291,7 +287,7 @@ def adopted_state_class(base: type, record: Record, machine: LossScale) -> type:
     is Keras': gradients are all-reduced before they come here, so the first replica speaks for all."""
 
     class Adopted(base):
-        def update(self, grads: Any) -> Any:
+        def update(self, grads: list[tf.Tensor]) -> Any:
             scale = tf.convert_to_tensor(self.current_loss_scale)
             finite = _finite(record, scale, tf.nest.flatten(grads))
             after = machine.step(ScaleState(scale, tf.convert_to_tensor(self.counter)), finite, where).state
@@ -301,7 +297,7 @@ def adopted_state_class(base: type, record: Record, machine: LossScale) -> type:
     return named_like(base, Adopted)
 
 
-def _finite(record: Record, scale: Any, grads: Any) -> Any:
+def _finite(record: Record, scale: tf.Tensor, grads: list[tf.Tensor]) -> Any:
     if not (tf.distribute.has_strategy() and tf.distribute.in_cross_replica_context()):
         return record.write(scale, grads)
     strategy = tf.distribute.get_strategy()

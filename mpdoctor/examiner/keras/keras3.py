@@ -102,12 +102,8 @@ class Keras3:
     def inner(self, optimizer: Any) -> Any:
         return optimizer.inner_optimizer if isinstance(optimizer, self.wrappers) else None
 
-    def wrapper_dynamics(self, wrapper: Any) -> dict[str, Any]:
-        return {
-            "dynamic": True,
-            "initial_scale": wrapper.initial_scale,
-            "growth_interval": wrapper.dynamic_growth_steps,
-        }
+    def wrapper_dynamics(self, wrapper: Any) -> tuple[bool, object, object]:
+        return True, wrapper.initial_scale, wrapper.dynamic_growth_steps
 
     def missing_methods(self, optimizer: Any) -> tuple[str, ...]:
         """What the wrapper calls on an inner optimizer and this one lacks."""
@@ -271,10 +267,10 @@ def adopted_wrapper_class(base: type, record: Record, machine: LossScale) -> typ
     from keras.src import ops
 
     class Adopted(base):
-        def check_finite(self, grads: Any) -> Any:
+        def check_finite(self, grads: list[tf.Tensor]) -> Any:
             return record.write(self.dynamic_scale, grads)
 
-        def _stateful_handle_finite_grads(self, grads: Any, trainable_variables: Any) -> None:
+        def _stateful_handle_finite_grads(self, grads: list[tf.Tensor], trainable_variables: Any) -> None:
             scale = self.dynamic_scale
             overwrites = getattr(self, "_overwrite_variable_with_gradient", lambda variable: False)
             unscaled = [
@@ -314,5 +310,5 @@ def _one_batch(batch: Any) -> Any:
     return iter([batch])
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -3,7 +3,10 @@ only one of them has it."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 
 def all_layers(model: Any) -> list[Any]:
@@ -52,10 +55,10 @@ def tensorflow_variable_of(variable: Any) -> Any:
 
 
 # --- masks --------------------------------------------------------------------------------------------------------
-def mask_of(tensor: Any) -> Any:
+def mask_of(tensor: tf.Tensor) -> Any:
     """Keras hangs the mask on the tensor that it belongs to; None without one."""
     return getattr(tensor, "_keras_mask", None)
 
 
-def give_mask(tensor: Any, mask: Any) -> None:
+def give_mask(tensor: tf.Tensor, mask: Any) -> None:
     tensor._keras_mask = mask

@@ -8,7 +8,7 @@ import functools
 import time
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from mpdoctor.examiner.capture.layer_hooks import chain_of
 from mpdoctor.examiner.failures.failure import failure_from_exception, failure_under_watch, first_line
@@ -18,6 +18,11 @@ from mpdoctor.examiner.protocol.event_kinds import FitEnded
 from mpdoctor.facts.ending import EndingFacts
 from mpdoctor.facts.failure import During, FailureFacts
 from mpdoctor.facts.location import Location
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasModel
+    from mpdoctor.examiner.session import Session
+
 
 SECONDS = 10.0  # that the end of a fit() may take: a callback may evaluate a whole data set there
 METHODS = ("on_epoch_begin", "on_epoch_end", "on_train_begin", "on_train_end")
@@ -31,7 +36,7 @@ class FitEnd:
         Whether enough steps were seen, and fit() is on its way to its end.
     """
 
-    def __init__(self, session: Any, keras: Any, model: Any, called_at: Location | None) -> None:
+    def __init__(self, session: Session, keras: KerasAdapter, model: KerasModel, called_at: Location | None) -> None:
         self._session, self._keras, self._model, self._called_at = session, keras, model, called_at
         self.begun = False
         self._not_looked: list[tuple[str, str]] = []
@@ -51,7 +56,7 @@ class FitEnd:
 
     def _watched(self, callback: Any, name_of_hook: str, method: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(method)
-        def run(*args: Any, **kwargs: Any) -> Any:
+        def run(*args: object, **kwargs: object) -> Any:
             try:
                 return method(*args, **kwargs)
             except Exception as error:
@@ -119,12 +124,12 @@ def _put_back(callback: Any, name: str, own: Any) -> None:
         vars(callback)[name] = own
 
 
-def failure_of_fit(session: Any, keras: Any, error: BaseException, during: During) -> FailureFacts:
+def failure_of_fit(session: Session, keras: KerasAdapter, error: BaseException, during: During) -> FailureFacts:
     """With the callback whose method the error left."""
     return failure_under_watch(session, error, during, saw_model=True, callback=callback_of_error(keras, error))
 
 
-def callback_of_error(keras: Any, error: BaseException) -> str:
+def callback_of_error(keras: KerasAdapter, error: BaseException) -> str:
     """ "Class.method" of the callback that raised; "" where none did."""
     base = keras.module.callbacks.Callback
     trace = error.__traceback__

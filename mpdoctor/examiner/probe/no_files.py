@@ -6,9 +6,13 @@ import os
 import sys
 import tempfile
 from contextlib import ExitStack, contextmanager
-from typing import Any, Callable, Iterator
+from typing import TYPE_CHECKING, Any, Callable, Iterator
 
 from mpdoctor.examiner.process.patching import replace_for_now
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter
+
 
 # Events of Python's audit hooks that change the disk, and which of their arguments are paths.
 _CHANGES = {
@@ -36,7 +40,7 @@ class FileLeftOut(PermissionError):
 
 
 @contextmanager
-def no_files(keras: Any) -> Iterator[None]:
+def no_files(keras: KerasAdapter) -> Iterator[None]:
     """What Python, h5py, TensorFlow's file functions and checkpoints write. Temporary files that are new stay allowed:
     autograph needs them."""
     import tensorflow as tf
@@ -54,7 +58,7 @@ def no_files(keras: Any) -> Iterator[None]:
             _state["closed"] = False
 
 
-def _writers(keras: Any, tf: Any) -> Iterator[tuple[type, str]]:
+def _writers(keras: KerasAdapter, tf: Any) -> Iterator[tuple[type, str]]:
     """What writes without asking Python."""
     for name in ("save", "save_weights", "export"):
         if hasattr(keras.Model, name):
@@ -69,7 +73,7 @@ def _writers(keras: Any, tf: Any) -> Iterator[tuple[type, str]]:
 
 
 def _refuse(name: str) -> Callable[..., Any]:
-    def refuse(original: Any, instance: Any, *args: Any, **kwargs: Any) -> Any:
+    def refuse(original: Callable[..., object], instance: Any, *args: object, **kwargs: object) -> Any:
         mode = kwargs.get("mode", args[1] if len(args) > 1 else "r")
         if name == "__init__" and mode == "r":
             return original(instance, *args, **kwargs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import contextmanager, suppress
-from typing import Any, Callable, Iterator
+from typing import TYPE_CHECKING, Any, Callable, Iterator
 
 import tensorflow as tf
 
@@ -26,6 +26,10 @@ from mpdoctor.facts.training import (
 )
 from mpdoctor.loss_scale import LossScale
 
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasModel, KerasOptimizer, KerasVariable
+
+
 RISE = 2.0  # times the loss before
 MOST_RISES = 40
 
@@ -39,19 +43,20 @@ class Entry:
         What the last step was given; None in a loop.
     """
 
-    def __init__(self, call: CallFacts, model: Any, data: tuple[ArrayFacts, ...] = ()) -> None:
+    def __init__(self, call: CallFacts, model: KerasModel | None, data: tuple[ArrayFacts, ...] = ()) -> None:
         self.call, self.model, self.data = call, model, data
         self.batch: Any = None
         self.observed = False
         self._trainable: list[tuple[Any, bool]] = []
 
-    def begin_step(self, batch: Any) -> None:
+    def begin_step(self, batch: object) -> None:
         if self.batch is None:
             self._trainable = [(layer, layer.trainable) for layer in all_layers(self.model)]
         self.batch = batch
 
-    def repeat_step(self, batch: Any) -> None:
+    def repeat_step(self, batch: object) -> None:
         """With the layers trainable that were so when the step was traced: Keras' own step does not look again."""
+        assert self.model is not None, "a loop repeats its own function"
         now = [(layer, layer.trainable) for layer, _ in self._trainable]
         _set_trainable(self._trainable)
         try:
@@ -88,7 +93,9 @@ class Learner:
         What the closer looks brought.
     """
 
-    def __init__(self, keras: Any, optimizer: Any, entry: Entry, losses: Losses, replicas: int) -> None:
+    def __init__(
+        self, keras: KerasAdapter, optimizer: KerasOptimizer | None, entry: Entry, losses: Losses, replicas: int
+    ) -> None:
         self.keras, self.optimizer, self.entry = keras, optimizer, entry
         self._losses = losses
         self._record = Record(replicas)
@@ -128,7 +135,7 @@ class Learner:
     def innermost(self) -> Any:
         return self.chain[-1]
 
-    def owns(self, optimizer: Any) -> bool:
+    def owns(self, optimizer: KerasOptimizer) -> bool:
         return any(optimizer is link for link in self.chain)
 
     @property
@@ -155,7 +162,7 @@ class Learner:
         return [(link, scale) for link in self.chain if (scale := self.keras.fixed_scale(link)) is not None]
 
     # --- its steps ------------------------------------------------------------------------------------------------
-    def arrive(self, gradients: list[Any], variables: list[Any]) -> None:
+    def arrive(self, gradients: list[tf.Tensor], variables: list[KerasVariable]) -> None:
         """Gradients arrive at the outermost optimizer, in whatever graph."""
         self.variables = list(variables)
         self.applied_at = self.applied_at or own_location()
@@ -213,13 +220,13 @@ class Learner:
         return GrowthFacts(start, tuple(self.rises), learning_rate(self.innermost))
 
     # --- its weights ----------------------------------------------------------------------------------------------
-    def remember_weights(self, variables: list[Any] | None = None) -> None:
+    def remember_weights(self, variables: list[KerasVariable] | None = None) -> None:
         """As they were before the first step, or as early as they exist."""
         if not self._weights:
             self._weights = _copies(variables or self.variables)
             self._weights_from = len(self.steps)
 
-    def keep_weights_before_step(self, variables: list[Any]) -> None:
+    def keep_weights_before_step(self, variables: list[KerasVariable]) -> None:
         self._before_step = _copies(variables)
 
     @contextmanager
@@ -250,13 +257,13 @@ def _set_trainable(wanted: list[tuple[Any, bool]]) -> None:
             layer.trainable = trainable
 
 
-def largest_magnitude(tensors: list[Any]) -> float:
+def largest_magnitude(tensors: list[tf.Tensor]) -> float:
     """inf where one is not finite."""
     largest = max((float(tf.reduce_max(tf.abs(tf.cast(tf.identity(t), tf.float32)))) for t in tensors), default=0.0)
     return largest if math.isfinite(largest) else math.inf
 
 
-def learning_rate(optimizer: Any) -> float | None:
+def learning_rate(optimizer: KerasOptimizer) -> float | None:
     """As it is for the next step; None where the optimizer has none that is a number."""
     rate: Any = getattr(optimizer, "learning_rate", None)
     rate = rate(optimizer.iterations) if callable(rate) and not hasattr(rate, "dtype") else rate
@@ -266,7 +273,7 @@ def learning_rate(optimizer: Any) -> float | None:
         return None
 
 
-def _copies(variables: list[Any]) -> list[tuple[Any, Any]]:
+def _copies(variables: list[KerasVariable]) -> list[tuple[Any, Any]]:
     return [(variable, tf.identity(variable)) for variable in variables]
 
 

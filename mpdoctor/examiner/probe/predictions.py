@@ -10,7 +10,7 @@ import inspect
 import math
 import sys
 from contextlib import contextmanager
-from typing import Any, Callable, Iterator, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable, Iterator, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,13 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ArrayFacts, CallFacts
 from mpdoctor.facts.training import PredictionFacts, TrainingFacts, excuse_of
 
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasModel
+    from mpdoctor.examiner.session import Session
+
+
 METHODS = ("predict", "predict_on_batch", "evaluate", "test_on_batch")
 BATCH = 32  # of Keras, where nobody says
 TRIES = 4  # batches that are repeated in search of one that is not finite
@@ -30,8 +37,8 @@ TRIES = 4  # batches that are repeated in search of one that is not finite
 class Seen(NamedTuple):
     """One call, the first whose numbers were not finite, else the last; `nan` of the `nonfinite` were NaN."""
 
-    keras: Any
-    model: Any
+    keras: KerasAdapter
+    model: KerasModel
     by: str
     location: Location | None
     data: tuple[ArrayFacts, ...]
@@ -45,23 +52,23 @@ class Seen(NamedTuple):
 class Predictions:
     """Of one process, until it trains."""
 
-    def __init__(self, session: Any) -> None:
+    def __init__(self, session: Session) -> None:
         self._session = session
         self._seen: dict[int, Seen] = {}  # by model
         self._calls: dict[int, int] = {}
         self._functions: dict[int, tuple[Any, Any, Any]] = {}  # a tf.function, and the model that its graph calls
         self._inside = 0  # calls of Keras' own methods, and repetitions, that are under way
 
-    def install(self, keras: Any) -> None:
+    def install(self, keras: KerasAdapter) -> None:
         for name in METHODS:
             replace_method(keras.trainer, name, functools.partial(self._method, keras, name))
         self._session.watch.after_outermost.append(functools.partial(self._called, keras))
 
-    def call_of(self, model: Any) -> CallFacts:
+    def call_of(self, model: KerasModel) -> CallFacts:
         seen = self._seen.get(id(model))
         return CallFacts("none") if seen is None else CallFacts("predict", seen.location)
 
-    def data_of(self, model: Any) -> tuple[ArrayFacts, ...]:
+    def data_of(self, model: KerasModel) -> tuple[ArrayFacts, ...]:
         seen = self._seen.get(id(model))
         return () if seen is None else seen.data
 
@@ -74,7 +81,15 @@ class Predictions:
         return not self._session.has_trained and not self._inside
 
     # --- the program's calls ----------------------------------------------------------------------------------------
-    def _method(self, keras: Any, name: str, original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
+    def _method(
+        self,
+        keras: KerasAdapter,
+        name: str,
+        original: Callable[..., object],
+        model: KerasModel,
+        *args: object,
+        **kwargs: object,
+    ) -> Any:
         watches, place = self._watches, own_location(sys._getframe(2))
         self._inside += 1
         try:
@@ -86,7 +101,13 @@ class Predictions:
         return result
 
     def _look_at_method(
-        self, keras: Any, name: str, place: Location | None, model: Any, arguments: dict[str, Any], result: Any
+        self,
+        keras: KerasAdapter,
+        name: str,
+        place: Location | None,
+        model: KerasModel,
+        arguments: dict[str, Any],
+        result: object,
     ) -> None:
         with self._own_work():
             arrays = data_facts.arrays_from_arguments(arguments)
@@ -97,7 +118,14 @@ class Predictions:
                 _first_row(result) if name.startswith("predict") else 0,
             )
 
-    def _called(self, keras: Any, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outputs: Any) -> None:
+    def _called(
+        self,
+        keras: KerasAdapter,
+        model: KerasModel,
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+        outputs: object,
+    ) -> None:
         """The call of a layer that no other layer called."""
         if not self._watches or not isinstance(model, keras.Model):
             return
@@ -108,7 +136,9 @@ class Predictions:
             function = self._session.outermost_function
             self._functions[id(function)] = (function, keras, model)
 
-    def function_returned(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+    def function_returned(
+        self, function: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object], result: object
+    ) -> None:
         """The outermost tf.function of the program's, which may have called a model in its graph."""
         if not self._watches or id(function) not in self._functions:
             return
@@ -116,7 +146,9 @@ class Predictions:
         again = functools.partial(function, *args, **kwargs)
         self._look_at_call(keras, model, again, (args, kwargs), flat_tensors(result))
 
-    def _look_at_call(self, keras: Any, model: Any, again: Callable[[], Any], given: Any, tensors: list[Any]) -> None:
+    def _look_at_call(
+        self, keras: KerasAdapter, model: KerasModel, again: Callable[[], Any], given: Any, tensors: list[tf.Tensor]
+    ) -> None:
         with self._own_work():
             arrays = data_facts.arrays_from_batch(tuple(flat_tensors([*given[0], *given[1].values()]))[:1])
             self._note(Seen(keras, model, "call", own_location(), arrays, *_count(tensors)), lambda row: [again])
@@ -199,14 +231,16 @@ class Predictions:
         return told
 
 
-def _arguments(method: Callable[..., Any], model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def _arguments(
+    method: Callable[..., Any], model: KerasModel, args: tuple[object, ...], kwargs: dict[str, object]
+) -> dict[str, Any]:
     bound = inspect.signature(method).bind(model, *args, **kwargs)
     (_, *given) = bound.arguments.items()
     named = dict(given)
     return {**named, **named.pop("kwargs", {})}
 
 
-def _count(result: Any) -> tuple[int, int, int]:
+def _count(result: object) -> tuple[int, int, int]:
     """(floating-point numbers, how many of them are inf or NaN, how many NaN)."""
     numbers = nonfinite = nan = 0
     for values in _arrays(result):
@@ -217,7 +251,7 @@ def _count(result: Any) -> tuple[int, int, int]:
     return numbers, nonfinite, nan
 
 
-def _arrays(result: Any) -> Iterator[Any]:
+def _arrays(result: object) -> Iterator[Any]:
     if isinstance(result, float):
         yield np.asarray(result)
     for tensor in _leaves(result):
@@ -227,7 +261,7 @@ def _arrays(result: Any) -> Iterator[Any]:
             yield values.astype(np.float32) if dtype == "bfloat16" else values
 
 
-def _leaves(result: Any) -> list[Any]:
+def _leaves(result: object) -> list[Any]:
     """Arrays and tensors in it, and plain numbers, which evaluate() gives in lists and dicts."""
     if isinstance(result, dict):
         return [leaf for value in result.values() for leaf in _leaves(value)]
@@ -238,7 +272,7 @@ def _leaves(result: Any) -> list[Any]:
     return flat_tensors(result)
 
 
-def _first_row(result: Any) -> int:
+def _first_row(result: object) -> int:
     """Of what predict() returned, the first sample that is not finite."""
     rows = []
     for values in _arrays(result):
@@ -275,7 +309,7 @@ def _all_batches(x: Any, arguments: dict[str, Any]) -> Iterator[Any]:
             yield _mapped(functools.partial(_rows, batch * size, size), arrays)
 
 
-def _rows(start: int, size: int, tensor: Any) -> Any:
+def _rows(start: int, size: int, tensor: tf.Tensor) -> Any:
     return tensor[start : start + size]
 
 
@@ -284,18 +318,18 @@ def _is_data(x: Any) -> bool:
     return isinstance(x, (list, tuple, dict)) or hasattr(x, "shape")
 
 
-def _as_tensors(structure: Any) -> Any:
+def _as_tensors(structure: object) -> Any:
     """As Keras hands them to a step: 64-bit floats are float32 there."""
     import tensorflow as tf
 
-    def tensor(value: Any) -> Any:
+    def tensor(value: object) -> Any:
         made = tf.convert_to_tensor(value if isinstance(value, tf.Tensor) else np.asarray(value))
         return tf.cast(made, tf.float32) if made.dtype == tf.float64 else made
 
     return _mapped(tensor, structure)
 
 
-def _mapped(change: Callable[[Any], Any], structure: Any) -> Any:
+def _mapped(change: Callable[[Any], Any], structure: object) -> Any:
     if isinstance(structure, dict):
         return {key: _mapped(change, value) for key, value in structure.items()}
     if isinstance(structure, (list, tuple)) and any(hasattr(one, "shape") or _is_data(one) for one in structure):

@@ -6,7 +6,7 @@ import functools
 import inspect
 import time
 from dataclasses import replace
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 import tensorflow as tf
 
@@ -22,7 +22,12 @@ from mpdoctor.examiner.probe.training_facts import names_of_learners, trained_mo
 from mpdoctor.examiner.protocol.event_kinds import TrainingStatus
 from mpdoctor.examiner.replay.step_replay import CloserLook
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.model import CallFacts
+from mpdoctor.facts.model import CallFacts, ModelFacts
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasModel, KerasOptimizer, KerasVariable
+    from mpdoctor.examiner.session import Session
+
 
 FLOAT32_STEPS = 10  # of a program that has no mixed precision at all: the run that counts is the forced one
 CALLS_A_STEP = 20  # train functions that may run for one step of the optimizer, as with accumulated gradients
@@ -33,7 +38,7 @@ def own_work(method: Callable[..., Any]) -> Callable[..., Any]:
     user's can take it for the training's."""
 
     @functools.wraps(method)
-    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def guarded(self: Any, *args: object, **kwargs: object) -> Any:
         try:
             return method(self, *args, **kwargs)
         except Exception as error:
@@ -54,11 +59,11 @@ class Training:
 
     def __init__(
         self,
-        session: Any,
-        keras: Any,
+        session: Session,
+        keras: KerasAdapter,
         call: CallFacts,
-        model: Any,
-        optimizer: Any,
+        model: KerasModel | None,
+        optimizer: KerasOptimizer | None,
         data: str = "real",
         made_up_loss: str | None = None,
     ) -> None:
@@ -84,7 +89,7 @@ class Training:
         self._end: FitEnd | None = None  # of a fit()
 
     # --- the three ways in ----------------------------------------------------------------------------------------
-    def run_fit(self, fit: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def run_fit(self, fit: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         """The user's fit(), shortened. Returns its History where the program shall go on to its next fit(); else
         never."""
         entry = self.entries[0]
@@ -112,12 +117,15 @@ class Training:
         self._observe(entry)
         self._own_batches = OwnBatches(self.keras, arguments, lambda: self._calls)
         shortened = shortened_fit(self.keras, arguments, lambda: self._enough("script"))
+        assert entry.model is not None
         self._end = FitEnd(self.session, self.keras, entry.model, entry.call.location)
         self._end.watch(arguments.get("callbacks"), shortened["callbacks"])
         return self._own_batches.counted(shortened)
 
     @own_work
-    def begin_on_batches(self, model: Any, call: CallFacts, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def begin_on_batches(
+        self, model: KerasModel, call: CallFacts, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> None:
         """train_on_batch() of a model, which may be the second one to take its turn."""
         arguments = inspect.signature(type(model).train_on_batch).bind(model, *args, **kwargs).arguments
         entry = self.entries[0]
@@ -131,7 +139,7 @@ class Training:
             self._adopt(model.optimizer, entry.replicas)
         self._observe(entry)
 
-    def observes(self, model: Any) -> bool:
+    def observes(self, model: KerasModel) -> bool:
         """Whether this model's training call is known, or belongs to a training of another kind."""
         return self.entries[0].call.kind != "train_on_batch" or any(entry.model is model for entry in self.entries)
 
@@ -157,11 +165,12 @@ class Training:
         self.started = time.monotonic()
 
     def _observe(self, entry: Entry) -> None:
+        assert entry.model is not None
         entry.observed = True
         self.keras.observe_train_function(entry.model, functools.partial(self._one_step, entry))
 
     # --- every step -----------------------------------------------------------------------------------------------
-    def _one_step(self, entry: Entry, run: Callable[[Any], Any], batch: Any) -> Any:
+    def _one_step(self, entry: Entry, run: Callable[[Any], Any], batch: object) -> Any:
         """One batch of fit() or train_on_batch(); `run` is Keras' own compiled step."""
         if self._look.repeats or self._is_ending:
             return run(batch)
@@ -174,7 +183,8 @@ class Training:
         return logs
 
     @own_work
-    def _prepare_step(self, entry: Entry, batch: Any) -> None:
+    def _prepare_step(self, entry: Entry, batch: object) -> None:
+        assert entry.model is not None
         self._entry = entry
         if not entry.data:
             entry.data = data_facts.arrays_from_batch(batch)
@@ -200,7 +210,9 @@ class Training:
         return learner.machine is None and self._in_half and not self._look.is_explained(learner)
 
     @own_work
-    def arrived(self, optimizer: Any, gradients: list[Any], variables: list[Any], nested: bool) -> bool:
+    def arrived(
+        self, optimizer: KerasOptimizer, gradients: list[tf.Tensor], variables: list[KerasVariable], nested: bool
+    ) -> bool:
         """Gradients arrive at an optimizer, in whatever graph. True if it is an outermost one. `nested`: inside of
         another optimizer's step."""
         learner = next((one for one in self.learners if one.optimizer is optimizer), None)
@@ -220,7 +232,7 @@ class Training:
         learner.arrive(gradients, variables)
         return True
 
-    def _adopt(self, optimizer: Any, replicas: int) -> Learner:
+    def _adopt(self, optimizer: KerasOptimizer, replicas: int) -> Learner:
         learner = Learner(self.keras, optimizer, self._entry, self.session.losses, replicas)
         number = len(self.learners)
         self.learners.append(learner)
@@ -229,11 +241,11 @@ class Training:
             learner.guard_graphs(lambda: None if self.session.in_xla else self._stop.check(number, self.wanted))
         return learner
 
-    def holds_still(self, optimizer: Any) -> bool:
+    def holds_still(self, optimizer: KerasOptimizer) -> bool:
         """While the probe repeats a step, no optimizer that it does not know may move its weights."""
         return self._look.holds_weights and not any(learner.owns(optimizer) for learner in self.learners)
 
-    def is_our_own(self, optimizer: Any) -> bool:
+    def is_our_own(self, optimizer: KerasOptimizer) -> bool:
         """Whether the probe made it, to measure with."""
         return any(optimizer is one for one in self._look.own_optimizers)
 
@@ -243,18 +255,20 @@ class Training:
         return [learner for learner in self.learners if learner.variables]
 
     @own_work
-    def after_call(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def after_call(self, function: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         """After the outermost tf.function of a custom loop: did it train?"""
         self.after_step(lambda: function(*args, **kwargs))
 
     @own_work
-    def stopped_in_graph(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def stopped_in_graph(
+        self, function: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> None:
         """The graph of the user's loop stopped itself."""
         self.after_step(lambda: function(*args, **kwargs))
         self.conclude("budget")
 
     def first_error_of_call(
-        self, error: Exception, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, error: Exception, function: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]
     ) -> Exception:
         """Where the graph of the user's loop failed. Once: a loop may catch its errors, and go on."""
         if self._has_looked_at_error or self._look.repeats:
@@ -387,7 +401,7 @@ class Training:
             name = self._name_among_all(model, name)
             events.training(training_facts(self, learner, model, name, ended, failure))
 
-    def _name_among_all(self, model: Any, name: str) -> str:
+    def _name_among_all(self, model: ModelFacts, name: str) -> str:
         """With the line of its call, where each fit() of the program is looked at."""
         place = model.call.location
         if not self.session.request.all_fits or place is None:

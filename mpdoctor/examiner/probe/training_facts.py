@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
@@ -15,8 +15,12 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import CallFacts, ModelFacts
 from mpdoctor.facts.training import GrowthFacts, TrainingFacts
 
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasModel
+    from mpdoctor.examiner.probe.training import Training
 
-def trained_models(training: Any, learners: list[Learner]) -> list[tuple[ModelFacts, ModelFacts]]:
+
+def trained_models(training: Training, learners: list[Learner]) -> list[tuple[ModelFacts, ModelFacts]]:
     """For each optimizer (the model to be told of, the model of its steps); they differ where the model is a part of
     one that was given to fit(): the whole has been judged, and the part is only shown."""
     if len(learners) == 1:
@@ -35,11 +39,11 @@ def trained_models(training: Any, learners: list[Learner]) -> list[tuple[ModelFa
     return told
 
 
-def _holder(training: Any, learner: Learner) -> Any:
+def _holder(training: Training, learner: Learner) -> Any:
     return smallest_model(training.keras, learner.variables)
 
 
-def _model_facts(training: Any, learner: Learner, model: Any) -> ModelFacts:
+def _model_facts(training: Training, learner: Learner, model: KerasModel) -> ModelFacts:
     entry = learner.entry
     facts = model_from_live(training.session, training.keras, model, learner.optimizer, entry.call, entry.data)
     # what we compiled for want of a loss is not the user's doing
@@ -59,7 +63,7 @@ def names_of_learners(models: list[ModelFacts], learners: list[Learner]) -> list
 
 
 def training_facts(
-    training: Any, learner: Learner, model: ModelFacts, name: str, ended: str, failure: FailureFacts | None
+    training: Training, learner: Learner, model: ModelFacts, name: str, ended: str, failure: FailureFacts | None
 ) -> TrainingFacts:
     machine, factor = learner.machine, learner.fixed_scale
     steps, wanted = training.steps_to_tell(learner)
@@ -96,7 +100,7 @@ def training_facts(
     )
 
 
-def _growth(training: Any, learner: Learner) -> GrowthFacts | None:
+def _growth(training: Training, learner: Learner) -> GrowthFacts | None:
     calls, growth = training.session.scale_calls, learner.growth
     kept = learner.keras.unscaling_methods() and calls["scaled"] and not calls["unscaled"]
     return replace(growth, scaled_gradients=True) if growth is not None and kept else growth

@@ -12,7 +12,7 @@ def replace_method(cls: type, name: str, method: Callable[..., Any]) -> None:
     original = getattr(cls, name)
 
     @functools.wraps(original)
-    def replacement(instance: Any, *args: Any, **kwargs: Any) -> Any:
+    def replacement(instance: Any, *args: object, **kwargs: object) -> Any:
         return method(original, instance, *args, **kwargs)
 
     setattr(cls, name, replacement)

@@ -4,7 +4,7 @@ the outputs that is not finite."""
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import Any, Callable, Iterator
+from typing import TYPE_CHECKING, Any, Callable, Iterator
 
 import tensorflow as tf
 
@@ -12,6 +12,9 @@ from mpdoctor.examiner.capture.layer_hooks import LayerWatch
 from mpdoctor.examiner.replay.culprits import Culprits, culprits_from_step
 from mpdoctor.examiner.replay.step_observer import LayerCall, StepObserver
 from mpdoctor.examiner.replay.variable_snapshot import variables_put_back
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter
 
 
 class ForwardObserver(StepObserver):
@@ -21,7 +24,7 @@ class ForwardObserver(StepObserver):
         super().clear()
         self.outputs: list[Any] = []
 
-    def leave(self, call: LayerCall, outputs: Any) -> Any:
+    def leave(self, call: LayerCall, outputs: object) -> Any:
         marked = super().leave(call, outputs)
         if call.parent is None:
             self.outputs += [part for part in tf.nest.flatten(outputs) if isinstance(part, tf.Tensor)]
@@ -32,7 +35,7 @@ class ForwardObserver(StepObserver):
         return [tensor for tensor in self.outputs if self.trace.is_bad(tensor)]
 
 
-def culprits_of_forward_pass(keras: Any, watch: LayerWatch, run: Callable[[], Any]) -> Culprits | None:
+def culprits_of_forward_pass(keras: KerasAdapter, watch: LayerWatch, run: Callable[[], Any]) -> Culprits | None:
     """None where every output was finite, this time. `run` moves no variable: all are put back."""
     eagerly = tf.config.functions_run_eagerly()
     tf.config.run_functions_eagerly(True)

@@ -22,7 +22,7 @@ MOST_VARIABLES = 9  # each costs another way back through the step
 class Slope:
     """One step of an eager loop, from the moment that this is made to the arrival of its gradients."""
 
-    def __init__(self, scale: Any) -> None:
+    def __init__(self, scale: tf.Tensor) -> None:
         self._scale = scale
         self._tape = tf.GradientTape(persistent=True, watch_accessed_variables=False)
         self._tape.__enter__()
@@ -35,7 +35,7 @@ class Slope:
             self.is_open = False
             self._tape.__exit__(None, None, None)
 
-    def exponents(self, gradients: list[Any], paths: list[str]) -> tuple[tuple[str, float], ...]:
+    def exponents(self, gradients: list[tf.Tensor], paths: list[str]) -> tuple[tuple[str, float], ...]:
         """(path, exponent) of some of the variables, evenly spread. () where nothing can be told.
 
         Raises LookupError for an operation whose gradient has no gradient."""
@@ -63,9 +63,9 @@ class Slope:
         return 0.0 if slope is None else float(slope)
 
 
-def _direction(values: Any, length: float) -> Any:
+def _direction(values: tf.Tensor, length: float) -> Any:
     return tf.stop_gradient(values * (length / tf.norm(values)))
 
 
-def _values(gradient: Any) -> Any:
+def _values(gradient: tf.Tensor) -> Any:
     return tf.cast(gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient, tf.float32)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any, Callable, ContextManager, Iterator
+from typing import TYPE_CHECKING, Any, Callable, ContextManager, Iterator
 
 import numpy as np
 import tensorflow as tf
@@ -21,6 +21,12 @@ from mpdoctor.examiner.replay.two_scales import GradientCatcher
 from mpdoctor.examiner.replay.variable_snapshot import variables_put_back
 from mpdoctor.facts.training import StandstillFacts
 
+if TYPE_CHECKING:
+    from mpdoctor.examiner.capture.layer_hooks import LayerWatch
+    from mpdoctor.examiner.keras.adapter import KerasOptimizer, KerasVariable
+    from mpdoctor.examiner.probe.observed_optimizer import Learner
+
+
 # How much larger than it is the loss is made. The first float16 number is 2^-24, and float32 ends at 2^128.
 FACTORS = (1.0, 2.0**8, 2.0**16, 2.0**24, 2.0**32)
 DIGITS = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}  # bits behind the first one
@@ -28,7 +34,7 @@ DIGITS = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}  # bits be
 Repeating = Callable[[], ContextManager[Any]]
 
 
-def look_at_standstill(learner: Any, watch: Any, repeating: Repeating, aside: Callable[[Any], None]) -> None:
+def look_at_standstill(learner: Learner, watch: LayerWatch, repeating: Repeating, aside: Callable[[Any], None]) -> None:
     """Tell the learner. `aside(optimizer)` makes known that this one is the probe's own."""
     facts = StandstillFacts(learning_rate(learner.innermost), _schedule(learner.innermost))
     learner.standstill = facts
@@ -42,7 +48,7 @@ def look_at_standstill(learner: Any, watch: Any, repeating: Repeating, aside: Ca
 
 
 # --- the learning rate ------------------------------------------------------------------------------------------
-def _schedule(optimizer: Any) -> str:
+def _schedule(optimizer: KerasOptimizer) -> str:
     """The class of its schedule, "" where the rate is a number."""
     given = given_learning_rate(optimizer)
     return type(given).__name__ if callable(given) and not hasattr(given, "dtype") else ""
@@ -50,7 +56,7 @@ def _schedule(optimizer: Any) -> str:
 
 # --- the gradients ----------------------------------------------------------------------------------------------
 def _with_gradients(
-    facts: StandstillFacts, learner: Any, watch: Any, repeating: Repeating, aside: Callable[[Any], None]
+    facts: StandstillFacts, learner: Learner, watch: LayerWatch, repeating: Repeating, aside: Callable[[Any], None]
 ) -> StandstillFacts:
     with repeating() as catchers:
         catcher: GradientCatcher = catchers[learner]
@@ -72,22 +78,30 @@ def _with_gradients(
     return facts
 
 
-def _largest_gradient(learner: Any, factor: float) -> float | None:
+def _largest_gradient(learner: Learner, factor: float) -> float | None:
     """The largest finite magnitude of the gradients that a tape gives for its variables; None where none was asked."""
     with _loss_times(factor, learner.variables) as seen, variables_put_back(), suppress(Enough):
         tf.random.set_seed(1)
+        assert learner.repeat is not None
         learner.repeat()
     return max(seen, default=None)
 
 
 @contextmanager
-def _loss_times(factor: float, variables: list[Any]) -> Iterator[list[float]]:
+def _loss_times(factor: float, variables: list[KerasVariable]) -> Iterator[list[float]]:
     """Every tape differentiates this multiple of what it is asked for. Gives the largest finite gradients by these
     variables."""
     seen: list[float] = []
     wanted = {id(one) for variable in variables for one in (variable, tensorflow_variable_of(variable))}
 
-    def differentiate(original: Any, tape: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+    def differentiate(
+        original: Callable[..., object],
+        tape: tf.GradientTape,
+        target: tf.Tensor,
+        sources: object,
+        *args: object,
+        **kwargs: object,
+    ) -> Any:
         if factor != 1.0 and not args and kwargs.get("output_gradients") is None:
             larger = tf.nest.map_structure(lambda part: tf.fill(tf.shape(part), tf.cast(factor, part.dtype)), target)
             kwargs = {**kwargs, "output_gradients": larger}
@@ -104,7 +118,7 @@ def _loss_times(factor: float, variables: list[Any]) -> Iterator[list[float]]:
         release()
 
 
-def _largest(gradient: Any) -> float:
+def _largest(gradient: tf.Tensor) -> float:
     gradient = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
     if not is_floating(gradient):
         return 0.0
@@ -113,7 +127,7 @@ def _largest(gradient: Any) -> float:
     return float(finite.max()) if finite.size else 0.0
 
 
-def _with_place(facts: StandstillFacts, learner: Any, watch: Any) -> StandstillFacts:
+def _with_place(facts: StandstillFacts, learner: Learner, watch: LayerWatch) -> StandstillFacts:
     """Every gradient is 0: the last layer on the way back whose output still gets one."""
     frames = next((seen for seen in _ways_back(learner, watch) if not any(at.gradient.nonfinite for at in seen)), [])
     alive = [at for at in frames if at.gradient.largest]
@@ -131,18 +145,20 @@ def _with_place(facts: StandstillFacts, learner: Any, watch: Any) -> StandstillF
     )
 
 
-def _ways_back(learner: Any, watch: Any) -> Iterator[list[BackFrame]]:
+def _ways_back(learner: Learner, watch: LayerWatch) -> Iterator[list[BackFrame]]:
     """The gradients at the outputs of the layers, at the largest factor first."""
+    assert learner.repeat is not None
     for factor in reversed(FACTORS):
         observer = StepObserver(learner.keras, watch, learner.optimizer, stops=True)
         with _loss_times(factor, learner.variables), variables_put_back(), observer, suppress(Enough):
-            learner.repeat()
+            assert learner.repeat is not None
+        learner.repeat()
         yield observer.way_back
 
 
 # --- the update -------------------------------------------------------------------------------------------------
 def _with_update(
-    facts: StandstillFacts, learner: Any, caught: list[tuple[Any, Any]], aside: Callable[[Any], None]
+    facts: StandstillFacts, learner: Learner, caught: list[tuple[Any, Any]], aside: Callable[[Any], None]
 ) -> StandstillFacts:
     """What a new optimizer of the same configuration does with these gradients in float64, and whether it is gone when
     it is rounded to the weights' own dtype."""

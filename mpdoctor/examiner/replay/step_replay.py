@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from typing import Any, Callable, Iterator
+from typing import TYPE_CHECKING, Any, Callable, Iterator
 
 import tensorflow as tf
 
@@ -26,6 +26,12 @@ from mpdoctor.examiner.replay.two_scales import (
 from mpdoctor.examiner.replay.variable_snapshot import variables_put_back
 from mpdoctor.facts.training import ScaleDependenceFacts
 
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasVariable
+    from mpdoctor.examiner.probe.observed_optimizer import Learner
+    from mpdoctor.examiner.probe.training import Training
+
+
 TRIAL_STEPS = 4  # of an eager loop, spent on two scales
 EQUAL_BY_SLOPE = 0.05  # a slope nearer to 0 than this needs no second run
 AGREE = 0.5  # two batches move an exponent by less than this; where the slope is that near, it is the exact one
@@ -38,7 +44,7 @@ class CloserLook:
     `own_optimizers` are the probe's, and no part of the training.
     """
 
-    def __init__(self, training: Any) -> None:
+    def __init__(self, training: Training) -> None:
         self._training = training
         self.holds_weights = False
         self.own_optimizers: list[Any] = []
@@ -68,15 +74,15 @@ class CloserLook:
         return error
 
     # --- what was not finite first ----------------------------------------------------------------------------------
-    def is_explained(self, learner: Any) -> bool:
+    def is_explained(self, learner: Learner) -> bool:
         """Whether no further failing step of this optimizer needs to be repeated."""
         return self._hunt.is_over(learner)
 
-    def look_for_culprit(self, learner: Any, wanted: int) -> None:
+    def look_for_culprit(self, learner: Learner, wanted: int) -> None:
         self._hunt.after_step(learner, wanted)
 
     # --- one step at two loss scales --------------------------------------------------------------------------------
-    def compare_scales(self, learners: list[Any]) -> None:
+    def compare_scales(self, learners: list[Learner]) -> None:
         """The last batch at two scales, one optimizer's after the other's. Only after a training whose scale found its
         place."""
         for learner in learners:
@@ -88,13 +94,14 @@ class CloserLook:
                     reason = f"the step cannot be repeated eagerly: {first_line(error)}"
                     learner.not_looked.append(("MP912", reason))
 
-    def _may_compare(self, learner: Any) -> bool:
+    def _may_compare(self, learner: Learner) -> bool:
         settled = learner.steps and learner.steps[-1].applied and not self._hunt.has_found(learner)
         return bool(settled and learner.can_set_scale and learner.dependence is None)
 
-    def _compare(self, learner: Any) -> None:
+    def _compare(self, learner: Learner) -> None:
         """Gradients that are added up over several calls arrive with the last of them, and all are repeated."""
         for repeat in dict.fromkeys((learner.repeat, learner.repeat_all)):
+            assert repeat is not None
             with self._repeating() as catchers:
                 catcher = catchers[learner]
                 catcher.stops = learner.steps_a_call > 1
@@ -108,14 +115,14 @@ class CloserLook:
         learner.not_looked.append(("MP912", "no finite gradient arrived when the step was repeated at two scales"))
 
     # --- what never moved -------------------------------------------------------------------------------------------
-    def look_at_standstill(self, learners: list[Any]) -> None:
+    def look_at_standstill(self, learners: list[Learner]) -> None:
         for learner in learners:
             if learner.weights_changed() is False:
                 self._training.session.events.stage("looking for what holds the weights")
                 look_at_standstill(learner, self._training.session.watch, self._repeating, self.own_optimizers.append)
 
     # --- in an eager loop -------------------------------------------------------------------------------------------
-    def begin_trial(self, moved: list[Any]) -> None:
+    def begin_trial(self, moved: list[Learner]) -> None:
         """After a step of an eager loop, which can't be repeated: its next step is differentiated by the scale; where
         that does not settle it, its next steps are spent on two scales."""
         for learner in moved:
@@ -125,12 +132,14 @@ class CloserLook:
             if learner.machine is not None and (slope is None or slope.is_open):  # open: the step was skipped
                 if slope is not None:
                     slope.leave()
-                self._slopes[id(learner)] = Slope(learner.keras.scale_variable(learner.optimizer))
+                self._slopes[id(learner)] = Slope(learner.keras.scale_variable(learner.chain[0]))
             else:
                 self._tried.add(id(learner))
                 self._trial = EagerTrial(learner, self._repeating())
 
-    def unscaled_gradients_arrived(self, learner: Any, gradients: list[Any], variables: list[Any]) -> None:
+    def unscaled_gradients_arrived(
+        self, learner: Learner, gradients: list[tf.Tensor], variables: list[KerasVariable]
+    ) -> None:
         """At the innermost optimizer of this learner."""
         slope = self._slopes.get(id(learner))
         if slope is None or not slope.is_open:
@@ -141,8 +150,8 @@ class CloserLook:
             slope.leave()
         calls, losses = self._training.session.scale_calls, self._training.session.losses
         found = ScaleDependenceFacts(
-            float(learner.keras.scale_variable(learner.optimizer)),
-            float(learner.keras.scale_variable(learner.optimizer)),
+            float(learner.keras.scale_variable(learner.chain[0])),
+            float(learner.keras.scale_variable(learner.chain[0])),
             learner.slopes,
             calls["scaled"],
             calls["unscaled"] if learner.keras.unscaling_methods() else None,
@@ -159,7 +168,7 @@ class CloserLook:
         ):
             learner.dependence = found
 
-    def takes_step(self, learner: Any) -> bool:
+    def takes_step(self, learner: Learner) -> bool:
         """Whether the step of this optimizer that just ended belongs to a trial of two scales, and not to the
         training."""
         if self._trial is None:
@@ -179,7 +188,7 @@ class CloserLook:
             trial.abandon()
 
     def _note_dependence(
-        self, learner: Any, low: float, high: float, at_low: Passage, at_high: Passage, wrappers: int
+        self, learner: Learner, low: float, high: float, at_low: Passage, at_high: Passage, wrappers: int
     ) -> None:
         calls = self._training.session.scale_calls
         unscaled = calls["unscaled"] if self._training.keras.unscaling_methods() else None
@@ -204,7 +213,7 @@ class CloserLook:
             with ExitStack() as stack:
                 stack.enter_context(variables_put_back())
                 yield {
-                    learner: stack.enter_context(GradientCatcher(learner.keras, learner.optimizer))
+                    learner: stack.enter_context(GradientCatcher(learner.keras, learner.chain[0]))
                     for learner in learners
                 }
         finally:
@@ -220,7 +229,7 @@ class EagerTrial:
     """An eager loop at two scales, which only the user's code can drive: its next steps run at a low and a high scale
     in turn and change nothing. Their batches differ, which moves an exponent far less than a defect does."""
 
-    def __init__(self, learner: Any, repeating: Any) -> None:
+    def __init__(self, learner: Learner, repeating: Any) -> None:
         self.learner, self._repeating = learner, repeating
         self.pair = pairs_from_scale(learner.steps[-1].loss_scale)[0]
         self.catcher = repeating.__enter__()[learner]

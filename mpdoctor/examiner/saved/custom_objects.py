@@ -8,11 +8,15 @@ import inspect
 import os
 import sys
 import sysconfig
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved.contents import ForeignName
 from mpdoctor.examiner.targets.script_or_factory import module_from_path
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter
+
 
 # Libraries of Keras' makers, whose registered layers a file may name without a word from the user.
 KERAS_LIBRARIES = ("keras_hub", "keras_cv", "keras_nlp")
@@ -77,7 +81,7 @@ def is_of_the_platform(module: str) -> bool:
     return bool(root) and any(os.path.exists(os.path.join(library, root + suffix)) for suffix in (".py", os.sep))
 
 
-def is_given(keras: Any, name: ForeignName, objects: dict[str, Any]) -> bool:
+def is_given(keras: KerasAdapter, name: ForeignName, objects: dict[str, Any]) -> bool:
     """Whether `objects`, or what these registered with Keras, hold a class or function by this name. If so, `objects`
     hold it afterwards under the name that Keras looks up first, so that Keras has no reason to import a module."""
     looked_up = name.registered or name.name
@@ -89,11 +93,11 @@ def is_given(keras: Any, name: ForeignName, objects: dict[str, Any]) -> bool:
     return _is_in_library_of_keras(keras, name)
 
 
-def _registered(keras: Any, key: str) -> Any:
+def _registered(keras: KerasAdapter, key: str) -> Any:
     return keras.module.utils.get_registered_object(key) if key else None
 
 
-def _is_in_library_of_keras(keras: Any, name: ForeignName) -> bool:
+def _is_in_library_of_keras(keras: KerasAdapter, name: ForeignName) -> bool:
     root = name.module.partition(".")[0]
     if root not in KERAS_LIBRARIES or importlib.util.find_spec(root) is None:
         return False

@@ -78,7 +78,7 @@ class GraphFlow:
     def _calls_in(self, nodes: Sequence[Any]) -> set[str]:
         return {node.name for node in nodes if any(True for _ in self._called(node))}
 
-    def _called(self, node: Any) -> Iterator[tuple[str, str]]:
+    def _called(self, node: tf.compat.v1.NodeDef) -> Iterator[tuple[str, str]]:
         """(attribute, function) for every function that a node calls."""
         if node.op in self._functions:
             yield "f", node.op
@@ -87,7 +87,7 @@ class GraphFlow:
                 if function.name in self._functions:
                     yield name, function.name
 
-    def _add_call(self, function: str, node: Any, given: list[Place]) -> None:
+    def _add_call(self, function: str, node: tf.compat.v1.NodeDef, given: list[Place]) -> None:
         for attribute, callee in self._called(node):
             branches = attribute in ("then_branch", "else_branch", "branches")
             arguments = self.arguments(callee)
@@ -123,7 +123,7 @@ def _closure(places: Iterable[Place], neighbours: dict[Place, list[Place]]) -> s
     return found
 
 
-def dtype_of(node: Any, *attributes: str) -> str:
+def dtype_of(node: tf.compat.v1.NodeDef, *attributes: str) -> str:
     """The dtype that a node names under the first of these attributes that it has, "" where it has none."""
     for name in attributes:
         if name in node.attr and node.attr[name].type:

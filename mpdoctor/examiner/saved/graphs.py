@@ -36,7 +36,7 @@ LARGEST_SUMMAND = 1.0
 PRODUCTS = ("Mul", "MulNoNan")
 
 
-def graph_facts_from_proto(meta_graph: Any, path: str, because: str) -> SavedGraphFacts:
+def graph_facts_from_proto(meta_graph: tf.compat.v1.MetaGraphDef, path: str, because: str) -> SavedGraphFacts:
     flow = GraphFlow(meta_graph.graph_def)
     signatures = {n: s for n, s in meta_graph.signature_def.items() if n != INITIALIZER}
     reached = flow.before(_outputs(flow, meta_graph, signatures.values()))
@@ -54,7 +54,7 @@ def graph_facts_from_proto(meta_graph: Any, path: str, because: str) -> SavedGra
     )
 
 
-def _outputs(flow: GraphFlow, meta_graph: Any, signatures: Any) -> list[Place]:
+def _outputs(flow: GraphFlow, meta_graph: tf.compat.v1.MetaGraphDef, signatures: Any) -> list[Place]:
     """What the signatures give; where there is none, what the functions give that the program saved."""
     named = [flow.tensor(output.name) for one in signatures for output in one.outputs.values() if output.name]
     named += [flow.tensor(output.coo_sparse.values_tensor_name) for one in signatures for output in one.outputs.values()
@@ -63,7 +63,7 @@ def _outputs(flow: GraphFlow, meta_graph: Any, signatures: Any) -> list[Place]:
     return named + [place for function in functions for place in flow.results(function)]
 
 
-def _inputs(flow: GraphFlow, meta_graph: Any, signatures: Any) -> list[Place]:
+def _inputs(flow: GraphFlow, meta_graph: tf.compat.v1.MetaGraphDef, signatures: Any) -> list[Place]:
     named = [flow.tensor(given.name) for one in signatures for given in one.inputs.values() if given.name]
     functions = [] if named else sorted(meta_graph.object_graph_def.concrete_functions)
     return named + [place for function in functions for place in flow.arguments(function)]
@@ -78,7 +78,7 @@ def _signature(name: str, signature: Any) -> SignatureFacts:
     )
 
 
-def _spec(name: str, tensor: Any) -> TensorSpecFacts:
+def _spec(name: str, tensor: tf.Tensor) -> TensorSpecFacts:
     dtype = tf.dtypes.as_dtype(tensor.dtype).name if tensor.dtype else ""
     shape = tensor.tensor_shape
     sizes = None if shape.unknown_rank else tuple(None if one.size < 0 else int(one.size) for one in shape.dim)
@@ -92,7 +92,7 @@ def _variables(nodes: dict[Place, Any]) -> Iterator[SavedVariableFacts]:
             yield SavedVariableFacts(name or node.name, dtype_of(node, "dtype"), _size(node.attr["shape"].shape))
 
 
-def _variables_of_objects(meta_graph: Any) -> Iterator[SavedVariableFacts]:
+def _variables_of_objects(meta_graph: tf.compat.v1.MetaGraphDef) -> Iterator[SavedVariableFacts]:
     for one in meta_graph.object_graph_def.nodes:
         if one.WhichOneof("kind") == "variable":
             dtype = tf.dtypes.as_dtype(one.variable.dtype).name

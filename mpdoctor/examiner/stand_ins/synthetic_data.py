@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.keras.private_state import input_structure, layers_inside, specs_of_calls
 
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasModel
+
+
 SAMPLES = 256
 UNKNOWN_LENGTH = 16  # of a dimension that the model leaves open: a sequence, an image's side
 MADE_UP_LOSS = "mse"
 
 
-def data_from_specs(keras: Any, model: Any, loss: str) -> tuple[Any, Any]:
+def data_from_specs(keras: KerasAdapter, model: KerasModel, loss: str) -> tuple[Any, Any]:
     """(features, labels) of SAMPLES samples: integers within the smallest Embedding, floats standard normal.
 
     Raises Unusable where the model has no input specs (subclassed and never built) or wants strings."""
@@ -37,7 +41,7 @@ def data_from_specs(keras: Any, model: Any, loss: str) -> tuple[Any, Any]:
     return _single(features), _single(labels)
 
 
-def _data_from_calls(model: Any, specs: Any, loss: str) -> tuple[Any, Any]:
+def _data_from_calls(model: KerasModel, specs: Any, loss: str) -> tuple[Any, Any]:
     """The same for a subclassed model of Keras 2, which remembers what it was called with, and what it was saved with;
     what comes out is asked of it."""
     generator = tf.random.Generator.from_seed(0)
@@ -52,7 +56,7 @@ def _before_autocast(spec: Any) -> Any:
     return tf.TensorSpec(spec.shape, tf.float32) if spec.dtype in (tf.float16, tf.bfloat16) else spec
 
 
-def _specs(model: Any, name: str) -> list[Any]:
+def _specs(model: KerasModel, name: str) -> list[Any]:
     try:
         found = getattr(model, name, None)
     except (AttributeError, ValueError):  # Keras refuses where a model was never built
@@ -90,7 +94,7 @@ def _shape(spec: Any) -> list[int]:
     return [SAMPLES] + [UNKNOWN_LENGTH if size is None else int(size) for size in list(spec.shape)[1:]]
 
 
-def _smallest_vocabulary(model: Any) -> int | None:
+def _smallest_vocabulary(model: KerasModel) -> int | None:
     """Ids are drawn within the smallest Embedding, so that they fit whichever layer they reach."""
     sizes = [int(layer.input_dim) for layer in layers_inside(model) if type(layer).__name__ == "Embedding"]
     return min(sizes) if sizes else None

@@ -9,7 +9,7 @@ import importlib.util
 import inspect
 import os
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpdoctor.examiner.capture.load_hooks import package_of
 from mpdoctor.examiner.exceptions import Unusable
@@ -26,6 +26,10 @@ from mpdoctor.examiner.saved.graph_copies import judged_copy
 from mpdoctor.examiner.session import Session
 from mpdoctor.examiner.targets.script_or_factory import train_on_made_up_data
 from mpdoctor.facts.saved_file import SavedFileFacts
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasModel
+
 
 SHOWN = 4
 TRUST = "If you trust the file, add --allow-code-in-file."
@@ -192,7 +196,7 @@ def _load(session: Session, saved: SavedFile, objects: dict[str, Any]) -> Any:
     return model
 
 
-def _replace_empty_optimizer(session: Session, saved: SavedFile, model: Any) -> None:
+def _replace_empty_optimizer(session: Session, saved: SavedFile, model: KerasModel) -> None:
     """Keras 3 restores the optimizer of a trained HDF5 file for no variables (3.15), so that nobody can train on with
     it: a fresh one of the same configuration takes its place."""
     keras = session.keras

@@ -9,13 +9,17 @@ import importlib.util
 import os
 import sys
 import types
-from typing import Any, Iterable
+from typing import TYPE_CHECKING, Any, Iterable
 
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.protocol.event_kinds import TrainingStatus
 from mpdoctor.examiner.protocol.request import Request
 from mpdoctor.examiner.session import Session
 from mpdoctor.facts.model import CallFacts
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasModel
+
 
 # With one of these a module may hold names that its text does not.
 BINDS_ANYTHING = {"*", "__getattr__", "eval", "exec", "globals", "locals", "setattr", "sys", "vars"}
@@ -99,7 +103,7 @@ def _as_model(session: Session, made: Any) -> Any:
     return models[0]
 
 
-def train_on_made_up_data(session: Session, model: Any) -> None:
+def train_on_made_up_data(session: Session, model: KerasModel) -> None:
     """A factory or a file brings no data: batches are made from the input specs, labels from the loss."""
     from mpdoctor.examiner.capture.model_facts import model_from_live
     from mpdoctor.examiner.probe.training import Training
