@@ -109,8 +109,7 @@ def _look_at_untrained_models(session: Session) -> None:
         return
     if not session.tell_models():
         raise NoModel()
-    predicts = session.predictions is not None and session.predictions.any
-    why = "the program only predicts" if predicts else "no training call"
+    why = "the program only predicts" if session.has_predicted else "no training call"
     session.events.send(TrainingStatus("skipped", why))
 
 
@@ -122,7 +121,7 @@ def _say_how_it_ended(session: Session, error: BaseException, seconds: float) ->
     if isinstance(error, SystemExit) and session.training is None:
         _say_it_exited(session, error)
         return
-    if isinstance(error, SystemExit):
+    if isinstance(error, SystemExit) and session.training is not None:
         session.training.conclude("script")
     if session.training is None and session.has_trained:
         session.events.send(StoppedAfterTraining(first_line(error)))  # which may come of a fit() that was cut short

@@ -34,12 +34,16 @@ from mpdoctor.examiner.stand_ins.install import StandIns
 from mpdoctor.facts.devices import DeviceFacts
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.model import CallFacts, OtherPolicyFacts
+from mpdoctor.facts.model import CallFacts, ModelFacts, OtherPolicyFacts
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
+    from mpdoctor.examiner.capture.loss_hooks import Losses
     from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasModel, KerasOptimizer
+    from mpdoctor.examiner.probe.predictions import Predictions
+    from mpdoctor.examiner.probe.training import Training
+    from mpdoctor.facts.environment import EnvironmentFacts
 
 
 # Where the Kerases keep their global policy: 3, tf_keras and 2.13 to 2.15, 2.6 to 2.12, TensorFlow 2.4 and 2.5.
@@ -75,24 +79,24 @@ class Session:
             os.path.join(request.scratch, "stand-ins"), lambda names: events.send(StandInsUsed(tuple(names)))
         )
         self.loads = LoadWatch()
-        self.keras: Any = None
-        self.training: Any = None
-        self._new_training: Any = None
+        self.keras: KerasAdapter | None = None
+        self.training: Training | None = None
+        self._new_training: type[Training]
         self.policy_set = False
-        self.differentiated: Any = None  # what a tape was asked to differentiate last
+        self.differentiated: tf.Tensor | None = None  # what a tape was asked to differentiate last
         self.sources: set[int] = set()  # by what a tape was ever asked to differentiate, by identity
         self._policy_lines: dict[str, Location] = {}  # by package: the user's line that set its policy last
         self._devices: tuple[DeviceFacts, ...] | None = None
         self.failed_in_tape: BaseException | None = None
         self.files_written: list[str] = []
-        self._adapters: list[Any] = []
-        self.losses: Any = None
+        self._adapters: list[KerasAdapter] = []
+        self._losses: Losses | None = None
         self._scale_calls = {"scaled": False, "unscaled": False}
-        self._environment: Any = None
-        self._tf_functions: list[Any] = []  # those whose call is under way, the outermost first
+        self._environment: EnvironmentFacts | None = None
+        self._tf_functions: list[Callable[..., object]] = []  # those whose call is under way, the outermost first
         self._applying = 0  # optimizers whose step is under way
-        self.predictions: Any = None
-        self.trained_models: list[Any] = []  # of trainings that have ended
+        self._predictions: Predictions | None = None
+        self.trained_models: list[KerasModel | None] = []  # of trainings that have ended
 
     # --- hooks --------------------------------------------------------------------------------------------------
     def install(self) -> None:
@@ -123,7 +127,7 @@ class Session:
         original = getattr(module, setter)
 
         @functools.wraps(original)
-        def set_policy(policy: Any) -> Any:
+        def set_policy(policy: Any) -> object:
             # Keras 3 calls its own setter with the default when the policy is first asked for
             self.policy_set = self.policy_set or sys._getframe(1).f_globals.get("__name__") != module.__name__
             place = own_location(sys._getframe(1))
@@ -181,20 +185,42 @@ class Session:
             self._note_reads(cls, name)
         for cls, name in keras.unscaling_methods():
             replace_method(cls, name, self._unscale)
-        if self.predictions is None:
-            self.predictions = Predictions(self)
+        if self._predictions is None:
+            self._predictions = Predictions(self)
         self.predictions.install(keras)
-        if self.losses is None:
-            self.losses = Losses()
+        if self._losses is None:
+            self._losses = Losses()
             replace_method(tf.GradientTape, "gradient", self._gradient)
             replace_method(tf.GradientTape, "__exit__", self._leave_tape)
             replace_method(type(tf.function(lambda: None)), "__call__", self._call_function)
+
+    @property
+    def hooked_keras(self) -> KerasAdapter:
+        """`keras`, where a model is there already, and so a Keras."""
+        assert self.keras is not None
+        return self.keras
+
+    @property
+    def losses(self) -> Losses:
+        """Once a Keras is hooked."""
+        assert self._losses is not None
+        return self._losses
+
+    @property
+    def predictions(self) -> Predictions:
+        """Once a Keras is hooked."""
+        assert self._predictions is not None
+        return self._predictions
+
+    @property
+    def has_predicted(self) -> bool:
+        return self._predictions is not None and self._predictions.any
 
     def _note_reads(self, cls: type, name: str) -> None:
         """Code that reads the scale may scale by hand: then nobody can say that the loss was never scaled."""
         read = getattr(cls, name).fget
 
-        def scale(optimizer: KerasOptimizer) -> Any:
+        def scale(optimizer: KerasOptimizer) -> object:
             if own_code(sys._getframe(1)):
                 self._scale_calls["scaled"] = True
             return read(optimizer)
@@ -228,6 +254,7 @@ class Session:
 
     def end_training(self) -> None:
         """The program goes on, to its next training."""
+        assert self.training is not None
         self.trained_models += [entry.model for entry in self.training.entries]
         self.training = None
 
@@ -237,7 +264,7 @@ class Session:
 
     def _compile(
         self, keras: KerasAdapter, original: Callable[..., object], model: KerasModel, *args: object, **kwargs: object
-    ) -> Any:
+    ) -> object:
         """A process that dies or hangs later on can tell nothing more: what it has compiled is told here."""
         result = original(model, *args, **kwargs)
         if self.training is None:
@@ -249,7 +276,7 @@ class Session:
 
     def _fit(
         self, keras: KerasAdapter, original: Callable[..., object], model: KerasModel, *args: object, **kwargs: object
-    ) -> Any:
+    ) -> object:
         if self.training is not None:
             return original(model, *args, **kwargs)
         self.training = self._new_training(
@@ -259,7 +286,7 @@ class Session:
 
     def _train_on_batch(
         self, keras: KerasAdapter, original: Callable[..., object], model: KerasModel, *args: object, **kwargs: object
-    ) -> Any:
+    ) -> object:
         if self.training is None or not self.training.observes(model):
             call = CallFacts("train_on_batch", own_location(sys._getframe(2)))
             if self.training is None:
@@ -274,7 +301,7 @@ class Session:
         optimizer: KerasOptimizer,
         *args: object,
         **kwargs: object,
-    ) -> Any:
+    ) -> object:
         import tensorflow as tf
 
         try:
@@ -304,7 +331,7 @@ class Session:
 
     def _call_function(
         self, original: Callable[..., object], function: Callable[..., object], *args: object, **kwargs: object
-    ) -> Any:
+    ) -> object:
         """The outermost call of a tf.function is where the host may look at what its graph recorded."""
         if self.training is not None and self.training.is_loop and not self._tf_functions:
             self.training.before_call()
@@ -312,7 +339,7 @@ class Session:
         try:
             result = original(function, *args, **kwargs)
         except Exception as error:
-            if len(self._tf_functions) == 1 and self._stopped_itself(error):
+            if len(self._tf_functions) == 1 and self.training is not None and self._is_stop(error):
                 self.training.stopped_in_graph(function, args, kwargs)
             if len(self._tf_functions) == 1 and self.training is not None and self.training.is_loop:
                 first = self.training.first_error_of_call(error, function, args, kwargs)
@@ -327,14 +354,14 @@ class Session:
             self.predictions.function_returned(function, args, kwargs, result)
         return result
 
-    def _stopped_itself(self, error: Exception) -> bool:
+    def _is_stop(self, error: Exception) -> bool:
         """A loop inside of a tf.function ends itself where enough was seen."""
         from mpdoctor.examiner.probe.graph_stop import is_stop
 
-        return self.training is not None and is_stop(error)
+        return is_stop(error)
 
     @property
-    def outermost_function(self) -> Any:
+    def outermost_function(self) -> Callable[..., object] | None:
         """The tf.function of the program's whose call is under way; None outside of all."""
         return self._tf_functions[0] if self._tf_functions else None
 
@@ -344,8 +371,8 @@ class Session:
         return any(getattr(function, "_jit_compile", False) for function in self._tf_functions)
 
     def _scale_loss(
-        self, original: Callable[..., object], optimizer: KerasOptimizer, loss: Any, *args: object, **kwargs: object
-    ) -> Any:
+        self, original: Callable[..., object], optimizer: KerasOptimizer, loss: object, *args: object, **kwargs: object
+    ) -> object:
         self._scale_calls["scaled"] = True
         result = original(optimizer, loss, *args, **kwargs)
         if not callable(loss):
@@ -354,7 +381,7 @@ class Session:
 
     def _unscale(
         self, original: Callable[..., object], optimizer: KerasOptimizer, *args: object, **kwargs: object
-    ) -> Any:
+    ) -> object:
         self._scale_calls["unscaled"] = True
         return original(optimizer, *args, **kwargs)
 
@@ -366,7 +393,7 @@ class Session:
         sources: object,
         *args: object,
         **kwargs: object,
-    ) -> Any:
+    ) -> object:
         import tensorflow as tf
 
         self.losses.differentiated(target, sources)
@@ -376,7 +403,7 @@ class Session:
 
     def _leave_tape(
         self, original: Callable[..., object], tape: tf.GradientTape, kind: object, error: BaseException, trace: object
-    ) -> Any:
+    ) -> object:
         if error is not None:
             self.failed_in_tape = error
         return original(tape, kind, error, trace)
@@ -389,7 +416,7 @@ class Session:
         return self._scale_calls
 
     # --- models -------------------------------------------------------------------------------------------------
-    def models(self) -> list[tuple[Any, Any]]:
+    def models(self) -> list[tuple[KerasAdapter, KerasModel]]:
         """(adapter, model) of every live model that is not a part of another one, in the order of their birth lines."""
         found = [
             (keras, model)
@@ -412,7 +439,7 @@ class Session:
             self.broke(error)
         return bool(found)
 
-    def _untrained(self, keras: KerasAdapter, model: KerasModel, running: bool = True) -> Any:
+    def _untrained(self, keras: KerasAdapter, model: KerasModel, running: bool = True) -> ModelFacts:
         from mpdoctor.examiner.capture.model_facts import model_from_live
 
         optimizer = getattr(model, "optimizer", None)
@@ -424,7 +451,7 @@ class Session:
         try:
             now = [] if self.training is None else [entry.model for entry in self.training.entries]
             trained = [*self.trained_models, *now] if self.has_trained else None
-            for facts in [] if self.predictions is None else self.predictions.facts(trained):
+            for facts in [] if self._predictions is None else self.predictions.facts(trained):
                 self.events.model_seen(facts.model)
                 self.events.training(facts)
         except Exception as error:

@@ -71,7 +71,7 @@ def is_symbolic(tensor: tf.Tensor) -> bool:
     return type(tensor).__name__.endswith("KerasTensor")
 
 
-def flat_tensors(structure: object) -> list[Any]:
+def flat_tensors(structure: object) -> list[tf.Tensor]:
     """Every tensor in nested lists, tuples and dicts, in order."""
     if isinstance(structure, dict):
         return [t for key in structure for t in flat_tensors(structure[key])]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mpdoctor.examiner.keras.private_state import all_layers, layers_inside, listed_layers
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasModel, KerasVariable
 
 
-def live_models(keras: KerasAdapter) -> list[Any]:
+def live_models(keras: KerasAdapter) -> list[KerasModel]:
     """Every model of this Keras that is not a part of another one."""
     gc.collect()
     models = [m for m in gc.get_objects() if _is_instance(m, keras.Model) and _is_made(m)]
@@ -19,7 +19,7 @@ def live_models(keras: KerasAdapter) -> list[Any]:
     return [m for m in models if id(m) not in parts and not _is_inside_of_sequential(m, models)]
 
 
-def model_of_variables(keras: KerasAdapter, variables: list[KerasVariable]) -> Any:
+def model_of_variables(keras: KerasAdapter, variables: list[KerasVariable]) -> KerasModel | None:
     """The live model whose variables these are, None where they are nobody's."""
     wanted = {id(variable) for variable in variables}
     best, most = None, 0
@@ -30,7 +30,7 @@ def model_of_variables(keras: KerasAdapter, variables: list[KerasVariable]) -> A
     return best
 
 
-def smallest_model(keras: KerasAdapter, variables: list[KerasVariable]) -> Any:
+def smallest_model(keras: KerasAdapter, variables: list[KerasVariable]) -> KerasModel | None:
     """Of the live models, the parts of others among them, the smallest that holds these variables: of a GAN the
     generator or the discriminator. Where none holds them all, the one that holds most of them."""
     wanted = {id(variable) for variable in variables}
@@ -61,6 +61,6 @@ def _is_made(model: KerasModel) -> bool:
     return all(hasattr(model, name) for name in ("name", "layers", "dtype_policy", "built"))
 
 
-def _is_instance(thing: Any, cls: type) -> bool:
+def _is_instance(thing: object, cls: type) -> bool:
     """isinstance() without asking the object: a lazy proxy's `__class__` may import something or raise."""
     return issubclass(type(thing), cls)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Callable
 
 import tensorflow as tf
 
@@ -25,7 +25,7 @@ def replica_number() -> int | None:
     return None if number is None else int(number)
 
 
-def run_in_replicas(model: KerasModel, step: Any, batch: object) -> Any:
+def run_in_replicas(model: KerasModel, step: Callable[..., object], batch: object) -> object:
     """One step on a batch, on every replica of the strategy that this model was built under."""
     strategy = model.distribute_strategy
     if type(strategy).__name__ == "_DefaultDistributionStrategy":

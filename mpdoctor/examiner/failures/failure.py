@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Iterator
 
 from mpdoctor.examiner.capture.layer_calls import dtype_name, flat_tensors
-from mpdoctor.examiner.capture.layer_hooks import chain_of
+from mpdoctor.examiner.capture.layer_hooks import Arguments, chain_of
 from mpdoctor.examiner.failures.library_frames import inside_from_frames
 from mpdoctor.examiner.keras.private_state import casts_its_input
 from mpdoctor.examiner.process.autograph_files import PREFIX
@@ -134,7 +134,7 @@ def _frame(path: str, line: int, function: str) -> Frame:
     return Frame(absolute, line, function, linecache.getline(path, line).strip(), is_own(path))
 
 
-def _inputs(layer: KerasLayer, given: tuple[tuple[Any, ...], dict[str, Any]]) -> Iterator[tuple[str, str]]:
+def _inputs(layer: KerasLayer, given: Arguments) -> Iterator[tuple[str, str]]:
     args, kwargs = given
     try:
         signature = inspect.signature(layer.call)

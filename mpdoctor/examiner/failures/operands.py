@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import re
 from types import FrameType
-from typing import Any, Iterator
+from typing import Iterator
 
 import tensorflow as tf
 
@@ -54,7 +54,7 @@ def _operands(name: str, frame: FrameType) -> Iterator[OperandFacts]:
         yield OperandFacts(known, _kind(tensor), dtype_name(tensor))
 
 
-def _tensors(value: object) -> list[Any]:
+def _tensors(value: object) -> list[tf.Tensor]:
     """Classes have a `dtype` too, and what autograph puts in place of an unset name has every attribute."""
     return [one for one in flat_tensors(value) if not isinstance(one, type) and str(dtype_name(one)) in _DTYPES]
 

@@ -85,6 +85,9 @@ class KerasOptimizer(Protocol):
 
     def get_config(self) -> dict[str, object]: ...
 
+    @classmethod
+    def from_config(cls, config: dict[str, object]) -> KerasOptimizer: ...
+
 
 class KerasAdapter(Protocol):
     """One Keras of this process: where to hook in, how to read it, how to adopt its LossScaleOptimizer.

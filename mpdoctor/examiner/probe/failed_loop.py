@@ -19,7 +19,7 @@ def training_of_failed_loop(session: Session, error: BaseException, failure: Fai
     layer, _ = session.watch.call_of_error(error)
     found = session.models()
     holding = [(keras, model) for keras, model in found if layer is not None and _holds(model, layer)]
-    keras, model = next(iter(holding or found), (session.keras, None))
+    keras, model = next(iter(holding or found), (session.hooked_keras, None))
     if len(holding or found) > 1:
         model = None
     optimizers = session.notes.outermost(keras)

@@ -8,7 +8,7 @@ import functools
 import time
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Callable
 
 from mpdoctor.examiner.capture.layer_hooks import chain_of
 from mpdoctor.examiner.failures.failure import failure_from_exception, failure_under_watch, first_line
@@ -44,7 +44,7 @@ class FitEnd:
         self._walls = ExitStack()
         self._told = False
 
-    def watch(self, given: Any, kept: list[Any]) -> None:
+    def watch(self, given: object, kept: list[object]) -> None:
         """`given` are the callbacks of the user's, `kept` those that run in the short training."""
         self._left_out = left_out(self._keras, given)
         for callback in kept:
@@ -54,9 +54,9 @@ class FitEnd:
                     self._walls.callback(_put_back, callback, name, vars(callback).get(name))
                     vars(callback)[name] = self._watched(callback, name, method)
 
-    def _watched(self, callback: Any, name_of_hook: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    def _watched(self, callback: object, name_of_hook: str, method: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(method)
-        def run(*args: object, **kwargs: object) -> Any:
+        def run(*args: object, **kwargs: object) -> object:
             try:
                 return method(*args, **kwargs)
             except Exception as error:
@@ -117,7 +117,7 @@ class FitEnd:
         self._session.events.send(FitEnded(EndingFacts(failure, tuple(self._not_looked))))
 
 
-def _put_back(callback: Any, name: str, own: Any) -> None:
+def _put_back(callback: object, name: str, own: object) -> None:
     if own is None:
         vars(callback).pop(name, None)
     else:

@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 from contextlib import ExitStack, contextmanager
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Iterator
 
 from mpdoctor.examiner.process.patching import replace_for_now
@@ -34,7 +35,7 @@ _state = {"installed": False, "closed": False}
 class FileLeftOut(PermissionError):
     """Something would have been written."""
 
-    def __init__(self, path: Any) -> None:
+    def __init__(self, path: object) -> None:
         super().__init__(f"mpdoctor lets nothing be written here: {path}")
         self.path = str(path)[-80:]
 
@@ -58,7 +59,7 @@ def no_files(keras: KerasAdapter) -> Iterator[None]:
             _state["closed"] = False
 
 
-def _writers(keras: KerasAdapter, tf: Any) -> Iterator[tuple[type, str]]:
+def _writers(keras: KerasAdapter, tf: ModuleType) -> Iterator[tuple[type, str]]:
     """What writes without asking Python."""
     for name in ("save", "save_weights", "export"):
         if hasattr(keras.Model, name):
@@ -72,8 +73,8 @@ def _writers(keras: KerasAdapter, tf: Any) -> Iterator[tuple[type, str]]:
         yield h5py.File, "__init__"
 
 
-def _refuse(name: str) -> Callable[..., Any]:
-    def refuse(original: Callable[..., object], instance: Any, *args: object, **kwargs: object) -> Any:
+def _refuse(name: str) -> Callable[..., object]:
+    def refuse(original: Callable[..., object], instance: object, *args: object, **kwargs: object) -> object:
         mode = kwargs.get("mode", args[1] if len(args) > 1 else "r")
         if name == "__init__" and mode == "r":
             return original(instance, *args, **kwargs)
@@ -96,7 +97,7 @@ def _audit(event: str, args: Any) -> None:
                 raise FileLeftOut(args[place])
 
 
-def _is_allowed(path: Any, flags: int) -> bool:
+def _is_allowed(path: object, flags: int) -> bool:
     """A descriptor that is open already, a device, a new temporary file."""
     if not isinstance(path, (str, bytes)):
         return not hasattr(path, "__fspath__")

@@ -27,7 +27,7 @@ from mpdoctor.facts.training import (
 from mpdoctor.loss_scale import LossScale
 
 if TYPE_CHECKING:
-    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasModel, KerasOptimizer, KerasVariable
+    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasLayer, KerasModel, KerasOptimizer, KerasVariable
 
 
 RISE = 2.0  # times the loss before
@@ -45,9 +45,9 @@ class Entry:
 
     def __init__(self, call: CallFacts, model: KerasModel | None, data: tuple[ArrayFacts, ...] = ()) -> None:
         self.call, self.model, self.data = call, model, data
-        self.batch: Any = None
+        self.batch: object = None
         self.observed = False
-        self._trainable: list[tuple[Any, bool]] = []
+        self._trainable: list[tuple[KerasLayer, bool]] = []
 
     def begin_step(self, batch: object) -> None:
         if self.batch is None:
@@ -105,10 +105,10 @@ class Learner:
         self.steps: list[StepFacts] = []
         self.seen = 0
         self.steps_a_call = 1
-        self.variables: list[Any] = []
+        self.variables: list[KerasVariable] = []
         self.applied_at: Location | None = None
-        self.repeat: Callable[[], Any] | None = None
-        self.repeat_all: Callable[[], Any] | None = None
+        self.repeat: Callable[[], object] | None = None
+        self.repeat_all: Callable[[], object] | None = None
         self.last_call = 0  # of the training, in which it took its last step
         self.culprit: CulpritFacts | None = None
         self.loss_culprit: OperationFacts | None = None
@@ -118,13 +118,13 @@ class Learner:
         self.rises: list[tuple[int, float, float]] = []  # (step, loss, largest weight)
         self.slopes: tuple[tuple[str, float], ...] = ()  # exponents by differentiation
         self.not_looked: list[tuple[str, str]] = []
-        self._weights: list[tuple[Any, Any]] = []
+        self._weights: list[tuple[KerasVariable, tf.Tensor]] = []
         self._weights_from = 0  # steps that had been seen when the weights were remembered
-        self._before_step: list[tuple[Any, Any]] = []
+        self._before_step: list[tuple[KerasVariable, tf.Tensor]] = []
 
     # --- its optimizers -------------------------------------------------------------------------------------------
     @property
-    def chain(self) -> list[Any]:
+    def chain(self) -> list[KerasOptimizer]:
         """From the outermost optimizer to the innermost."""
         chain = [] if self.optimizer is None else [self.optimizer]
         while chain and (inner := self.keras.inner(chain[-1])) is not None:
@@ -132,7 +132,7 @@ class Learner:
         return chain
 
     @property
-    def innermost(self) -> Any:
+    def innermost(self) -> KerasOptimizer:
         return self.chain[-1]
 
     def owns(self, optimizer: KerasOptimizer) -> bool:
@@ -157,7 +157,7 @@ class Learner:
         for link in self.chain[:-1] or self.chain:
             self.keras.set_scale(link, scale)
 
-    def fixed_scales(self) -> list[tuple[Any, float]]:
+    def fixed_scales(self) -> list[tuple[KerasOptimizer, float]]:
         """What no variable holds, and is put back by hand after a trial: (optimizer, its fixed scale)."""
         return [(link, scale) for link in self.chain if (scale := self.keras.fixed_scale(link)) is not None]
 
@@ -179,7 +179,7 @@ class Learner:
             last = self._record.replicas - 1
             self._record.write(math.nan if scale is None else scale, gradients, by=last)
 
-    def guard_graphs(self, guard: Callable[[], Any]) -> None:
+    def guard_graphs(self, guard: Callable[[], object]) -> None:
         """`guard()` gives what is to run before each step inside a graph."""
         self._record.guard = guard
 
@@ -251,7 +251,7 @@ class Learner:
         return all(bool(tf.reduce_all(tf.math.is_finite(tf.identity(v)))) for v, _ in self._weights)
 
 
-def _set_trainable(wanted: list[tuple[Any, bool]]) -> None:
+def _set_trainable(wanted: list[tuple[KerasLayer, bool]]) -> None:
     for layer, trainable in wanted:  # outer layers first: they pass their own on to the inner ones
         if layer.trainable is not trainable:
             layer.trainable = trainable
@@ -273,10 +273,10 @@ def learning_rate(optimizer: KerasOptimizer) -> float | None:
         return None
 
 
-def _copies(variables: list[KerasVariable]) -> list[tuple[Any, Any]]:
+def _copies(variables: list[KerasVariable]) -> list[tuple[KerasVariable, tf.Tensor]]:
     return [(variable, tf.identity(variable)) for variable in variables]
 
 
-def _put_back(copies: list[tuple[Any, Any]]) -> None:
+def _put_back(copies: list[tuple[KerasVariable, tf.Tensor]]) -> None:
     for variable, value in copies:
         variable.assign(value)

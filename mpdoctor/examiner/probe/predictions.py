@@ -10,7 +10,7 @@ import inspect
 import math
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Callable, Iterator, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
     from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasModel
+    from mpdoctor.examiner.replay.culprits import Culprits
     from mpdoctor.examiner.session import Session
 
 
@@ -45,7 +46,7 @@ class Seen(NamedTuple):
     numbers: int
     nonfinite: int
     nan: int
-    culprits: Any = None
+    culprits: Culprits | None = None
     not_looked: str = ""
 
 
@@ -56,7 +57,8 @@ class Predictions:
         self._session = session
         self._seen: dict[int, Seen] = {}  # by model
         self._calls: dict[int, int] = {}
-        self._functions: dict[int, tuple[Any, Any, Any]] = {}  # a tf.function, and the model that its graph calls
+        # by tf.function: itself, and the model that its graph calls
+        self._functions: dict[int, tuple[Callable[..., object], KerasAdapter, KerasModel]] = {}
         self._inside = 0  # calls of Keras' own methods, and repetitions, that are under way
 
     def install(self, keras: KerasAdapter) -> None:
@@ -89,7 +91,7 @@ class Predictions:
         model: KerasModel,
         *args: object,
         **kwargs: object,
-    ) -> Any:
+    ) -> object:
         watches, place = self._watches, own_location(sys._getframe(2))
         self._inside += 1
         try:
@@ -123,7 +125,7 @@ class Predictions:
         keras: KerasAdapter,
         model: KerasModel,
         args: tuple[object, ...],
-        kwargs: dict[str, object],
+        kwargs: dict[str, Any],
         outputs: object,
     ) -> None:
         """The call of a layer that no other layer called."""
@@ -137,7 +139,7 @@ class Predictions:
             self._functions[id(function)] = (function, keras, model)
 
     def function_returned(
-        self, function: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object], result: object
+        self, function: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, Any], result: object
     ) -> None:
         """The outermost tf.function of the program's, which may have called a model in its graph."""
         if not self._watches or id(function) not in self._functions:
@@ -147,7 +149,12 @@ class Predictions:
         self._look_at_call(keras, model, again, (args, kwargs), flat_tensors(result))
 
     def _look_at_call(
-        self, keras: KerasAdapter, model: KerasModel, again: Callable[[], Any], given: Any, tensors: list[tf.Tensor]
+        self,
+        keras: KerasAdapter,
+        model: KerasModel,
+        again: Callable[[], object],
+        given: tuple[tuple[object, ...], dict[str, Any]],
+        tensors: list[tf.Tensor],
     ) -> None:
         with self._own_work():
             arrays = data_facts.arrays_from_batch(tuple(flat_tensors([*given[0], *given[1].values()]))[:1])
@@ -162,7 +169,7 @@ class Predictions:
             self._session.broke(error)
 
     # --- a closer look ----------------------------------------------------------------------------------------------
-    def _note(self, seen: Seen, repeats: Callable[[int], Any], row: int = 0) -> None:
+    def _note(self, seen: Seen, repeats: Callable[[int], Iterable[Callable[[], object]]], row: int = 0) -> None:
         """`repeats(row)` gives what runs batches of the call again, from the one with that row on."""
         key = id(seen.model)
         known = self._seen.get(key)
@@ -171,7 +178,7 @@ class Predictions:
             return
         self._seen[key] = self._explained(seen, repeats(row)) if seen.nonfinite else seen
 
-    def _explained(self, seen: Seen, repeats: Any) -> Seen:
+    def _explained(self, seen: Seen, repeats: Iterable[Callable[[], object]]) -> Seen:
         from mpdoctor.examiner.failures.failure import first_line
         from mpdoctor.examiner.replay.forward_pass import culprits_of_forward_pass
 
@@ -194,7 +201,7 @@ class Predictions:
         return seen._replace(not_looked="no layer's output was inf or NaN when it was repeated")
 
     # --- telling ----------------------------------------------------------------------------------------------------
-    def facts(self, trained: Any = None) -> list[TrainingFacts]:
+    def facts(self, trained: list[KerasModel | None] | None = None) -> list[TrainingFacts]:
         """Of each model one. `trained`: the models of a training, if there was one; of others only those are told whose
         numbers were not finite."""
         from mpdoctor.examiner.capture.model_facts import model_from_live
@@ -232,7 +239,7 @@ class Predictions:
 
 
 def _arguments(
-    method: Callable[..., Any], model: KerasModel, args: tuple[object, ...], kwargs: dict[str, object]
+    method: Callable[..., object], model: KerasModel, args: tuple[object, ...], kwargs: dict[str, Any]
 ) -> dict[str, Any]:
     bound = inspect.signature(method).bind(model, *args, **kwargs)
     (_, *given) = bound.arguments.items()
@@ -251,7 +258,7 @@ def _count(result: object) -> tuple[int, int, int]:
     return numbers, nonfinite, nan
 
 
-def _arrays(result: object) -> Iterator[Any]:
+def _arrays(result: object) -> Iterator[np.ndarray]:
     if isinstance(result, float):
         yield np.asarray(result)
     for tensor in _leaves(result):
@@ -261,7 +268,7 @@ def _arrays(result: object) -> Iterator[Any]:
             yield values.astype(np.float32) if dtype == "bfloat16" else values
 
 
-def _leaves(result: object) -> list[Any]:
+def _leaves(result: object) -> list[tf.Tensor]:
     """Arrays and tensors in it, and plain numbers, which evaluate() gives in lists and dicts."""
     if isinstance(result, dict):
         return [leaf for value in result.values() for leaf in _leaves(value)]
@@ -282,7 +289,7 @@ def _first_row(result: object) -> int:
     return min(rows, default=0)
 
 
-def _batches(arguments: dict[str, Any], row: int) -> Iterator[Any]:
+def _batches(arguments: dict[str, Any], row: int) -> Iterator[object]:
     """Batches as Keras' steps take them, from the one with this sample on; none where the data are spent."""
     x = arguments.get("x", arguments.get("data"))
     first = 0
@@ -309,11 +316,11 @@ def _all_batches(x: Any, arguments: dict[str, Any]) -> Iterator[Any]:
             yield _mapped(functools.partial(_rows, batch * size, size), arrays)
 
 
-def _rows(start: int, size: int, tensor: tf.Tensor) -> Any:
+def _rows(start: int, size: int, tensor: tf.Tensor) -> tf.Tensor:
     return tensor[start : start + size]
 
 
-def _is_data(x: Any) -> bool:
+def _is_data(x: object) -> bool:
     """Arrays, tensors, data frames, and lists, tuples and dicts of them."""
     return isinstance(x, (list, tuple, dict)) or hasattr(x, "shape")
 
@@ -322,14 +329,14 @@ def _as_tensors(structure: object) -> Any:
     """As Keras hands them to a step: 64-bit floats are float32 there."""
     import tensorflow as tf
 
-    def tensor(value: object) -> Any:
+    def tensor(value: object) -> tf.Tensor:
         made = tf.convert_to_tensor(value if isinstance(value, tf.Tensor) else np.asarray(value))
         return tf.cast(made, tf.float32) if made.dtype == tf.float64 else made
 
     return _mapped(tensor, structure)
 
 
-def _mapped(change: Callable[[Any], Any], structure: object) -> Any:
+def _mapped(change: Callable[[tf.Tensor], object], structure: Any) -> Any:
     if isinstance(structure, dict):
         return {key: _mapped(change, value) for key, value in structure.items()}
     if isinstance(structure, (list, tuple)) and any(hasattr(one, "shape") or _is_data(one) for one in structure):

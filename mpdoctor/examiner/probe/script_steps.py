@@ -43,7 +43,7 @@ class OwnBatches:
 
         return {**arguments, "callbacks": [*(arguments.get("callbacks") or []), Counting()]}
 
-    def take(self, batches: Any) -> None:
+    def take(self, batches: int | None) -> None:
         """So many belong to an epoch."""
         known = _whole(batches)
         if known is not None and known > 0 and self._epochs is not None:

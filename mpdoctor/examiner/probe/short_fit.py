@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasAdapter
@@ -48,12 +48,14 @@ def shortened_fit(keras: KerasAdapter, arguments: dict[str, Any], at_end: Callab
     return changed
 
 
-def _watched(keras: KerasAdapter, batches: Any, steps: int | None, at_end: Callable[[], None]) -> tuple[Any, Any]:
+def _watched(
+    keras: KerasAdapter, batches: Iterable[object], steps: int | None, at_end: Callable[[], None]
+) -> tuple[Iterator[object], object]:
     """The generator, and a callback that knows when it is spent: Keras 3 would go on with the first two batches, which
     it looked at beforehand."""
     spent = []
 
-    def watched() -> Any:
+    def watched() -> Iterator[object]:
         yield from batches
         spent.append(True)
 
@@ -74,7 +76,7 @@ def _watched(keras: KerasAdapter, batches: Any, steps: int | None, at_end: Calla
     return watched(), End()
 
 
-def left_out(keras: KerasAdapter, callbacks: Any) -> list[str]:
+def left_out(keras: KerasAdapter, callbacks: object) -> list[str]:
     """The classes of those callbacks that write files and do not run in the short training."""
     writers = tuple(getattr(keras.module.callbacks, name) for name in WRITERS if hasattr(keras.module.callbacks, name))
     names = [
@@ -85,19 +87,19 @@ def left_out(keras: KerasAdapter, callbacks: Any) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _may_read_validation(callback: Any) -> bool:
+def _may_read_validation(callback: object) -> bool:
     """The user's own class, somebody else's, or Keras' around functions of the user's."""
     cls = type(callback)
     return cls.__name__ == "LambdaCallback" or cls.__module__.partition(".")[0] not in KERAS
 
 
-def _listed(callbacks: Any) -> list[Any]:
+def _listed(callbacks: object) -> list[object]:
     if callbacks is None:
         return []
     return list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]
 
 
-def _kept(keras: KerasAdapter, callbacks: Any) -> list[Any]:
+def _kept(keras: KerasAdapter, callbacks: object) -> list[object]:
     given = _listed(callbacks)
     dropped = tuple(getattr(keras.module.callbacks, name) for name in DROPPED if hasattr(keras.module.callbacks, name))
     return [

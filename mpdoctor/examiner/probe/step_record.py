@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, NamedTuple
+from typing import Callable, NamedTuple
 
 import tensorflow as tf
 
@@ -39,7 +39,7 @@ class Record:
     def __init__(self, replicas: int = 1) -> None:
         self.replicas = replicas
         self.tap: LossTap | None = None
-        self.guard: Callable[[], Any] | None = None
+        self.guard: Callable[[], tf.Operation] | None = None
         self._paths: list[str] = []
         self._read = 0
         columns = COLUMNS + (replicas if replicas > 1 else 0)
@@ -57,7 +57,7 @@ class Record:
             first = _first_nonfinite(gradients)[1]
             self._own.scatter_nd_update([[replica_number() or 0]], [first])
 
-    def write(self, scale: tf.Tensor, gradients: Any, by: int = 0) -> Any:
+    def write(self, scale: tf.Tensor, gradients: list[tf.Tensor], by: int = 0) -> tf.Tensor:
         """Add a row and return, as a scalar bool tensor, whether all gradients (tensors, IndexedSlices or None) are
         finite. Where several replicas train in step, only the one with the number `by` writes."""
         finite, first = _first_nonfinite(gradients)
@@ -69,7 +69,7 @@ class Record:
         with tf.control_dependencies([before]):
             return self._write(scale, tf.identity(finite), tf.identity(first))
 
-    def _write(self, scale: tf.Tensor, finite: tf.Tensor, first: tf.Tensor) -> Any:
+    def _write(self, scale: tf.Tensor, finite: tf.Tensor, first: tf.Tensor) -> tf.Tensor:
         number = self._newest[0] + 1.0
         loss = tf.constant(math.nan) if self.tap is None else self.tap.value()
         row = tf.stack([number, tf.cast(scale, tf.float32), loss, first])
@@ -101,7 +101,7 @@ class Record:
         return Row(scale, first < 0, None if seen < 0 else self._paths[int(seen)], loss, nonfinite)
 
 
-def _first_nonfinite(gradients: list[tf.Tensor]) -> tuple[Any, Any]:
+def _first_nonfinite(gradients: list[tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
     """Whether all are finite; and as a float32 the place of the first that is not, -1 where there is none."""
     flags = tf.stack([tf.reduce_all(tf.math.is_finite(_values(g))) for g in gradients if g is not None])
     finite = tf.reduce_all(flags)
@@ -109,5 +109,5 @@ def _first_nonfinite(gradients: list[tf.Tensor]) -> tuple[Any, Any]:
     return finite, tf.where(finite, -1.0, tf.cast(first, tf.float32))
 
 
-def _values(gradient: tf.Tensor) -> Any:
+def _values(gradient: tf.Tensor) -> tf.Tensor:
     return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient

@@ -23,6 +23,7 @@ from mpdoctor.examiner.protocol.event_kinds import TrainingStatus
 from mpdoctor.examiner.replay.step_replay import CloserLook
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import CallFacts, ModelFacts
+from mpdoctor.facts.training import StepFacts
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasModel, KerasOptimizer, KerasVariable
@@ -82,14 +83,14 @@ class Training:
         self._entry = self.entries[0]
         self._reported = self._first_step_at = 0.0
         self._calls = 0
-        self._since: list[Callable[[], Any]] = []  # what was run since the last step, as gradients are added up
+        self._since: list[Callable[[], object]] = []  # what was run since the last step, as gradients are added up
         self._in_half = False
         self._has_looked_at_error = False
         self._own_batches: OwnBatches | None = None
         self._end: FitEnd | None = None  # of a fit()
 
     # --- the three ways in ----------------------------------------------------------------------------------------
-    def run_fit(self, fit: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
+    def run_fit(self, fit: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]) -> object:
         """The user's fit(), shortened. Returns its History where the program shall go on to its next fit(); else
         never."""
         entry = self.entries[0]
@@ -170,7 +171,7 @@ class Training:
         self.keras.observe_train_function(entry.model, functools.partial(self._one_step, entry))
 
     # --- every step -----------------------------------------------------------------------------------------------
-    def _one_step(self, entry: Entry, run: Callable[[Any], Any], batch: object) -> Any:
+    def _one_step(self, entry: Entry, run: Callable[[object], object], batch: object) -> object:
         """One batch of fit() or train_on_batch(); `run` is Keras' own compiled step."""
         if self._look.repeats or self._is_ending:
             return run(batch)
@@ -277,7 +278,7 @@ class Training:
         return self._look.first_error(error, lambda: function(*args, **kwargs))
 
     @own_work
-    def after_step(self, repeat: Callable[[], Any] | None = None) -> None:
+    def after_step(self, repeat: Callable[[], object] | None = None) -> None:
         """`repeat` runs what was just run once more; None where only the user's own code can."""
         if self._look.repeats:
             return
@@ -324,7 +325,7 @@ class Training:
             self._reported = now
             self.session.events.steps(min(self._rounds(), self.wanted), self.wanted)
 
-    def steps_to_tell(self, learner: Learner) -> tuple[list[Any], int]:
+    def steps_to_tell(self, learner: Learner) -> tuple[list[StepFacts], int]:
         """(steps, steps wanted) of one optimizer: the whole training's share of it, where its steps ran further in one
         call than was asked for, or where it takes several steps for one of another."""
         fewest = min((len(one.steps) for one in self.active if one.steps), default=1)
@@ -413,7 +414,7 @@ class Training:
         return Learner(self.keras, None, self.entries[0], self.session.losses, 1)
 
 
-def _all_of(runs: list[Callable[[], Any]]) -> Callable[[], None]:
+def _all_of(runs: list[Callable[[], object]]) -> Callable[[], None]:
     def repeat() -> None:
         for run in runs:
             run()

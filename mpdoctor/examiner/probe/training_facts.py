@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
@@ -28,7 +28,7 @@ def trained_models(training: Training, learners: list[Learner]) -> list[tuple[Mo
         whole = _model_facts(training, learner, learner.entry.model or _holder(training, learner))
         return [(whole, whole)]
     told: list[tuple[ModelFacts, ModelFacts]] = []
-    names: dict[str, Any] = {}
+    names: dict[str, KerasModel | None] = {}
     for learner in learners:
         model = _holder(training, learner)
         facts = _model_facts(training, learner, model)
@@ -39,11 +39,11 @@ def trained_models(training: Training, learners: list[Learner]) -> list[tuple[Mo
     return told
 
 
-def _holder(training: Training, learner: Learner) -> Any:
+def _holder(training: Training, learner: Learner) -> KerasModel | None:
     return smallest_model(training.keras, learner.variables)
 
 
-def _model_facts(training: Training, learner: Learner, model: KerasModel) -> ModelFacts:
+def _model_facts(training: Training, learner: Learner, model: KerasModel | None) -> ModelFacts:
     entry = learner.entry
     facts = model_from_live(training.session, training.keras, model, learner.optimizer, entry.call, entry.data)
     # what we compiled for want of a loss is not the user's doing

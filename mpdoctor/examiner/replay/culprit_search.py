@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Callable, ContextManager
+from typing import TYPE_CHECKING, Callable, ContextManager
 
 from mpdoctor.examiner.failures.failure import first_line
 from mpdoctor.examiner.replay.culprits import Culprits, culprits_from_step
@@ -27,11 +27,11 @@ WATCHED_STEPS = 20  # of an eager loop, until one of them fails again
 class CulpritHunt:
     """For all optimizers of a training. `repeating()` is the context in which a step may run and moves nothing."""
 
-    def __init__(self, watch: LayerWatch, repeating: Callable[[], ContextManager[Any]]) -> None:
+    def __init__(self, watch: LayerWatch, repeating: Callable[[], ContextManager[object]]) -> None:
         self._watch, self._repeating = watch, repeating
         self._attempts: dict[int, int] = {}
         self._seen: dict[int, int] = {}  # steps of each optimizer that were judged
-        self._watched: Any = None  # the optimizer whose next failing step is waited for
+        self._watched: Learner | None = None  # the optimizer whose next failing step is waited for
         self._observer: StepObserver | None = None
         self._patience = 0
 

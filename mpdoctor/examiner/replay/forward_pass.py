@@ -4,7 +4,7 @@ the outputs that is not finite."""
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Callable, Iterator
+from typing import TYPE_CHECKING, Callable, Iterator
 
 import tensorflow as tf
 
@@ -22,20 +22,20 @@ class ForwardObserver(StepObserver):
 
     def clear(self) -> None:
         super().clear()
-        self.outputs: list[Any] = []
+        self.outputs: list[tf.Tensor] = []
 
-    def leave(self, call: LayerCall, outputs: object) -> Any:
+    def leave(self, call: LayerCall, outputs: object) -> object:
         marked = super().leave(call, outputs)
         if call.parent is None:
             self.outputs += [part for part in tf.nest.flatten(outputs) if isinstance(part, tf.Tensor)]
         return marked
 
     @property
-    def bad(self) -> list[Any]:
+    def bad(self) -> list[tf.Tensor]:
         return [tensor for tensor in self.outputs if self.trace.is_bad(tensor)]
 
 
-def culprits_of_forward_pass(keras: KerasAdapter, watch: LayerWatch, run: Callable[[], Any]) -> Culprits | None:
+def culprits_of_forward_pass(keras: KerasAdapter, watch: LayerWatch, run: Callable[[], object]) -> Culprits | None:
     """None where every output was finite, this time. `run` moves no variable: all are put back."""
     eagerly = tf.config.functions_run_eagerly()
     tf.config.run_functions_eagerly(True)

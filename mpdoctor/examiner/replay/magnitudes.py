@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -36,13 +35,15 @@ def state_of(tensor: tf.Tensor) -> int:
     return NAN if np.isnan(values).any() else INFINITE
 
 
-def array_from_tensor(tensor: tf.Tensor) -> Any:
+def array_from_tensor(tensor: tf.Tensor) -> np.ndarray:
     """As an array; NumPy itself knows no bfloat16."""
     values = np.asarray(tensor.numpy())
     return values.astype(np.float32) if tensor.dtype == tf.bfloat16 else values
 
 
-def largest_in_float32(name: str, inputs: list[tf.Tensor], attrs: Any, outputs: list[tf.Tensor]) -> float | None:
+def largest_in_float32(
+    name: str, inputs: list[tf.Tensor], attrs: tuple[object, ...], outputs: list[tf.Tensor]
+) -> float | None:
     """The largest magnitude that the same operation puts out when float16 is float32 everywhere."""
     tensors = [*inputs, *outputs]
     if all(t.dtype != tf.float16 for t in tensors) or any(t.dtype in (tf.resource, tf.variant) for t in tensors):
@@ -59,7 +60,7 @@ def largest_in_float32(name: str, inputs: list[tf.Tensor], attrs: Any, outputs: 
     return None if math.isnan(largest) else largest
 
 
-def _wider_attributes(attrs: Any) -> Any:
+def _wider_attributes(attrs: tuple[object, ...]) -> tuple[object, ...]:
     """Names and values in turn: T, DstT, SrcT, dtype and the like hold dtypes, or lists of them."""
     wider = list(attrs)
     for place in range(1, len(wider), 2):
@@ -73,7 +74,7 @@ def _wider_attributes(attrs: Any) -> Any:
     return tuple(wider)
 
 
-def _wider(dtype: Any) -> Any:
+def _wider(dtype: object) -> object:
     if not isinstance(dtype, (int, tf.DType)) or dtype not in HALF:
         return dtype
     return tf.float32.as_datatype_enum if isinstance(dtype, int) else tf.float32

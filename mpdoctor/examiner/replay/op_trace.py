@@ -7,7 +7,7 @@ Callbacks on operations are what tf.debugging.enable_check_numerics stands on; t
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -42,7 +42,7 @@ class Made(NamedTuple):
     """A tensor that is not finite. `maker`: the number of the operation that made it, None where nobody did: data."""
 
     state: int
-    maker: Any
+    maker: int | None
 
 
 class Use(NamedTuple):
@@ -108,11 +108,11 @@ class OperationTrace:
     # --- every operation ------------------------------------------------------------------------------------------
     def _see(
         self,
-        name: Any,
-        inputs: Any,
+        name: bytes | str,
+        inputs: tuple[tf.Tensor, ...],
         attrs: tuple[object, ...],
-        outputs: Any,
-        op_name: Any = None,
+        outputs: tuple[tf.Tensor, ...],
+        op_name: object = None,
         graph: tf.Graph | None = None,
     ) -> None:
         if self._busy or graph is not None or self.failure is not None:
@@ -249,7 +249,7 @@ class OperationTrace:
     def maker(self, tensor: tf.Tensor) -> Operation | None:
         """The operation whose result this tensor is, where it is not finite."""
         made = self._made.get(tensor._id)
-        return None if made is None else self._operations.get(made.maker)
+        return None if made is None or made.maker is None else self._operations.get(made.maker)
 
     def first_of(self, layer: LayerCall) -> Operation | None:
         """The first operation of the way forward in this layer call, or in one inside it, that made something not
@@ -264,7 +264,7 @@ class OperationTrace:
         waiting, seen, roots = [tensor._id], set(), []
         while waiting:
             made = self._made.get(waiting.pop())
-            operation = None if made is None else self._operations.get(made.maker)
+            operation = None if made is None or made.maker is None else self._operations.get(made.maker)
             if operation is None or operation.number in seen:
                 continue
             seen.add(operation.number)
@@ -294,14 +294,14 @@ def _is_minus_infinity(tensor: tf.Tensor) -> bool:
     return bool((values[~np.isfinite(values)] == -math.inf).all())
 
 
-def _unspoilt(name: str, inputs: list[tf.Tensor], attrs: tuple[object, ...]) -> list[Any]:
+def _unspoilt(name: str, inputs: list[tf.Tensor], attrs: tuple[object, ...]) -> list[tf.Tensor]:
     """The inputs that still hold what the operation read, now that it has run. In training the kernel of a fused batch
     normalization writes the new averages over the old ones, its last two inputs (TensorFlow 2.21, on a CPU)."""
     named = dict(zip(map(str, attrs[::2]), attrs[1::2]))
     return inputs[:3] if name.startswith("FusedBatchNorm") and named.get("is_training") else inputs
 
 
-def _text(name: Any) -> str:
+def _text(name: bytes | str) -> str:
     return name.decode() if isinstance(name, bytes) else str(name)
 
 

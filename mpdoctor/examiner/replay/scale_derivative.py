@@ -12,7 +12,6 @@ is not 0 must be confirmed by two runs.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import tensorflow as tf
 
@@ -57,15 +56,15 @@ class Slope:
             found += [(path, slope) for slope in slopes if math.isfinite(slope)][:1]
         return tuple(found)
 
-    def _slope(self, product: Any) -> float:
+    def _slope(self, product: tf.Tensor) -> float:
         """0 where the product does not depend on the scale."""
         slope = self._tape.gradient(product, self._scale)
         return 0.0 if slope is None else float(slope)
 
 
-def _direction(values: tf.Tensor, length: float) -> Any:
+def _direction(values: tf.Tensor, length: float) -> tf.Tensor:
     return tf.stop_gradient(values * (length / tf.norm(values)))
 
 
-def _values(gradient: tf.Tensor) -> Any:
+def _values(gradient: tf.Tensor) -> tf.Tensor:
     return tf.cast(gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient, tf.float32)

@@ -34,7 +34,9 @@ DIGITS = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}  # bits be
 Repeating = Callable[[], ContextManager[Any]]
 
 
-def look_at_standstill(learner: Learner, watch: LayerWatch, repeating: Repeating, aside: Callable[[Any], None]) -> None:
+def look_at_standstill(
+    learner: Learner, watch: LayerWatch, repeating: Repeating, aside: Callable[[KerasOptimizer], None]
+) -> None:
     """Tell the learner. `aside(optimizer)` makes known that this one is the probe's own."""
     facts = StandstillFacts(learning_rate(learner.innermost), _schedule(learner.innermost))
     learner.standstill = facts
@@ -56,7 +58,11 @@ def _schedule(optimizer: KerasOptimizer) -> str:
 
 # --- the gradients ----------------------------------------------------------------------------------------------
 def _with_gradients(
-    facts: StandstillFacts, learner: Learner, watch: LayerWatch, repeating: Repeating, aside: Callable[[Any], None]
+    facts: StandstillFacts,
+    learner: Learner,
+    watch: LayerWatch,
+    repeating: Repeating,
+    aside: Callable[[KerasOptimizer], None],
 ) -> StandstillFacts:
     with repeating() as catchers:
         catcher: GradientCatcher = catchers[learner]
@@ -101,7 +107,7 @@ def _loss_times(factor: float, variables: list[KerasVariable]) -> Iterator[list[
         sources: object,
         *args: object,
         **kwargs: object,
-    ) -> Any:
+    ) -> object:
         if factor != 1.0 and not args and kwargs.get("output_gradients") is None:
             larger = tf.nest.map_structure(lambda part: tf.fill(tf.shape(part), tf.cast(factor, part.dtype)), target)
             kwargs = {**kwargs, "output_gradients": larger}
@@ -158,7 +164,10 @@ def _ways_back(learner: Learner, watch: LayerWatch) -> Iterator[list[BackFrame]]
 
 # --- the update -------------------------------------------------------------------------------------------------
 def _with_update(
-    facts: StandstillFacts, learner: Learner, caught: list[tuple[Any, Any]], aside: Callable[[Any], None]
+    facts: StandstillFacts,
+    learner: Learner,
+    caught: list[tuple[tf.Tensor, KerasVariable]],
+    aside: Callable[[KerasOptimizer], None],
 ) -> StandstillFacts:
     """What a new optimizer of the same configuration does with these gradients in float64, and whether it is gone when
     it is rounded to the weights' own dtype."""

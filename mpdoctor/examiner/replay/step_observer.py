@@ -79,9 +79,10 @@ class StepObserver:
         self.calls: list[LayerCall] = []
         self.frames: list[TensorFacts] = []
         self.way_back: list[BackFrame] = []
-        self.gradients: list[tuple[Any, Any]] = []  # that arrived at the optimizer, with their variables
-        self._taped: dict[int, Any] = {}  # by variable: what the last tape gave for it
-        self._targets: list[tuple[Any, set[int]]] = []  # what a tape differentiated, and for which variables
+        # that arrived at the optimizer, with their variables
+        self.gradients: list[tuple[tf.Tensor, KerasVariable]] = []
+        self._taped: dict[int, tf.Tensor] = {}  # by variable: what the last tape gave for it
+        self._targets: list[tuple[tf.Tensor, set[int]]] = []  # what a tape differentiated, and for which variables
         self.had_bad_weight = False  # before the optimizer moved it
         self._open: list[LayerCall] = []
         self._count: dict[int, int] = {}
@@ -106,7 +107,9 @@ class StepObserver:
             self._release.pop()()
 
     # --- layers ---------------------------------------------------------------------------------------------------
-    def enter(self, layer: KerasLayer, args: Any, kwargs: Any) -> tuple[LayerCall, Any, Any]:
+    def enter(
+        self, layer: KerasLayer, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> tuple[LayerCall, tuple[object, ...], dict[str, object]]:
         if self._applied and self._stops and not self._open:
             self.clear()
         number = self._count[id(layer)] = self._count.get(id(layer), 0) + 1
@@ -120,7 +123,7 @@ class StepObserver:
         self.calls.append(call)
         return call, args, kwargs
 
-    def leave(self, call: LayerCall, outputs: object) -> Any:
+    def leave(self, call: LayerCall, outputs: object) -> object:
         self.abandon(call)
         marked = _mapped(lambda part: self._marked(part, call, leaving=True), outputs)
         for tensor in _flat(outputs):
@@ -138,7 +141,7 @@ class StepObserver:
 
     def _call_function(
         self, original: Callable[..., object], function: KerasLayer, *args: object, **kwargs: object
-    ) -> Any:
+    ) -> object:
         """A function between the layers of a functional model, where those are no layers: observed as one."""
         if not self._open or not self._keras.is_plain_function(function):
             return original(function, *args, **kwargs)
@@ -150,13 +153,13 @@ class StepObserver:
             raise
         return self.leave(call, outputs)
 
-    def _marked(self, tensor: tf.Tensor, owner: LayerCall | None, *, leaving: bool) -> Any:
+    def _marked(self, tensor: tf.Tensor, owner: LayerCall | None, *, leaving: bool) -> tf.Tensor:
         """The same numbers, and word when their gradient comes by: from there on it belongs to the owner."""
         if not is_floating(tensor):
             return tensor
 
         @tf.custom_gradient  # type: ignore[untyped-decorator]
-        def passing(values: tf.Tensor) -> Any:
+        def passing(values: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
             return tf.raw_ops.Identity(input=values), lambda gradient: self._came_back(gradient, owner, leaving)
 
         marked = passing(tensor)
@@ -165,7 +168,7 @@ class StepObserver:
             give_mask(marked, mask)
         return marked
 
-    def _came_back(self, gradient: tf.Tensor, owner: LayerCall | None, leaving: bool) -> Any:
+    def _came_back(self, gradient: tf.Tensor, owner: LayerCall | None, leaving: bool) -> tf.Tensor:
         if isinstance(gradient, tf.IndexedSlices):
             gradient = tf.convert_to_tensor(gradient)
         if not is_floating(gradient):
@@ -182,7 +185,7 @@ class StepObserver:
     # --- the training code ------------------------------------------------------------------------------------------
     def _scale(
         self, original: Callable[..., object], optimizer: KerasOptimizer, *args: object, **kwargs: object
-    ) -> Any:
+    ) -> object:
         before, self.trace.where = self.trace.where, "scaling"
         try:
             return original(optimizer, *args, **kwargs)
@@ -197,7 +200,7 @@ class StepObserver:
         sources: object,
         *args: object,
         **kwargs: object,
-    ) -> Any:
+    ) -> object:
         variables = [id(source) for source in tf.nest.flatten(sources)]
         self._targets += [(part, set(variables)) for part in tf.nest.flatten(target) if is_floating(part)]
         self.trace.back = True
@@ -210,7 +213,7 @@ class StepObserver:
 
     def _apply(
         self, original: Callable[..., object], optimizer: KerasOptimizer, *args: object, **kwargs: object
-    ) -> Any:
+    ) -> object:
         if optimizer is self._optimizer:
             (args, kwargs), gradients, variables = self._keras.gradients_and_variables(optimizer, args, kwargs)
             pairs = [(_dense(gradient), variable) for gradient, variable in zip(gradients, variables)]
@@ -223,7 +226,7 @@ class StepObserver:
 
     # --- afterwards -------------------------------------------------------------------------------------------------
     @property
-    def first_bad_gradient(self) -> tuple[Any, Any] | None:
+    def first_bad_gradient(self) -> tuple[tf.Tensor, KerasVariable] | None:
         """The first on the way back that was not finite, with its variable. As the tape gave it, where it was so then:
         later all were unscaled, or clipped, in the order of the variables."""
         taped = [(self._taped.get(id(variable)), variable) for _, variable in self.bad_gradients]
@@ -235,11 +238,11 @@ class StepObserver:
         return 0 if maker is None else maker.number
 
     @property
-    def bad_gradients(self) -> list[tuple[Any, Any]]:
+    def bad_gradients(self) -> list[tuple[tf.Tensor, KerasVariable]]:
         return [(gradient, variable) for gradient, variable in self.gradients if self.trace.is_bad(gradient)]
 
     @property
-    def bad(self) -> list[Any]:
+    def bad(self) -> list[tf.Tensor]:
         """What was not finite of the loss of this optimizer's variables, else of their gradients."""
         variables = {id(variable) for _, variable in self.gradients}
         own = [target for target, sources in self._targets if sources & variables]
@@ -272,19 +275,19 @@ def _share(flags: tf.Tensor) -> float:
     return float(flags.mean()) if flags.size else 0.0
 
 
-def _tensor(part: Any) -> Any:
+def _tensor(part: object) -> tf.Tensor:
     """A layer makes a tensor of an array, of its own dtype at once: too large a number would come from nowhere."""
     is_array = isinstance(part, np.ndarray) and part.dtype.kind == "f"
     return tf.convert_to_tensor(part) if is_array else part
 
 
-def _flat(structure: object) -> list[Any]:
-    found: list[Any] = []
+def _flat(structure: object) -> list[tf.Tensor]:
+    found: list[tf.Tensor] = []
     _mapped(lambda part: found.append(part) if is_eager(part) else None, structure)
     return found
 
 
-def _dense(gradient: tf.Tensor) -> Any:
+def _dense(gradient: tf.Tensor) -> tf.Tensor:
     return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
 
 
@@ -292,7 +295,7 @@ def _is_bad_variable(variable: KerasVariable) -> bool:
     return bool(state_of(tf.convert_to_tensor(variable)))
 
 
-def _mapped(change: Callable[[Any], object], structure: Any) -> Any:
+def _mapped(change: Callable[[tf.Tensor], object], structure: Any) -> Any:
     """Every tensor changed, in plain lists, tuples and dicts; other containers are the user's own and stay."""
     if type(structure) is dict:
         return {key: _mapped(change, value) for key, value in structure.items()}

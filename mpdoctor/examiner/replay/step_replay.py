@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Callable, Iterator
+from typing import TYPE_CHECKING, Callable, ContextManager, Iterator
 
 import tensorflow as tf
 
@@ -27,7 +27,7 @@ from mpdoctor.examiner.replay.variable_snapshot import variables_put_back
 from mpdoctor.facts.training import ScaleDependenceFacts
 
 if TYPE_CHECKING:
-    from mpdoctor.examiner.keras.adapter import KerasVariable
+    from mpdoctor.examiner.keras.adapter import KerasOptimizer, KerasVariable
     from mpdoctor.examiner.probe.observed_optimizer import Learner
     from mpdoctor.examiner.probe.training import Training
 
@@ -47,7 +47,7 @@ class CloserLook:
     def __init__(self, training: Training) -> None:
         self._training = training
         self.holds_weights = False
-        self.own_optimizers: list[Any] = []
+        self.own_optimizers: list[KerasOptimizer] = []
         self._hunt = CulpritHunt(training.session.watch, self._repeating)
         self._trial: EagerTrial | None = None
         self._slopes: dict[int, Slope] = {}  # by learner
@@ -59,7 +59,7 @@ class CloserLook:
         return self.holds_weights and self._trial is None
 
     # --- what raised first ------------------------------------------------------------------------------------------
-    def first_error(self, error: Exception, repeat: Callable[[], Any]) -> Exception:
+    def first_error(self, error: Exception, repeat: Callable[[], object]) -> Exception:
         """Where several operations of a graph fail, chance decides which of them is told: the graph has no order.
         Repeated eagerly, the step stops at the first."""
         if not isinstance(error, tf.errors.OpError) or isinstance(error, tf.errors.OutOfRangeError):
@@ -202,7 +202,7 @@ class CloserLook:
 
     # --- repeating --------------------------------------------------------------------------------------------------
     @contextmanager
-    def _repeating(self) -> Iterator[dict[Any, GradientCatcher]]:
+    def _repeating(self) -> Iterator[dict[Learner, GradientCatcher]]:
         """Steps in here run eagerly, no optimizer moves anything, and every variable is put back to what it was."""
         learners = self._training.learners
         fixed = [(learner.keras, *scaled) for learner in learners for scaled in learner.fixed_scales()]
@@ -229,7 +229,7 @@ class EagerTrial:
     """An eager loop at two scales, which only the user's code can drive: its next steps run at a low and a high scale
     in turn and change nothing. Their batches differ, which moves an exponent far less than a defect does."""
 
-    def __init__(self, learner: Learner, repeating: Any) -> None:
+    def __init__(self, learner: Learner, repeating: ContextManager[dict[Learner, GradientCatcher]]) -> None:
         self.learner, self._repeating = learner, repeating
         self.pair = pairs_from_scale(learner.steps[-1].loss_scale)[0]
         self.catcher = repeating.__enter__()[learner]
@@ -251,7 +251,7 @@ class EagerTrial:
         self._repeating.__exit__(None, None, None)
 
 
-def _from_the_same_state(repeat: Callable[[], Any]) -> None:
+def _from_the_same_state(repeat: Callable[[], object]) -> None:
     with variables_put_back(), suppress(Enough):
         tf.random.set_seed(1)
         repeat()

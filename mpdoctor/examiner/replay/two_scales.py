@@ -11,7 +11,7 @@ The loss and the gradients are measured on their way there, too, which tells the
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Callable, Dict, NamedTuple
+from typing import TYPE_CHECKING, Callable, Dict, NamedTuple
 
 import tensorflow as tf
 
@@ -62,7 +62,7 @@ class GradientCatcher:
         return len(self._chain) - 1
 
     def _clear(self) -> None:
-        self.caught: list[tuple[Any, Any]] = []
+        self.caught: list[tuple[tf.Tensor, KerasVariable]] = []
         self._arrived: Norms = {}
         self._applied: Norms = {}
         self._taped: list[tuple[float, Norms]] = []
@@ -92,7 +92,7 @@ class GradientCatcher:
 
     def _apply(
         self, original: Callable[..., object], optimizer: KerasOptimizer, *args: object, **kwargs: object
-    ) -> Any:
+    ) -> object:
         if optimizer is self._chain[0]:
             (args, kwargs), gradients, variables = self._keras.gradients_and_variables(optimizer, args, kwargs)
             self._applied.update(self._norms(gradients, variables))
@@ -106,7 +106,7 @@ class GradientCatcher:
         sources: object,
         *args: object,
         **kwargs: object,
-    ) -> Any:
+    ) -> object:
         gradients = original(tape, target, sources, *args, **kwargs)
         loss = sum(abs(float(tf.reduce_sum(tf.cast(t, tf.float64)))) for t in tf.nest.flatten(target) if is_floating(t))
         variables = tf.nest.flatten(sources)
@@ -116,8 +116,13 @@ class GradientCatcher:
         return gradients
 
     def _scale(
-        self, original: Callable[..., object], optimizer: KerasOptimizer, loss: Any, *args: object, **kwargs: object
-    ) -> Any:
+        self,
+        original: Callable[..., object],
+        optimizer: KerasOptimizer,
+        loss: tf.Tensor,
+        *args: object,
+        **kwargs: object,
+    ) -> object:
         result = original(optimizer, loss, *args, **kwargs)
         if is_floating(loss) and is_floating(result):
             self._loss_dtype = loss.dtype.name
@@ -127,7 +132,7 @@ class GradientCatcher:
 
     def _unscale(
         self, original: Callable[..., object], optimizer: KerasOptimizer, *args: object, **kwargs: object
-    ) -> Any:
+    ) -> object:
         self._unscaled_calls += 1
         return original(optimizer, *args, **kwargs)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import TYPE_CHECKING, Iterator
 
 import tensorflow as tf
 from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable
@@ -29,7 +29,7 @@ def variables_put_back() -> Iterator[None]:
             variable.assign(value)
 
 
-def _variables_alive() -> list[Any]:
+def _variables_alive() -> list[tf.Variable]:
     found = []
     for thing in gc.get_objects():
         # without asking the object: a lazy proxy's `__class__` may import something or raise

@@ -8,6 +8,7 @@ import inspect
 import os
 import sys
 import sysconfig
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from mpdoctor.examiner.exceptions import Unusable
@@ -24,7 +25,7 @@ PLATFORM = ("builtins", "keras", "tf_keras", "tensorflow", "numpy", "h5py")
 PARTS_OF_MODELS = ("Layer", "Model", "Optimizer", "Loss", "Metric", "Initializer", "Regularizer", "Constraint")
 
 
-def custom_objects_from_module(name: str | None) -> dict[str, Any]:
+def custom_objects_from_module(name: str | None) -> dict[str, object]:
     """What a module, given by its dotted name or its file, defines, and what parts of models it takes from other
     modules of the user's. What it only imports from TensorFlow, Keras or the standard library (`load_model`, say) is
     none of its objects: a file could name it.
@@ -49,7 +50,7 @@ def custom_objects_from_module(name: str | None) -> dict[str, Any]:
     }
 
 
-def _is_the_users(module: Any, value: Any) -> bool:
+def _is_the_users(module: ModuleType, value: object) -> bool:
     owner = value if inspect.isclass(value) or inspect.isroutine(value) else type(value)
     root = str(getattr(owner, "__module__", "") or "").partition(".")[0]
     if root == module.__name__.partition(".")[0]:
@@ -59,7 +60,7 @@ def _is_the_users(module: Any, value: Any) -> bool:
     return _is_part_of_model(owner) or _lies_beside(module, root)
 
 
-def _is_part_of_model(owner: Any) -> bool:
+def _is_part_of_model(owner: object) -> bool:
     return inspect.isclass(owner) and any(base.__name__ in PARTS_OF_MODELS for base in owner.__mro__[1:])
 
 
@@ -81,7 +82,7 @@ def is_of_the_platform(module: str) -> bool:
     return bool(root) and any(os.path.exists(os.path.join(library, root + suffix)) for suffix in (".py", os.sep))
 
 
-def is_given(keras: KerasAdapter, name: ForeignName, objects: dict[str, Any]) -> bool:
+def is_given(keras: KerasAdapter, name: ForeignName, objects: dict[str, object]) -> bool:
     """Whether `objects`, or what these registered with Keras, hold a class or function by this name. If so, `objects`
     hold it afterwards under the name that Keras looks up first, so that Keras has no reason to import a module."""
     looked_up = name.registered or name.name

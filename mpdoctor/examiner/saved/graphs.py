@@ -85,7 +85,7 @@ def _spec(name: str, tensor: tf.Tensor) -> TensorSpecFacts:
     return TensorSpecFacts(name, dtype, sizes)
 
 
-def _variables(nodes: dict[Place, Any]) -> Iterator[SavedVariableFacts]:
+def _variables(nodes: dict[Place, tf.compat.v1.NodeDef]) -> Iterator[SavedVariableFacts]:
     for place, node in nodes.items():
         if place[0] == OUTERMOST and node.op in VARIABLES:
             name = node.attr["shared_name"].s.decode("utf-8", "replace") if "shared_name" in node.attr else ""
@@ -107,7 +107,7 @@ def _size(shape: Any) -> int:
 
 
 # --- operations -----------------------------------------------------------------------------------------------------
-def _ops(flow: GraphFlow, nodes: dict[Place, Any], inputs: list[Place]) -> Iterator[OpFacts]:
+def _ops(flow: GraphFlow, nodes: dict[Place, tf.compat.v1.NodeDef], inputs: list[Place]) -> Iterator[OpFacts]:
     by_kind: dict[tuple[str, str], list[Place]] = {}
     for place, node in nodes.items():
         dtype = dtype_of(node, "T", "dtype", "Tparams")
@@ -134,7 +134,7 @@ def _ops(flow: GraphFlow, nodes: dict[Place, Any], inputs: list[Place]) -> Itera
         )
 
 
-def _is_widened(flow: GraphFlow, place: Place, nodes: dict[Place, Any]) -> bool:
+def _is_widened(flow: GraphFlow, place: Place, nodes: dict[Place, tf.compat.v1.NodeDef]) -> bool:
     """Whether all that uses a result casts it to float32 first."""
     left, seen, casts = list(flow.users.get(place, ())), {place}, 0
     if not left:
@@ -184,7 +184,7 @@ def _is_weighted(flow: GraphFlow, ranges: Ranges, summands: Place | None) -> boo
     return "ReadVariableOp" in made_by and any(low >= -1 and high <= 1 for low, high in bounds)
 
 
-def _casts(nodes: dict[Place, Any]) -> Iterator[CastFacts]:
+def _casts(nodes: dict[Place, tf.compat.v1.NodeDef]) -> Iterator[CastFacts]:
     counted: Counter[tuple[str, str]] = Counter()
     for node in nodes.values():
         if node.op == "Cast":

@@ -27,6 +27,7 @@ from mpdoctor.knowledge.computing_ops import (
 
 if TYPE_CHECKING:
     import tensorflow as tf
+    from tensorflow.core.framework.function_pb2 import FunctionDef
 
 
 CALLS = ("PartitionedCall", "StatefulPartitionedCall")  # their inputs are the arguments of the function
@@ -52,7 +53,7 @@ def _refuse(name: str, node: tf.compat.v1.NodeDef, function: str) -> None:
 
 
 # --- operations -----------------------------------------------------------------------------------------------------
-def _forbidden(meta_graph: tf.compat.v1.MetaGraphDef) -> Iterator[tuple[Any, str]]:
+def _forbidden(meta_graph: tf.compat.v1.MetaGraphDef) -> Iterator[tuple[tf.compat.v1.NodeDef, str]]:
     """Nodes, with the function in which each stands, "" for the outermost graph. What saves, restores and initialises
     stands in that graph and in functions that nobody else calls, and neither is loaded."""
     apart = functions_apart(meta_graph)
@@ -130,16 +131,16 @@ class _VocabularyFiles:
         self._library = [one for one in meta_graph.graph_def.library.function if one.signature.name not in apart]
 
     @cached_property
-    def _callers(self) -> dict[str, list[tuple[Any, Any]]]:
+    def _callers(self) -> dict[str, list[tuple[tf.compat.v1.NodeDef, FunctionDef]]]:
         """Of a function: the nodes that call it, with the function of each."""
-        callers: dict[str, list[tuple[Any, Any]]] = {}
+        callers: dict[str, list[tuple[tf.compat.v1.NodeDef, FunctionDef]]] = {}
         for function in self._library:
             for node in function.node_def:
                 for name in called_by(node):
                     callers.setdefault(name, []).append((node, function))
         return callers
 
-    def are_read_by(self, node: tf.compat.v1.NodeDef, function: Any) -> bool:
+    def are_read_by(self, node: tf.compat.v1.NodeDef, function: FunctionDef) -> bool:
         """Whether this node of a function reads a table, and from an asset of the model, whoever calls it."""
         if node.op != READS_VOCABULARY or len(node.input) < 2:
             return False
@@ -155,7 +156,7 @@ class _VocabularyFiles:
                 left += before
         return True
 
-    def _before(self, tensor: str, function: Any) -> list[tuple[str, Any]] | None:
+    def _before(self, tensor: str, function: FunctionDef) -> list[tuple[str, FunctionDef]] | None:
         """The tensors, with the function of each, that this one is handed on from; [] for that of an asset, None for
         what may be anything."""
         arguments = [one.name for one in function.signature.input_arg]
@@ -166,7 +167,7 @@ class _VocabularyFiles:
             return None
         return [(made_by[0].input[0], function)]
 
-    def _given(self, name: str, number: int, count: int) -> list[tuple[str, Any]] | None:
+    def _given(self, name: str, number: int, count: int) -> list[tuple[str, FunctionDef]] | None:
         """What a function is handed: by the object that it belongs to, and by those that call it."""
         if name not in self._bound and name not in self._callers:
             return None

@@ -53,9 +53,9 @@ class StandIns:
                 module.__dict__["get_file"] = replacement
         replace_method(keras.Model, "load_weights", self._load_weights)
 
-    def _instead_of(self, get_file: Callable[..., Any]) -> Callable[..., Any]:
+    def _instead_of(self, get_file: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(get_file)
-        def get_file_or_stand_in(*args: object, **kwargs: object) -> Any:
+        def get_file_or_stand_in(*args: object, **kwargs: object) -> object:
             address = str(kwargs.get("origin", args[1] if len(args) > 1 else ""))
             server = urlsplit(address).netloc
             try:
@@ -92,7 +92,9 @@ class StandIns:
         self.data = self.data or title.startswith("keras.datasets.")
         return path
 
-    def _load_weights(self, original: Callable[..., object], model: KerasModel, *args: object, **kwargs: object) -> Any:
+    def _load_weights(
+        self, original: Callable[..., object], model: KerasModel, *args: object, **kwargs: object
+    ) -> object:
         path = str(args[0] if args else kwargs.get("filepath", ""))
         return None if path in self._random_weights else original(model, *args, **kwargs)
 
@@ -101,7 +103,7 @@ class StandIns:
         original = module.load
 
         @functools.wraps(original)
-        def load_or_stand_in(name: str, *args: object, **kwargs: object) -> Any:
+        def load_or_stand_in(name: str, *args: object, **kwargs: object) -> object:
             if not _is_reachable("storage.googleapis.com"):
                 kwargs = {**kwargs, "download": False, "try_gcs": False}  # what lies here is found all the same
             try:

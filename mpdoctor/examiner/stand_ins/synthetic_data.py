@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
@@ -18,7 +18,7 @@ UNKNOWN_LENGTH = 16  # of a dimension that the model leaves open: a sequence, an
 MADE_UP_LOSS = "mse"
 
 
-def data_from_specs(keras: KerasAdapter, model: KerasModel, loss: str) -> tuple[Any, Any]:
+def data_from_specs(keras: KerasAdapter, model: KerasModel, loss: str) -> tuple[object, object]:
     """(features, labels) of SAMPLES samples: integers within the smallest Embedding, floats standard normal.
 
     Raises Unusable where the model has no input specs (subclassed and never built) or wants strings."""
@@ -41,7 +41,7 @@ def data_from_specs(keras: KerasAdapter, model: KerasModel, loss: str) -> tuple[
     return _single(features), _single(labels)
 
 
-def _data_from_calls(model: KerasModel, specs: Any, loss: str) -> tuple[Any, Any]:
+def _data_from_calls(model: KerasModel, specs: object, loss: str) -> tuple[object, object]:
     """The same for a subclassed model of Keras 2, which remembers what it was called with, and what it was saved with;
     what comes out is asked of it."""
     generator = tf.random.Generator.from_seed(0)
@@ -51,12 +51,12 @@ def _data_from_calls(model: KerasModel, specs: Any, loss: str) -> tuple[Any, Any
     return features, tf.nest.map_structure(lambda tensor: _label(generator, tensor, loss), outputs)
 
 
-def _before_autocast(spec: Any) -> Any:
+def _before_autocast(spec: tf.TensorSpec) -> tf.TensorSpec:
     """What it remembers is what its layers were given; a program hands over float32."""
     return tf.TensorSpec(spec.shape, tf.float32) if spec.dtype in (tf.float16, tf.bfloat16) else spec
 
 
-def _specs(model: KerasModel, name: str) -> list[Any]:
+def _specs(model: KerasModel, name: str) -> list[tf.TensorSpec]:
     try:
         found = getattr(model, name, None)
     except (AttributeError, ValueError):  # Keras refuses where a model was never built
@@ -66,7 +66,7 @@ def _specs(model: KerasModel, name: str) -> list[Any]:
     return list(found) if isinstance(found, (list, tuple)) else [] if found is None else [found]
 
 
-def _feature(generator: Any, spec: Any, vocabulary: int | None) -> Any:
+def _feature(generator: tf.random.Generator, spec: tf.TensorSpec, vocabulary: int | None) -> tf.Tensor:
     dtype, shape = tf.as_dtype(spec.dtype), _shape(spec)
     if dtype == tf.string:
         raise Unusable("the model takes strings, and mpdoctor makes up numbers only: examine the script that trains it")
@@ -78,7 +78,7 @@ def _feature(generator: Any, spec: Any, vocabulary: int | None) -> Any:
     return tf.cast(generator.normal(shape), dtype if dtype.is_floating else tf.float32)
 
 
-def _label(generator: Any, spec: Any, loss: str) -> Any:
+def _label(generator: tf.random.Generator, spec: tf.TensorSpec, loss: str) -> tf.Tensor:
     shape = _shape(spec)
     name = loss.lower()
     if "sparse" in name:
@@ -90,7 +90,7 @@ def _label(generator: Any, spec: Any, loss: str) -> Any:
     return generator.normal(shape)
 
 
-def _shape(spec: Any) -> list[int]:
+def _shape(spec: tf.TensorSpec) -> list[int]:
     return [SAMPLES] + [UNKNOWN_LENGTH if size is None else int(size) for size in list(spec.shape)[1:]]
 
 
@@ -100,5 +100,5 @@ def _smallest_vocabulary(model: KerasModel) -> int | None:
     return min(sizes) if sizes else None
 
 
-def _single(items: list[Any]) -> Any:
+def _single(items: list[tf.Tensor]) -> object:
     return items[0] if len(items) == 1 else items

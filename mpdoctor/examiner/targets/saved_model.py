@@ -9,7 +9,7 @@ import importlib.util
 import inspect
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mpdoctor.examiner.capture.load_hooks import package_of
 from mpdoctor.examiner.exceptions import Unusable
@@ -68,18 +68,18 @@ def examine_saved_directory(session: Session) -> None:
 
 
 def _train(session: Session, saved: SavedFile) -> None:
-    keras, request = session.keras, session.request
+    request = session.request
     objects = custom_objects_from_module(request.custom_objects)
     saved = judge(session, saved, objects)
     policy = policy_of_model(saved.configuration)
     if policy and request.policy == "auto":
-        keras.set_policy(policy)
+        session.hooked_keras.set_policy(policy)
     session.events.stage(f"loading {saved.name}")
     train_on_made_up_data(session, _load(session, saved, objects))
 
 
 # --- what is refused ------------------------------------------------------------------------------------------------
-def judge(session: Session, saved: SavedFile, objects: dict[str, Any]) -> SavedFile:
+def judge(session: Session, saved: SavedFile, objects: dict[str, object]) -> SavedFile:
     """The file as Keras may load it: what the configuration names is on the lists or comes from the user, and what is
     loaded is what was read. `objects` gains the names by which Keras will look up what the user gave.
 
@@ -105,12 +105,12 @@ def _refuse_what_runs(saved: SavedFile, contents: Contents) -> None:
 
 
 def _refuse_foreign_names(
-    session: Session, saved: SavedFile, foreign: list[ForeignName], objects: dict[str, Any]
+    session: Session, saved: SavedFile, foreign: list[ForeignName], objects: dict[str, object]
 ) -> None:
     """Loading would end in a riddle, or import whatever module the file names. A SavedModel brings the graphs of its
     classes along and needs only those whose module it names."""
     names = [name for name in foreign if name.module or saved.form != "saved-model"]
-    unknown = [name for name in names if not is_given(session.keras, name, objects)]
+    unknown = [name for name in names if not is_given(session.hooked_keras, name, objects)]
     if not unknown:
         return
     listed = _listed([f"`{name}`" for name in unknown])
@@ -173,11 +173,11 @@ def _import_own_keras() -> None:
 
 
 # --- loading --------------------------------------------------------------------------------------------------------
-def _load(session: Session, saved: SavedFile, objects: dict[str, Any]) -> Any:
+def _load(session: Session, saved: SavedFile, objects: dict[str, object]) -> KerasModel:
     """The model. A loss or an optimizer that this Keras cannot restore is left out: Keras 3.15 reads no "mse" from the
     HDF5 files that it writes itself, and older ones know no optimizer of newer ones."""
-    load = session.keras.module.models.load_model
-    options: dict[str, Any] = {"custom_objects": objects}
+    load = session.hooked_keras.module.models.load_model
+    options: dict[str, object] = {"custom_objects": objects}
     if "safe_mode" in inspect.signature(load).parameters:  # older ones know no safe mode
         options["safe_mode"] = not session.request.allow_code_in_file
     try:
@@ -199,7 +199,7 @@ def _load(session: Session, saved: SavedFile, objects: dict[str, Any]) -> Any:
 def _replace_empty_optimizer(session: Session, saved: SavedFile, model: KerasModel) -> None:
     """Keras 3 restores the optimizer of a trained HDF5 file for no variables (3.15), so that nobody can train on with
     it: a fresh one of the same configuration takes its place."""
-    keras = session.keras
+    keras = session.hooked_keras
     if not keras.replace_empty_optimizer(model):
         return
     session.events.send(
