@@ -32,6 +32,7 @@ from mpdoctor.project.files import walk
 from mpdoctor.project.project_folder import LEADS_OUT
 from mpdoctor.project.targets import Target
 from mpdoctor.rules.registry import Rule, all_rules, findings_from_facts
+from mpdoctor.semantics.live.not_measured import not_looked_from_measurement
 from mpdoctor.semantics.live.prediction_verdict import probe_from_facts
 from mpdoctor.semantics.source.programs.further_trainings import not_examined
 from mpdoctor.settings.options import Settings
@@ -143,7 +144,11 @@ def _examine(
             *_passed_over(target, sources),
             *([Skipped("file", f"{last.not_restored}.")] if last.not_restored else ()),
             *([Skipped("record", f"{last.passed_over}.")] if last.passed_over else ()),
-            *(Skipped(*what) for training in last.trainings for what in training.not_looked),
+            *(
+                Skipped(not_looked_from_measurement(what), reason)
+                for training in last.trainings
+                for what, reason in training.not_looked
+            ),
             *_further_trainings(target, last, settings),
         ),
         crashed=tuple(crashes),

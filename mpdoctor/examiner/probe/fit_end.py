@@ -15,7 +15,7 @@ from mpdoctor.examiner.failures.failure import failure_from_exception, failure_u
 from mpdoctor.examiner.probe.no_files import FileLeftOut, no_files
 from mpdoctor.examiner.probe.short_fit import left_out
 from mpdoctor.examiner.protocol.event_kinds import FitEnded
-from mpdoctor.facts.ending import EndingFacts
+from mpdoctor.facts.ending import EndingFacts, NotMeasured
 from mpdoctor.facts.failure import During, FailureFacts
 from mpdoctor.facts.location import Location
 
@@ -39,7 +39,7 @@ class FitEnd:
     def __init__(self, session: Session, keras: KerasAdapter, model: KerasModel, called_at: Location | None) -> None:
         self._session, self._keras, self._model, self._called_at = session, keras, model, called_at
         self.begun = False
-        self._not_looked: list[tuple[str, str]] = []
+        self._not_looked: list[tuple[NotMeasured, str]] = []
         self._left_out: list[str] = []
         self._walls = ExitStack()
         self._told = False

@@ -13,6 +13,7 @@ from mpdoctor.examiner.capture.replicas import run_in_replicas
 from mpdoctor.examiner.keras.private_state import all_layers
 from mpdoctor.examiner.probe.step_record import Record, Row
 from mpdoctor.examiner.process.user_code import own_location
+from mpdoctor.facts.ending import NotMeasured
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ArrayFacts, CallFacts
 from mpdoctor.facts.training import (
@@ -117,7 +118,7 @@ class Learner:
         self.standstill: StandstillFacts | None = None
         self.rises: list[tuple[int, float, float]] = []  # (step, loss, largest weight)
         self.slopes: tuple[tuple[str, float], ...] = ()  # exponents by differentiation
-        self.not_looked: list[tuple[str, str]] = []
+        self.not_looked: list[tuple[NotMeasured, str]] = []
         self._weights: list[tuple[KerasVariable, tf.Tensor]] = []
         self._weights_from = 0  # steps that had been seen when the weights were remembered
         self._before_step: list[tuple[KerasVariable, tf.Tensor]] = []

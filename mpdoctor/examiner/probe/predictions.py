@@ -231,7 +231,7 @@ class Predictions:
                     ended="script",
                     culprit=None if excuse else layer,
                     loss_culprit=None if excuse else loss,
-                    not_looked=(("MP904", reason),) if seen.not_looked else (),
+                    not_looked=(("first number not finite", reason),) if seen.not_looked else (),
                     prediction=prediction,
                 )
             )

@@ -389,7 +389,9 @@ class Training:
         learners = stepped or self.active or self.learners[:1] or [self._unadopted()]
         if ended == "budget" and self._rounds() < self.wanted:
             for learner in learners:
-                learner.not_looked.append(("MP912", "the budget was spent before two scales were compared: --budget"))
+                learner.not_looked.append(
+                    ("two loss scales", "the budget was spent before two scales were compared: --budget")
+                )
         elif failure is None:
             ended = "steps" if ended == "budget" else ended
             self._look.compare_scales(learners)

@@ -64,7 +64,9 @@ class CulpritHunt:
             with self._repeating(), learner.weights_of_last_step():
                 self._tell(learner, self._repeat(learner, failed[0]))
         except Exception as error:  # the user's step, which may be fit for graphs only
-            learner.not_looked.append(("MP904", f"the failing step cannot be repeated eagerly: {first_line(error)}"))
+            learner.not_looked.append(
+                ("first number not finite", f"the failing step cannot be repeated eagerly: {first_line(error)}")
+            )
 
     def _end_watching(self, learner: Learner, failed: list[int]) -> None:
         observer = self._observer
@@ -80,7 +82,9 @@ class CulpritHunt:
             try:
                 self._tell(learner, culprits_from_step(learner.keras, self._watch, observer, failed[-1], scale))
             except Exception as error:
-                learner.not_looked.append(("MP904", f"the failing step cannot be followed: {first_line(error)}"))
+                learner.not_looked.append(
+                    ("first number not finite", f"the failing step cannot be followed: {first_line(error)}")
+                )
 
     def _repeat(self, learner: Learner, step: int) -> Culprits | None:
         scale: float | None = learner.steps[step].loss_scale

@@ -41,12 +41,14 @@ def look_at_standstill(
     facts = StandstillFacts(learning_rate(learner.innermost), _schedule(learner.innermost))
     learner.standstill = facts
     if learner.repeat is None:
-        learner.not_looked.append(("MP909", "a step of an eager loop cannot be repeated"))
+        learner.not_looked.append(("what holds the weights", "a step of an eager loop cannot be repeated"))
         return
     try:
         learner.standstill = _with_gradients(facts, learner, watch, repeating, aside)
     except Exception as error:  # the user's step, which may be fit for graphs only
-        learner.not_looked.append(("MP909", f"the step cannot be repeated eagerly: {first_line(error)}"))
+        learner.not_looked.append(
+            ("what holds the weights", f"the step cannot be repeated eagerly: {first_line(error)}")
+        )
 
 
 # --- the learning rate ------------------------------------------------------------------------------------------

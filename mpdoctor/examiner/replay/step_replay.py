@@ -92,7 +92,7 @@ class CloserLook:
                     self._compare(learner)
                 except Exception as error:  # the user's step, which may be fit for graphs only
                     reason = f"the step cannot be repeated eagerly: {first_line(error)}"
-                    learner.not_looked.append(("MP912", reason))
+                    learner.not_looked.append(("two loss scales", reason))
 
     def _may_compare(self, learner: Learner) -> bool:
         settled = learner.steps and learner.steps[-1].applied and not self._hunt.has_found(learner)
@@ -112,7 +112,9 @@ class CloserLook:
                 self._note_dependence(learner, *measured, catcher.wrappers)
             if learner.dependence is not None:
                 return
-        learner.not_looked.append(("MP912", "no finite gradient arrived when the step was repeated at two scales"))
+        learner.not_looked.append(
+            ("two loss scales", "no finite gradient arrived when the step was repeated at two scales")
+        )
 
     # --- what never moved -------------------------------------------------------------------------------------------
     def look_at_standstill(self, learners: list[Learner]) -> None:
