@@ -44,13 +44,14 @@ from mpdoctor.examiner.protocol.events import Events
 from mpdoctor.facts.environment import EnvironmentFacts
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.facts.training import StepFacts, TrainingFacts
 from mpdoctor.facts.versions import Keras
 
 GOOD = b'{"event": "Stage", "text": "good"}\n'
 MODEL = ModelFacts("m", "m", "Model", "float32", Keras())
 TRAINING = TrainingFacts(MODEL, "real", "CPU", 50, (StepFacts(1.0, True),))
+LAYER = LayerFacts("dense", "Dense", "float32", "float32", "float32")
 FAILURE = FailureFacts("raised", "script", location=Location("train.py", 3))
 
 
@@ -105,6 +106,8 @@ def test_a_model_is_sent_once_until_it_changes(tmp_path: Path) -> None:
     events.model_seen(later)
     events.training(replace(TRAINING, model=MODEL))
     events.training(replace(TRAINING, model=later))
+    events.model_seen(replace(MODEL, layers=(LAYER,)))
+    events.model_seen(replace(later, layers=(LAYER,)))
     assert reader.new() == [
         Model(1, MODEL),
         ModelBuilt(1),
@@ -113,6 +116,10 @@ def test_a_model_is_sent_once_until_it_changes(tmp_path: Path) -> None:
         ModelSeen(2),
         Training(1, replace(TRAINING, model=NO_MODEL)),
         Training(2, replace(TRAINING, model=NO_MODEL)),
+        Model(3, replace(MODEL, layers=(LAYER,))),
+        ModelSeen(3),
+        Model(4, later, layers_of=3),
+        ModelSeen(4),
     ]
     reader.close()
 
@@ -210,6 +217,7 @@ NO_EVENTS: dict[str, bytes | dict[str, Any]] = {
     "facts that are null": {"event": "Model", "number": 1, "facts": None},
     "facts that are a list": {"event": "Environment", "facts": []},
     "facts that are a text": {"event": "Environment", "facts": "python"},
+    "a model with layers of a name": {"event": "Model", "number": 1, "facts": asdict(MODEL), "layers_of": "m"},
     "a model without a number": {"event": "Model", "facts": asdict(MODEL)},
     "a model with a number in words": {"event": "Model", "number": "one", "facts": asdict(MODEL)},
     "a training of no model": {"event": "Training", "facts": asdict(TRAINING)},

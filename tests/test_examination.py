@@ -143,13 +143,15 @@ def test_what_is_no_event_is_passed_over_and_said(project: Path, claiming: Path)
             file.write(b'{"event": "Sta\\n\\xff\\xfe\\n[1]\\n{"text": 1}\\n')
             file.write(b'{"event": "Curse", "facts": {"kind": "died"}}\\n')
             file.write(b'{"event": "ModelSeen", "model": 7}\\n')  # which no event has described
+            model = b'{"id": "m", "name": "m", "class_name": "", "policy": "", "keras": {}}'
+            file.write(b'{"event": "Model", "number": 1, "layers_of": 7, "facts": ' + model + b'}\\n')
         with open(os.path.join(folder, "events.jsonl.trains"), "w") as file:
             file.write("no number")
         sys.exit("data is missing")
         """
     facts = seen(project, script, claiming)
     assert (facts.failure.kind, facts.failure.message, facts.failure.exit_code) == ("exited", "data is missing", 1)
-    assert facts.passed_over.startswith("6 lines of the record of this examination could not be read")
+    assert facts.passed_over.startswith("7 lines of the record of this examination could not be read")
 
 
 def test_an_end_that_the_script_tells_is_no_clean_bill(project: Path, claiming: Path) -> None:

@@ -185,14 +185,14 @@ class _Seen:
 
     def _take_model_or_training(self, event: Model | ModelBuilt | ModelSeen | Training | FitEnded) -> None:
         match event:
-            case Model(number, facts):
-                self.described[number] = facts
+            case Model(number, facts, layers_of):
+                self._describe(number, facts, layers_of)
+            case ModelBuilt(number) | ModelSeen(number) | Training(number) if number not in self.described:
+                self.passed_over += 1
             case FitEnded(ending):
                 new = self.trainings[self.with_end :]
                 self.trainings[self.with_end :] = [_with_ending(training, ending) for training in new]
                 self.with_end = len(self.trainings)
-            case ModelBuilt(number) | ModelSeen(number) | Training(number) if number not in self.described:
-                self.passed_over += 1
             case ModelBuilt(number):
                 self.built[self.described[number].id] = self.described[number]
             case ModelSeen(number):
@@ -201,6 +201,14 @@ class _Seen:
                 self.trainings.append(replace(training, model=self.described[number]))
             case _:
                 _assert_never(event)
+
+    def _describe(self, number: int, facts: ModelFacts, layers_of: int | None) -> None:
+        if layers_of is None:
+            self.described[number] = facts
+        elif layers_of in self.described:
+            self.described[number] = replace(facts, layers=self.described[layers_of].layers)
+        else:
+            self.passed_over += 1
 
     def environment_facts(self) -> EnvironmentFacts:
         """Without the variables that mpdoctor itself has set there."""

@@ -77,10 +77,15 @@ class KerasUsed:
 @dataclass(frozen=True)
 class Model:
     """Facts of a model, sent once for all the events that mean it by `number`. After a change the model is sent anew,
-    with a number of its own."""
+    with a number of its own; its layers, by far the most of it, only if they have changed.
+
+    layers_of
+        The number of the earlier model whose layers are the same: `facts` has none then. None where it has its own.
+    """
 
     number: int
     facts: ModelFacts
+    layers_of: int | None = None
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,11 @@ class Events:
         known = next((number for number, sent in self._models if sent == facts), None)
         if known is None:
             known = next(self._numbers)
-            self._write(Model(known, facts))
+            before = next((number for number, sent in self._models if sent.layers == facts.layers), None)
+            if before is None or not facts.layers:
+                self._write(Model(known, facts))
+            else:
+                self._write(Model(known, replace(facts, layers=()), layers_of=before))
             self._models.append((known, facts))
         return known
 
