@@ -251,21 +251,8 @@ def reader_of(path: Path, content: bytes) -> Iterator[EventReader]:
         yield reader
 
 
-WORDS = [
-    *EVENTS,
-    "number",
-    "model",
-    "event",
-    "facts",
-    "kind",
-    "text",
-    "done",
-    "total",
-    "id",
-    "name",
-    "location",
-    "line",
-]
+FIELDS = ["event", "facts", "number", "model", "layers_of", "text", "done", "total", "id", "name", "location", "line"]
+WORDS = [*EVENTS, *FIELDS]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(WORDS) | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(WORDS) | st.text(), inner, max_size=5),
