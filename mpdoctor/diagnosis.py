@@ -30,6 +30,7 @@ from mpdoctor.progress import Progress
 from mpdoctor.project.shown_paths import shown_path
 from mpdoctor.project.targets import Target
 from mpdoctor.rules.registry import findings_from_facts
+from mpdoctor.semantics.live.not_measured import not_looked_from_measurement
 from mpdoctor.semantics.live.prediction_verdict import probe_from_facts
 from mpdoctor.settings.options import Settings
 from mpdoctor.source_stage import SourceStage
@@ -137,7 +138,11 @@ def _examine(
             *passed_over(target, sources),
             *([Skipped("file", f"{last.not_restored}.")] if last.not_restored else ()),
             *([Skipped("record", f"{last.passed_over}.")] if last.passed_over else ()),
-            *(Skipped(*what) for training in last.trainings for what in training.not_looked),
+            *(
+                Skipped(not_looked_from_measurement(what), reason)
+                for training in last.trainings
+                for what, reason in training.not_looked
+            ),
             *further_trainings(target, last, settings),
         ),
         crashed=tuple(crashes),

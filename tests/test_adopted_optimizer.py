@@ -55,7 +55,7 @@ class Twins:
         tf.config.set_visible_devices([], "GPU")
         keras = importlib.import_module("keras" if case.keras == "3" else "tf_keras")
         adapters = importlib.import_module("mpdoctor.examiner.keras.choose")
-        recording = importlib.import_module("mpdoctor.examiner.capture.step_record")
+        recording = importlib.import_module("mpdoctor.examiner.keras.step_record")
         adapter = adapters.adapter_for(keras)
         self.is_keras3 = case.keras == "3"
         self.record = recording.Record()

@@ -176,7 +176,7 @@ def test_every_format_is_told() -> None:
     assert set(re.findall(r"--output-format ([a-z]+)", "".join(WRITTEN.values()))) <= set(told)
 
 
-OTHERS = {"--strict", "--stdin", "--version", "--install-completion", "--show-completion", "--help"}
+OTHERS = {"--strict", "--foreground", "--stdin", "--version", "--install-completion", "--show-completion", "--help"}
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import tracemalloc
 from collections.abc import Iterator
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -18,24 +19,46 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from mpdoctor.examination import event_reader
-from mpdoctor.examination.event_reader import EventReader, Told, event_from_line
-from mpdoctor.examiner.protocol.event_kinds import EVENTS, FACTS, VALUES, End, Exited, Note, Stage, Steps
+from mpdoctor.examination.event_reader import EventReader, event_from_line
+from mpdoctor.examiner.protocol.event_kinds import (
+    EVENTS,
+    NO_MODEL,
+    Crashed,
+    Ended,
+    Exited,
+    Failure,
+    FilesWritten,
+    KerasUsed,
+    Model,
+    ModelBuilt,
+    ModelSeen,
+    NotRestored,
+    Stage,
+    StandInsUsed,
+    Started,
+    Steps,
+    Training,
+    TrainingStatus,
+)
 from mpdoctor.examiner.protocol.events import Events
 from mpdoctor.facts.environment import EnvironmentFacts
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.facts.training import StepFacts, TrainingFacts
 from mpdoctor.facts.versions import Keras
 
-GOOD = b'{"event": "stage", "text": "good"}\n'
+GOOD = b'{"event": "Stage", "text": "good"}\n'
 MODEL = ModelFacts("m", "m", "Model", "float32", Keras())
 TRAINING = TrainingFacts(MODEL, "real", "CPU", 50, (StepFacts(1.0, True),))
+LAYER = LayerFacts("dense", "Dense", "float32", "float32", "float32")
 FAILURE = FailureFacts("raised", "script", location=Location("train.py", 3))
 
 
-def facts(kind: str, told: Any, /, **others: Any) -> dict[str, Any]:
-    return {"event": "facts", "kind": kind, "facts": {**asdict(told), **others}}
+def with_facts(name: str, facts: Any, /, **others: Any) -> dict[str, Any]:
+    """The line of an event that brings facts, with some of their fields replaced."""
+    numbers = {"Model": {"number": 1}, "Training": {"model": 1}}
+    return {"event": name, **numbers.get(name, {}), "facts": {**asdict(facts), **others}}
 
 
 # --- what the examiner tells ----------------------------------------------------------------------------------------
@@ -44,54 +67,95 @@ def test_every_event_arrives_as_it_was_told(tmp_path: Path) -> None:
     reader = EventReader(tmp_path / "events")
     events.stage("training")
     events.steps(3, 50)
-    events.note(python="3.8.1", keras=vars(Keras("tf_keras", "2.15.0")))
-    events.note(training_status=["skipped", "no training call"], stand_ins=["mnist"], files_written=[])
-    events.note(crashed="Traceback …", not_restored="the optimizer")
+    events.send(Started("3.8.1"))
+    events.send(KerasUsed(Keras("tf_keras", "2.15.0")))
+    events.send(TrainingStatus("skipped", "no training call"))
+    events.send(StandInsUsed(("mnist",)))
+    events.send(FilesWritten(()))
+    events.send(Crashed("Traceback …"))
+    events.send(NotRestored("the optimizer"))
     events.exited(9)
     events.exited(3 << 8)
-    events.facts("failure", FAILURE)
-    events.facts("built", MODEL)
-    events.facts("training", TRAINING)
+    events.send(Failure(FAILURE))
     events.end()
     assert reader.new() == [
         Stage("training"),
         Steps(3, 50),
-        Note(python="3.8.1", keras=Keras("tf_keras", "2.15.0")),
-        Note(training_status=("skipped", "no training call"), stand_ins=("mnist",), files_written=()),
-        Note(crashed="Traceback …", not_restored="the optimizer"),
+        Started("3.8.1"),
+        KerasUsed(Keras("tf_keras", "2.15.0")),
+        TrainingStatus("skipped", "no training call"),
+        StandInsUsed(("mnist",)),
+        FilesWritten(()),
+        Crashed("Traceback …"),
+        NotRestored("the optimizer"),
         Exited(9, None),
         Exited(None, 3),
-        Told("failure", FAILURE),
-        Told("built", MODEL),
-        Told("training", TRAINING),
-        End(),
+        Failure(FAILURE),
+        Ended(),
     ]
     assert reader.passed_over == 0
     reader.close()
 
 
-def with_known_values(kind: type) -> None:
-    """Texts of which only a few are known."""
-    known = {name: st.sampled_from(values) for name, values in VALUES[kind].items()}
-    st.register_type_strategy(kind, st.builds(kind, **known))
+def test_a_model_is_sent_once_until_it_changes(tmp_path: Path) -> None:
+    events = Events(str(tmp_path / "events"))
+    reader = EventReader(tmp_path / "events")
+    later = replace(MODEL, compiled=True)
+    events.model_built(MODEL)
+    events.model_seen(replace(MODEL))  # equal, and another object
+    events.model_seen(later)
+    events.training(replace(TRAINING, model=MODEL))
+    events.training(replace(TRAINING, model=later))
+    events.model_seen(replace(MODEL, layers=(LAYER,)))
+    events.model_seen(replace(later, layers=(LAYER,)))
+    assert reader.new() == [
+        Model(1, MODEL),
+        ModelBuilt(1),
+        ModelSeen(1),
+        Model(2, later),
+        ModelSeen(2),
+        Training(1, replace(TRAINING, model=NO_MODEL)),
+        Training(2, replace(TRAINING, model=NO_MODEL)),
+        Model(3, replace(MODEL, layers=(LAYER,))),
+        ModelSeen(3),
+        Model(4, later, layers_of=3),
+        ModelSeen(4),
+    ]
+    reader.close()
 
 
-with_known_values(Keras)
-with_known_values(FailureFacts)
+def test_a_process_that_does_not_speak_counts_no_model_as_sent(tmp_path: Path) -> None:
+    """A child of the script's that makes a model before it trains."""
+    events = Events(str(tmp_path / "events"))
+    reader = EventReader(tmp_path / "events")
+    child = os.fork()
+    if child == 0:
+        events.model_built(MODEL)
+        events.begin_to_train()
+        events.model_seen(MODEL)
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert reader.new() == [Model(1, MODEL), ModelSeen(1)]
+    reader.close()
+
+
 TEXTS = st.dictionaries(st.text(), st.text())
 st.register_type_strategy(EnvironmentFacts, st.builds(EnvironmentFacts, packages=TEXTS, variables=TEXTS))
 
 
-@pytest.mark.parametrize("kind", [kind for kind in FACTS if kind != "built"])
+def line_of(event: Any) -> str:
+    return json.dumps({"event": type(event).__name__, **asdict(event)})
+
+
+@pytest.mark.parametrize("name", EVENTS)
 @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_any_facts_arrive(kind: str, data: st.DataObject) -> None:
-    told = data.draw(st.from_type(FACTS[kind]))
-    line = json.dumps(facts(kind, told))
+def test_any_event_arrives(name: str, data: st.DataObject) -> None:
+    line = line_of(data.draw(st.from_type(EVENTS[name])))
     assume(not re.search(r"\d{300}", line))
     event = event_from_line(line.encode())
-    assert isinstance(event, Told), line
-    assert json.dumps(facts(kind, event.facts)) == line  # NaN equals nothing
+    assert isinstance(event, EVENTS[name]), line
+    assert line_of(event) == line  # NaN equals nothing
 
 
 SINGLE = [
@@ -107,8 +171,8 @@ SINGLE = [
 
 @pytest.mark.parametrize(("name", "told", "read"), SINGLE)
 def test_what_a_program_gave_to_keras_is_read_as_the_type_says(name: str, told: object, read: object) -> None:
-    event = event_from_line(json.dumps(facts("training", TRAINING, **{name: told})).encode())
-    assert isinstance(event, Told)
+    event = event_from_line(json.dumps(with_facts("Training", TRAINING, **{name: told})).encode())
+    assert isinstance(event, Training)
     got = getattr(event.facts, name)
     assert (got, type(got)) == (read, type(read))
 
@@ -118,53 +182,57 @@ NO_EVENTS: dict[str, bytes | dict[str, Any]] = {
     "nothing": b"",
     "blank": b"   ",
     "no JSON": b"{event: end}",
-    "cut": b'{"event": "sta',
-    "no UTF-8": b'{"event": "stage", "text": "\xff\xfe"}',
+    "cut": b'{"event": "Sta',
+    "no UTF-8": b'{"event": "Stage", "text": "\xff\xfe"}',
     "null": b"null",
     "a list": b'["event"]',
     "a text": b'"event"',
     "NaN": b"NaN",
-    "an integer of 100,000 digits": b'{"event": "steps", "done": ' + b"9" * 100_000 + b', "total": 1}',
+    "an integer of 100,000 digits": b'{"event": "Steps", "done": ' + b"9" * 100_000 + b', "total": 1}',
     "100,000 brackets": b"[" * 100_000,
-    "100,000 brackets in an event": b'{"event": "stage", "text": ' + b"[" * 100_000,
+    "100,000 brackets in an event": b'{"event": "Stage", "text": ' + b"[" * 100_000,
     "100,000 nested objects": b'{"event": ' * 100_000,
     "no kind": {"text": "x"},
     "an unknown kind": {"event": "curse"},
     "a kind that cannot be looked up": {"event": []},
     "a kind that is null": {"event": None},
-    "a stage without text": {"event": "stage"},
-    "a stage with a list": {"event": "stage", "text": ["x"]},
-    "a stage with more": {"event": "stage", "text": "x", "more": 1},
-    "steps without a total": {"event": "steps", "done": 1},
-    "steps in words": {"event": "steps", "done": "1", "total": "2"},
-    "steps of NaN": {"event": "steps", "done": float("nan"), "total": 1},
-    "steps beyond all": {"event": "steps", "done": 10**400, "total": 1},
-    "a note of something else": {"event": "note", "rumour": "x"},
-    "a note of a wrong type": {"event": "note", "python": {}},
-    "a note of letters": {"event": "note", "stand_ins": "mnist"},
-    "a status of its own": {"event": "note", "training_status": ["great", ""]},
-    "half a status": {"event": "note", "training_status": ["done"]},
-    "an unknown Keras": {"event": "note", "keras": {"package": "theano"}},
-    "an end with more": {"event": "end", "more": 1},
-    "an exit in words": {"event": "exited", "signal": "KILL", "exit_code": None},
-    "facts without a kind": {"event": "facts", "facts": {}},
-    "facts of an unknown kind": facts("curse", FAILURE),
-    "facts of no kind that can be looked up": {"event": "facts", "kind": {}, "facts": {}},
-    "no facts": {"event": "facts", "kind": "failure"},
-    "facts that are null": {"event": "facts", "kind": "model", "facts": None},
-    "facts that are a list": {"event": "facts", "kind": "environment", "facts": []},
-    "facts that are a text": {"event": "facts", "kind": "environment", "facts": "python"},
-    "a model without an id": {"event": "facts", "kind": "model", "facts": {"name": "m"}},
-    "a model with a list for a name": facts("model", MODEL, name=["m"]),
-    "a model with letters for layers": facts("model", MODEL, layers="abc"),
-    "a model with an unknown field": facts("model", MODEL, colour="red"),
-    "a training with a model's name": facts("training", TRAINING, model="m"),
-    "a training of NaN steps": facts("training", TRAINING, steps_wanted=float("nan")),
-    "a training with half a pair": facts("training", TRAINING, not_looked=[["MP912"]]),
-    "a failure of its own": facts("failure", FAILURE, kind="glorious"),
-    "a failure at another time": facts("failure", FAILURE, during="lunch"),
-    "a failure at a line in words": facts("failure", FAILURE, location={"path": "train.py", "line": "3"}),
-    "an environment with lists": {"event": "facts", "kind": "environment", "facts": {"variables": {"A": [1]}}},
+    "a stage without text": {"event": "Stage"},
+    "a stage with a list": {"event": "Stage", "text": ["x"]},
+    "a stage with more": {"event": "Stage", "text": "x", "more": 1},
+    "steps without a total": {"event": "Steps", "done": 1},
+    "steps in words": {"event": "Steps", "done": "1", "total": "2"},
+    "steps of NaN": {"event": "Steps", "done": float("nan"), "total": 1},
+    "steps beyond all": {"event": "Steps", "done": 10**400, "total": 1},
+    "a start with something else": {"event": "Started", "python": "3.8.1", "rumour": "x"},
+    "a start with a wrong type": {"event": "Started", "python": {}},
+    "stand-ins of letters": {"event": "StandInsUsed", "names": "mnist"},
+    "a status of its own": {"event": "TrainingStatus", "status": "great", "reason": ""},
+    "half a status": {"event": "TrainingStatus", "status": "done"},
+    "an unknown Keras": {"event": "KerasUsed", "keras": {"package": "theano"}},
+    "an end with more": {"event": "Ended", "more": 1},
+    "an exit in words": {"event": "Exited", "signal": "KILL", "exit_code": None},
+    "facts that are no event": {"event": "FailureFacts", **asdict(FAILURE)},
+    "facts of an unknown kind": with_facts("Curse", FAILURE),
+    "no facts": {"event": "Failure"},
+    "facts that are null": {"event": "Model", "number": 1, "facts": None},
+    "facts that are a list": {"event": "Environment", "facts": []},
+    "facts that are a text": {"event": "Environment", "facts": "python"},
+    "a model with layers of a name": {"event": "Model", "number": 1, "facts": asdict(MODEL), "layers_of": "m"},
+    "a model without a number": {"event": "Model", "facts": asdict(MODEL)},
+    "a model with a number in words": {"event": "Model", "number": "one", "facts": asdict(MODEL)},
+    "a training of no model": {"event": "Training", "facts": asdict(TRAINING)},
+    "a model without an id": {"event": "Model", "number": 1, "facts": {"name": "m"}},
+    "a model with a list for a name": with_facts("Model", MODEL, name=["m"]),
+    "a model with letters for layers": with_facts("Model", MODEL, layers="abc"),
+    "a model with an unknown field": with_facts("Model", MODEL, colour="red"),
+    "a training with a model's name": with_facts("Training", TRAINING, model="m"),
+    "a training of NaN steps": with_facts("Training", TRAINING, steps_wanted=float("nan")),
+    "a training with half a pair": with_facts("Training", TRAINING, not_looked=[["two loss scales"]]),
+    "a training without something unheard of": with_facts("Training", TRAINING, not_looked=[["MP912", "x"]]),
+    "a failure of its own": with_facts("Failure", FAILURE, kind="glorious"),
+    "a failure at another time": with_facts("Failure", FAILURE, during="lunch"),
+    "a failure at a line in words": with_facts("Failure", FAILURE, location={"path": "train.py", "line": "3"}),
+    "an environment with lists": {"event": "Environment", "facts": {"variables": {"A": [1]}}},
 }
 
 
@@ -183,7 +251,8 @@ def reader_of(path: Path, content: bytes) -> Iterator[EventReader]:
         yield reader
 
 
-WORDS = [*EVENTS, *FACTS, "event", "facts", "kind", "text", "done", "total", "id", "name", "location", "line"]
+FIELDS = ["event", "facts", "number", "model", "layers_of", "text", "done", "total", "id", "name", "location", "line"]
+WORDS = [*EVENTS, *FIELDS]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(WORDS) | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(WORDS) | st.text(), inner, max_size=5),
@@ -204,10 +273,10 @@ def test_any_bytes_are_read(tmp_path_factory: pytest.TempPathFactory, told: list
 @given(st.sampled_from([MODEL, TRAINING, FAILURE]), st.data())
 def test_a_field_of_another_type_is_no_event(told: Any, data: st.DataObject) -> None:
     """Whatever stands in for a field: it is read as its type says, or the whole is no event."""
-    kind = next(kind for kind, of in FACTS.items() if of is type(told))
+    kind = type(told).__name__[: -len("Facts")]
     name = data.draw(st.sampled_from([one.name for one in fields(told)]))
-    event = event_from_line(json.dumps(facts(kind, told, **{name: data.draw(JSON)})).encode())
-    if isinstance(event, Told):
+    event = event_from_line(json.dumps(with_facts(kind, told, **{name: data.draw(JSON)})).encode())
+    if event is not None:
         types = get_type_hints(type(told))[name]
         assert is_of(getattr(event.facts, name), types)
 
@@ -265,7 +334,7 @@ def test_an_event_half_written_waits_for_its_rest(tmp_path: Path) -> None:
     path = tmp_path / "events"
     reader = EventReader(path)
     assert reader.new() == []
-    whole = b"".join(json.dumps({"event": "stage", "text": text}).encode() + b"\n" for text in ("one", "two", "three"))
+    whole = b"".join(json.dumps({"event": "Stage", "text": text}).encode() + b"\n" for text in ("one", "two", "three"))
     got = []
     for place in range(0, len(whole), 7):
         with path.open("ab") as file:

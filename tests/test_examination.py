@@ -5,8 +5,10 @@ None of it needs TensorFlow: an interpreter that only claims to have it runs scr
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
 import textwrap
 import time
 from pathlib import Path
@@ -15,7 +17,9 @@ from typing import Any
 import pytest
 from live_processes import is_running
 
+import mpdoctor
 from mpdoctor.examination.run import ExaminerCrashed, examine
+from mpdoctor.examiner.protocol.request import Request
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.progress import SilentProgress
 from mpdoctor.project.targets import target_from_text
@@ -136,15 +140,18 @@ def test_what_is_no_event_is_passed_over_and_said(project: Path, claiming: Path)
         import os, sys
         folder = os.path.dirname(sys.orig_argv[-1])
         with open(os.path.join(folder, "events.jsonl"), "ab") as file:
-            file.write(b'{"event": "sta\\n\\xff\\xfe\\n[1]\\n{"text": 1}\\n')
-            file.write(b'{"event": "facts", "kind": "curse", "facts": {"kind": "died"}}\\n')
+            file.write(b'{"event": "Sta\\n\\xff\\xfe\\n[1]\\n{"text": 1}\\n')
+            file.write(b'{"event": "Curse", "facts": {"kind": "died"}}\\n')
+            file.write(b'{"event": "ModelSeen", "model": 7}\\n')  # which no event has described
+            model = b'{"id": "m", "name": "m", "class_name": "", "policy": "", "keras": {}}'
+            file.write(b'{"event": "Model", "number": 1, "layers_of": 7, "facts": ' + model + b'}\\n')
         with open(os.path.join(folder, "events.jsonl.trains"), "w") as file:
             file.write("no number")
         sys.exit("data is missing")
         """
     facts = seen(project, script, claiming)
     assert (facts.failure.kind, facts.failure.message, facts.failure.exit_code) == ("exited", "data is missing", 1)
-    assert facts.passed_over.startswith("5 lines of the record of this examination could not be read")
+    assert facts.passed_over.startswith("7 lines of the record of this examination could not be read")
 
 
 def test_an_end_that_the_script_tells_is_no_clean_bill(project: Path, claiming: Path) -> None:
@@ -152,7 +159,7 @@ def test_an_end_that_the_script_tells_is_no_clean_bill(project: Path, claiming: 
         import os, sys, time
         folder = os.path.dirname(sys.orig_argv[-1])
         with open(os.path.join(folder, "events.jsonl"), "ab") as file:
-            file.write(b'{"event": "end"}\\n')
+            file.write(b'{"event": "Ended"}\\n')
         time.sleep(300)
         """
     failure = seen(project, script, claiming).failure
@@ -164,7 +171,7 @@ def test_an_end_in_the_middle_of_an_event_is_told_as_a_death(project: Path, clai
         import os, sys
         folder = os.path.dirname(sys.orig_argv[-1])
         with open(os.path.join(folder, "events.jsonl"), "ab") as file:
-            file.write(b'{"event": "end"')
+            file.write(b'{"event": "Ended"')
         os._exit(0)
         """
     assert seen(project, script, claiming).failure.kind == "died"
@@ -175,3 +182,63 @@ def test_the_private_folder_is_gone_afterwards(project: Path, claiming: Path) ->
     folder = Path(seen(project, script, claiming).failure.last_words)
     assert folder.name.startswith("mpdoctor-")
     assert not folder.exists()
+
+
+# --- what is kept, and looked at by hand --------------------------------------------------------------------------
+FAILING = """\
+    import sys
+    def inner():
+        raise KeyError("the column is missing")
+    print("printed", "to stderr", file=sys.stderr)
+    inner()
+    """
+
+
+def names_of(path: Path) -> list[str]:
+    """The events of the examiner itself, without the supervisor's last one."""
+    names = [json.loads(line)["event"] for line in path.read_text(encoding="utf-8").splitlines()]
+    return [name for name in names if name != "Exited"]
+
+
+def test_a_run_is_kept(project: Path, claiming: Path) -> None:
+    kept = project / "kept"
+    kept.mkdir()
+    for _ in range(2):
+        seen(project, FAILING, claiming, keep_run=kept, script_args=("--token", "x"))
+    assert sorted(path.name for path in kept.iterdir()) == ["run-1", "run-2"]
+    run = kept / "run-1"
+    assert sorted(path.name for path in run.iterdir()) == ["events.jsonl", "request.json", "stderr.txt"]
+    assert run.stat().st_mode & 0o077 == 0
+    assert Request.from_json((run / "request.json").read_text(encoding="utf-8")).arguments == ("--token", "x")
+    events = names_of(run / "events.jsonl")
+    assert events[0] == "Started" and {"Failure", "Ended"} <= set(events)
+    assert (run / "stderr.txt").read_text(encoding="utf-8") == "printed to stderr\n"
+
+
+def test_a_kept_request_runs_in_the_foreground(project: Path, claiming: Path) -> None:
+    kept = project / "kept"
+    kept.mkdir()
+    seen(project, FAILING, claiming, keep_run=kept)
+    start = Path(mpdoctor.__file__).parent / "examiner" / "start.py"
+    command = [claiming, start, "--foreground", kept / "run-1" / "request.json"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stderr
+    for shown in ("[Started]\n", "printed to stderr\n", "[Failure]\n", "    exception: 'KeyError'\n", "[Ended]\n"):
+        assert shown in run.stderr
+    assert "line 3, in inner\n" in run.stderr and "KeyError: 'the column is missing'\n" in run.stderr
+    assert str(Path("mpdoctor", "examiner", "main.py")) in run.stderr, "the whole traceback"
+    (written,) = kept.glob("run-1/foreground-*/events.jsonl")
+    assert names_of(written) == names_of(kept / "run-1" / "events.jsonl")
+
+
+def test_a_defect_of_ours_shows_its_traceback_in_the_foreground(project: Path, claiming: Path) -> None:
+    script = "import sys\nsys.modules['mpdoctor.examiner.session'].Session.models = None\n"
+    kept = project / "kept"
+    kept.mkdir()
+    with pytest.raises(ExaminerCrashed):
+        seen(project, script, claiming, keep_run=kept)
+    start = Path(mpdoctor.__file__).parent / "examiner" / "start.py"
+    command = [claiming, start, "--foreground", kept / "run-1" / "request.json"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert run.returncode == 70
+    assert "[Crashed]\n" in run.stderr and "TypeError" in run.stderr

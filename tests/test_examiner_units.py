@@ -27,6 +27,7 @@ from mpdoctor.examiner.failures.failure import failure_from_exception
 from mpdoctor.examiner.probe.short_fit import DROPPED, ENDLESS, shortened_fit
 from mpdoctor.examiner.process.import_hooks import ImportHooks
 from mpdoctor.examiner.process.user_code import class_location, is_own, own_location
+from mpdoctor.examiner.protocol.event_kinds import Failure, Started
 from mpdoctor.examiner.protocol.events import Events
 from mpdoctor.examiner.protocol.request import SAVED, Request
 from mpdoctor.facts.failure import FailureFacts
@@ -235,12 +236,12 @@ def test_events_are_lines_in_order(tmp_path: Path) -> None:
     events = Events(str(tmp_path / "events"))
     events.stage("training")
     events.steps(3, 50)
-    events.facts("failure", FailureFacts("died", "script", location=Location("train.py", 3)))
-    events.note(python="3.8.1")
+    events.send(Failure(FailureFacts("died", "script", location=Location("train.py", 3))))
+    events.send(Started("3.8.1"))
     events.end()
     told = lines(tmp_path / "events")
-    assert [event["event"] for event in told] == ["stage", "steps", "facts", "note", "end"]
-    assert told[1] == {"event": "steps", "done": 3, "total": 50}
+    assert [event["event"] for event in told] == ["Stage", "Steps", "Failure", "Started", "Ended"]
+    assert told[1] == {"event": "Steps", "done": 3, "total": 50}
     assert told[2]["facts"]["location"]["line"] == 3
     assert (tmp_path / "events").stat().st_mode & 0o077 == 0
 
@@ -265,15 +266,15 @@ events.end()
 def test_any_text_arrives(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     path = tmp_path_factory.mktemp("events") / "events"
     Events(str(path)).stage(text)
-    assert lines(path) == [{"event": "stage", "text": text}]
+    assert lines(path) == [{"event": "Stage", "text": text}]
 
 
 def test_a_huge_line_arrives_whole(tmp_path: Path) -> None:
     events = Events(str(tmp_path / "events"))
-    events.note(text="x" * 20_000_000)
+    events.stage("x" * 20_000_000)
     events.end()
     told = lines(tmp_path / "events")
-    assert (len(told[0]["text"]), told[1]["event"]) == (20_000_000, "end")
+    assert (len(told[0]["text"]), told[1]["event"]) == (20_000_000, "Ended")
 
 
 REQUESTS = st.builds(

@@ -134,6 +134,6 @@ def test_what_is_raised_here_is_told_likewise(keras: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(("keras", "name", "facts"), SEEN)
 def test_what_was_seen_is_read_as_it_was_told(keras: str, name: str, facts: dict[str, Any]) -> None:
-    line = json.dumps({"event": "facts", "kind": "failure", "facts": facts}).encode()
+    line = json.dumps({"event": "Failure", "facts": facts}).encode()
     event = event_from_line(line)
     assert event is not None and event.facts.exception == facts["exception"]

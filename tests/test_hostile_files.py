@@ -57,7 +57,7 @@ def judged(site: Site) -> str:
     request = Request("", str(site.path), None, None, (), str(own / "events"))
     for folder in (request.scratch, request.judged):
         Path(folder).mkdir(parents=True)
-    session: Any = SimpleNamespace(keras=keras, request=request)
+    session: Any = SimpleNamespace(hooked_keras=keras, request=request)
     try:
         judge(session, saved_file_from_path(str(site.path)), {})
     except Unusable as told:

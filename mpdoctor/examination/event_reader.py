@@ -10,14 +10,8 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, get_origin
 
-from mpdoctor.examiner.protocol.event_kinds import EVENTS, FACTS, VALUES, End, Exited, Note, Stage, Steps
-from mpdoctor.facts.ending import EndingFacts
-from mpdoctor.facts.environment import EnvironmentFacts
-from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.examiner.protocol.event_kinds import EVENTS, Event
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.saved_graph import SavedGraphFacts
-from mpdoctor.facts.training import TrainingFacts
 
 AT_ONCE = 1 << 20  # bytes that one look reads: between two looks the time is looked at, too
 LONGEST_LINE = 1 << 25  # the facts of a model of 10,000 layers; what JSON can unfold this to stays below a gigabyte
@@ -25,27 +19,15 @@ MOST_BYTES = 1 << 32  # a file with a hole in it may have no end
 MOST_PASSED_OVER = 1_000_000
 LARGEST_INTEGER = 1 << 1000  # every float can be divided by it
 
-AnyFacts = EndingFacts | ModelFacts | SavedGraphFacts | TrainingFacts | EnvironmentFacts | FailureFacts
-
-
-@dataclasses.dataclass(frozen=True)
-class Told:
-    """Facts, and as what they were told: the keys of FACTS."""
-
-    kind: str
-    facts: AnyFacts
-
-
-Event = Stage | Steps | Note | End | Exited | Told
-
 
 class EventReader:
     """Reads the events that were appended since the last look; an unfinished line waits for its rest. `passed_over`
-    counts the lines that were no events."""
+    counts the lines that were no events. Whatever is read is kept in the file `kept`, too, where one is given."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, kept: Path | None = None) -> None:
         path.touch(mode=0o600)
         self._file = path.open("rb", buffering=0)  # and stays open: a script may remove the directory
+        self._kept = None if kept is None else kept.open("wb", buffering=0)
         self._line = bytearray()
         self._is_too_long = False
         self._bytes_read = 0
@@ -59,6 +41,8 @@ class EventReader:
     def new(self) -> list[Event]:
         chunk = b"" if self.has_given_up else self._file.read(AT_ONCE) or b""
         self._bytes_read += len(chunk)
+        if self._kept is not None:
+            self._kept.write(chunk)
         self.is_behind = bool(chunk)
         first, *others = chunk.split(b"\n")
         self._go_on(first)
@@ -84,6 +68,8 @@ class EventReader:
 
     def close(self) -> None:
         self._file.close()
+        if self._kept is not None:
+            self._kept.close()
 
 
 def event_from_line(line: bytes) -> Event | None:
@@ -93,11 +79,7 @@ def event_from_line(line: bytes) -> Event | None:
         return None
     try:
         told = json.loads(line)
-        name = told.pop("event")
-        if name == "facts":
-            kind, facts = told["kind"], told["facts"]
-            return Told(kind, _converter().structure(facts, FACTS[kind]))
-        event: Event = _converter().structure(told, EVENTS[name])
+        event: Event = _converter().structure(told, EVENTS[told.pop("event")])
     # what another shape than the one that is expected leads to
     except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
         return None
@@ -128,8 +110,6 @@ def _object_reader(cls: type, converter: Any) -> Callable[[Any, Any], Any]:
         if not _of_type(told, Mapping).keys() <= names:
             raise ValueError("there are fields that nobody knows")
         facts = structured(told, cls)
-        for name, known in VALUES.get(cls, {}).items():
-            _one_of(known)(getattr(facts, name), str)
         return _with_shown_path(facts) if isinstance(facts, Location) else facts
 
     return read

@@ -31,9 +31,10 @@ QUIET = {
 
 
 class ExaminerProcess:
-    """Its output is drained, and only the end of it kept. It ends when this process does, however that ends."""
+    """Its output is drained, and only the end of it kept; of stderr all, where a file `stderr` is given. It ends when
+    this process does, however that ends."""
 
-    def __init__(self, python: Path, request: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, python: Path, request: Path, environment: Mapping[str, str], stderr: Path | None = None) -> None:
         self.started = time.monotonic()
         self._process = subprocess.Popen(
             [str(python), str(START), str(request)],
@@ -47,17 +48,20 @@ class ExaminerProcess:
         self._errors: collections.deque[bytes] = collections.deque(maxlen=LAST_WORDS)
         assert self._process.stdout is not None and self._process.stderr is not None
         self._drains = [
-            threading.Thread(target=self._drain, args=(stream, kept), daemon=True)
-            for stream, kept in ((self._process.stdout, None), (self._process.stderr, self._errors))
+            threading.Thread(target=self._drain, args=drained, daemon=True)
+            for drained in ((self._process.stdout, None, None), (self._process.stderr, self._errors, stderr))
         ]
         for drain in self._drains:
             drain.start()
 
     @staticmethod
-    def _drain(stream: IO[bytes], kept: collections.deque[bytes] | None) -> None:
-        while chunk := stream.readline(65536):
-            if kept is not None:
-                kept.append(chunk)
+    def _drain(stream: IO[bytes], kept: collections.deque[bytes] | None, path: Path | None) -> None:
+        with contextlib.nullcontext() if path is None else path.open("wb", buffering=0) as file:
+            while chunk := stream.readline(65536):
+                if kept is not None:
+                    kept.append(chunk)
+                if file is not None:
+                    file.write(chunk)
 
     @property
     def seconds(self) -> float:

@@ -3,14 +3,39 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NoReturn
 
-from mpdoctor.examination.event_reader import Event, EventReader, Told, shown_path
+from mpdoctor.examination.event_reader import EventReader, shown_path
+from mpdoctor.examination.kept_run import kept_run
 from mpdoctor.examination.private_directory import private_directory
 from mpdoctor.examination.process import QUIET, ExaminerProcess
-from mpdoctor.examiner.protocol.event_kinds import End, Exited, Note, Stage, Steps
+from mpdoctor.examiner.protocol.event_kinds import (
+    Crashed,
+    Ended,
+    Environment,
+    Event,
+    Exited,
+    Failure,
+    FilesWritten,
+    FitEnded,
+    Graph,
+    KerasUsed,
+    Model,
+    ModelBuilt,
+    ModelSeen,
+    NotRestored,
+    Stage,
+    StandInsUsed,
+    Started,
+    Steps,
+    StoppedAfterTraining,
+    Training,
+    TrainingStatus,
+)
 from mpdoctor.examiner.protocol.request import Request
 from mpdoctor.facts.ending import EndingFacts
 from mpdoctor.facts.environment import CHOSEN, EnvironmentFacts, labels_from_environment
@@ -19,6 +44,7 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.saved_graph import SavedGraphFacts
 from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.facts.versions import Keras
 from mpdoctor.progress import Progress
 from mpdoctor.project.interpreters import Choice, NoInterpreter, choice_for
 from mpdoctor.project.targets import Target
@@ -55,8 +81,8 @@ def environment_from_interpreter(python: Path, settings: Settings, progress: Pro
     with private_directory() as folder:
         request = Request("environment", None, None, None, (), str(folder / "events.jsonl"))
         seen = _watched(Choice(python), request, settings, progress)
-    if seen.note.crashed is not None:
-        raise ExaminerCrashed(seen.note.crashed)
+    if seen.crashed is not None:
+        raise ExaminerCrashed(seen.crashed)
     known = seen.environment_facts()
     if seen.ended or known.problem:
         return known
@@ -92,15 +118,23 @@ def _environment(settings: Settings) -> dict[str, str]:
 class _Seen:
     """What the events have told so far; and in the end, how the process ended: "ended" by itself or "timed-out"."""
 
-    note: Note = field(default_factory=Note)
+    python: str = ""
+    keras: Keras | None = None
+    crashed: str | None = None
+    described: dict[int, ModelFacts] = field(default_factory=dict)  # by the number that events name them by
     models: dict[str, ModelFacts] = field(default_factory=dict)
     built: dict[str, ModelFacts] = field(default_factory=dict)  # compiled, and perhaps never looked at again
     graphs: list[SavedGraphFacts] = field(default_factory=list)
     trainings: list[TrainingFacts] = field(default_factory=list)
     with_end: int = 0  # trainings whose end was told, too
+    training_status: tuple[str, str] | None = None
     failure: FailureFacts | None = None
     steps: int = 0
     environment: EnvironmentFacts = field(default_factory=EnvironmentFacts)
+    not_restored: str = ""
+    stand_ins: tuple[str, ...] = ()
+    files_written: tuple[str, ...] = ()
+    stopped_after_training: str = ""
     signal: int | None = None
     exit_code: int | None = None
     training: bool = False
@@ -108,47 +142,84 @@ class _Seen:
     outcome: str = ""
     seconds: float = 0.0
     last_words: str = ""
-    passed_over: int = 0  # lines of the record that were no events
+    passed_over: int = 0  # lines of the record that were no events, or named a model that no event had described
 
     def take(self, event: Event, progress: Progress) -> None:
-        if isinstance(event, Stage):
-            self.training = self.training or event.text == "training"
-            progress.stage(event.text)
-        elif isinstance(event, Steps):
-            self.steps = event.done
-            progress.steps(event.done, event.total)
-        elif isinstance(event, Note):
-            told = {one.name: getattr(event, one.name) for one in fields(event)}
-            self.note = replace(self.note, **{name: value for name, value in told.items() if value is not None})
-        elif isinstance(event, End):
-            self.ended = True
-        elif isinstance(event, Exited):
-            self.signal, self.exit_code = event.signal, event.exit_code
-        else:
-            self._take_facts(event)
+        match event:
+            case Stage(text):
+                self.training = self.training or text == "training"
+                progress.stage(text)
+            case Steps(done, total):
+                self.steps = done
+                progress.steps(done, total)
+            case Model() | ModelBuilt() | ModelSeen() | Training() | FitEnded():
+                self._take_model_or_training(event)
+            case Started(python):
+                self.python = python
+            case KerasUsed(keras):
+                self.keras = keras
+            case Crashed(traceback):
+                self.crashed = traceback
+            case Environment(environment):
+                self.environment = environment
+            case Graph(graph):
+                self.graphs.append(replace(graph, path=shown_path(graph.path)))
+            case TrainingStatus(status, reason):
+                self.training_status = (status, reason)
+            case Failure(failure):
+                self.failure = failure
+            case NotRestored(what):
+                self.not_restored = what
+            case StandInsUsed(names):
+                self.stand_ins = names
+            case FilesWritten(paths):
+                self.files_written = paths
+            case StoppedAfterTraining(error):
+                self.stopped_after_training = error
+            case Ended():
+                self.ended = True
+            case Exited(number, exit_code):
+                self.signal, self.exit_code = number, exit_code
+            case _:
+                _assert_never(event)
 
-    def _take_facts(self, told: Told) -> None:
-        facts = told.facts
-        if isinstance(facts, ModelFacts):
-            (self.built if told.kind == "built" else self.models)[facts.id] = facts
-        elif isinstance(facts, SavedGraphFacts):
-            self.graphs.append(replace(facts, path=shown_path(facts.path)))
-        elif isinstance(facts, TrainingFacts):
-            self.trainings.append(facts)
-        elif isinstance(facts, EndingFacts):
-            new = self.trainings[self.with_end :]
-            self.trainings[self.with_end :] = [_with_ending(training, facts) for training in new]
-            self.with_end = len(self.trainings)
-        elif isinstance(facts, EnvironmentFacts):
-            self.environment = facts
+    def _take_model_or_training(self, event: Model | ModelBuilt | ModelSeen | Training | FitEnded) -> None:
+        match event:
+            case Model(number, facts, layers_of):
+                self._describe(number, facts, layers_of)
+            case ModelBuilt(number) | ModelSeen(number) | Training(number) if number not in self.described:
+                self.passed_over += 1
+            case FitEnded(ending):
+                new = self.trainings[self.with_end :]
+                self.trainings[self.with_end :] = [_with_ending(training, ending) for training in new]
+                self.with_end = len(self.trainings)
+            case ModelBuilt(number):
+                self.built[self.described[number].id] = self.described[number]
+            case ModelSeen(number):
+                self.models[self.described[number].id] = self.described[number]
+            case Training(number, training):
+                self.trainings.append(replace(training, model=self.described[number]))
+            case _:
+                _assert_never(event)
+
+    def _describe(self, number: int, facts: ModelFacts, layers_of: int | None) -> None:
+        if layers_of is None:
+            self.described[number] = facts
+        elif layers_of in self.described:
+            self.described[number] = replace(facts, layers=self.described[layers_of].layers)
         else:
-            self.failure = facts
+            self.passed_over += 1
 
     def environment_facts(self) -> EnvironmentFacts:
         """Without the variables that mpdoctor itself has set there."""
         known = self.environment.variables
         variables = {name: value for name, value in known.items() if name in os.environ or name not in QUIET}
         return replace(self.environment, variables=variables)
+
+
+def _assert_never(event: NoReturn) -> NoReturn:
+    """As of typing since Python 3.11: the type checker finds an event that no case takes."""
+    raise AssertionError(f"nobody takes {event}")
 
 
 def _with_ending(training: TrainingFacts, ending: EndingFacts) -> TrainingFacts:
@@ -162,9 +233,12 @@ def _watched(chosen: Choice, request: Request, settings: Settings, progress: Pro
     written = Path(request.events).with_name("request.json")
     written.touch(mode=0o600, exist_ok=False)  # the script's arguments may hold a password
     written.write_text(request.to_json(), encoding="utf-8")
-    reader = EventReader(Path(request.events))
+    kept = kept_run(settings.keep_run)
+    if kept.request is not None:
+        shutil.copyfile(written, kept.request)
+    reader = EventReader(Path(request.events), kept.events)
     progress.stage(f"starting {chosen.path if chosen.because else chosen.path.name}")
-    process = ExaminerProcess(chosen.path, written, _environment(settings))
+    process = ExaminerProcess(chosen.path, written, _environment(settings), kept.stderr)
     seen = _Seen()
     first_step_at: float | None = None
     try:
@@ -187,7 +261,7 @@ def _watched(chosen: Choice, request: Request, settings: Settings, progress: Pro
         _take_new(reader, seen, progress)
         if not reader.is_behind:
             break
-    seen.passed_over = reader.passed_over
+    seen.passed_over += reader.passed_over
     if seen.signal is None and seen.exit_code is None:
         seen.signal, seen.exit_code = process.signal_and_exit_code()
     seen.last_words = process.last_words()
@@ -202,28 +276,28 @@ def _take_new(reader: EventReader, seen: _Seen, progress: Progress) -> None:
 
 # --- what it brought home -----------------------------------------------------------------------------------------
 def _facts(seen: _Seen, policy: str) -> ExaminationFacts:
-    if seen.note.crashed is not None:
-        raise ExaminerCrashed(seen.note.crashed)
+    if seen.crashed is not None:
+        raise ExaminerCrashed(seen.crashed)
     failure = seen.failure or (None if seen.ended else _sudden_end(seen))
     models = tuple((seen.models if seen.ended else {**seen.built, **seen.models}).values())
     if not (failure or models or seen.graphs):  # the examiner itself never ends without a word of why
         failure = FailureFacts("exited", "script", exit_code=0, message="The script ended.")
     return ExaminationFacts(
-        python=seen.note.python or "",
-        keras=seen.note.keras or (models[0].keras if models else None),
+        python=seen.python,
+        keras=seen.keras or (models[0].keras if models else None),
         models=models,
         graphs=tuple(seen.graphs),
         trainings=tuple(seen.trainings),
         failure=failure,
         model_status=_model_status(bool(models or seen.graphs), failure),
         training_status=_training_status(seen, failure),
-        not_restored=seen.note.not_restored or "",
-        stand_ins=seen.note.stand_ins or (),
-        files_written=seen.note.files_written or (),
+        not_restored=seen.not_restored,
+        stand_ins=seen.stand_ins,
+        files_written=seen.files_written,
         environment=tuple(labels_from_environment(seen.environment_facts()).items()),
         forced_policy=None if policy == "auto" else policy,
         passed_over=_passed_over(seen.passed_over),
-        stopped_after_training=seen.note.stopped_after_training or "",
+        stopped_after_training=seen.stopped_after_training,
     )
 
 
@@ -260,8 +334,8 @@ def _model_status(saw_model: bool, failure: FailureFacts | None) -> tuple[str, s
 
 
 def _training_status(seen: _Seen, failure: FailureFacts | None) -> tuple[str, str]:
-    if seen.note.training_status is not None:
-        return seen.note.training_status
+    if seen.training_status is not None:
+        return seen.training_status
     if seen.trainings:
         failed = next((one.failed_in for one in seen.trainings if one.failure is not None), "")
         what = "the training step" if failed.startswith("step ") else failed

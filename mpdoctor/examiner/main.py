@@ -13,22 +13,30 @@ from mpdoctor.examiner.exceptions import OtherBackend, Unusable, first_line
 from mpdoctor.examiner.failures.failure import failure_from_exception, failure_under_watch
 from mpdoctor.examiner.own_imports import OwnImports
 from mpdoctor.examiner.process import confinement, environment, supervisor
+from mpdoctor.examiner.protocol.event_kinds import Started, StoppedAfterTraining, TrainingStatus
 from mpdoctor.examiner.protocol.events import Events
 from mpdoctor.examiner.protocol.request import SAVED, Request
 from mpdoctor.examiner.session import Session
 from mpdoctor.examiner.targets import saved_model, script_or_factory
-from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.failure import During, FailureFacts
 
 
-def main(request_path: str, imports: OwnImports) -> None:
-    """Never returns: the process ends in `Session.finish`, whatever the script has left running."""
+def main(request_path: str, imports: OwnImports, foreground: bool = False) -> None:
+    """Never returns: the process ends in `Session.finish`, whatever the script has left running. `foreground`: started
+    by hand, without a supervisor; events and tracebacks are printed."""
     with open(request_path, encoding="utf-8") as file:
         request = Request.from_json(file.read())
-    events = Events(request.events)
-    if supervisor.is_kept():
-        supervisor.keep_examiner(events)
+    if foreground:
+        from mpdoctor.examiner.protocol.printed_events import PrintedEvents, request_in_foreground
+
+        request = request_in_foreground(request, request_path)
+        events: Events = PrintedEvents(request.events)
+    else:
         events = Events(request.events)
-    events.note(python="{}.{}.{}".format(*sys.version_info[:3]))
+        if supervisor.is_kept():
+            supervisor.keep_examiner(events)
+            events = Events(request.events)
+    events.send(Started("{}.{}.{}".format(*sys.version_info[:3])))
     imports.hand_over(_folder_of_program(request))
     if request.kind == "environment":
         environment.tell_environment(events)
@@ -101,9 +109,8 @@ def _look_at_untrained_models(session: Session) -> None:
         return
     if not session.tell_models():
         raise NoModel()
-    predicts = session.predictions is not None and session.predictions.any
-    why = "the program only predicts" if predicts else "no training call"
-    session.events.note(training_status=["skipped", why])
+    why = "the program only predicts" if session.has_predicted else "no training call"
+    session.events.send(TrainingStatus("skipped", why))
 
 
 class NoModel(Exception):
@@ -114,14 +121,15 @@ def _say_how_it_ended(session: Session, error: BaseException, seconds: float) ->
     if isinstance(error, SystemExit) and session.training is None:
         _say_it_exited(session, error)
         return
-    if isinstance(error, SystemExit):
+    if isinstance(error, SystemExit) and session.training is not None:
         session.training.conclude("script")
     if session.training is None and session.has_trained:
-        session.events.note(stopped_after_training=first_line(error))  # which may come of a fit() that was cut short
+        session.events.send(StoppedAfterTraining(first_line(error)))  # which may come of a fit() that was cut short
         return
     if isinstance(error, NoModel):
         session.fail(FailureFacts("exited", "script", exit_code=0, message="The script ended."))
         return
+    during: During
     if session.training is not None or session.left_a_tape(error):
         during = "training"
     else:

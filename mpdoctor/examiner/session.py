@@ -9,7 +9,7 @@ import re
 import sys
 import traceback
 from types import ModuleType
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from mpdoctor.examiner.capture.layer_hooks import LayerWatch
 from mpdoctor.examiner.capture.live_models import live_models, model_of_variables
@@ -20,13 +20,31 @@ from mpdoctor.examiner.process import autograph_files
 from mpdoctor.examiner.process.import_hooks import ImportHooks
 from mpdoctor.examiner.process.patching import replace_method
 from mpdoctor.examiner.process.user_code import own_code, own_location
+from mpdoctor.examiner.protocol.event_kinds import (
+    Crashed,
+    Environment,
+    Failure,
+    FilesWritten,
+    KerasUsed,
+    StandInsUsed,
+)
 from mpdoctor.examiner.protocol.events import Events
 from mpdoctor.examiner.protocol.request import Request
 from mpdoctor.examiner.stand_ins.install import StandIns
 from mpdoctor.facts.devices import DeviceFacts
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.model import CallFacts, OtherPolicyFacts
+from mpdoctor.facts.model import CallFacts, ModelFacts, OtherPolicyFacts
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from mpdoctor.examiner.capture.loss_hooks import Losses
+    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasModel, KerasOptimizer
+    from mpdoctor.examiner.probe.predictions import Predictions
+    from mpdoctor.examiner.probe.training import Training
+    from mpdoctor.facts.environment import EnvironmentFacts
+
 
 # Where the Kerases keep their global policy: 3, tf_keras and 2.13 to 2.15, 2.6 to 2.12, TensorFlow 2.4 and 2.5.
 POLICY_MODULES = (
@@ -58,27 +76,27 @@ class Session:
         self.watch = LayerWatch()
         self.notes = OptimizerNotes()
         self.stand_ins = StandIns(
-            os.path.join(request.scratch, "stand-ins"), lambda names: events.note(stand_ins=names)
+            os.path.join(request.scratch, "stand-ins"), lambda names: events.send(StandInsUsed(tuple(names)))
         )
         self.loads = LoadWatch()
-        self.keras: Any = None
-        self.training: Any = None
-        self._new_training: Any = None
+        self.keras: KerasAdapter | None = None
+        self.training: Training | None = None
+        self._new_training: type[Training]
         self.policy_set = False
-        self.differentiated: Any = None  # what a tape was asked to differentiate last
+        self.differentiated: tf.Tensor | None = None  # what a tape was asked to differentiate last
         self.sources: set[int] = set()  # by what a tape was ever asked to differentiate, by identity
         self._policy_lines: dict[str, Location] = {}  # by package: the user's line that set its policy last
         self._devices: tuple[DeviceFacts, ...] | None = None
         self.failed_in_tape: BaseException | None = None
         self.files_written: list[str] = []
-        self._adapters: list[Any] = []
-        self.losses: Any = None
+        self._adapters: list[KerasAdapter] = []
+        self._losses: Losses | None = None
         self._scale_calls = {"scaled": False, "unscaled": False}
-        self._environment: Any = None
-        self._tf_functions: list[Any] = []  # those whose call is under way, the outermost first
-        self._applying: list[Any] = []  # optimizers whose step is under way, the outermost first
-        self.predictions: Any = None
-        self.trained_models: list[Any] = []  # of trainings that have ended
+        self._environment: EnvironmentFacts | None = None
+        self._tf_functions: list[Callable[..., object]] = []  # those whose call is under way, the outermost first
+        self._applying: list[KerasOptimizer] = []  # optimizers whose step is under way, the outermost first
+        self._predictions: Predictions | None = None
+        self.trained_models: list[KerasModel | None] = []  # of trainings that have ended
 
     # --- hooks --------------------------------------------------------------------------------------------------
     def install(self) -> None:
@@ -109,7 +127,7 @@ class Session:
         original = getattr(module, setter)
 
         @functools.wraps(original)
-        def set_policy(policy: Any) -> Any:
+        def set_policy(policy: Any) -> object:
             # Keras 3 calls its own setter with the default when the policy is first asked for
             self.policy_set = self.policy_set or sys._getframe(1).f_globals.get("__name__") != module.__name__
             place = own_location(sys._getframe(1))
@@ -139,7 +157,7 @@ class Session:
         except Exception as error:
             self.broke(error)
 
-    def _patch(self, keras: Any) -> None:
+    def _patch(self, keras: KerasAdapter) -> None:
         import tensorflow as tf
 
         from mpdoctor.examiner.capture.loss_hooks import Losses
@@ -149,8 +167,8 @@ class Session:
         self._new_training = Training
         self.watch.install(keras.Layer)
         self.watch.install_policies(keras.Layer)
-        if keras.is_keras3:
-            self.watch.install_operations(keras.Operation, keras.Layer)
+        for cls in keras.function_classes():
+            self.watch.install_operations(cls, keras.Layer)
         self.notes.install(keras)
         self.stand_ins.install(keras)
         self.loads.install(keras)
@@ -167,20 +185,42 @@ class Session:
             self._note_reads(cls, name)
         for cls, name in keras.unscaling_methods():
             replace_method(cls, name, self._unscale)
-        if self.predictions is None:
-            self.predictions = Predictions(self)
+        if self._predictions is None:
+            self._predictions = Predictions(self)
         self.predictions.install(keras)
-        if self.losses is None:
-            self.losses = Losses()
+        if self._losses is None:
+            self._losses = Losses()
             replace_method(tf.GradientTape, "gradient", self._gradient)
             replace_method(tf.GradientTape, "__exit__", self._leave_tape)
             replace_method(type(tf.function(lambda: None)), "__call__", self._call_function)
+
+    @property
+    def hooked_keras(self) -> KerasAdapter:
+        """`keras`, where a model is there already, and so a Keras."""
+        assert self.keras is not None
+        return self.keras
+
+    @property
+    def losses(self) -> Losses:
+        """Once a Keras is hooked."""
+        assert self._losses is not None
+        return self._losses
+
+    @property
+    def predictions(self) -> Predictions:
+        """Once a Keras is hooked."""
+        assert self._predictions is not None
+        return self._predictions
+
+    @property
+    def has_predicted(self) -> bool:
+        return self._predictions is not None and self._predictions.any
 
     def _note_reads(self, cls: type, name: str) -> None:
         """Code that reads the scale may scale by hand: then nobody can say that the loss was never scaled."""
         read = getattr(cls, name).fget
 
-        def scale(optimizer: Any) -> Any:
+        def scale(optimizer: KerasOptimizer) -> object:
             if own_code(sys._getframe(1)):
                 self._scale_calls["scaled"] = True
             return read(optimizer)
@@ -192,7 +232,7 @@ class Session:
         from mpdoctor.examiner.process.environment import as_of_now
 
         if self._environment is not None:
-            self.events.facts("environment", as_of_now(self._environment, self._devices or ()))
+            self.events.send(Environment(as_of_now(self._environment, self._devices or ())))
 
     def _tell_environment_at_end(self) -> None:
         """Of a program that made no model, too."""
@@ -214,6 +254,7 @@ class Session:
 
     def end_training(self) -> None:
         """The program goes on, to its next training."""
+        assert self.training is not None
         self.trained_models += [entry.model for entry in self.training.entries]
         self.training = None
 
@@ -221,17 +262,21 @@ class Session:
     def has_trained(self) -> bool:
         return self.training is not None or bool(self.trained_models)
 
-    def _compile(self, keras: Any, original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
+    def _compile(
+        self, keras: KerasAdapter, original: Callable[..., object], model: KerasModel, *args: object, **kwargs: object
+    ) -> object:
         """A process that dies or hangs later on can tell nothing more: what it has compiled is told here."""
         result = original(model, *args, **kwargs)
         if self.training is None:
             try:
-                self.events.facts("built", self._untrained(keras, model, running=False))
+                self.events.model_built(self._untrained(keras, model, running=False))
             except Exception as error:
                 self.broke(error)
         return result
 
-    def _fit(self, keras: Any, original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
+    def _fit(
+        self, keras: KerasAdapter, original: Callable[..., object], model: KerasModel, *args: object, **kwargs: object
+    ) -> object:
         if self.training is not None:
             return original(model, *args, **kwargs)
         self.training = self._new_training(
@@ -239,7 +284,9 @@ class Session:
         )
         return self.training.run_fit(original, args, kwargs)
 
-    def _train_on_batch(self, keras: Any, original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
+    def _train_on_batch(
+        self, keras: KerasAdapter, original: Callable[..., object], model: KerasModel, *args: object, **kwargs: object
+    ) -> object:
         if self.training is None or not self.training.observes(model):
             call = CallFacts("train_on_batch", own_location(sys._getframe(2)))
             if self.training is None:
@@ -247,7 +294,14 @@ class Session:
             self.training.begin_on_batches(model, call, args, kwargs)
         return original(model, *args, **kwargs)
 
-    def _apply(self, keras: Any, original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+    def _apply(
+        self,
+        keras: KerasAdapter,
+        original: Callable[..., object],
+        optimizer: KerasOptimizer,
+        *args: object,
+        **kwargs: object,
+    ) -> object:
         import tensorflow as tf
 
         try:
@@ -275,7 +329,9 @@ class Session:
             training.after_step()
         return result
 
-    def _call_function(self, original: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
+    def _call_function(
+        self, original: Callable[..., object], function: Callable[..., object], *args: object, **kwargs: object
+    ) -> object:
         """The outermost call of a tf.function is where the host may look at what its graph recorded."""
         if self.training is not None and self.training.is_loop and not self._tf_functions:
             self.training.before_call()
@@ -283,7 +339,7 @@ class Session:
         try:
             result = original(function, *args, **kwargs)
         except Exception as error:
-            if len(self._tf_functions) == 1 and self._stopped_itself(error):
+            if len(self._tf_functions) == 1 and self.training is not None and self._is_stop(error):
                 self.training.stopped_in_graph(function, args, kwargs)
             if len(self._tf_functions) == 1 and self.training is not None and self.training.is_loop:
                 first = self.training.first_error_of_call(error, function, args, kwargs)
@@ -298,14 +354,14 @@ class Session:
             self.predictions.function_returned(function, args, kwargs, result)
         return result
 
-    def _stopped_itself(self, error: Exception) -> bool:
+    def _is_stop(self, error: Exception) -> bool:
         """A loop inside of a tf.function ends itself where enough was seen."""
         from mpdoctor.examiner.probe.graph_stop import is_stop
 
-        return self.training is not None and is_stop(error)
+        return is_stop(error)
 
     @property
-    def outermost_function(self) -> Any:
+    def outermost_function(self) -> Callable[..., object] | None:
         """The tf.function of the program's whose call is under way; None outside of all."""
         return self._tf_functions[0] if self._tf_functions else None
 
@@ -314,18 +370,30 @@ class Session:
         """Whether what is traced now will be compiled by XLA, as a tf.function with jit_compile."""
         return any(getattr(function, "_jit_compile", False) for function in self._tf_functions)
 
-    def _scale_loss(self, original: Any, optimizer: Any, loss: Any, *args: Any, **kwargs: Any) -> Any:
+    def _scale_loss(
+        self, original: Callable[..., object], optimizer: KerasOptimizer, loss: object, *args: object, **kwargs: object
+    ) -> object:
         self._scale_calls["scaled"] = True
         result = original(optimizer, loss, *args, **kwargs)
         if not callable(loss):
             self.losses.scaled(loss, result, optimizer)
         return result
 
-    def _unscale(self, original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+    def _unscale(
+        self, original: Callable[..., object], optimizer: KerasOptimizer, *args: object, **kwargs: object
+    ) -> object:
         self._scale_calls["unscaled"] = True
         return original(optimizer, *args, **kwargs)
 
-    def _gradient(self, original: Any, tape: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+    def _gradient(
+        self,
+        original: Callable[..., object],
+        tape: tf.GradientTape,
+        target: tf.Tensor,
+        sources: object,
+        *args: object,
+        **kwargs: object,
+    ) -> object:
         import tensorflow as tf
 
         self.losses.differentiated(target, sources)
@@ -333,7 +401,9 @@ class Session:
         self.sources.update(map(id, tf.nest.flatten(sources)))
         return original(tape, target, sources, *args, **kwargs)
 
-    def _leave_tape(self, original: Any, tape: Any, kind: Any, error: Any, trace: Any) -> Any:
+    def _leave_tape(
+        self, original: Callable[..., object], tape: tf.GradientTape, kind: object, error: BaseException, trace: object
+    ) -> object:
         if error is not None:
             self.failed_in_tape = error
         return original(tape, kind, error, trace)
@@ -346,7 +416,7 @@ class Session:
         return self._scale_calls
 
     # --- models -------------------------------------------------------------------------------------------------
-    def models(self) -> list[tuple[Any, Any]]:
+    def models(self) -> list[tuple[KerasAdapter, KerasModel]]:
         """(adapter, model) of every live model that is not a part of another one, in the order of their birth lines."""
         found = [
             (keras, model)
@@ -364,12 +434,12 @@ class Session:
                 from mpdoctor.examiner.capture.trace import trace_outputs  # it needs TensorFlow
 
                 trace_outputs(self.watch, keras, model)
-                self.events.facts("model", self._untrained(keras, model))
+                self.events.model_seen(self._untrained(keras, model))
         except Exception as error:
             self.broke(error)
         return bool(found)
 
-    def _untrained(self, keras: Any, model: Any, running: bool = True) -> Any:
+    def _untrained(self, keras: KerasAdapter, model: KerasModel, running: bool = True) -> ModelFacts:
         from mpdoctor.examiner.capture.model_facts import model_from_live
 
         optimizer = getattr(model, "optimizer", None)
@@ -381,9 +451,9 @@ class Session:
         try:
             now = [] if self.training is None else [entry.model for entry in self.training.entries]
             trained = [*self.trained_models, *now] if self.has_trained else None
-            for facts in [] if self.predictions is None else self.predictions.facts(trained):
-                self.events.facts("model", facts.model)
-                self.events.facts("training", facts)
+            for facts in [] if self._predictions is None else self.predictions.facts(trained):
+                self.events.model_seen(facts.model)
+                self.events.training(facts)
         except Exception as error:
             self.broke(error)
 
@@ -395,7 +465,7 @@ class Session:
             self._devices = devices_from_tensorflow(program_has_computed=True)
         return self._devices
 
-    def policies_of_others(self, keras: Any) -> tuple[OtherPolicyFacts, ...]:
+    def policies_of_others(self, keras: KerasAdapter) -> tuple[OtherPolicyFacts, ...]:
         """What the program set in other Kerases than this one."""
         return tuple(
             OtherPolicyFacts(str(other.facts.package), other.global_policy(), place, bool(live_models(other)))
@@ -409,14 +479,14 @@ class Session:
     def tell_built(self) -> None:
         """What a program has made that is not at its end, and perhaps never comes there."""
         for keras, model in self.models():
-            self.events.facts("built", self._untrained(keras, model))
+            self.events.model_built(self._untrained(keras, model))
 
     def fail(self, failure: FailureFacts) -> None:
-        self.events.facts("failure", failure)
+        self.events.send(Failure(failure))
 
     def broke(self, error: BaseException) -> None:
         """The examiner itself broke: say so, and end."""
-        self.events.note(crashed="".join(traceback.format_exception(type(error), error, error.__traceback__)))
+        self.events.send(Crashed("".join(traceback.format_exception(type(error), error, error.__traceback__))))
         os._exit(70)
 
     def finish(self) -> None:
@@ -425,9 +495,9 @@ class Session:
             self.events.wait_for_training()
             os._exit(0)
         if self.keras is not None:
-            self.events.note(keras=vars(self.keras.facts))
+            self.events.send(KerasUsed(self.keras.facts))
         self.tell_predictions()
         self._tell_environment_at_end()
-        self.events.note(files_written=sorted(set(self.files_written))[:50])
+        self.events.send(FilesWritten(tuple(sorted(set(self.files_written))[:50])))
         self.events.end()
         os._exit(0)

@@ -1,6 +1,7 @@
 """Started by path in the user's interpreter: makes the package visible, and nothing else of the tool's environment.
 
 python .../mpdoctor/examiner/start.py REQUEST.json
+python .../mpdoctor/examiner/start.py --foreground REQUEST.json    by hand: one process, events and tracebacks printed
 """
 
 import sys
@@ -30,4 +31,4 @@ if __name__ == "__main__":
     imports.begin()
     from mpdoctor.examiner.main import main
 
-    main(sys.argv[1], imports)
+    main(sys.argv[-1], imports, foreground="--foreground" in sys.argv[1:-1])

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from mpdoctor.facts.failure import FailureFacts
+
+# "fit" is the end of fit(): callbacks, an epoch's end, the training's own.
+NotMeasured = Literal["first number not finite", "what holds the weights", "two loss scales", "fit"]
 
 
 @dataclass(frozen=True)
@@ -14,8 +18,8 @@ class EndingFacts:
     failure
         The error that left fit() there; None where it came to its end.
     not_looked
-        (code, reason) of what could not be looked at.
+        (what, reason) of what could not be measured.
     """
 
     failure: FailureFacts | None = None
-    not_looked: tuple[tuple[str, str], ...] = ()
+    not_looked: tuple[tuple[NotMeasured, str], ...] = ()

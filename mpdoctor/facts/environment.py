@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Iterator, Mapping
 
 from mpdoctor.facts.devices import DeviceFacts
-from mpdoctor.facts.versions import Keras
+from mpdoctor.facts.versions import Keras, KerasPackage
 
 # Distributions that bring the package `tensorflow`, the usual one first.
 TENSORFLOWS = (
@@ -102,7 +102,7 @@ def keras_of_tensorflow(tensorflow: str, packages: Mapping[str, str], variables:
     version = packages.get("keras", "")
     if not version:
         return None
-    package = "tf.keras" if version.startswith("2") else "keras"
+    package: KerasPackage = "tf.keras" if version.startswith("2") else "keras"
     unless = f"{LEGACY_KERAS}={asked} asks for no other" if asked else f"{LEGACY_KERAS}=1 is not set"
     return Keras(package, version, tensorflow, f"it is the keras that is installed, and {unless}")
 

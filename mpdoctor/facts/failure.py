@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.saved_file import SavedFileFacts
 from mpdoctor.facts.versions import Keras
+
+During = Literal["start", "script", "loading", "training", "ending"]
 
 
 @dataclass(frozen=True)
@@ -81,8 +84,8 @@ class FailureFacts:
         The tail of what the process printed to stderr, for a process that died or timed out.
     """
 
-    kind: str
-    during: str
+    kind: Literal["raised", "exited", "timed-out", "died", "unusable"]
+    during: During
     exception: str = ""
     message: str = ""
     location: Location | None = None

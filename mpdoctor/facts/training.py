@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from mpdoctor.facts.ending import NotMeasured
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
@@ -389,7 +390,7 @@ class TrainingFacts:
         The user's line from which gradients first arrived at the optimizer: apply_gradients of a custom loop or train
         step, else the training call.
     not_looked
-        (code, reason) of what could not be looked at.
+        (what, reason) of what could not be measured.
     dynamic, initial_scale, growth_interval, floor
         Of the loss scale; `floor` is 1.0 in Keras 2 and None in Keras 3; all None without loss scaling.
     culprit, loss_culprit, gradient_culprit
@@ -427,7 +428,7 @@ class TrainingFacts:
     gradient_culprit: GradientCulpritFacts | None = None
     failure: FailureFacts | None = None
     applied_at: Location | None = None
-    not_looked: tuple[tuple[str, str], ...] = ()
+    not_looked: tuple[tuple[NotMeasured, str], ...] = ()
     seconds: float = 0.0
     name: str = ""
     replicas: int = 1

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+KerasPackage = Literal["keras", "tf_keras", "tf.keras"]
 
 
 @dataclass(frozen=True)
@@ -14,7 +17,7 @@ class Keras:
     are version texts, empty where nobody knows. `because` says in words how it was decided.
     """
 
-    package: str = "keras"
+    package: KerasPackage = "keras"
     version: str = ""
     tensorflow: str = ""
     because: str = "assumed, because nothing says otherwise"

@@ -23,7 +23,7 @@ from typing import Iterator, Union
 from mpdoctor.facts.breakdown import Breakdown
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Cells, Location, lines_of
-from mpdoctor.facts.versions import Keras
+from mpdoctor.facts.versions import Keras, KerasPackage
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.program.dtypes import dtype_of, policies_named
 from mpdoctor.program.mixed_precision_signs import signs_of_mixed_precision
@@ -212,7 +212,7 @@ class SourceFacts:
     certain_imports: tuple[str, ...] = ()
     guarded_imports: tuple[str, ...] = ()
     keras: Keras = field(default_factory=Keras)
-    declared_keras: str | None = None
+    declared_keras: KerasPackage | None = None
     assume_mixed: bool = False
     mixed_elsewhere: bool = False
     is_imported: bool = False

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from mpdoctor.facts.versions import Keras
+from mpdoctor.facts.versions import Keras, KerasPackage
 from mpdoctor.finding import Severity
 from mpdoctor.project.files import PathPatterns
 from mpdoctor.project.targets import Target
@@ -30,6 +30,8 @@ class Settings:
         Patterns of paths, and the rules that do not speak there.
     not_examined
         Of further targets that were named, why each can't be examined, in a sentence.
+    keep_run
+        The directory that keeps request, events and stderr of each run of the examiner.
     command
         What the user typed, for the report's last line.
     """
@@ -56,6 +58,7 @@ class Settings:
     fail_on: Severity = Severity.WARNING
     exit_zero: bool = False
     cache: bool = True
+    keep_run: Path | None = None
     not_examined: tuple[str, ...] = ()
     command: str = ""
 
@@ -76,14 +79,17 @@ def names_rule(selector: str, code: str, name: str) -> bool:
     return bool(text) and (code.startswith(text.upper()) or text.lower() == name)
 
 
+_PACKAGES: dict[str, KerasPackage] = {"keras": "keras", "tf_keras": "tf_keras"}
+
+
 def keras_from_text(text: str, because: str = "") -> Keras:
     """What `--keras 3`, `--keras tf_keras` or `--keras 2.15` means.
 
     Raises ValueError with a sentence for the user."""
     wanted = text.strip()
     because = because or f"--keras {wanted}"
-    if wanted in ("tf_keras", "keras"):
-        return Keras(wanted, because=because)
+    if wanted in _PACKAGES:
+        return Keras(_PACKAGES[wanted], because=because)
     if not re.fullmatch(r"\d+(\.\d+){0,2}", wanted):
         raise ValueError(f"{text!r} is no Keras: give 3, tf_keras, or a version such as 2.15.")
     numbers = tuple(int(part) for part in wanted.split("."))

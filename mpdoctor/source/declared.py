@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from mpdoctor.facts.versions import KerasPackage
 from mpdoctor.program.source_facts import Use, Write
 from mpdoctor.program.values import Api, Call, Collection, known
 
@@ -22,7 +23,9 @@ _KERAS3_ONLY = (
 _LIBRARIES = ("tensorflow", "keras", "tf_keras")
 
 
-def declared_keras(path: str, uses: Sequence[Use], calls: Iterable[Call], writes: Iterable[Write]) -> str | None:
+def declared_keras(
+    path: str, uses: Sequence[Use], calls: Iterable[Call], writes: Iterable[Write]
+) -> KerasPackage | None:
     """ "tf_keras", "keras", or None where the text of this file does not tell, or tells different things on
     different paths. Events of functions that were followed into other files are among those given."""
     libraries = [use for use in uses if use.api.root in _LIBRARIES]

@@ -67,7 +67,7 @@ def examine(tf, keras, down, request, out):
 def main(name, down, list_path):
     prepare()
     tf, keras = keras_of(name)
-    for module in ("main", "saved_models", "targets", "probe"):
+    for module in ("main", "targets.saved_model", "probe.training"):
         importlib.import_module("mpdoctor.examiner." + module)
     with open(list_path) as file:
         requests = json.load(file)

@@ -167,10 +167,10 @@ def examine(
 
 def _examination(path: Path, seconds: float, memory: int) -> Examination:
     events = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    failures = [event["facts"] for event in events if event["event"] == "facts" and event["kind"] == "failure"]
+    failures = [event["facts"] for event in events if event["event"] == "Failure"]
     failure = failures[-1] if failures else {"message": "", "kind": ""}
-    broken = [event["crashed"] for event in events if "crashed" in event]
-    ended = any(event["event"] == "end" for event in events)
+    broken = [event["traceback"] for event in events if event["event"] == "Crashed"]
+    ended = any(event["event"] == "Ended" for event in events)
     return Examination(failure["message"], failure["kind"], " ".join(broken), ended, seconds, memory)
 
 

@@ -107,6 +107,9 @@ def check(
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Read every file anew, and keep nothing for the next time.")
     ] = False,
+    keep_run: Annotated[
+        Path | None, typer.Option(metavar="DIR", hidden=True, help="Keep what the examiner was asked and told.")
+    ] = None,
     output_format: OutputFormatOption = OutputFormat.terminal,
     report: ReportOption = None,
     redact: RedactOption = None,
@@ -162,12 +165,22 @@ def check(
         fail_on=fail_on or configured.fail_on or Severity.WARNING,
         exit_zero=exit_zero,
         cache=not no_cache,
+        keep_run=_made(keep_run),
         not_examined=(*not_examined, *empty),
         command=invocation.command,
     )
     for reason in settings.not_examined:
         say(reason)
     raise typer.Exit(put_out(_diagnosed(settings, quiet), output))
+
+
+def _made(directory: Path | None) -> Path | None:
+    if directory is not None:
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            fail(f"--keep-run: {directory} cannot be made: {error.strerror}.")
+    return directory
 
 
 def _target(text: str, stdin_filename: str) -> Target:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Iterator, Mapping
 
 import numpy
 
 from mpdoctor.facts.model import ArrayFacts
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
 
 MOST_NUMBERS = 10_000_000  # that are looked at
 ROLES = (("x", "features"), ("y", "labels"), ("sample_weight", "sample weights"))
@@ -29,7 +33,7 @@ def arrays_from_arguments(arguments: Mapping[str, Any]) -> tuple[ArrayFacts, ...
     return tuple(found)
 
 
-def arrays_from_batch(batch: Any) -> tuple[ArrayFacts, ...]:
+def arrays_from_batch(batch: object) -> tuple[ArrayFacts, ...]:
     """One batch (x, y, sample_weight) of a generator or a Sequence, whose arguments say nothing."""
     parts = batch if isinstance(batch, tuple) else (batch,)
     return tuple(
@@ -69,7 +73,7 @@ def _largest(value: Any, container: str) -> float | None:
     return float(finite.max()) if finite.size else None
 
 
-def _container(value: Any) -> str:
+def _container(value: object) -> str:
     module = type(value).__module__.split(".")[0]
     if module == "numpy":
         return "numpy array"
@@ -84,7 +88,7 @@ def _shape(shape: Any) -> tuple[int | None, ...]:
     return tuple(None if size is None else int(size) for size in shape)
 
 
-def _held(values: Any) -> str:
+def _held(values: tf.Tensor) -> str:
     """The type of what an object array holds: of the first value that is no number, else of the first: "str",
     "datetime", "ndarray", "float"."""
     flat = values.ravel() if hasattr(values, "ravel") else values
@@ -93,7 +97,7 @@ def _held(values: Any) -> str:
     return type(telling[0]).__name__ if telling else "None"
 
 
-def _list_content(values: Any) -> tuple[str, tuple[int | None, ...], str]:
+def _list_content(values: tf.Tensor) -> tuple[str, tuple[int | None, ...], str]:
     """(dtype, shape, type of what it holds) of a nested Python list."""
     shape = []
     while isinstance(values, list) and values:

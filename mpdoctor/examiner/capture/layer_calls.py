@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any, Iterator, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Iterator, NamedTuple, Optional, Tuple
+
+from mpdoctor.examiner.keras.private_state import mask_of
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from mpdoctor.examiner.keras.adapter import KerasLayer
+
 
 Shape = Tuple[Optional[int], ...]
 
@@ -35,13 +43,15 @@ class LayerCalls:
     def __init__(self) -> None:
         self._calls: weakref.WeakKeyDictionary[Any, LayerCall] = weakref.WeakKeyDictionary()
 
-    def of(self, layer: Any) -> LayerCall:
+    def of(self, layer: KerasLayer) -> LayerCall:
         return self._calls.get(layer, NO_CALL)
 
     def all(self) -> Iterator[LayerCall]:
         return iter(list(self._calls.values()))
 
-    def note(self, layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outputs: list[Any]) -> None:
+    def note(
+        self, layer: KerasLayer, args: tuple[object, ...], kwargs: dict[str, object], outputs: list[tf.Tensor]
+    ) -> None:
         """`outputs` are the tensors that the call returned."""
         known = self._calls.get(layer)
         if known is not None and (known.is_real or any(map(is_symbolic, outputs))):
@@ -56,12 +66,12 @@ class LayerCalls:
         )
 
 
-def is_symbolic(tensor: Any) -> bool:
+def is_symbolic(tensor: tf.Tensor) -> bool:
     """Keras' own stand-ins for tensors, SparseKerasTensor and RaggedKerasTensor among them."""
     return type(tensor).__name__.endswith("KerasTensor")
 
 
-def flat_tensors(structure: Any) -> list[Any]:
+def flat_tensors(structure: object) -> list[tf.Tensor]:
     """Every tensor in nested lists, tuples and dicts, in order."""
     if isinstance(structure, dict):
         return [t for key in structure for t in flat_tensors(structure[key])]
@@ -70,21 +80,20 @@ def flat_tensors(structure: Any) -> list[Any]:
     return [structure] if hasattr(structure, "dtype") and hasattr(structure, "shape") else []
 
 
-def dtype_name(tensor: Any) -> str:
+def dtype_name(tensor: tf.Tensor) -> str:
     dtype = tensor.dtype
     return getattr(dtype, "name", None) or str(dtype)
 
 
-def _mask_steps(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int | None:
-    """Keras hangs the mask on the tensor that it belongs to."""
+def _mask_steps(args: tuple[object, ...], kwargs: dict[str, object]) -> int | None:
     mask = kwargs.get("mask")
     if mask is None and args:
-        mask = getattr(args[0], "_keras_mask", None)
+        mask = mask_of(args[0])
     shape = () if mask is None else _shape(mask)
     return shape[1] if len(shape) > 1 else None
 
 
-def _shape(tensor: Any) -> Shape:
+def _shape(tensor: tf.Tensor) -> Shape:
     shape = getattr(tensor, "shape", ())
     if getattr(shape, "rank", 0) is None:
         return ()

@@ -6,7 +6,7 @@ import contextlib
 import inspect
 import os
 from types import CodeType, FunctionType
-from typing import Any, Collection, Iterator
+from typing import TYPE_CHECKING, Any, Collection, Iterator
 
 import numpy
 import tensorflow as tf
@@ -15,6 +15,10 @@ from mpdoctor.examiner.process.user_code import class_location, is_own
 from mpdoctor.facts.layer_details import ConfigFacts, RawVariableFacts, SettingsFacts
 from mpdoctor.facts.location import Location
 
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasLayer
+
+
 _WIDTHS = ("units", "filters", "output_dim")
 _LEARNT = {"Rescaling": ("scale", "offset"), "Normalization": ("mean", "variance")}
 # Whoever writes one of these thinks of dtypes.
@@ -22,7 +26,7 @@ _ABOUT_DTYPES = ("cast", "dtype", "astype", "float16", "float32", "float64", "ha
 _DEEPEST = 4  # calls of the user's own functions that are followed
 
 
-def settings_from_layer(layer: Any) -> SettingsFacts:
+def settings_from_layer(layer: KerasLayer) -> SettingsFacts:
     class_name = type(layer).__name__
     widths = (_whole(_told(layer, name)) for name in _WIDTHS)
     return SettingsFacts(
@@ -40,7 +44,7 @@ def settings_from_layer(layer: Any) -> SettingsFacts:
     )
 
 
-def config_from_layer(layer: Any) -> ConfigFacts | None:
+def config_from_layer(layer: KerasLayer) -> ConfigFacts | None:
     """None for a class of a library's, and for one that has a way of its own."""
     own = _own_classes(type(layer))
     if not own or any("from_config" in vars(cls) for cls in own):
@@ -55,7 +59,7 @@ def config_from_layer(layer: Any) -> ConfigFacts | None:
     )
 
 
-def names_dtype(layer: Any) -> bool:
+def names_dtype(layer: KerasLayer) -> bool:
     """Whether the user's code of a layer speaks of dtypes anywhere, in functions of the user's that it calls too."""
     parts = [one for cls in _own_classes(type(layer)) for one in vars(cls).values()]
     seen: set[CodeType] = set()
@@ -68,7 +72,7 @@ def names_dtype(layer: Any) -> bool:
     return any(about in word for word in words for about in _ABOUT_DTYPES)
 
 
-def raw_variables_from_layer(layer: Any, loss: Any, sources: Collection[int]) -> tuple[RawVariableFacts, ...]:
+def raw_variables_from_layer(layer: KerasLayer, loss: Any, sources: Collection[int]) -> tuple[RawVariableFacts, ...]:
     """`loss`: what was differentiated last, None where nothing was; those by which it was, the program trains itself.
     `sources`: their identities."""
     return tuple(
@@ -126,7 +130,7 @@ def _words_of_called(called: Any, seen: set[CodeType], depth: int) -> Iterator[s
             yield from _words(function, seen, depth)
 
 
-def _holds_dtype(layer: Any) -> bool | None:
+def _holds_dtype(layer: KerasLayer) -> bool | None:
     try:
         return "dtype" in layer.get_config()
     except Exception:  # the user's own code, which may not be meant to be saved
@@ -134,26 +138,26 @@ def _holds_dtype(layer: Any) -> bool | None:
 
 
 # --- its values ---------------------------------------------------------------------------------------------------
-def _told(layer: Any, name: str) -> Any:
+def _told(layer: KerasLayer, name: str) -> Any:
     try:
         return getattr(layer, name, None)
     except Exception:  # a property of the user's own, which may raise whatever it likes
         return None
 
 
-def _number(value: Any) -> float | None:
+def _number(value: object) -> float | None:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
-def _whole(value: Any) -> int | None:
+def _whole(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _name_of_function(value: Any) -> str:
+def _name_of_function(value: object) -> str:
     return value if isinstance(value, str) else getattr(value, "__name__", "")
 
 
-def _magnitudes(value: Any) -> Iterator[tuple[float, float]]:
+def _magnitudes(value: object) -> Iterator[tuple[float, float]]:
     """(largest, smallest that is not 0); nothing where there are no numbers, as before adapt()."""
     if value is None:
         return
@@ -166,7 +170,7 @@ def _magnitudes(value: Any) -> Iterator[tuple[float, float]]:
 
 
 # --- whether the loss depends on a variable -------------------------------------------------------------------------
-def _reaches(variable: Any, loss: Any) -> bool | None:
+def _reaches(variable: tf.Variable, loss: Any) -> bool | None:
     graph = getattr(loss, "graph", None) if loss is not None and not hasattr(loss, "numpy") else None
     if graph is None:
         return None
@@ -176,14 +180,14 @@ def _reaches(variable: Any, loss: Any) -> bool | None:
     )
 
 
-def _handle_in(graph: Any, handle: Any) -> Any:
+def _handle_in(graph: tf.Graph, handle: tf.Tensor) -> tf.Tensor | None:
     """What stands for a variable inside of a graph, or a graph inside of that; None where it has no part in it."""
     outer = getattr(graph, "outer_graph", None)
     outside = handle if getattr(outer, "captures", None) is None else _handle_in(outer, handle)
     return next((inside for captured, inside in graph.captures if captured is outside or captured is handle), None)
 
 
-def _operations_behind(operation: Any) -> Iterator[Any]:
+def _operations_behind(operation: tf.Operation) -> Iterator[tf.Operation]:
     seen, waiting = {operation}, [operation]
     while waiting:
         one = waiting.pop()

@@ -10,13 +10,19 @@ import re
 import sys
 import weakref
 from types import FrameType
-from typing import Any, Callable, Dict, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Tuple
 
 from mpdoctor.examiner.capture.layer_calls import LayerCalls, dtype_name, flat_tensors, is_symbolic
 from mpdoctor.examiner.exceptions import chain_of
 from mpdoctor.examiner.process.user_code import called_by_line, class_location, own_code, own_location
 from mpdoctor.facts.location import Location
 from mpdoctor.knowledge.half_dtypes import HALF
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from mpdoctor.examiner.keras.adapter import KerasLayer, KerasModel
+
 
 Arguments = Tuple[Tuple[Any, ...], Dict[str, Any]]
 
@@ -51,11 +57,12 @@ class LayerWatch:
 
     def install(self, layer_class: type) -> None:
         """Wrap `__call__` and `__new__` of this Keras' Layer."""
-        original_call, original_new = layer_class.__call__, layer_class.__new__
+        original_call: Callable[..., object] = layer_class.__call__
+        original_new: Callable[..., KerasLayer] = layer_class.__new__
         watch = self
 
         @functools.wraps(original_call)  # its module tells autograph that this is none of the user's functions
-        def __call__(layer: Any, *args: Any, **kwargs: Any) -> Any:
+        def __call__(layer: KerasLayer, *args: object, **kwargs: object) -> Any:
             watch._failed = None
             watch.stack.append(layer)
             observer, call = watch.observer, None
@@ -77,7 +84,7 @@ class LayerWatch:
             return outputs if observer is None else observer.leave(call, outputs)
 
         @functools.wraps(original_new)
-        def __new__(cls: type, *args: Any, **kwargs: Any) -> Any:
+        def __new__(cls: type, *args: object, **kwargs: object) -> Any:
             layer = original_new(cls, *args, **kwargs)
             watch._note_birth(layer, sys._getframe(1))
             watch._note_dtype(layer, kwargs)
@@ -89,11 +96,11 @@ class LayerWatch:
     def install_operations(self, operation_class: type, layer_class: type) -> None:
         """Keras 3 makes an operation of its own for each function that is called with its symbolic tensors. Noted are
         those that the user's own line calls, not what a library's model is made of."""
-        original_new = operation_class.__new__
+        original_new: Callable[..., KerasLayer] = operation_class.__new__
         watch = self
 
         @functools.wraps(original_new)
-        def __new__(cls: type, *args: Any, **kwargs: Any) -> Any:
+        def __new__(cls: type, *args: object, **kwargs: object) -> Any:
             operation = original_new(cls, *args, **kwargs)
             called = called_by_line(sys._getframe(1))
             if not issubclass(cls, layer_class) and called is not None and _IS_FUNCTION(called.co_filename):
@@ -109,7 +116,7 @@ class LayerWatch:
             return
         read, write = policy.fget, policy.fset
 
-        def dtype_policy(layer: Any, value: Any) -> None:
+        def dtype_policy(layer: KerasLayer, value: object) -> None:
             before = policy_name(layer)
             write(layer, value)
             frame: FrameType | None = sys._getframe(1)
@@ -121,22 +128,22 @@ class LayerWatch:
 
         layer_class.dtype_policy = property(read, dtype_policy, policy.fdel, policy.__doc__)  # type: ignore[attr-defined]
 
-    def made_at(self, layer: Any) -> Location | None:
+    def made_at(self, layer: KerasLayer) -> Location | None:
         return self._made.get(layer)
 
-    def given_dtype(self, layer: Any) -> bool:
+    def given_dtype(self, layer: KerasLayer) -> bool:
         """Whether whoever made it gave it a dtype, or a policy, of its own."""
         return layer in self._given_dtype
 
-    def made_by(self, layer: Any) -> str:
+    def made_by(self, layer: KerasLayer) -> str:
         """The library's function that the user's line called, and that made it; "" where the line itself did."""
         return self._made_by.get(layer, "")
 
-    def policy_before(self, layer: Any) -> tuple[str, Location] | None:
+    def policy_before(self, layer: KerasLayer) -> tuple[str, Location] | None:
         """The policy that it had before a line of the user's set another one, and that line."""
         return self._policies.get(layer)
 
-    def output_layer(self, model: Any) -> Any:
+    def output_layer(self, model: KerasModel) -> Any:
         """The layer whose output a subclassed model returned as its own, None where nobody knows."""
         reference = self._output_of.get(model)
         return reference() if reference is not None else None
@@ -157,11 +164,11 @@ class LayerWatch:
         is_it = layer.name in str(error) or any(one is left_with for one in chain_of(error))
         return (layer, given) if is_it else (None, ((), {}))
 
-    def _note_failure(self, layer: Any, error: BaseException, given: Arguments) -> None:
+    def _note_failure(self, layer: KerasLayer, error: BaseException, given: Arguments) -> None:
         inner, left_with = (layer, given) if self._failed is None else (self._failed[0], self._failed[2])
         self._failed = (inner, error, left_with)
 
-    def _note_birth(self, layer: Any, frame: FrameType) -> None:
+    def _note_birth(self, layer: KerasLayer, frame: FrameType) -> None:
         place = own_location(frame)
         if place is None:
             return
@@ -170,18 +177,20 @@ class LayerWatch:
         if called is not None:
             self._made_by.setdefault(layer, called.co_name)
 
-    def _note_dtype(self, layer: Any, given: dict[str, Any]) -> None:
+    def _note_dtype(self, layer: KerasLayer, given: dict[str, Any]) -> None:
         if any(given.get(name) is not None for name in ("dtype", "dtype_policy")):
             self._given_dtype[layer] = True
 
-    def _note_output(self, layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outputs: Any) -> None:
+    def _note_output(
+        self, layer: KerasLayer, args: tuple[object, ...], kwargs: dict[str, object], outputs: object
+    ) -> None:
         tensors = flat_tensors(outputs)
         self.calls.note(layer, args, kwargs, tensors)
         if not self.stack:
             self._note_preparation(layer, tensors)
         self._note_whose_output(layer, tensors)
 
-    def _note_preparation(self, layer: Any, outputs: list[Any]) -> None:
+    def _note_preparation(self, layer: KerasLayer, outputs: list[tf.Tensor]) -> None:
         """A layer of Keras' own, in a data pipeline or by itself, that gives 16-bit values. Those of Keras 3 cast what
         they are given before they are called as layers, so nobody sees here what that was."""
         if not any(dtype_name(tensor) in HALF for tensor in outputs) or class_location(type(layer)) is not None:
@@ -197,7 +206,7 @@ class LayerWatch:
         """The classes of those that made the data 16-bit outside of all models."""
         return tuple(self._preparing)
 
-    def _note_whose_output(self, layer: Any, tensors: list[Any]) -> None:
+    def _note_whose_output(self, layer: KerasLayer, tensors: list[tf.Tensor]) -> None:
         """An outer call that returns the very tensor of an inner call has that inner layer as its output."""
         for tensor in tensors[:1]:
             _, producer = self._producers.setdefault(id(tensor), (tensor, layer))
@@ -207,6 +216,6 @@ class LayerWatch:
             self._producers.clear()
 
 
-def policy_name(layer: Any) -> str:
+def policy_name(layer: KerasLayer) -> str:
     policy = getattr(layer, "dtype_policy", None)
     return str(getattr(policy, "name", policy))

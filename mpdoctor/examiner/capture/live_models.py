@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import gc
-from typing import Any
+from typing import TYPE_CHECKING
+
+from mpdoctor.examiner.keras.private_state import all_layers, layers_inside, listed_layers
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasModel, KerasVariable
 
 
-def live_models(keras: Any) -> list[Any]:
+def live_models(keras: KerasAdapter) -> list[KerasModel]:
     """Every model of this Keras that is not a part of another one."""
     gc.collect()
     models = [m for m in gc.get_objects() if _is_instance(m, keras.Model) and _is_made(m)]
-    parts = {id(part) for m in models for part in m._flatten_layers(include_self=False, recursive=True)}
+    parts = {id(part) for m in models for part in layers_inside(m)}
     return [m for m in models if id(m) not in parts and not _is_inside_of_sequential(m, models)]
 
 
-def model_of_variables(keras: Any, variables: list[Any]) -> Any:
+def model_of_variables(keras: KerasAdapter, variables: list[KerasVariable]) -> KerasModel | None:
     """The live model whose variables these are, None where they are nobody's."""
     wanted = {id(variable) for variable in variables}
     best, most = None, 0
@@ -25,14 +30,14 @@ def model_of_variables(keras: Any, variables: list[Any]) -> Any:
     return best
 
 
-def smallest_model(keras: Any, variables: list[Any]) -> Any:
+def smallest_model(keras: KerasAdapter, variables: list[KerasVariable]) -> KerasModel | None:
     """Of the live models, the parts of others among them, the smallest that holds these variables: of a GAN the
     generator or the discriminator. Where none holds them all, the one that holds most of them."""
     wanted = {id(variable) for variable in variables}
     best: tuple[int, int, int] = (0, 0, 0)
     found = None
     for outer in live_models(keras):
-        nested = [layer for layer in outer._flatten_layers() if isinstance(layer, keras.Model)]
+        nested = [layer for layer in all_layers(outer) if isinstance(layer, keras.Model)]
         for depth, model in enumerate([outer, *(layer for layer in nested if layer is not outer)]):
             held = {id(v) for v in keras.variables(model)}  # a discriminator may have been frozen since
             # of two that hold the same, the outer one: it has the name that the program gave
@@ -42,20 +47,20 @@ def smallest_model(keras: Any, variables: list[Any]) -> Any:
     return found
 
 
-def _is_inside_of_sequential(model: Any, models: list[Any]) -> bool:
+def _is_inside_of_sequential(model: KerasModel, models: list[KerasModel]) -> bool:
     """Keras 3 keeps a functional model for every state that a Sequential was in."""
     layers = {id(layer) for layer in model.layers}
     return type(model).__name__ == "Functional" and any(
-        type(other).__name__ == "Sequential" and layers <= {id(layer) for layer in getattr(other, "_layers", ())}
+        type(other).__name__ == "Sequential" and layers <= {id(layer) for layer in listed_layers(other)}
         for other in models
     )
 
 
-def _is_made(model: Any) -> bool:
+def _is_made(model: KerasModel) -> bool:
     """False for a model whose constructor raised: it lacks what Keras' own constructor gives it."""
     return all(hasattr(model, name) for name in ("name", "layers", "dtype_policy", "built"))
 
 
-def _is_instance(thing: Any, cls: type) -> bool:
+def _is_instance(thing: object, cls: type) -> bool:
     """isinstance() without asking the object: a lazy proxy's `__class__` may import something or raise."""
     return issubclass(type(thing), cls)

@@ -7,12 +7,16 @@ import importlib
 import os
 import sys
 import weakref
-from typing import Any, Iterator
+from typing import TYPE_CHECKING, Any, Callable, Iterator
 
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.process.user_code import own_location
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.saved_file import LoadFacts, SavedFileFacts
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasModel
+
 
 # Where the Kerases keep what loads a whole model, behind the public functions, which a program has long bound by name:
 # (possible modules below the package, function).
@@ -46,12 +50,12 @@ class LoadWatch:
         self._failed: list[tuple[BaseException, str]] = []
         self._failed_at: set[Location] = set()
 
-    def install(self, keras: Any) -> None:
+    def install(self, keras: KerasAdapter) -> None:
         """`keras` is an adapter."""
         for module, name in _loaders(package_of(keras)):
             setattr(module, name, self._watched(keras, getattr(module, name)))
 
-    def inside(self, keras: Any, model: Any) -> Iterator[LoadFacts]:
+    def inside(self, keras: KerasAdapter, model: KerasModel) -> Iterator[LoadFacts]:
         """How this model and those in it were loaded; nothing for what the program built."""
 
         def below(part: Any, path: str) -> Iterator[LoadFacts]:
@@ -85,9 +89,9 @@ class LoadWatch:
         except Unusable:  # it is no model at all, and the error says so
             return None
 
-    def _watched(self, keras: Any, original: Any) -> Any:
+    def _watched(self, keras: KerasAdapter, original: Callable[..., object]) -> Any:
         @functools.wraps(original)
-        def load(path: Any, *args: Any, **kwargs: Any) -> Any:
+        def load(path: Any, *args: object, **kwargs: object) -> Any:
             policy, place = keras.global_policy(), own_location(sys._getframe(1))
             name = str(getattr(path, "name", path))
             try:
@@ -105,7 +109,7 @@ class LoadWatch:
         return load
 
 
-def package_of(keras: Any) -> str:
+def package_of(keras: KerasAdapter) -> str:
     """Where the parts of a Keras lie: "keras", "tf_keras"; "tensorflow.python.keras" in TensorFlow 2.4 and 2.5."""
     return str(keras.Layer.__module__).partition(".src.")[0].partition(".engine.")[0]
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import collections
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
-from mpdoctor.examiner.capture.replicas import replica_number, replicas_in_step
+from mpdoctor.examiner.keras.replicas import replica_number, replicas_in_step
 from mpdoctor.examiner.process.user_code import called_by_user, own_location
 from mpdoctor.facts.location import Location
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasOptimizer, KerasVariable
 
 
 class LossTap:
@@ -51,14 +54,14 @@ class Losses:
         self.scaled_at: Location | None = None  # the user's line that did so, None where Keras did
         self._waiting: Any = None  # the newest loss that was scaled and not differentiated yet
 
-    def scaled(self, loss: Any, result: Any, optimizer: Any) -> None:
+    def scaled(self, loss: Any, result: object, optimizer: KerasOptimizer) -> None:
         """`result` is this loss times the loss scale of this optimizer."""
         self._scaled.append((result, loss, optimizer))
         self._waiting = loss
         self.scaled_dtype = getattr(getattr(loss, "dtype", None), "name", "")
         self.scaled_at = own_location() if called_by_user() else None
 
-    def differentiated(self, target: Any, sources: Any) -> None:
+    def differentiated(self, target: tf.Tensor, sources: object) -> None:
         """A tape is asked for the gradients of `target` by `sources`; by anything but variables it is no loss."""
         first = next(iter(tf.nest.flatten(sources)), None)
         if (
@@ -73,7 +76,7 @@ class Losses:
         self._newest.scaled_by = known[0][1] if known else None
         self._newest.put(known[0][0] if known else target if waiting is None else waiting)
 
-    def of(self, variables: list[Any]) -> LossTap | None:
+    def of(self, variables: list[KerasVariable]) -> LossTap | None:
         """The tap of an optimizer whose gradients are those by these variables."""
         own = (self._taps[id(variable)] for variable in variables if id(variable) in self._taps)
         return next(own, self._newest)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator
+from typing import TYPE_CHECKING, Any, Iterator
 
-from mpdoctor.examiner.capture.compiled_losses import casts_prediction
 from mpdoctor.examiner.capture.layer_calls import dtype_name
 from mpdoctor.examiner.capture.layer_details import (
     config_from_layer,
@@ -14,8 +13,15 @@ from mpdoctor.examiner.capture.layer_details import (
 )
 from mpdoctor.examiner.capture.layer_hooks import policy_name
 from mpdoctor.examiner.capture.optimizer_chain import chain_from_optimizer, is_inside
+from mpdoctor.examiner.keras.compiled_losses import casts_prediction
+from mpdoctor.examiner.keras.private_state import casts_its_input
 from mpdoctor.examiner.process.user_code import class_location
 from mpdoctor.facts.model import ArrayFacts, CallFacts, LayerFacts, ModelFacts
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasLayer, KerasModel, KerasOptimizer, KerasVariable
+    from mpdoctor.examiner.session import Session
+
 
 # Layers that handle no floating-point numbers of their own; a policy says nothing about them.
 NOT_FLOATING = frozenset(
@@ -24,10 +30,10 @@ NOT_FLOATING = frozenset(
 
 
 def model_from_live(
-    session: Any,
-    keras: Any,
-    model: Any,
-    optimizer: Any,
+    session: Session,
+    keras: KerasAdapter,
+    model: KerasModel | None,
+    optimizer: KerasOptimizer | None,
     call: CallFacts,
     data: tuple[ArrayFacts, ...] = (),
     running: bool = True,
@@ -73,7 +79,7 @@ def model_from_live(
     )
 
 
-def _layers(session: Any, keras: Any, model: Any) -> Iterator[LayerFacts]:
+def _layers(session: Session, keras: KerasAdapter, model: KerasModel) -> Iterator[LayerFacts]:
     outputs = {id(layer) for layer in _output_layers(session, keras, model)}
     ends: set[int] = set()
     seen = {id(model)}
@@ -96,7 +102,7 @@ def _layers(session: Any, keras: Any, model: Any) -> Iterator[LayerFacts]:
     yield from below(model, "")
 
 
-def _layer(session: Any, keras: Any, layer: Any, place: dict[str, Any]) -> LayerFacts:
+def _layer(session: Session, keras: KerasAdapter, layer: KerasLayer, place: dict[str, Any]) -> LayerFacts:
     watch, own = session.watch, class_location(type(layer))
     called = watch.calls.of(layer)
     before, set_at = watch.policy_before(layer) or ("", None)
@@ -117,12 +123,12 @@ def _layer(session: Any, keras: Any, layer: Any, place: dict[str, Any]) -> Layer
         floating=type(layer).__name__ not in NOT_FLOATING,
         is_model=isinstance(layer, keras.Model),
         is_operation=keras.is_function(layer),
-        autocast=bool(getattr(layer, "autocast", getattr(layer, "_autocast", True))),
+        autocast=casts_its_input(layer),
         names_dtype=names_dtype(layer),
         settings=settings_from_layer(layer),
         config=None if isinstance(layer, keras.Model) else config_from_layer(layer),
         raw_variables=raw_variables_from_layer(layer, session.differentiated, session.sources)
-        if keras.is_keras3 and own
+        if own and not keras.tracks_tf_variables
         else (),
         policy_before=before,
         policy_set_at=set_at,
@@ -133,7 +139,7 @@ def _layer(session: Any, keras: Any, layer: Any, place: dict[str, Any]) -> Layer
     )
 
 
-def _own_policy_name(layer: Any) -> str:
+def _own_policy_name(layer: KerasLayer) -> str:
     """Of a DTypePolicyMap what it holds for this very layer; a layer that was never built has no path, and the map's
     default."""
     policy: Any = getattr(layer, "dtype_policy", None)
@@ -142,7 +148,7 @@ def _own_policy_name(layer: Any) -> str:
     return str(policy[layer.path].name if layer.path else policy.default_policy.name)
 
 
-def _operation(session: Any, keras: Any, operation: Any, place: dict[str, Any]) -> LayerFacts:
+def _operation(session: Session, keras: KerasAdapter, operation: KerasLayer, place: dict[str, Any]) -> LayerFacts:
     """A function that was called with Keras 3's symbolic tensors."""
     inputs, outputs = keras.tensors_of_operation(operation)
     dtypes = tuple(dtype_name(tensor) for tensor in outputs)
@@ -156,14 +162,14 @@ def _operation(session: Any, keras: Any, operation: Any, place: dict[str, Any]) 
         output_dtypes=dtypes,
         floating=bool(floating),
         is_operation=True,
-        given_by=tuple(tensor._keras_history.operation.name for tensor in inputs),
+        given_by=keras.makers_of(inputs),
         made_at=session.watch.made_at(operation),
         made_by=session.watch.made_by(operation),
         **place,
     )
 
 
-def _output_layers(session: Any, keras: Any, model: Any) -> list[Any]:
+def _output_layers(session: Session, keras: KerasAdapter, model: KerasModel) -> list[Any]:
     """The layers that the model's outputs come from; through nested models, down to the layer that computes."""
     operations = keras.output_operations(model)
     if operations is None:
@@ -176,7 +182,7 @@ def _output_layers(session: Any, keras: Any, model: Any) -> list[Any]:
     return inner
 
 
-def _size(variable: Any) -> int:
+def _size(variable: KerasVariable) -> int:
     count = 1
     for dimension in variable.shape:
         count *= int(dimension or 0)

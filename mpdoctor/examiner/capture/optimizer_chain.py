@@ -4,10 +4,15 @@ inner optimizer."""
 from __future__ import annotations
 
 import inspect
-from typing import Any, Iterator
+from typing import TYPE_CHECKING, Any, Iterator
 
 from mpdoctor.examiner.process.user_code import class_location
 from mpdoctor.facts.model import AttributeFacts, OptimizerFacts
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasOptimizer
+    from mpdoctor.examiner.session import Session
+
 
 _METHODS = (
     *("apply", "apply_gradients", "minimize", "update_step", "get_config", "build"),
@@ -15,12 +20,14 @@ _METHODS = (
 )
 
 
-def chain_from_optimizer(session: Any, keras: Any, optimizer: Any) -> tuple[OptimizerFacts, ...]:
+def chain_from_optimizer(
+    session: Session, keras: KerasAdapter, optimizer: KerasOptimizer | None
+) -> tuple[OptimizerFacts, ...]:
     """From the outermost to the innermost optimizer; () where there is none."""
     return tuple(_link(session, keras, one) for one in _chain(keras, optimizer))
 
 
-def is_inside(keras: Any, optimizer: Any, around: Any) -> bool:
+def is_inside(keras: KerasAdapter, optimizer: KerasOptimizer | None, around: Any) -> bool:
     """Whether another optimizer is one of Keras' wrappers around this one."""
     return keras.inner(around) is not None and around is not optimizer and holds(keras, around, optimizer)
 
@@ -30,8 +37,8 @@ def holds(keras: Any, outer: Any, optimizer: Any) -> bool:
     return any(optimizer is one for one in _chain(keras, outer))
 
 
-def _chain(keras: Any, optimizer: Any) -> list[Any]:
-    chain: list[Any] = []
+def _chain(keras: KerasAdapter, optimizer: KerasOptimizer | None) -> list[KerasOptimizer]:
+    chain: list[KerasOptimizer] = []
     while optimizer is not None and all(optimizer is not one for one in chain):
         chain.append(optimizer)
         inner = keras.inner(optimizer)
@@ -39,28 +46,28 @@ def _chain(keras: Any, optimizer: Any) -> list[Any]:
     return chain
 
 
-def _held(keras: Any, optimizer: Any) -> Any:
+def _held(keras: KerasAdapter, optimizer: KerasOptimizer) -> KerasOptimizer | None:
     """The optimizer that one which is no wrapper of Keras' stands around: Lookahead, MovingAverage."""
-    kinds = (*keras.optimizer_bases, *keras.wrappers)
+    kinds: tuple[type[KerasOptimizer], ...] = (*keras.optimizer_bases, *keras.wrappers)
     held = getattr(optimizer, "__dict__", {}).values()
     return next((one for one in held if isinstance(one, kinds)), None)
 
 
-def _link(session: Any, keras: Any, optimizer: Any) -> OptimizerFacts:
+def _link(session: Session, keras: KerasAdapter, optimizer: KerasOptimizer) -> OptimizerFacts:
     place = class_location(type(optimizer))
     is_keras = isinstance(optimizer, keras.optimizer_bases)
     inner = keras.inner(optimizer)
     factor = None if inner is not None else getattr(optimizer, "loss_scale_factor", None)
-    wrapper = {} if inner is None else keras.wrapper_dynamics(optimizer)
+    dynamic, initial_scale, interval = (None, None, None) if inner is None else keras.wrapper_dynamics(optimizer)
     erased = session.notes.erased(optimizer)
     return OptimizerFacts(
         class_name=type(optimizer).__name__,
         module=type(optimizer).__module__,
         is_wrapper=inner is not None,
         is_keras_optimizer=is_keras,
-        dynamic=wrapper.get("dynamic"),
-        initial_scale=repr(wrapper["initial_scale"]) if wrapper else None,
-        growth_interval=repr(wrapper["growth_interval"]) if wrapper else None,
+        dynamic=dynamic,
+        initial_scale=None if inner is None else repr(initial_scale),
+        growth_interval=None if inner is None else repr(interval),
         loss_scale_factor=None if factor is None else repr(factor),
         epsilon=_plain_number(getattr(optimizer, "epsilon", None)) if is_keras and inner is None else None,
         own_class=place is not None,
@@ -78,16 +85,16 @@ def _link(session: Any, keras: Any, optimizer: Any) -> OptimizerFacts:
     )
 
 
-def _plain_number(value: Any) -> float | None:
+def _plain_number(value: object) -> float | None:
     return float(value) if isinstance(value, (int, float)) else None
 
 
-def _overridden(keras: Any, cls: type) -> tuple[str, ...]:
+def _overridden(keras: KerasAdapter, cls: type) -> tuple[str, ...]:
     base = next((b for b in keras.optimizer_bases if issubclass(cls, b)), None)
     return tuple(n for n in _METHODS if base is not None and getattr(cls, n, None) is not getattr(base, n, None))
 
 
-def _dropped(optimizer: Any) -> tuple[str, ...]:
+def _dropped(optimizer: KerasOptimizer) -> tuple[str, ...]:
     """Arguments of the user's own class that it keeps, and that its own `get_config()` leaves out."""
     own = [cls for cls in type(optimizer).__mro__ if class_location(cls) is not None]
     if not any("get_config" in vars(cls) for cls in own) or any("from_config" in vars(cls) for cls in own):
@@ -107,12 +114,12 @@ def _dropped(optimizer: Any) -> tuple[str, ...]:
     return tuple(name for name in names if name not in config and _is_kept(optimizer, name))
 
 
-def _is_kept(optimizer: Any, name: str) -> bool:
+def _is_kept(optimizer: KerasOptimizer, name: str) -> bool:
     kept = vars(optimizer)
     return name in kept or "_" + name in kept
 
 
-def _attributes(keras: Any, wrapper: Any) -> Iterator[AttributeFacts]:
+def _attributes(keras: KerasAdapter, wrapper: KerasOptimizer) -> Iterator[AttributeFacts]:
     """Every hyper-parameter of the innermost optimizer, as the wrapper answers for it."""
     inner = _chain(keras, wrapper)[-1]
     try:
@@ -127,7 +134,7 @@ def _attributes(keras: Any, wrapper: Any) -> Iterator[AttributeFacts]:
         )
 
 
-def _shown(value: Any) -> Any:
+def _shown(value: object) -> Any:
     numpy = getattr(value, "numpy", None)
     text = repr(float(numpy())) if callable(numpy) and getattr(value, "shape", None) == () else repr(value)
     return text if len(text) <= 120 else text[:117] + "..."

@@ -6,12 +6,16 @@ import math
 import os
 import sys
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Callable
 
 from mpdoctor.examiner.process.patching import replace_method
 from mpdoctor.examiner.process.user_code import called_by_line, is_own, own_location
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import LostCallFacts, WriteFacts
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasOptimizer
+
 
 LOST_CALLS = ("exclude_from_weight_decay",)
 
@@ -20,13 +24,13 @@ class OptimizerNotes:
     """Notes on every optimizer of one process."""
 
     def __init__(self) -> None:
-        self._made: dict[int, tuple[Any, Location]] = {}
+        self._made: dict[int, tuple[KerasOptimizer, Location]] = {}
         self._writes: dict[int, list[WriteFacts]] = {}
         self._erased: dict[int, tuple[str, Location | None]] = {}
         self._by_compile: set[int] = set()
         self._lost: dict[int, list[LostCallFacts]] = {}
 
-    def install(self, keras: Any) -> None:
+    def install(self, keras: KerasAdapter) -> None:
         for cls in (*keras.optimizer_bases, *keras.wrappers):
             self._note_births(cls)
         for cls in keras.wrappers:
@@ -36,31 +40,34 @@ class OptimizerNotes:
                 if hasattr(cls, name):
                     self._note_lost_calls(cls, name)
 
-    def made_at(self, optimizer: Any) -> Location | None:
+    def made_at(self, optimizer: KerasOptimizer) -> Location | None:
         known = self._made.get(id(optimizer))
         return known[1] if known else None
 
-    def outermost(self, keras: Any) -> list[Any]:
+    def outermost(self, keras: KerasAdapter) -> list[KerasOptimizer]:
         """The optimizers of this Keras that the program made, but for those inside of another."""
-        made = [optimizer for optimizer, _ in self._made.values() if isinstance(optimizer, keras.optimizer_bases)]
+        kinds: tuple[type[KerasOptimizer], ...] = keras.optimizer_bases
+        made = [optimizer for optimizer, _ in self._made.values() if isinstance(optimizer, kinds)]
         inner = {id(keras.inner(optimizer)) for optimizer in made}
         return [optimizer for optimizer in made if id(optimizer) not in inner]
 
-    def erased(self, wrapper: Any) -> tuple[str, Location | None] | None:
+    def erased(self, wrapper: KerasOptimizer) -> tuple[str, Location | None] | None:
         """The `loss_scale_factor` that the optimizer inside lost to this wrapper, and the line that wrapped it."""
         return self._erased.get(id(wrapper))
 
-    def made_by_compile(self, wrapper: Any) -> bool:
+    def made_by_compile(self, wrapper: KerasOptimizer) -> bool:
         return id(wrapper) in self._by_compile
 
-    def lost_calls(self, wrapper: Any) -> tuple[LostCallFacts, ...]:
+    def lost_calls(self, wrapper: KerasOptimizer) -> tuple[LostCallFacts, ...]:
         return tuple(self._lost.get(id(wrapper), ()))
 
-    def writes(self, optimizer: Any) -> tuple[WriteFacts, ...]:
+    def writes(self, optimizer: KerasOptimizer) -> tuple[WriteFacts, ...]:
         return tuple(self._writes.get(id(optimizer), ()))
 
     def _note_births(self, cls: type) -> None:
-        def initialise(original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> None:
+        def initialise(
+            original: Callable[..., object], optimizer: KerasOptimizer, *args: object, **kwargs: object
+        ) -> None:
             place = own_location(_outside_of_constructors(optimizer, sys._getframe(2)))
             if place is not None:
                 self._made.setdefault(id(optimizer), (optimizer, place))
@@ -71,7 +78,9 @@ class OptimizerNotes:
     def _note_erased(self, cls: type) -> None:
         """Keras 3 sets the `loss_scale_factor` of what it wraps to None."""
 
-        def initialise(original: Any, wrapper: Any, *args: Any, **kwargs: Any) -> None:
+        def initialise(
+            original: Callable[..., object], wrapper: KerasOptimizer, *args: object, **kwargs: object
+        ) -> None:
             inner = kwargs.get("inner_optimizer", args[0] if args else None)
             before = getattr(inner, "loss_scale_factor", None)
             original(wrapper, *args, **kwargs)
@@ -84,7 +93,7 @@ class OptimizerNotes:
         replace_method(cls, "__init__", initialise)
 
     def _note_lost_calls(self, cls: type, name: str) -> None:
-        def call(original: Any, wrapper: Any, *args: Any, **kwargs: Any) -> Any:
+        def call(original: Callable[..., object], wrapper: KerasOptimizer, *args: object, **kwargs: object) -> Any:
             frame = sys._getframe(2)
             if isinstance(wrapper, cls) and is_own(frame.f_code.co_filename):
                 place = Location(os.path.abspath(frame.f_code.co_filename), frame.f_lineno)
@@ -93,10 +102,10 @@ class OptimizerNotes:
 
         replace_method(cls, name, call)
 
-    def _note_writes(self, keras: Any, cls: type) -> None:
+    def _note_writes(self, keras: KerasAdapter, cls: type) -> None:
         """Assignments on a wrapper by a line of the user's: does the inner optimizer get to know?"""
 
-        def assign(original: Any, wrapper: Any, name: str, value: Any) -> None:
+        def assign(original: Callable[..., object], wrapper: KerasOptimizer, name: str, value: object) -> None:
             original(wrapper, name, value)
             frame = sys._getframe(2)
             inner = keras.inner(wrapper) if is_own(frame.f_code.co_filename) else None
@@ -110,7 +119,7 @@ class OptimizerNotes:
         replace_method(cls, "__setattr__", assign)
 
 
-def _outside_of_constructors(optimizer: Any, frame: FrameType) -> FrameType:
+def _outside_of_constructors(optimizer: KerasOptimizer, frame: FrameType) -> FrameType:
     """Where the optimizer is made, not where its own class calls its base's constructor."""
     while frame.f_back is not None and frame.f_code.co_argcount:
         if frame.f_locals.get(frame.f_code.co_varnames[0]) is not optimizer:
@@ -119,7 +128,7 @@ def _outside_of_constructors(optimizer: Any, frame: FrameType) -> FrameType:
     return frame
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = repr(_plain(value))
     return text if len(text) <= 120 else text[:117] + "..."
 
@@ -132,7 +141,7 @@ def _is_same(one: Any, other: Any) -> bool:
     return one is other or repr(one) == repr(other)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """A scalar variable or tensor as a Python number."""
     numpy = getattr(value, "numpy", None)
     return float(numpy()) if callable(numpy) and getattr(value, "shape", None) == () else value

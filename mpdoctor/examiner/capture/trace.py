@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from mpdoctor.examiner.capture.layer_hooks import LayerWatch
+from mpdoctor.examiner.keras.private_state import functional_model_of, input_structure
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasModel
 
 
-def trace_outputs(watch: LayerWatch, keras: Any, model: Any) -> None:
+def trace_outputs(watch: LayerWatch, keras: KerasAdapter, model: KerasModel) -> None:
     """Keras 3 takes many a layer's word for the dtype of what it puts out. Nothing is computed."""
-    functional = getattr(model, "_functional", None) or model
-    structure = getattr(functional, "_inputs_struct", None)
-    if not keras.is_keras3 or structure is None or watch.calls.of(functional).is_real:
+    functional = functional_model_of(model)
+    structure = input_structure(functional)
+    if structure is None or watch.calls.of(functional).is_real:
         return
     specifications = tf.nest.map_structure(lambda one: tf.TensorSpec(one.shape, one.dtype), structure)
     call = tf.function(lambda inputs: functional(inputs), autograph=False)

@@ -8,23 +8,31 @@ import os
 import re
 import traceback
 from dataclasses import replace
-from typing import Any, Iterator
+from typing import TYPE_CHECKING, Any, Iterator
 
 from mpdoctor.examiner.capture.layer_calls import dtype_name, flat_tensors
+from mpdoctor.examiner.capture.layer_hooks import Arguments
 from mpdoctor.examiner.exceptions import chain_of
 from mpdoctor.examiner.failures.library_frames import inside_from_frames
+from mpdoctor.examiner.keras.private_state import casts_its_input
 from mpdoctor.examiner.process.autograph_files import PREFIX
 from mpdoctor.examiner.process.user_code import class_location, is_own
-from mpdoctor.facts.failure import FailureFacts, Frame
+from mpdoctor.facts.failure import During, FailureFacts, Frame
 from mpdoctor.facts.location import Location
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasLayer
+    from mpdoctor.examiner.session import Session
+
 
 _LONGEST_MESSAGE = 4000
 _HALVES = ("float16", "bfloat16")
 
 
-def failure_under_watch(session: Any, error: BaseException, during: str, **known: Any) -> FailureFacts:
+def failure_under_watch(session: Session, error: BaseException, during: During, **known: Any) -> FailureFacts:
     """An exception that left the program, with the layer and the dtypes that were about. `known` are further fields of
     FailureFacts."""
+    session.events.raised(error)
     failure = failure_from_exception(error, during, **known)
     if session.keras is None:
         return failure
@@ -39,7 +47,7 @@ def failure_under_watch(session: Any, error: BaseException, during: str, **known
             layer=layer.name,
             layer_class=type(layer).__name__,
             own_layer_location=class_location(type(layer)),
-            layer_dtype=str(layer.compute_dtype or "") if _casts_its_input(layer) else "",
+            layer_dtype=str(layer.compute_dtype or "") if casts_its_input(layer) else "",
             layer_inputs=tuple(_inputs(layer, given)),
             layer_is_recurrent=hasattr(layer, "state_size") or hasattr(layer, "cell"),
         )
@@ -54,7 +62,7 @@ def failure_under_watch(session: Any, error: BaseException, during: str, **known
     )
 
 
-def failure_from_exception(error: BaseException, during: str, **known: Any) -> FailureFacts:
+def failure_from_exception(error: BaseException, during: During, **known: Any) -> FailureFacts:
     """`known` are further fields of FailureFacts: layer, saw_model, kind …"""
     text = _text(error)
     frames = _frames(error, text)
@@ -121,11 +129,7 @@ def _frame(path: str, line: int, function: str) -> Frame:
     return Frame(absolute, line, function, linecache.getline(path, line).strip(), is_own(path))
 
 
-def _casts_its_input(layer: Any) -> bool:
-    return bool(getattr(layer, "autocast", getattr(layer, "_autocast", True)))
-
-
-def _inputs(layer: Any, given: tuple[tuple[Any, ...], dict[str, Any]]) -> Iterator[tuple[str, str]]:
+def _inputs(layer: KerasLayer, given: Arguments) -> Iterator[tuple[str, str]]:
     args, kwargs = given
     try:
         signature = inspect.signature(layer.call)

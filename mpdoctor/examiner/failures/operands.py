@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import re
 from types import FrameType
-from typing import Any, Iterator
+from typing import Iterator
 
 import tensorflow as tf
 
@@ -54,12 +54,12 @@ def _operands(name: str, frame: FrameType) -> Iterator[OperandFacts]:
         yield OperandFacts(known, _kind(tensor), dtype_name(tensor))
 
 
-def _tensors(value: Any) -> list[Any]:
+def _tensors(value: object) -> list[tf.Tensor]:
     """Classes have a `dtype` too, and what autograph puts in place of an unset name has every attribute."""
     return [one for one in flat_tensors(value) if not isinstance(one, type) and str(dtype_name(one)) in _DTYPES]
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     if type(value).__module__ == "numpy":
         return "array"
     if type(value).__name__.startswith("AutoCast"):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mpdoctor.examiner.exceptions import OtherBackend
 
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter
 
-def adapter_for(module: ModuleType) -> Any:
+
+def adapter_for(module: ModuleType) -> KerasAdapter | None:
     """The adapter of a just imported `keras` or `tf_keras`, or of a TensorFlow that holds its Keras itself; None for a
     package `keras` before 2.6, which hands on the Keras of TensorFlow (2.4) or knows no mixed precision (2.3).
 

@@ -4,16 +4,22 @@ wrappers. No opinions."""
 from __future__ import annotations
 
 import importlib
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator
 
 import tensorflow as tf
 
-from mpdoctor.examiner.capture.compiled_losses import are_of_keras, loss_name, take_probabilities
-from mpdoctor.examiner.capture.step_record import Record
 from mpdoctor.examiner.keras.batch_iterator import Feed
+from mpdoctor.examiner.keras.compiled_losses import are_of_keras, loss_name, take_probabilities
 from mpdoctor.examiner.keras.keras3 import is_number, named_like, where
+from mpdoctor.examiner.keras.step_record import Record
 from mpdoctor.facts.versions import Keras
 from mpdoctor.loss_scale import LossScale, ScaleState, keras2
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from mpdoctor.examiner.keras.adapter import KerasLayer, KerasModel, KerasOptimizer, KerasVariable
+
 
 # The layers that Keras makes of functions which are called with its symbolic tensors.
 FUNCTIONS = (
@@ -29,8 +35,9 @@ FUNCTIONS = (
 class Keras2:
     """One process' Keras 2, under whichever package name."""
 
-    is_keras3 = False
-    floor = 1.0
+    loads_directories = True
+    scales_by_factor = False
+    tracks_tf_variables = True
 
     def __init__(self, module: Any, package: str) -> None:
         """`module` is the public module (keras, tf_keras, tensorflow.keras), `package` where its parts lie."""
@@ -40,10 +47,10 @@ class Keras2:
         self._policy = self._part("mixed_precision.policy")
         self.Layer, self.Model = module.layers.Layer, module.Model
         self.trainer = self._part("engine.training").Model
-        self.wrappers: Any = tuple(
+        self.wrappers: tuple[type[Any], ...] = tuple(
             getattr(scaling, name) for name in ("LossScaleOptimizerV3", "LossScaleOptimizer") if hasattr(scaling, name)
         )
-        self.optimizer_bases: Any = tuple(_optimizer_base(wrapper) for wrapper in self.wrappers)
+        self.optimizer_bases: tuple[type[Any], ...] = tuple(_optimizer_base(wrapper) for wrapper in self.wrappers)
         self._dynamic_state = scaling._DynamicLossScaleState
         self.facts = Keras(
             "tf_keras" if package == "tf_keras" else "tf.keras",
@@ -63,14 +70,14 @@ class Keras2:
     def global_policy(self) -> str:
         return str(self._policy.global_policy().name)
 
-    def sublayers(self, layer: Any) -> list[Any]:
+    def sublayers(self, layer: Any) -> list[KerasLayer]:
         return list(layer._flatten_layers(include_self=False, recursive=False))
 
-    def parts(self, layer: Any) -> list[Any]:
+    def parts(self, layer: KerasLayer) -> list[KerasLayer]:
         """Its layers; functions between layers are layers, too."""
         return self.sublayers(layer)
 
-    def is_function(self, layer: Any) -> bool:
+    def is_function(self, layer: KerasLayer) -> bool:
         return type(layer).__name__ in FUNCTIONS
 
     is_plain_function = is_function
@@ -79,18 +86,26 @@ class Keras2:
         """None: they are layers here."""
         return []
 
-    def own_variables(self, layer: Any) -> list[Any]:
+    def tensors_of_operation(self, operation: Any) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
+        """Nothing asks for it: functions between layers are layers here."""
+        raise TypeError(f"{operation!r} is a layer in Keras 2")
+
+    def makers_of(self, tensors: list[tf.Tensor]) -> tuple[str, ...]:
+        """The names of the layers that these symbolic tensors come from."""
+        return tuple(tensor._keras_history.layer.name for tensor in tensors)
+
+    def own_variables(self, layer: Any) -> list[KerasVariable]:
         weights = list(layer._trainable_weights) + list(layer._non_trainable_weights)
         return [one for one in weights if hasattr(one, "dtype")]  # a lookup layer has what saves its table among them
 
-    def trainable_variables(self, model: Any) -> list[Any]:
+    def trainable_variables(self, model: KerasModel) -> list[KerasVariable]:
         """[] before the model is built."""
         try:
             return list(model.trainable_variables)
         except ValueError:  # Keras 2 refuses to say before a Sequential model is built
             return []
 
-    def variables(self, model: Any) -> list[Any]:
+    def variables(self, model: KerasModel) -> list[KerasVariable]:
         """[] before the model is built."""
         try:
             return list(model.variables)
@@ -100,27 +115,23 @@ class Keras2:
     def variable_dtype(self, layer: Any) -> str:
         return str(layer.dtype_policy.variable_dtype)
 
-    def output_operations(self, model: Any) -> list[Any] | None:
+    def output_operations(self, model: KerasModel) -> list[KerasLayer] | None:
         """The layers that a functional model's outputs come from; None for a subclassed model."""
         tensors = getattr(model, "_nested_outputs", None)
         if tensors is None:
             return None
         return [t._keras_history.layer for t in tf.nest.flatten(tensors) if hasattr(t, "_keras_history")]
 
-    def path(self, variable: Any) -> str:
+    def path(self, variable: KerasVariable) -> str:
         return str(variable.name).split(":")[0]
 
-    def inner(self, optimizer: Any) -> Any:
+    def inner(self, optimizer: Any) -> KerasOptimizer | None:
         return optimizer.inner_optimizer if isinstance(optimizer, self.wrappers) else None
 
-    def wrapper_dynamics(self, wrapper: Any) -> dict[str, Any]:
-        return {
-            "dynamic": wrapper.dynamic,
-            "initial_scale": wrapper.initial_scale,
-            "growth_interval": wrapper.dynamic_growth_steps,
-        }
+    def wrapper_dynamics(self, wrapper: Any) -> tuple[bool, object, object]:
+        return wrapper.dynamic, wrapper.initial_scale, wrapper.dynamic_growth_steps
 
-    def missing_methods(self, optimizer: Any) -> tuple[str, ...]:
+    def missing_methods(self, optimizer: KerasOptimizer) -> tuple[str, ...]:
         """What Keras needs of a custom optimizer and this one lacks."""
         base = next((b for b in self.optimizer_bases if isinstance(optimizer, b)), None)
         if base is None:
@@ -130,22 +141,22 @@ class Keras2:
             return ()
         return tuple(name for name in needed[:1] if getattr(type(optimizer), name) is getattr(base, name, None))
 
-    def jit_compile(self, model: Any) -> bool:
+    def jit_compile(self, model: KerasModel) -> bool:
         return bool(getattr(model, "_jit_compile", False))
 
-    def loss_text(self, model: Any) -> str:
+    def loss_text(self, model: KerasModel) -> str:
         return loss_name(self.given_loss(model))
 
-    def loss_is_of_keras(self, model: Any) -> bool:
+    def loss_is_of_keras(self, model: KerasModel) -> bool:
         return are_of_keras(self.given_loss(model))
 
-    def loss_takes_probabilities(self, model: Any) -> bool:
+    def loss_takes_probabilities(self, model: KerasModel) -> bool:
         return take_probabilities(self.given_loss(model))
 
-    def given_loss(self, model: Any) -> Any:
+    def given_loss(self, model: KerasModel) -> object:
         return getattr(getattr(model, "compiled_loss", None), "_user_losses", None) or getattr(model, "loss", None)
 
-    def is_compiled(self, model: Any) -> bool:
+    def is_compiled(self, model: KerasModel) -> bool:
         return bool(getattr(model, "_is_compiled", False))
 
     # --- hooking in -------------------------------------------------------------------------------------------
@@ -162,7 +173,9 @@ class Keras2:
     def scale_properties(self) -> list[tuple[type, str]]:
         return [(cls, "loss_scale") for cls in self.wrappers]
 
-    def gradients_and_variables(self, optimizer: Any, args: Any, kwargs: Any) -> tuple[Any, list[Any], list[Any]]:
+    def gradients_and_variables(
+        self, optimizer: KerasOptimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[tuple[object, ...], dict[str, object]], list[tf.Tensor], list[KerasVariable]]:
         """(arguments to pass on, gradients, variables) of an `apply_gradients(grads_and_vars)` call."""
         kwargs = dict(kwargs)
         pairs = list(kwargs.pop("grads_and_vars") if "grads_and_vars" in kwargs else args[0])
@@ -174,23 +187,23 @@ class Keras2:
             return None
         return float(optimizer.initial_scale)
 
-    def observe_train_function(self, model: Any, step: Callable[[Callable[[Any], Any], Any], Any]) -> None:
+    def observe_train_function(self, model: Any, step: Callable[[Callable[[object], object], object], object]) -> None:
         """Have `step(run, batch)` called for every batch of fit() and train_on_batch(); `run(batch)` is Keras' own."""
         model.train_function = None
         make = type(model).make_train_function
         if model._steps_per_execution is not None:
             model._steps_per_execution.assign(1)  # the host looks at every step
 
-        def make_train_function(force: bool = False) -> Any:
+        def make_train_function(force: bool = False) -> Callable[..., object]:
             if model.train_function is not None and not force:
                 return model.train_function
             model.train_function = None
             keras_function, feed = make(model), Feed()
 
-            def train_function(iterator: Any) -> Any:
+            def train_function(iterator: Iterator[object]) -> object:
                 specification = getattr(iterator, "_type_spec", None)
 
-                def run(batch: Any) -> Any:
+                def run(batch: object) -> object:
                     return keras_function(feed.iterator_of(batch, specification))
 
                 return step(run, next(iterator))
@@ -219,21 +232,31 @@ class Keras2:
         else:
             wrapper._loss_scale = scale
 
-    def scale_variable(self, wrapper: Any) -> Any:
+    def scale_variable(self, wrapper: Any) -> tf.Variable:
         return wrapper._loss_scale.current_loss_scale
 
-    def scale_variables(self, wrapper: Any) -> list[Any]:
+    def scale_variables(self, wrapper: Any) -> list[tf.Variable]:
         return [wrapper._loss_scale.current_loss_scale, wrapper._loss_scale.counter]
 
-    def step_variables(self, optimizer: Any) -> list[Any]:
+    def step_variables(self, optimizer: Any) -> list[KerasVariable]:
         """Nothing: the innermost optimizer's whole step is left out where its gradients are caught."""
         return []
 
-    def catch_gradients(self, innermost: Any, catch: Callable[[list[Any], list[Any]], None]) -> Callable[[], None]:
+    def watch_gradients(
+        self, optimizer: KerasOptimizer, tell: Callable[[list[tf.Tensor], list[KerasVariable]], None]
+    ) -> Callable[[], object]:
+        """A bare optimizer of Keras 2 divides by nothing: there is nothing to tell."""
+        return lambda: None
+
+    def catch_gradients(
+        self, innermost: Any, catch: Callable[[list[tf.Tensor], list[KerasVariable]], None]
+    ) -> Callable[[], None]:
         """From now on unscaled gradients that arrive at the innermost optimizer go to `catch(gradients, variables)` and
         change nothing. Returns what ends it."""
 
-        def apply_gradients(grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
+        def apply_gradients(
+            grads_and_vars: Iterable[tuple[tf.Tensor, KerasVariable]], *_: object, **__: object
+        ) -> tf.Variable:
             pairs = list(grads_and_vars)
             catch([g for g, _ in pairs], [v for _, v in pairs])
             return innermost.iterations
@@ -241,17 +264,23 @@ class Keras2:
         innermost.__dict__["apply_gradients"] = apply_gradients
         return lambda: innermost.__dict__.pop("apply_gradients")
 
-    def dtype_of(self, variable: Any) -> str:
+    def dtype_of(self, variable: KerasVariable) -> str:
         return str(variable.dtype.base_dtype.name)
 
-    def applied_in_float64(self, clone: Any, original: Any, gradients: list[Any], variables: list[Any]) -> list[Any]:
+    def applied_in_float64(
+        self, clone: Any, original: Any, gradients: list[tf.Tensor], variables: list[KerasVariable]
+    ) -> list[np.ndarray]:
         """The values, as float64 arrays, to which a new optimizer like the original takes copies of these variables."""
         copies = [tf.Variable(tf.cast(tf.convert_to_tensor(variable), tf.float64)) for variable in variables]
         clone.iterations.assign(original.iterations)
         clone.apply_gradients(list(zip(gradients, copies)))
         return [copy.numpy() for copy in copies]
 
-    def compile(self, model: Any, loss: str) -> None:
+    def replace_empty_optimizer(self, model: Any) -> bool:
+        """False: an optimizer of Keras 2 builds its slots where it first needs them."""
+        return False
+
+    def compile(self, model: KerasModel, loss: str) -> None:
         model.compile(optimizer="adam", loss=loss)
 
     def set_policy(self, name: str) -> None:
@@ -278,7 +307,7 @@ def adopted_state_class(base: type, record: Record, machine: LossScale) -> type:
     is Keras': gradients are all-reduced before they come here, so the first replica speaks for all."""
 
     class Adopted(base):
-        def update(self, grads: Any) -> Any:
+        def update(self, grads: list[tf.Tensor]) -> Any:
             scale = tf.convert_to_tensor(self.current_loss_scale)
             finite = _finite(record, scale, tf.nest.flatten(grads))
             after = machine.step(ScaleState(scale, tf.convert_to_tensor(self.counter)), finite, where).state
@@ -288,7 +317,7 @@ def adopted_state_class(base: type, record: Record, machine: LossScale) -> type:
     return named_like(base, Adopted)
 
 
-def _finite(record: Record, scale: Any, grads: Any) -> Any:
+def _finite(record: Record, scale: tf.Tensor, grads: list[tf.Tensor]) -> Any:
     if not (tf.distribute.has_strategy() and tf.distribute.in_cross_replica_context()):
         return record.write(scale, grads)
     strategy = tf.distribute.get_strategy()

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, Iterator
 
 import tensorflow as tf
 
-from mpdoctor.examiner.capture.compiled_losses import are_of_keras, loss_name, take_probabilities
-from mpdoctor.examiner.capture.step_record import Record
+from mpdoctor.examiner.keras.compiled_losses import are_of_keras, loss_name, take_probabilities
+from mpdoctor.examiner.keras.step_record import Record
 from mpdoctor.facts.versions import Keras
 from mpdoctor.loss_scale import LossScale, ScaleState, keras3
 
-POLICY_MODULE = "keras.src.dtype_policies.dtype_policy"
-POLICY_SETTER = "set_dtype_policy"
+if TYPE_CHECKING:
+    import numpy as np
+
+    from mpdoctor.examiner.keras.adapter import KerasLayer, KerasModel, KerasOptimizer, KerasVariable
 
 
 class Keras3:
-    """One process' Keras 3. `is_keras3` is what separates it from Keras2 for those who must know."""
+    """One process' Keras 3."""
 
-    is_keras3 = True
-    floor = None
+    loads_directories = False
+    scales_by_factor = True
+    tracks_tf_variables = False
 
     def __init__(self, module: Any) -> None:
         from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
@@ -28,8 +31,8 @@ class Keras3:
         self.module = module
         self.Layer, self.Model, self.Operation = module.layers.Layer, module.Model, module.Operation
         self.trainer = TensorFlowTrainer
-        self.optimizer_bases: Any = (BaseOptimizer,)
-        self.wrappers: Any = (module.optimizers.LossScaleOptimizer,)
+        self.optimizer_bases: tuple[type[Any], ...] = (BaseOptimizer,)
+        self.wrappers: tuple[type[Any], ...] = (module.optimizers.LossScaleOptimizer,)
         self.facts = Keras("keras", module.__version__, tf.__version__, "imported by the program")
         # a traceback with Keras' own frames cut out would lose the user's line in some errors
         module.config.disable_traceback_filtering()
@@ -38,10 +41,10 @@ class Keras3:
     def global_policy(self) -> str:
         return str(self.module.config.dtype_policy().name)
 
-    def sublayers(self, layer: Any) -> list[Any]:
+    def sublayers(self, layer: Any) -> list[KerasLayer]:
         return list(layer._flatten_layers(include_self=False, recursive=False))
 
-    def parts(self, layer: Any) -> list[Any]:
+    def parts(self, layer: KerasLayer) -> list[KerasLayer]:
         """Its layers, and of a functional model the functions between them, in the order in which they run."""
         layers = self.sublayers(layer)
         inside = {id(one) for one in layers}
@@ -53,11 +56,11 @@ class Keras3:
         ordered = {id(one) for one in running}
         return running + [one for one in layers if id(one) not in ordered]
 
-    def is_function(self, layer: Any) -> bool:
+    def is_function(self, layer: KerasLayer) -> bool:
         """Functions are no layers here."""
         return False
 
-    def is_plain_function(self, operation: Any) -> bool:
+    def is_plain_function(self, operation: KerasLayer) -> bool:
         """Whether it is a function between layers, of a functional model."""
         return not isinstance(operation, self.Layer)
 
@@ -65,28 +68,32 @@ class Keras3:
         """Whose calls are those of functions between layers, and of layers too."""
         return [self.Operation]
 
-    def tensors_of_operation(self, operation: Any) -> tuple[list[Any], list[Any]]:
+    def tensors_of_operation(self, operation: Any) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
         """(inputs, outputs) of a function between layers."""
         node = operation._inbound_nodes[0]
         return list(node.input_tensors), list(node.output_tensors)
 
-    def own_variables(self, layer: Any) -> list[Any]:
+    def makers_of(self, tensors: list[tf.Tensor]) -> tuple[str, ...]:
+        """The names of the layers and functions that these symbolic tensors come from."""
+        return tuple(tensor._keras_history.operation.name for tensor in tensors)
+
+    def own_variables(self, layer: Any) -> list[KerasVariable]:
         """[] of a function."""
         if self.is_plain_function(layer):
             return []
         return list(layer._trainable_variables) + list(layer._non_trainable_variables)
 
-    def trainable_variables(self, model: Any) -> list[Any]:
+    def trainable_variables(self, model: KerasModel) -> list[KerasVariable]:
         """[] before the model is built."""
         return list(model.trainable_variables)
 
-    def variables(self, model: Any) -> list[Any]:
+    def variables(self, model: KerasModel) -> list[KerasVariable]:
         return list(model.variables)
 
     def variable_dtype(self, layer: Any) -> str:
         return str(layer.variable_dtype)
 
-    def output_operations(self, model: Any) -> list[Any] | None:
+    def output_operations(self, model: KerasModel) -> list[KerasLayer] | None:
         """The layers that a functional model's outputs come from; None for a subclassed model."""
         inner = getattr(model, "_functional", None) or model
         tensors = getattr(inner, "_outputs", None)
@@ -94,20 +101,16 @@ class Keras3:
             return None
         return [t._keras_history.operation for t in tensors if hasattr(t, "_keras_history")]
 
-    def path(self, variable: Any) -> str:
+    def path(self, variable: KerasVariable) -> str:
         return getattr(variable, "path", None) or variable.name
 
-    def inner(self, optimizer: Any) -> Any:
+    def inner(self, optimizer: Any) -> KerasOptimizer | None:
         return optimizer.inner_optimizer if isinstance(optimizer, self.wrappers) else None
 
-    def wrapper_dynamics(self, wrapper: Any) -> dict[str, Any]:
-        return {
-            "dynamic": True,
-            "initial_scale": wrapper.initial_scale,
-            "growth_interval": wrapper.dynamic_growth_steps,
-        }
+    def wrapper_dynamics(self, wrapper: Any) -> tuple[bool, object, object]:
+        return True, wrapper.initial_scale, wrapper.dynamic_growth_steps
 
-    def missing_methods(self, optimizer: Any) -> tuple[str, ...]:
+    def missing_methods(self, optimizer: KerasOptimizer) -> tuple[str, ...]:
         """What the wrapper calls on an inner optimizer and this one lacks."""
         if not isinstance(optimizer, self.optimizer_bases):
             return tuple(name for name in ("apply", "build") if not callable(getattr(optimizer, name, None)))
@@ -117,22 +120,22 @@ class Keras3:
             return ()
         return ("update_step",)
 
-    def jit_compile(self, model: Any) -> bool:
+    def jit_compile(self, model: KerasModel) -> bool:
         return bool(getattr(model, "jit_compile", False))
 
-    def loss_text(self, model: Any) -> str:
+    def loss_text(self, model: KerasModel) -> str:
         return loss_name(self.given_loss(model))
 
-    def loss_is_of_keras(self, model: Any) -> bool:
+    def loss_is_of_keras(self, model: KerasModel) -> bool:
         return are_of_keras(self.given_loss(model))
 
-    def loss_takes_probabilities(self, model: Any) -> bool:
+    def loss_takes_probabilities(self, model: KerasModel) -> bool:
         return take_probabilities(self.given_loss(model))
 
-    def given_loss(self, model: Any) -> Any:
+    def given_loss(self, model: KerasModel) -> object:
         return getattr(getattr(model, "_compile_loss", None), "_user_loss", None)
 
-    def is_compiled(self, model: Any) -> bool:
+    def is_compiled(self, model: KerasModel) -> bool:
         return bool(getattr(model, "compiled", False))
 
     # --- hooking in -------------------------------------------------------------------------------------------
@@ -149,7 +152,9 @@ class Keras3:
     def scale_properties(self) -> list[tuple[type, str]]:
         return []
 
-    def gradients_and_variables(self, optimizer: Any, args: Any, kwargs: Any) -> tuple[Any, list[Any], list[Any]]:
+    def gradients_and_variables(
+        self, optimizer: KerasOptimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[tuple[object, ...], dict[str, object]], list[tf.Tensor], list[KerasVariable]]:
         """(arguments to pass on, gradients, variables) of an `apply(grads, trainable_variables)` call."""
         grads = list(kwargs["grads"] if "grads" in kwargs else args[0])
         variables = kwargs.get("trainable_variables", args[1] if len(args) > 1 else None)
@@ -162,7 +167,7 @@ class Keras3:
         factor = getattr(optimizer, "loss_scale_factor", None)
         return None if factor is None else float(factor)
 
-    def observe_train_function(self, model: Any, step: Callable[[Callable[[Any], Any], Any], Any]) -> None:
+    def observe_train_function(self, model: Any, step: Callable[[Callable[[object], object], object], object]) -> None:
         """Have `step(run, batch)` called for every batch of fit() and train_on_batch(); `run(batch)` is Keras' own."""
         model.train_function = None
         model.steps_per_execution = 1  # the host looks at every step
@@ -174,7 +179,7 @@ class Keras3:
             make(model, force=True)
             keras_function = model.train_function
 
-            def run(batch: Any) -> Any:
+            def run(batch: object) -> object:
                 return keras_function(_one_batch(batch))
 
             model.train_function = lambda iterator: step(run, next(iterator))
@@ -200,13 +205,13 @@ class Keras3:
         else:
             optimizer.loss_scale_factor = scale
 
-    def scale_variable(self, wrapper: Any) -> Any:
+    def scale_variable(self, wrapper: Any) -> tf.Variable:
         return wrapper.dynamic_scale.value
 
-    def scale_variables(self, wrapper: Any) -> list[Any]:
+    def scale_variables(self, wrapper: Any) -> list[tf.Variable]:
         return [wrapper.dynamic_scale, wrapper.step_counter]
 
-    def step_variables(self, optimizer: Any) -> list[Any]:
+    def step_variables(self, optimizer: Any) -> list[KerasVariable]:
         """What the innermost optimizer moves in a step even where its gradients are caught: the count of steps, by
         which Adam and schedules go, averages of the weights, accumulated gradients."""
         while self.inner(optimizer) is not None:
@@ -217,7 +222,9 @@ class Keras3:
             return list(optimizer.variables)
         return [optimizer.iterations]
 
-    def catch_gradients(self, innermost: Any, catch: Callable[[list[Any], list[Any]], None]) -> Callable[[], None]:
+    def catch_gradients(
+        self, innermost: Any, catch: Callable[[list[tf.Tensor], list[KerasVariable]], None]
+    ) -> Callable[[], None]:
         """From now on unscaled gradients that arrive at the innermost optimizer go to `catch(gradients, variables)` and
         change nothing. Returns what ends it."""
         name = "_backend_apply_gradients" if hasattr(innermost, "_backend_apply_gradients") else "apply"
@@ -258,10 +265,12 @@ class Keras3:
         optimizer.__dict__["_backend_apply_gradients"] = passing
         return lambda: optimizer.__dict__.pop("_backend_apply_gradients")
 
-    def dtype_of(self, variable: Any) -> str:
+    def dtype_of(self, variable: KerasVariable) -> str:
         return tf.as_dtype(variable.dtype).name
 
-    def applied_in_float64(self, clone: Any, original: Any, gradients: list[Any], variables: list[Any]) -> list[Any]:
+    def applied_in_float64(
+        self, clone: Any, original: Any, gradients: list[tf.Tensor], variables: list[KerasVariable]
+    ) -> list[np.ndarray]:
         """The values, as float64 arrays, to which a new optimizer like the original takes copies of these variables."""
         copies = [self.module.Variable(tf.cast(variable, tf.float64), dtype="float64") for variable in variables]
         clone.build(copies)
@@ -269,7 +278,22 @@ class Keras3:
         clone.apply(gradients, copies)
         return [copy.numpy() for copy in copies]
 
-    def compile(self, model: Any, loss: str) -> None:
+    def replace_empty_optimizer(self, model: Any) -> bool:
+        """Give a loaded model whose optimizer was restored for no variables a fresh one of the same configuration.
+        Whether that was so."""
+        optimizer = getattr(model, "optimizer", None)
+        if optimizer is None or not optimizer.built:
+            return False
+        innermost = optimizer
+        while self.inner(innermost) is not None:
+            innermost = self.inner(innermost)
+        if innermost._trainable_variables or not model.trainable_variables:
+            return False
+        optimizers = self.module.optimizers
+        model.optimizer = optimizers.deserialize(optimizers.serialize(optimizer))
+        return True
+
+    def compile(self, model: KerasModel, loss: str) -> None:
         model.compile(optimizer="adam", loss=loss)
 
     def set_policy(self, name: str) -> None:
@@ -286,10 +310,10 @@ def adopted_wrapper_class(base: type, record: Record, machine: LossScale) -> typ
     from keras.src import ops
 
     class Adopted(base):
-        def check_finite(self, grads: Any) -> Any:
+        def check_finite(self, grads: list[tf.Tensor]) -> Any:
             return record.write(self.dynamic_scale, grads)
 
-        def _stateful_handle_finite_grads(self, grads: Any, trainable_variables: Any) -> None:
+        def _stateful_handle_finite_grads(self, grads: list[tf.Tensor], trainable_variables: Any) -> None:
             scale = self.dynamic_scale
             overwrites = getattr(self, "_overwrite_variable_with_gradient", lambda variable: False)
             unscaled = [
@@ -311,7 +335,7 @@ def adopted_wrapper_class(base: type, record: Record, machine: LossScale) -> typ
     return named_like(base, Adopted)
 
 
-def where(condition: Any, yes: Any, no: Any) -> Any:
+def where(condition: bool | tf.Tensor, yes: tf.Tensor, no: tf.Tensor) -> tf.Tensor:
     """`where` of the state machine, for tensors: a condition known while tracing costs no node."""
     if isinstance(condition, bool):
         return yes if condition else no
@@ -324,10 +348,10 @@ def named_like(base: type, cls: type) -> type:
     return cls
 
 
-def _one_batch(batch: Any) -> Any:
+def _one_batch(batch: object) -> Iterator[object]:
     """An iterator over one batch. Keras' train function takes a Python iterator's batch as it is."""
     return iter([batch])
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)

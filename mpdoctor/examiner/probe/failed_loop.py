@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
+from mpdoctor.examiner.keras.private_state import all_layers
 from mpdoctor.examiner.probe.training import Training
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import CallFacts
 
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasLayer, KerasModel
+    from mpdoctor.examiner.session import Session
 
-def training_of_failed_loop(session: Any, error: BaseException, failure: FailureFacts) -> Training:
+
+def training_of_failed_loop(session: Session, error: BaseException, failure: FailureFacts) -> Training:
     """With the model whose layer raised, or the only one; with the only optimizer that the program made."""
     layer, _ = session.watch.call_of_error(error)
     found = session.models()
     holding = [(keras, model) for keras, model in found if layer is not None and _holds(model, layer)]
-    keras, model = next(iter(holding or found), (session.keras, None))
+    keras, model = next(iter(holding or found), (session.hooked_keras, None))
     if len(holding or found) > 1:
         model = None
     optimizers = session.notes.outermost(keras)
@@ -24,5 +29,5 @@ def training_of_failed_loop(session: Any, error: BaseException, failure: Failure
     return training
 
 
-def _holds(model: Any, layer: Any) -> bool:
-    return any(part is layer for part in model._flatten_layers())
+def _holds(model: KerasModel, layer: KerasLayer) -> bool:
+    return any(part is layer for part in all_layers(model))

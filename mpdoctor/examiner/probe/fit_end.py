@@ -8,15 +8,21 @@ import functools
 import time
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Callable
 
 from mpdoctor.examiner.exceptions import chain_of, first_line
 from mpdoctor.examiner.failures.failure import failure_from_exception, failure_under_watch
 from mpdoctor.examiner.probe.no_files import FileLeftOut, no_files
 from mpdoctor.examiner.probe.short_fit import left_out
-from mpdoctor.facts.ending import EndingFacts
-from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.examiner.protocol.event_kinds import FitEnded
+from mpdoctor.facts.ending import EndingFacts, NotMeasured
+from mpdoctor.facts.failure import During, FailureFacts
 from mpdoctor.facts.location import Location
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasModel
+    from mpdoctor.examiner.session import Session
+
 
 SECONDS = 10.0  # that the end of a fit() may take: a callback may evaluate a whole data set there
 METHODS = ("on_epoch_begin", "on_epoch_end", "on_train_begin", "on_train_end")
@@ -30,15 +36,15 @@ class FitEnd:
         Whether enough steps were seen, and fit() is on its way to its end.
     """
 
-    def __init__(self, session: Any, keras: Any, model: Any, called_at: Location | None) -> None:
+    def __init__(self, session: Session, keras: KerasAdapter, model: KerasModel, called_at: Location | None) -> None:
         self._session, self._keras, self._model, self._called_at = session, keras, model, called_at
         self.begun = False
-        self._not_looked: list[tuple[str, str]] = []
+        self._not_looked: list[tuple[NotMeasured, str]] = []
         self._left_out: list[str] = []
         self._walls = ExitStack()
         self._told = False
 
-    def watch(self, given: Any, kept: list[Any]) -> None:
+    def watch(self, given: object, kept: list[object]) -> None:
         """`given` are the callbacks of the user's, `kept` those that run in the short training."""
         self._left_out = left_out(self._keras, given)
         for callback in kept:
@@ -48,9 +54,9 @@ class FitEnd:
                     self._walls.callback(_put_back, callback, name, vars(callback).get(name))
                     vars(callback)[name] = self._watched(callback, name, method)
 
-    def _watched(self, callback: Any, name_of_hook: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    def _watched(self, callback: object, name_of_hook: str, method: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(method)
-        def run(*args: Any, **kwargs: Any) -> Any:
+        def run(*args: object, **kwargs: object) -> object:
             try:
                 return method(*args, **kwargs)
             except Exception as error:
@@ -108,22 +114,22 @@ class FitEnd:
             return
         self._told = True
         self._walls.close()
-        self._session.events.facts("ending", EndingFacts(failure, tuple(self._not_looked)))
+        self._session.events.send(FitEnded(EndingFacts(failure, tuple(self._not_looked))))
 
 
-def _put_back(callback: Any, name: str, own: Any) -> None:
+def _put_back(callback: object, name: str, own: object) -> None:
     if own is None:
         vars(callback).pop(name, None)
     else:
         vars(callback)[name] = own
 
 
-def failure_of_fit(session: Any, keras: Any, error: BaseException, during: str) -> FailureFacts:
+def failure_of_fit(session: Session, keras: KerasAdapter, error: BaseException, during: During) -> FailureFacts:
     """With the callback whose method the error left."""
     return failure_under_watch(session, error, during, saw_model=True, callback=callback_of_error(keras, error))
 
 
-def callback_of_error(keras: Any, error: BaseException) -> str:
+def callback_of_error(keras: KerasAdapter, error: BaseException) -> str:
     """ "Class.method" of the callback that raised; "" where none did."""
     base = keras.module.callbacks.Callback
     trace = error.__traceback__

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
@@ -34,7 +33,7 @@ class InGraphStop:
         with tf.init_scope():
             self._deadline.assign(time.time() + seconds)
 
-    def check(self, number: int, wanted: int) -> Any:
+    def check(self, number: int, wanted: int) -> tf.Operation:
         """The operation that raises in the place of a further step of this optimizer."""
         more = tf.reduce_min(self._done.read_value()) < wanted
         in_time = tf.timestamp() < self._deadline.read_value()

@@ -6,9 +6,14 @@ import os
 import sys
 import tempfile
 from contextlib import ExitStack, contextmanager
-from typing import Any, Callable, Iterator
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Callable, Iterator
 
 from mpdoctor.examiner.process.patching import replace_for_now
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter
+
 
 # Events of Python's audit hooks that change the disk, and which of their arguments are paths.
 _CHANGES = {
@@ -30,13 +35,13 @@ _state = {"installed": False, "closed": False}
 class FileLeftOut(PermissionError):
     """Something would have been written."""
 
-    def __init__(self, path: Any) -> None:
+    def __init__(self, path: object) -> None:
         super().__init__(f"mpdoctor lets nothing be written here: {path}")
         self.path = str(path)[-80:]
 
 
 @contextmanager
-def no_files(keras: Any) -> Iterator[None]:
+def no_files(keras: KerasAdapter) -> Iterator[None]:
     """What Python, h5py, TensorFlow's file functions and checkpoints write. Temporary files that are new stay allowed:
     autograph needs them."""
     import tensorflow as tf
@@ -54,7 +59,7 @@ def no_files(keras: Any) -> Iterator[None]:
             _state["closed"] = False
 
 
-def _writers(keras: Any, tf: Any) -> Iterator[tuple[type, str]]:
+def _writers(keras: KerasAdapter, tf: ModuleType) -> Iterator[tuple[type, str]]:
     """What writes without asking Python."""
     for name in ("save", "save_weights", "export"):
         if hasattr(keras.Model, name):
@@ -68,8 +73,8 @@ def _writers(keras: Any, tf: Any) -> Iterator[tuple[type, str]]:
         yield h5py.File, "__init__"
 
 
-def _refuse(name: str) -> Callable[..., Any]:
-    def refuse(original: Any, instance: Any, *args: Any, **kwargs: Any) -> Any:
+def _refuse(name: str) -> Callable[..., object]:
+    def refuse(original: Callable[..., object], instance: object, *args: object, **kwargs: object) -> object:
         mode = kwargs.get("mode", args[1] if len(args) > 1 else "r")
         if name == "__init__" and mode == "r":
             return original(instance, *args, **kwargs)
@@ -92,7 +97,7 @@ def _audit(event: str, args: Any) -> None:
                 raise FileLeftOut(args[place])
 
 
-def _is_allowed(path: Any, flags: int) -> bool:
+def _is_allowed(path: object, flags: int) -> bool:
     """A descriptor that is open already, a device, a new temporary file."""
     if not isinstance(path, (str, bytes)):
         return not hasattr(path, "__fspath__")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from contextlib import contextmanager
-from typing import Any, Callable, Iterator
+from typing import TYPE_CHECKING, Callable, Iterator
 
 import tensorflow as tf
 
 from mpdoctor.examiner.capture.loss_hooks import Losses
 from mpdoctor.examiner.capture.optimizer_chain import learning_rate
-from mpdoctor.examiner.capture.replicas import run_in_replicas
-from mpdoctor.examiner.capture.step_record import Record, Row
+from mpdoctor.examiner.keras.private_state import all_layers
+from mpdoctor.examiner.keras.replicas import run_in_replicas
+from mpdoctor.examiner.keras.step_record import Record, Row
 from mpdoctor.examiner.process.user_code import own_location
+from mpdoctor.facts.ending import NotMeasured
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ArrayFacts, CallFacts
 from mpdoctor.facts.training import (
@@ -25,6 +27,10 @@ from mpdoctor.facts.training import (
     StepFacts,
 )
 from mpdoctor.loss_scale import LossScale
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasLayer, KerasModel, KerasOptimizer, KerasVariable
+
 
 RISE = 2.0  # times the loss before
 MOST_RISES = 40
@@ -39,19 +45,20 @@ class Entry:
         What the last step was given; None in a loop.
     """
 
-    def __init__(self, call: CallFacts, model: Any, data: tuple[ArrayFacts, ...] = ()) -> None:
+    def __init__(self, call: CallFacts, model: KerasModel | None, data: tuple[ArrayFacts, ...] = ()) -> None:
         self.call, self.model, self.data = call, model, data
-        self.batch: Any = None
+        self.batch: object = None
         self.observed = False
-        self._trainable: list[tuple[Any, bool]] = []
+        self._trainable: list[tuple[KerasLayer, bool]] = []
 
-    def begin_step(self, batch: Any) -> None:
+    def begin_step(self, batch: object) -> None:
         if self.batch is None:
-            self._trainable = [(layer, layer.trainable) for layer in self.model._flatten_layers()]
+            self._trainable = [(layer, layer.trainable) for layer in all_layers(self.model)]
         self.batch = batch
 
-    def repeat_step(self, batch: Any) -> None:
+    def repeat_step(self, batch: object) -> None:
         """With the layers trainable that were so when the step was traced: Keras' own step does not look again."""
+        assert self.model is not None, "a loop repeats its own function"
         now = [(layer, layer.trainable) for layer, _ in self._trainable]
         _set_trainable(self._trainable)
         try:
@@ -90,7 +97,9 @@ class Learner:
         What the closer looks brought.
     """
 
-    def __init__(self, keras: Any, optimizer: Any, entry: Entry, losses: Losses, replicas: int) -> None:
+    def __init__(
+        self, keras: KerasAdapter, optimizer: KerasOptimizer | None, entry: Entry, losses: Losses, replicas: int
+    ) -> None:
         self.keras, self.optimizer, self.entry = keras, optimizer, entry
         self._losses = losses
         self._record = Record(replicas)
@@ -100,11 +109,11 @@ class Learner:
         self.steps: list[StepFacts] = []
         self.seen = 0
         self.steps_a_call = 1
-        self.variables: list[Any] = []
+        self.variables: list[KerasVariable] = []
         self.around: Learner | None = None
         self.applied_at: Location | None = None
-        self.repeat: Callable[[], Any] | None = None
-        self.repeat_all: Callable[[], Any] | None = None
+        self.repeat: Callable[[], object] | None = None
+        self.repeat_all: Callable[[], object] | None = None
         self.last_call = 0  # of the training, in which it took its last step
         self.culprit: CulpritFacts | None = None
         self.loss_culprit: OperationFacts | None = None
@@ -113,14 +122,14 @@ class Learner:
         self.standstill: StandstillFacts | None = None
         self.rises: list[tuple[int, float, float]] = []  # (step, loss, largest weight)
         self.slopes: tuple[tuple[str, float], ...] = ()  # exponents by differentiation
-        self.not_looked: list[tuple[str, str]] = []
-        self._weights: list[tuple[Any, Any]] = []
+        self.not_looked: list[tuple[NotMeasured, str]] = []
+        self._weights: list[tuple[KerasVariable, tf.Tensor]] = []
         self._weights_from = 0  # steps that had been seen when the weights were remembered
-        self._before_step: list[tuple[Any, Any]] = []
+        self._before_step: list[tuple[KerasVariable, tf.Tensor]] = []
 
     # --- its optimizers -------------------------------------------------------------------------------------------
     @property
-    def chain(self) -> list[Any]:
+    def chain(self) -> list[KerasOptimizer]:
         """From the outermost optimizer to the innermost."""
         chain = [] if self.optimizer is None else [self.optimizer]
         while chain and (inner := self.keras.inner(chain[-1])) is not None:
@@ -128,10 +137,10 @@ class Learner:
         return chain
 
     @property
-    def innermost(self) -> Any:
+    def innermost(self) -> KerasOptimizer:
         return self.chain[-1]
 
-    def owns(self, optimizer: Any) -> bool:
+    def owns(self, optimizer: KerasOptimizer) -> bool:
         return any(optimizer is link for link in self.chain)
 
     @property
@@ -159,12 +168,12 @@ class Learner:
         for link in self.chain[:-1] or self.chain:
             self.keras.set_scale(link, scale)
 
-    def fixed_scales(self) -> list[tuple[Any, float]]:
+    def fixed_scales(self) -> list[tuple[KerasOptimizer, float]]:
         """What no variable holds, and is put back by hand after a trial: (optimizer, its fixed scale)."""
         return [(link, scale) for link in self.chain if (scale := self.keras.fixed_scale(link)) is not None]
 
     # --- its steps ------------------------------------------------------------------------------------------------
-    def arrive(self, gradients: list[Any], variables: list[Any]) -> None:
+    def arrive(self, gradients: list[tf.Tensor], variables: list[KerasVariable]) -> None:
         """Gradients arrive at the outermost optimizer, in whatever graph."""
         self.variables = list(variables)
         self.applied_at = self.applied_at or own_location()
@@ -184,7 +193,7 @@ class Learner:
             last = self._record.replicas - 1
             self._record.write(math.nan if scale is None else scale, gradients, by=last)
 
-    def guard_graphs(self, guard: Callable[[], Any]) -> None:
+    def guard_graphs(self, guard: Callable[[], object]) -> None:
         """`guard()` gives what is to run before each step inside a graph."""
         self._record.guard = guard
 
@@ -225,13 +234,13 @@ class Learner:
         return GrowthFacts(start, tuple(self.rises), learning_rate(self.innermost))
 
     # --- its weights ----------------------------------------------------------------------------------------------
-    def remember_weights(self, variables: list[Any] | None = None) -> None:
+    def remember_weights(self, variables: list[KerasVariable] | None = None) -> None:
         """As they were before the first step, or as early as they exist."""
         if not self._weights:
             self._weights = _copies(variables or self.variables)
             self._weights_from = len(self.steps)
 
-    def keep_weights_before_step(self, variables: list[Any]) -> None:
+    def keep_weights_before_step(self, variables: list[KerasVariable]) -> None:
         self._before_step = _copies(variables)
 
     @contextmanager
@@ -256,19 +265,19 @@ class Learner:
         return all(bool(tf.reduce_all(tf.math.is_finite(tf.identity(v)))) for v, _ in self._weights)
 
 
-def _set_trainable(wanted: list[tuple[Any, bool]]) -> None:
+def _set_trainable(wanted: list[tuple[KerasLayer, bool]]) -> None:
     for layer, trainable in wanted:  # outer layers first: they pass their own on to the inner ones
         if layer.trainable is not trainable:
             layer.trainable = trainable
 
 
-def largest_magnitude(tensors: list[Any]) -> float:
+def largest_magnitude(tensors: list[tf.Tensor]) -> float:
     """inf where one is not finite."""
     largest = max((float(tf.reduce_max(tf.abs(tf.cast(tf.identity(t), tf.float32)))) for t in tensors), default=0.0)
     return largest if math.isfinite(largest) else math.inf
 
 
-def _are_initialized(variables: list[Any]) -> bool:
+def _are_initialized(variables: list[KerasVariable]) -> bool:
     """Those that a graph makes are initialized when it runs: until then there is nothing to read, or an empty array."""
     try:
         return all(tuple(tf.identity(variable).shape) == tuple(variable.shape) for variable in variables)
@@ -276,10 +285,10 @@ def _are_initialized(variables: list[Any]) -> bool:
         return False
 
 
-def _copies(variables: list[Any]) -> list[tuple[Any, Any]]:
+def _copies(variables: list[KerasVariable]) -> list[tuple[KerasVariable, tf.Tensor]]:
     return [(variable, tf.identity(variable)) for variable in variables]
 
 
-def _put_back(copies: list[tuple[Any, Any]]) -> None:
+def _put_back(copies: list[tuple[KerasVariable, tf.Tensor]]) -> None:
     for variable, value in copies:
         variable.assign(value)

@@ -10,7 +10,7 @@ import inspect
 import math
 import sys
 from contextlib import contextmanager
-from typing import Any, Callable, Iterator, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,14 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ArrayFacts, CallFacts
 from mpdoctor.facts.training import PredictionFacts, TrainingFacts, excuse_of
 
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasModel
+    from mpdoctor.examiner.replay.culprits import Culprits
+    from mpdoctor.examiner.session import Session
+
+
 METHODS = ("predict", "predict_on_batch", "evaluate", "test_on_batch")
 BATCH = 32  # of Keras, where nobody says
 TRIES = 4  # batches that are repeated in search of one that is not finite
@@ -30,38 +38,39 @@ TRIES = 4  # batches that are repeated in search of one that is not finite
 class Seen(NamedTuple):
     """One call, the first whose numbers were not finite, else the last; `nan` of the `nonfinite` were NaN."""
 
-    keras: Any
-    model: Any
+    keras: KerasAdapter
+    model: KerasModel
     by: str
     location: Location | None
     data: tuple[ArrayFacts, ...]
     numbers: int
     nonfinite: int
     nan: int
-    culprits: Any = None
+    culprits: Culprits | None = None
     not_looked: str = ""
 
 
 class Predictions:
     """Of one process, until it trains."""
 
-    def __init__(self, session: Any) -> None:
+    def __init__(self, session: Session) -> None:
         self._session = session
         self._seen: dict[int, Seen] = {}  # by model
         self._calls: dict[int, int] = {}
-        self._functions: dict[int, tuple[Any, Any, Any]] = {}  # a tf.function, and the model that its graph calls
+        # by tf.function: itself, and the model that its graph calls
+        self._functions: dict[int, tuple[Callable[..., object], KerasAdapter, KerasModel]] = {}
         self._inside = 0  # calls of Keras' own methods, and repetitions, that are under way
 
-    def install(self, keras: Any) -> None:
+    def install(self, keras: KerasAdapter) -> None:
         for name in METHODS:
             replace_method(keras.trainer, name, functools.partial(self._method, keras, name))
         self._session.watch.after_outermost.append(functools.partial(self._called, keras))
 
-    def call_of(self, model: Any) -> CallFacts:
+    def call_of(self, model: KerasModel) -> CallFacts:
         seen = self._seen.get(id(model))
         return CallFacts("none") if seen is None else CallFacts("predict", seen.location)
 
-    def data_of(self, model: Any) -> tuple[ArrayFacts, ...]:
+    def data_of(self, model: KerasModel) -> tuple[ArrayFacts, ...]:
         seen = self._seen.get(id(model))
         return () if seen is None else seen.data
 
@@ -74,7 +83,15 @@ class Predictions:
         return not self._session.has_trained and not self._inside
 
     # --- the program's calls ----------------------------------------------------------------------------------------
-    def _method(self, keras: Any, name: str, original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
+    def _method(
+        self,
+        keras: KerasAdapter,
+        name: str,
+        original: Callable[..., object],
+        model: KerasModel,
+        *args: object,
+        **kwargs: object,
+    ) -> object:
         watches, place = self._watches, own_location(sys._getframe(2))
         self._inside += 1
         try:
@@ -86,7 +103,13 @@ class Predictions:
         return result
 
     def _look_at_method(
-        self, keras: Any, name: str, place: Location | None, model: Any, arguments: dict[str, Any], result: Any
+        self,
+        keras: KerasAdapter,
+        name: str,
+        place: Location | None,
+        model: KerasModel,
+        arguments: dict[str, Any],
+        result: object,
     ) -> None:
         with self._own_work():
             arrays = data_facts.arrays_from_arguments(arguments)
@@ -97,7 +120,14 @@ class Predictions:
                 _first_row(result) if name.startswith("predict") else 0,
             )
 
-    def _called(self, keras: Any, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outputs: Any) -> None:
+    def _called(
+        self,
+        keras: KerasAdapter,
+        model: KerasModel,
+        args: tuple[object, ...],
+        kwargs: dict[str, Any],
+        outputs: object,
+    ) -> None:
         """The call of a layer that no other layer called."""
         if not self._watches or not isinstance(model, keras.Model):
             return
@@ -108,7 +138,9 @@ class Predictions:
             function = self._session.outermost_function
             self._functions[id(function)] = (function, keras, model)
 
-    def function_returned(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+    def function_returned(
+        self, function: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, Any], result: object
+    ) -> None:
         """The outermost tf.function of the program's, which may have called a model in its graph."""
         if not self._watches or id(function) not in self._functions:
             return
@@ -116,7 +148,14 @@ class Predictions:
         again = functools.partial(function, *args, **kwargs)
         self._look_at_call(keras, model, again, (args, kwargs), flat_tensors(result))
 
-    def _look_at_call(self, keras: Any, model: Any, again: Callable[[], Any], given: Any, tensors: list[Any]) -> None:
+    def _look_at_call(
+        self,
+        keras: KerasAdapter,
+        model: KerasModel,
+        again: Callable[[], object],
+        given: tuple[tuple[object, ...], dict[str, Any]],
+        tensors: list[tf.Tensor],
+    ) -> None:
         with self._own_work():
             arrays = data_facts.arrays_from_batch(tuple(flat_tensors([*given[0], *given[1].values()]))[:1])
             self._note(Seen(keras, model, "call", own_location(), arrays, *_count(tensors)), lambda row: [again])
@@ -130,7 +169,7 @@ class Predictions:
             self._session.broke(error)
 
     # --- a closer look ----------------------------------------------------------------------------------------------
-    def _note(self, seen: Seen, repeats: Callable[[int], Any], row: int = 0) -> None:
+    def _note(self, seen: Seen, repeats: Callable[[int], Iterable[Callable[[], object]]], row: int = 0) -> None:
         """`repeats(row)` gives what runs batches of the call again, from the one with that row on."""
         key = id(seen.model)
         known = self._seen.get(key)
@@ -139,7 +178,7 @@ class Predictions:
             return
         self._seen[key] = self._explained(seen, repeats(row)) if seen.nonfinite else seen
 
-    def _explained(self, seen: Seen, repeats: Any) -> Seen:
+    def _explained(self, seen: Seen, repeats: Iterable[Callable[[], object]]) -> Seen:
         from mpdoctor.examiner.exceptions import first_line
         from mpdoctor.examiner.replay.forward_pass import culprits_of_forward_pass
 
@@ -162,7 +201,7 @@ class Predictions:
         return seen._replace(not_looked="no layer's output was inf or NaN when it was repeated")
 
     # --- telling ----------------------------------------------------------------------------------------------------
-    def facts(self, trained: Any = None) -> list[TrainingFacts]:
+    def facts(self, trained: list[KerasModel | None] | None = None) -> list[TrainingFacts]:
         """Of each model one. `trained`: the models of a training, if there was one; of others only those are told whose
         numbers were not finite."""
         from mpdoctor.examiner.capture.model_facts import model_from_live
@@ -192,21 +231,23 @@ class Predictions:
                     ended="script",
                     culprit=None if excuse else layer,
                     loss_culprit=None if excuse else loss,
-                    not_looked=(("MP904", reason),) if seen.not_looked else (),
+                    not_looked=(("first number not finite", reason),) if seen.not_looked else (),
                     prediction=prediction,
                 )
             )
         return told
 
 
-def _arguments(method: Callable[..., Any], model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def _arguments(
+    method: Callable[..., object], model: KerasModel, args: tuple[object, ...], kwargs: dict[str, Any]
+) -> dict[str, Any]:
     bound = inspect.signature(method).bind(model, *args, **kwargs)
     (_, *given) = bound.arguments.items()
     named = dict(given)
     return {**named, **named.pop("kwargs", {})}
 
 
-def _count(result: Any) -> tuple[int, int, int]:
+def _count(result: object) -> tuple[int, int, int]:
     """(floating-point numbers, how many of them are inf or NaN, how many NaN)."""
     numbers = nonfinite = nan = 0
     for values in _arrays(result):
@@ -217,7 +258,7 @@ def _count(result: Any) -> tuple[int, int, int]:
     return numbers, nonfinite, nan
 
 
-def _arrays(result: Any) -> Iterator[Any]:
+def _arrays(result: object) -> Iterator[np.ndarray]:
     if isinstance(result, float):
         yield np.asarray(result)
     for tensor in _leaves(result):
@@ -227,7 +268,7 @@ def _arrays(result: Any) -> Iterator[Any]:
             yield values.astype(np.float32) if dtype == "bfloat16" else values
 
 
-def _leaves(result: Any) -> list[Any]:
+def _leaves(result: object) -> list[tf.Tensor]:
     """Arrays and tensors in it, and plain numbers, which evaluate() gives in lists and dicts."""
     if isinstance(result, dict):
         return [leaf for value in result.values() for leaf in _leaves(value)]
@@ -238,7 +279,7 @@ def _leaves(result: Any) -> list[Any]:
     return flat_tensors(result)
 
 
-def _first_row(result: Any) -> int:
+def _first_row(result: object) -> int:
     """Of what predict() returned, the first sample that is not finite."""
     rows = []
     for values in _arrays(result):
@@ -248,7 +289,7 @@ def _first_row(result: Any) -> int:
     return min(rows, default=0)
 
 
-def _batches(arguments: dict[str, Any], row: int) -> Iterator[Any]:
+def _batches(arguments: dict[str, Any], row: int) -> Iterator[object]:
     """Batches as Keras' steps take them, from the one with this sample on; none where the data are spent."""
     x = arguments.get("x", arguments.get("data"))
     first = 0
@@ -275,27 +316,27 @@ def _all_batches(x: Any, arguments: dict[str, Any]) -> Iterator[Any]:
             yield _mapped(functools.partial(_rows, batch * size, size), arrays)
 
 
-def _rows(start: int, size: int, tensor: Any) -> Any:
+def _rows(start: int, size: int, tensor: tf.Tensor) -> tf.Tensor:
     return tensor[start : start + size]
 
 
-def _is_data(x: Any) -> bool:
+def _is_data(x: object) -> bool:
     """Arrays, tensors, data frames, and lists, tuples and dicts of them."""
     return isinstance(x, (list, tuple, dict)) or hasattr(x, "shape")
 
 
-def _as_tensors(structure: Any) -> Any:
+def _as_tensors(structure: object) -> Any:
     """As Keras hands them to a step: 64-bit floats are float32 there."""
     import tensorflow as tf
 
-    def tensor(value: Any) -> Any:
+    def tensor(value: object) -> tf.Tensor:
         made = tf.convert_to_tensor(value if isinstance(value, tf.Tensor) else np.asarray(value))
         return tf.cast(made, tf.float32) if made.dtype == tf.float64 else made
 
     return _mapped(tensor, structure)
 
 
-def _mapped(change: Callable[[Any], Any], structure: Any) -> Any:
+def _mapped(change: Callable[[tf.Tensor], object], structure: Any) -> Any:
     if isinstance(structure, dict):
         return {key: _mapped(change, value) for key, value in structure.items()}
     if isinstance(structure, (list, tuple)) and any(hasattr(one, "shape") or _is_data(one) for one in structure):

@@ -4,7 +4,10 @@ the first epoch shows."""
 from __future__ import annotations
 
 import operator
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter
 
 
 class OwnBatches:
@@ -14,7 +17,7 @@ class OwnBatches:
         The batches of all epochs that it asks for; None where nobody can tell, or not before the first epoch is over.
     """
 
-    def __init__(self, keras: Any, arguments: dict[str, Any], seen: Callable[[], int]) -> None:
+    def __init__(self, keras: KerasAdapter, arguments: dict[str, Any], seen: Callable[[], int]) -> None:
         """`arguments` are those of the script's fit(), `seen()` counts the batches that were trained so far."""
         self.in_all: int | None = None
         self._epochs = _whole(arguments.get("epochs", 1))
@@ -28,19 +31,19 @@ class OwnBatches:
         own, base = self, self._keras.module.callbacks.Callback
 
         class Counting(base):  # type: ignore[misc, valid-type]
-            def on_train_begin(self, logs: Any = None) -> None:
+            def on_train_begin(self, logs: object = None) -> None:
                 own.take((self.params or {}).get("steps"))
 
-            def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+            def on_epoch_begin(self, epoch: int, logs: object = None) -> None:
                 self.before = own._seen()
 
-            def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            def on_epoch_end(self, epoch: int, logs: object = None) -> None:
                 if own.in_all is None:
                     own.take(own._seen() - self.before)
 
         return {**arguments, "callbacks": [*(arguments.get("callbacks") or []), Counting()]}
 
-    def take(self, batches: Any) -> None:
+    def take(self, batches: int | None) -> None:
         """So many belong to an epoch."""
         known = _whole(batches)
         if known is not None and known > 0 and self._epochs is not None:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from types import GeneratorType
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter
+
 
 ENDLESS = 10**9
 # Keras' own callbacks that write files, validate, or end the training early. LearningRateScheduler and the like stay.
@@ -22,7 +26,7 @@ KERAS = ("keras", "tf_keras", "tensorflow")
 LOGGERS = ("wandb", "mlflow", "neptune", "comet_ml", "clearml")
 
 
-def shortened_fit(keras: Any, arguments: dict[str, Any], at_end: Callable[[], None]) -> dict[str, Any]:
+def shortened_fit(keras: KerasAdapter, arguments: dict[str, Any], at_end: Callable[[], None]) -> dict[str, Any]:
     """The arguments of the user's fit(), changed: epochs repeat until the probe has seen enough, nothing is printed,
     validated or saved. A callback that is not Keras' own may read validation results, so with one of these a single
     batch is validated. `at_end` is called after the epoch in which a generator gave its last batch."""
@@ -44,23 +48,27 @@ def shortened_fit(keras: Any, arguments: dict[str, Any], at_end: Callable[[], No
     return changed
 
 
-def _watched(keras: Any, batches: Any, steps: int | None, at_end: Callable[[], None]) -> tuple[Any, Any]:
+def _watched(
+    keras: KerasAdapter, batches: Iterable[object], steps: int | None, at_end: Callable[[], None]
+) -> tuple[Iterator[object], object]:
     """The generator, and a callback that knows when it is spent: Keras 3 would go on with the first two batches, which
     it looked at beforehand."""
     spent = []
 
-    def watched() -> Any:
+    def watched() -> Iterator[object]:
         yield from batches
         spent.append(True)
 
-    class End(keras.module.callbacks.Callback):
-        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+    callback: Any = keras.module.callbacks.Callback
+
+    class End(callback):
+        def on_epoch_begin(self, epoch: int, logs: object = None) -> None:
             self.batches = 0
 
-        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        def on_train_batch_end(self, batch: int, logs: object = None) -> None:
             self.batches += 1
 
-        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        def on_epoch_end(self, epoch: int, logs: object = None) -> None:
             # read ahead, a generator may be spent before its last batches were trained on
             if spent and (steps is None or self.batches < steps):
                 at_end()
@@ -68,7 +76,7 @@ def _watched(keras: Any, batches: Any, steps: int | None, at_end: Callable[[], N
     return watched(), End()
 
 
-def left_out(keras: Any, callbacks: Any) -> list[str]:
+def left_out(keras: KerasAdapter, callbacks: object) -> list[str]:
     """The classes of those callbacks that write files and do not run in the short training."""
     writers = tuple(getattr(keras.module.callbacks, name) for name in WRITERS if hasattr(keras.module.callbacks, name))
     names = [
@@ -79,19 +87,19 @@ def left_out(keras: Any, callbacks: Any) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _may_read_validation(callback: Any) -> bool:
+def _may_read_validation(callback: object) -> bool:
     """The user's own class, somebody else's, or Keras' around functions of the user's."""
     cls = type(callback)
     return cls.__name__ == "LambdaCallback" or cls.__module__.partition(".")[0] not in KERAS
 
 
-def _listed(callbacks: Any) -> list[Any]:
+def _listed(callbacks: object) -> list[object]:
     if callbacks is None:
         return []
     return list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]
 
 
-def _kept(keras: Any, callbacks: Any) -> list[Any]:
+def _kept(keras: KerasAdapter, callbacks: object) -> list[object]:
     given = _listed(callbacks)
     dropped = tuple(getattr(keras.module.callbacks, name) for name in DROPPED if hasattr(keras.module.callbacks, name))
     return [

@@ -6,22 +6,29 @@ import functools
 import inspect
 import time
 from dataclasses import replace
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 import tensorflow as tf
 
 from mpdoctor.examiner.capture import data as data_facts
 from mpdoctor.examiner.capture.model_facts import model_from_live
-from mpdoctor.examiner.capture.replicas import replicas_in_step
+from mpdoctor.examiner.keras.replicas import replicas_in_step
 from mpdoctor.examiner.probe.fit_end import FitEnd, failure_of_fit
 from mpdoctor.examiner.probe.graph_stop import InGraphStop
 from mpdoctor.examiner.probe.observed_optimizer import Entry, Learner
 from mpdoctor.examiner.probe.script_steps import OwnBatches
 from mpdoctor.examiner.probe.short_fit import shortened_fit
 from mpdoctor.examiner.probe.training_facts import names_of_learners, trained_models, training_facts
+from mpdoctor.examiner.protocol.event_kinds import TrainingStatus
 from mpdoctor.examiner.replay.step_replay import CloserLook
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.model import CallFacts
+from mpdoctor.facts.model import CallFacts, ModelFacts
+from mpdoctor.facts.training import StepFacts
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasModel, KerasOptimizer, KerasVariable
+    from mpdoctor.examiner.session import Session
+
 
 FLOAT32_STEPS = 10  # of a program that has no mixed precision at all: the run that counts is the forced one
 CALLS_A_STEP = 20  # train functions that may run for one step of the optimizer, as with accumulated gradients
@@ -32,7 +39,7 @@ def own_work(method: Callable[..., Any]) -> Callable[..., Any]:
     user's can take it for the training's."""
 
     @functools.wraps(method)
-    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def guarded(self: Any, *args: object, **kwargs: object) -> Any:
         try:
             return method(self, *args, **kwargs)
         except Exception as error:
@@ -53,11 +60,11 @@ class Training:
 
     def __init__(
         self,
-        session: Any,
-        keras: Any,
+        session: Session,
+        keras: KerasAdapter,
         call: CallFacts,
-        model: Any,
-        optimizer: Any,
+        model: KerasModel | None,
+        optimizer: KerasOptimizer | None,
         data: str = "real",
         made_up_loss: str | None = None,
     ) -> None:
@@ -76,14 +83,14 @@ class Training:
         self._entry = self.entries[0]
         self._reported = self._first_step_at = 0.0
         self._calls = 0
-        self._since: list[Callable[[], Any]] = []  # what was run since the last step, as gradients are added up
+        self._since: list[Callable[[], object]] = []  # what was run since the last step, as gradients are added up
         self._in_half = False
         self._has_looked_at_error = False
         self._own_batches: OwnBatches | None = None
         self._end: FitEnd | None = None  # of a fit()
 
     # --- the three ways in ----------------------------------------------------------------------------------------
-    def run_fit(self, fit: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def run_fit(self, fit: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]) -> object:
         """The user's fit(), shortened. Returns its History where the program shall go on to its next fit(); else
         never."""
         entry = self.entries[0]
@@ -111,12 +118,15 @@ class Training:
         self._observe(entry)
         self._own_batches = OwnBatches(self.keras, arguments, lambda: self._calls)
         shortened = shortened_fit(self.keras, arguments, lambda: self._enough("script"))
+        assert entry.model is not None
         self._end = FitEnd(self.session, self.keras, entry.model, entry.call.location)
         self._end.watch(arguments.get("callbacks"), shortened["callbacks"])
         return self._own_batches.counted(shortened)
 
     @own_work
-    def begin_on_batches(self, model: Any, call: CallFacts, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def begin_on_batches(
+        self, model: KerasModel, call: CallFacts, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> None:
         """train_on_batch() of a model, which may be the second one to take its turn."""
         arguments = inspect.signature(type(model).train_on_batch).bind(model, *args, **kwargs).arguments
         entry = self.entries[0]
@@ -130,7 +140,7 @@ class Training:
             self._adopt(model.optimizer, entry.replicas)
         self._observe(entry)
 
-    def observes(self, model: Any) -> bool:
+    def observes(self, model: KerasModel) -> bool:
         """Whether this model's training call is known, or belongs to a training of another kind."""
         return self.entries[0].call.kind != "train_on_batch" or any(entry.model is model for entry in self.entries)
 
@@ -143,10 +153,10 @@ class Training:
         facts = model_from_live(self.session, self.keras, entry.model, self._given_optimizer, entry.call, entry.data)
         if self.made_up_loss is not None:
             facts = replace(facts, compiled=False, optimizer=(), loss="")
-        events.facts("model", facts)
+        events.model_seen(facts)
         self._in_half = facts.computes_in_half
         if not self.session.request.probe:
-            events.note(training_status=["skipped", "--no-probe"])
+            events.send(TrainingStatus("skipped", "--no-probe"))
             self.session.finish()
         if self.session.request.policy == "auto" and not facts.computes_in_half and facts.wrapper is None:
             self.wanted = min(self.wanted, FLOAT32_STEPS)
@@ -156,11 +166,12 @@ class Training:
         self.started = time.monotonic()
 
     def _observe(self, entry: Entry) -> None:
+        assert entry.model is not None
         entry.observed = True
         self.keras.observe_train_function(entry.model, functools.partial(self._one_step, entry))
 
     # --- every step -----------------------------------------------------------------------------------------------
-    def _one_step(self, entry: Entry, run: Callable[[Any], Any], batch: Any) -> Any:
+    def _one_step(self, entry: Entry, run: Callable[[object], object], batch: object) -> object:
         """One batch of fit() or train_on_batch(); `run` is Keras' own compiled step."""
         if self._look.repeats or self._is_ending:
             return run(batch)
@@ -173,7 +184,8 @@ class Training:
         return logs
 
     @own_work
-    def _prepare_step(self, entry: Entry, batch: Any) -> None:
+    def _prepare_step(self, entry: Entry, batch: object) -> None:
+        assert entry.model is not None
         self._entry = entry
         if not entry.data:
             entry.data = data_facts.arrays_from_batch(batch)
@@ -199,7 +211,13 @@ class Training:
         return learner.machine is None and self._in_half and not self._look.is_explained(learner)
 
     @own_work
-    def arrived(self, optimizer: Any, gradients: list[Any], variables: list[Any], within: list[Any]) -> bool:
+    def arrived(
+        self,
+        optimizer: KerasOptimizer,
+        gradients: list[tf.Tensor],
+        variables: list[KerasVariable],
+        within: list[KerasOptimizer],
+    ) -> bool:
         """Gradients arrive at an optimizer, in whatever graph. True if it is an outermost one. `within`: the optimizers
         whose step is under way, the outermost first."""
         learner = next((one for one in self.learners if one.optimizer is optimizer), None)
@@ -220,7 +238,7 @@ class Training:
         learner.arrive(gradients, variables)
         return True
 
-    def _around(self, within: list[Any], variables: list[Any]) -> Learner | None:
+    def _around(self, within: list[KerasOptimizer], variables: list[KerasVariable]) -> Learner | None:
         """Whose step hands these variables' gradients on to another optimizer, as a MultiOptimizer does."""
         handed_on = {id(variable) for variable in variables}
         return next(
@@ -233,7 +251,7 @@ class Training:
             None,
         )
 
-    def _adopt(self, optimizer: Any, replicas: int) -> Learner:
+    def _adopt(self, optimizer: KerasOptimizer, replicas: int) -> Learner:
         learner = Learner(self.keras, optimizer, self._entry, self.session.losses, replicas)
         number = len(self.learners)
         self.learners.append(learner)
@@ -242,11 +260,11 @@ class Training:
             learner.guard_graphs(lambda: None if self.session.in_xla else self._stop.check(number, self.wanted))
         return learner
 
-    def holds_still(self, optimizer: Any) -> bool:
+    def holds_still(self, optimizer: KerasOptimizer) -> bool:
         """While the probe repeats a step, no optimizer that it does not know may move its weights."""
         return self._look.holds_weights and not any(learner.owns(optimizer) for learner in self.learners)
 
-    def is_our_own(self, optimizer: Any) -> bool:
+    def is_our_own(self, optimizer: KerasOptimizer) -> bool:
         """Whether the probe made it, to measure with."""
         return any(optimizer is one for one in self._look.own_optimizers)
 
@@ -263,18 +281,20 @@ class Training:
         ]
 
     @own_work
-    def after_call(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def after_call(self, function: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         """After the outermost tf.function of a custom loop: did it train?"""
         self.after_step(lambda: function(*args, **kwargs))
 
     @own_work
-    def stopped_in_graph(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def stopped_in_graph(
+        self, function: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> None:
         """The graph of the user's loop stopped itself."""
         self.after_step(lambda: function(*args, **kwargs))
         self.conclude("budget")
 
     def first_error_of_call(
-        self, error: Exception, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, error: Exception, function: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]
     ) -> Exception:
         """Where the graph of the user's loop failed. Once: a loop may catch its errors, and go on."""
         if self._has_looked_at_error or self._look.repeats:
@@ -283,7 +303,7 @@ class Training:
         return self._look.first_error(error, lambda: function(*args, **kwargs))
 
     @own_work
-    def after_step(self, repeat: Callable[[], Any] | None = None) -> None:
+    def after_step(self, repeat: Callable[[], object] | None = None) -> None:
         """`repeat` runs what was just run once more; None where only the user's own code can."""
         if self._look.repeats:
             return
@@ -332,7 +352,7 @@ class Training:
             self._reported = now
             self.session.events.steps(min(self._rounds(), self.wanted), self.wanted)
 
-    def steps_to_tell(self, learner: Learner) -> tuple[list[Any], int]:
+    def steps_to_tell(self, learner: Learner) -> tuple[list[StepFacts], int]:
         """(steps, steps wanted) of one optimizer: the whole training's share of it, where its steps ran further in one
         call than was asked for, or where it takes several steps for one of another."""
         fewest = min((len(one.steps) for one in self.active if one.steps), default=1)
@@ -396,7 +416,9 @@ class Training:
         learners = stepped or self.active or self.learners[:1] or [self._unadopted()]
         if ended == "budget" and self._rounds() < self.wanted:
             for learner in learners:
-                learner.not_looked.append(("MP912", "the budget was spent before two scales were compared: --budget"))
+                learner.not_looked.append(
+                    ("two loss scales", "the budget was spent before two scales were compared: --budget")
+                )
         elif failure is None:
             ended = "steps" if ended == "budget" else ended
             self._look.compare_scales(learners)
@@ -404,12 +426,12 @@ class Training:
         models = trained_models(self, learners)
         names = names_of_learners([of_steps for _, of_steps in models], learners)
         for told, _ in sorted(models, key=lambda pair: len(pair[0].optimizer)):  # the last one told of a model counts
-            events.facts("model", told)
+            events.model_seen(told)
         for learner, (_, model), name in zip(learners, models, names):
             name = self._name_among_all(model, name)
-            events.facts("training", training_facts(self, learner, model, name, ended, failure))
+            events.training(training_facts(self, learner, model, name, ended, failure))
 
-    def _name_among_all(self, model: Any, name: str) -> str:
+    def _name_among_all(self, model: ModelFacts, name: str) -> str:
         """With the line of its call, where each fit() of the program is looked at."""
         place = model.call.location
         if not self.session.request.all_fits or place is None:
@@ -421,7 +443,7 @@ class Training:
         return Learner(self.keras, None, self.entries[0], self.session.losses, 1)
 
 
-def _all_of(runs: list[Callable[[], Any]]) -> Callable[[], None]:
+def _all_of(runs: list[Callable[[], object]]) -> Callable[[], None]:
     def repeat() -> None:
         for run in runs:
             run()

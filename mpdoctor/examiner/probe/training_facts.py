@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
@@ -16,8 +16,12 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import CallFacts, ModelFacts
 from mpdoctor.facts.training import GrowthFacts, TrainingFacts
 
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasModel, KerasOptimizer
+    from mpdoctor.examiner.probe.training import Training
 
-def trained_models(training: Any, learners: list[Learner]) -> list[tuple[ModelFacts, ModelFacts]]:
+
+def trained_models(training: Training, learners: list[Learner]) -> list[tuple[ModelFacts, ModelFacts]]:
     """For each optimizer (the model to be told of, the model of its steps); they differ where the model is a part of
     one that was given to fit(): the whole has been judged, and the part is only shown."""
     if len(learners) == 1:
@@ -25,7 +29,7 @@ def trained_models(training: Any, learners: list[Learner]) -> list[tuple[ModelFa
         whole = _model_facts(training, learner, learner.entry.model or _holder(training, learner))
         return [(whole, whole)]
     told: list[tuple[ModelFacts, ModelFacts]] = []
-    names: dict[str, Any] = {}
+    names: dict[str, KerasModel | None] = {}
     for learner in learners:
         model = _holder(training, learner)
         facts = _model_facts(training, learner, model)
@@ -36,11 +40,11 @@ def trained_models(training: Any, learners: list[Learner]) -> list[tuple[ModelFa
     return told
 
 
-def _holder(training: Any, learner: Learner) -> Any:
+def _holder(training: Training, learner: Learner) -> KerasModel | None:
     return smallest_model(training.keras, learner.variables)
 
 
-def _model_facts(training: Any, learner: Learner, model: Any) -> ModelFacts:
+def _model_facts(training: Training, learner: Learner, model: KerasModel | None) -> ModelFacts:
     entry = learner.entry
     optimizer = _outermost(training, learner)
     facts = model_from_live(training.session, training.keras, model, optimizer, entry.call, entry.data)
@@ -48,7 +52,7 @@ def _model_facts(training: Any, learner: Learner, model: Any) -> ModelFacts:
     return facts if training.made_up_loss is None else replace(facts, compiled=False, optimizer=(), loss="")
 
 
-def _outermost(training: Any, learner: Learner) -> Any:
+def _outermost(training: Training, learner: Learner) -> KerasOptimizer | None:
     """What the program applies gradients with, where a wrapper is to be seen inside of it."""
     outer = learner.around
     if outer is None or not holds(training.keras, outer.optimizer, learner.optimizer):
@@ -69,7 +73,7 @@ def names_of_learners(models: list[ModelFacts], learners: list[Learner]) -> list
 
 
 def training_facts(
-    training: Any, learner: Learner, model: ModelFacts, name: str, ended: str, failure: FailureFacts | None
+    training: Training, learner: Learner, model: ModelFacts, name: str, ended: str, failure: FailureFacts | None
 ) -> TrainingFacts:
     machine, factor = learner.machine, learner.fixed_scale
     steps, wanted = training.steps_to_tell(learner)
@@ -86,7 +90,7 @@ def training_facts(
         initial_scale=machine.initial_scale if machine else factor,
         growth_interval=machine.growth_interval if machine else None,
         floor=machine.floor if machine else None,
-        uses_loss_scale_factor=training.keras.is_keras3 and factor is not None,
+        uses_loss_scale_factor=training.keras.scales_by_factor and factor is not None,
         weights_changed=learner.weights_changed(),
         weights_finite=learner.weights_finite(),
         jit_compile=model.jit_compile,
@@ -106,7 +110,7 @@ def training_facts(
     )
 
 
-def _growth(training: Any, learner: Learner) -> GrowthFacts | None:
+def _growth(training: Training, learner: Learner) -> GrowthFacts | None:
     calls, growth = training.session.scale_calls, learner.growth
     kept = learner.keras.unscaling_methods() and calls["scaled"] and not calls["unscaled"]
     return replace(growth, scaled_gradients=True) if growth is not None and kept else growth

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import re
-from typing import Any
 
 import tensorflow as tf
 
@@ -25,7 +24,7 @@ def devices_from_tensorflow(program_has_computed: bool = True) -> tuple[DeviceFa
     return tuple(sorted(known, key=lambda one: one.kind == "CPU"))
 
 
-def _device(device: Any) -> DeviceFacts:
+def _device(device: tf.config.PhysicalDevice) -> DeviceFacts:
     kind = str(device.device_type)
     if kind == "CPU":
         return DeviceFacts(kind, *_cpu())

@@ -11,6 +11,7 @@ from typing import Any
 
 from mpdoctor.examiner.exceptions import first_line
 from mpdoctor.examiner.process import confinement
+from mpdoctor.examiner.protocol.event_kinds import Environment
 from mpdoctor.examiner.protocol.events import Events
 from mpdoctor.facts.devices import DeviceFacts
 from mpdoctor.facts.environment import PACKAGES, TENSORFLOWS, VARIABLES, EnvironmentFacts, keras_of_tensorflow
@@ -79,13 +80,13 @@ def tell_environment(events: Events) -> None:
     """All of it, of an interpreter that runs nothing else. What was found is told before each further step, because
     a TensorFlow built for another processor dies while it is imported."""
     known = environment_of_interpreter()
-    events.facts("environment", known)
+    events.send(Environment(known))
     events.stage("importing TensorFlow")
     try:
         import tensorflow
 
         known = with_tensorflow(known, tensorflow)
-        events.facts("environment", known)
+        events.send(Environment(known))
         from mpdoctor.examiner.process.devices import devices_from_tensorflow
 
         known = replace(known, devices=devices_from_tensorflow(program_has_computed=False))
@@ -94,4 +95,4 @@ def tell_environment(events: Events) -> None:
             known = replace(known, keras=replace(known.keras, version=version))
     except (Exception, SystemExit) as error:  # an installation breaks in as many ways as there are packages
         known = replace(known, problem=first_line(error))
-    events.facts("environment", known)
+    events.send(Environment(known))

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable
+from typing import Callable
 
 
-def replace_method(cls: type, name: str, method: Callable[..., Any]) -> None:
+def replace_method(cls: type, name: str, method: Callable[..., object]) -> None:
     """Put `method(original, self, *args, **kwargs)` in the place of a method. functools.wraps keeps its module, by
     which autograph knows what not to convert."""
     original = getattr(cls, name)
 
     @functools.wraps(original)
-    def replacement(instance: Any, *args: Any, **kwargs: Any) -> Any:
+    def replacement(instance: object, *args: object, **kwargs: object) -> object:
         return method(original, instance, *args, **kwargs)
 
     setattr(cls, name, replacement)
 
 
-def replace_for_now(cls: type, name: str, method: Callable[..., Any]) -> Callable[[], None]:
+def replace_for_now(cls: type, name: str, method: Callable[..., object]) -> Callable[[], None]:
     """The same until what is returned is called. For steps that run eagerly: no autograph, nothing traced."""
     own, called = cls.__dict__.get(name), getattr(cls, name)
     setattr(cls, name, lambda instance, *args, **kwargs: method(called, instance, *args, **kwargs))

@@ -1,20 +1,25 @@
-"""Every event that the examiner tells, its fields and their types. A script can write into the file of the events, too:
-what is none of these is no event."""
+"""The events that the examiner sends: one dataclass each. An event's name on the wire is its class name; names, fields
+and types stand here and nowhere else. A script can write into the file of the events, too: what is none of these is
+refused.
+
+Imported by both processes: Python 3.8, standard library.
+"""
 
 from __future__ import annotations
 
-from typing import Literal, Mapping
+from dataclasses import dataclass
+from typing import Literal, Union, get_args
 
 from mpdoctor.facts.ending import EndingFacts
 from mpdoctor.facts.environment import EnvironmentFacts
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.saved_graph import SavedGraphFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.versions import Keras
 
 
+# --- progress -----------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Stage:
     """What happens now, in words for the progress bar."""
@@ -30,55 +35,155 @@ class Steps:
     total: int
 
 
+# --- the process --------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Note:
-    """Something small about the run itself; each tells some of it, the rest is None.
+class Started:
+    """The version of the Python that examines, "3.8.1"."""
 
-    crashed
-        The traceback of a defect of the examiner's own.
-    training_status
-        (status, reason).
-    """
-
-    python: str | None = None
-    keras: Keras | None = None
-    crashed: str | None = None
-    training_status: tuple[Literal["done", "skipped", "failed"], str] | None = None
-    not_restored: str | None = None
-    stand_ins: tuple[str, ...] | None = None
-    files_written: tuple[str, ...] | None = None
-    stopped_after_training: str | None = None
+    python: str
 
 
 @dataclass(frozen=True)
-class End:
-    """The examiner has said all it has to say."""
+class Crashed:
+    """A defect of the examiner's own ended it."""
+
+    traceback: str
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The examiner has sent all that it has to send."""
 
 
 @dataclass(frozen=True)
 class Exited:
-    """How the process ended: one of the two is None."""
+    """How the process ended, from the one that supervises it: one of the two is None."""
 
     signal: int | None
     exit_code: int | None
 
 
-# By "event". "facts" has a "kind", too, and what it tells is an object of that kind.
-EVENTS = {"stage": Stage, "steps": Steps, "note": Note, "end": End, "exited": Exited}
-FACTS = {
-    "model": ModelFacts,
-    "built": ModelFacts,
-    "graph": SavedGraphFacts,
-    "training": TrainingFacts,
-    "ending": EndingFacts,
-    "environment": EnvironmentFacts,
-    "failure": FailureFacts,
-}
-# The texts that decide what is judged, and how, are of these.
-VALUES: Mapping[type, Mapping[str, tuple[str, ...]]] = {
-    Keras: {"package": ("keras", "tf_keras", "tf.keras")},
-    FailureFacts: {
-        "kind": ("raised", "exited", "timed-out", "died", "unusable"),
-        "during": ("start", "script", "loading", "training", "ending"),
-    },
-}
+# --- what was seen ------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Environment:
+    facts: EnvironmentFacts
+
+
+@dataclass(frozen=True)
+class KerasUsed:
+    keras: Keras
+
+
+@dataclass(frozen=True)
+class Model:
+    """Facts of a model, sent once for all the events that mean it by `number`. After a change the model is sent anew,
+    with a number of its own; its layers, by far the most of it, only if they have changed.
+
+    layers_of
+        The number of the earlier model whose layers are the same: `facts` has none then. None where it has its own.
+    """
+
+    number: int
+    facts: ModelFacts
+    layers_of: int | None = None
+
+
+@dataclass(frozen=True)
+class ModelBuilt:
+    """The program has made this model and goes on: it counts where no ModelSeen comes after it."""
+
+    model: int
+
+
+@dataclass(frozen=True)
+class ModelSeen:
+    """The model as it is judged, by its number; a later one with the same id replaces it."""
+
+    model: int
+
+
+@dataclass(frozen=True)
+class Graph:
+    facts: SavedGraphFacts
+
+
+@dataclass(frozen=True)
+class Training:
+    """A short training of the model with this number. In `facts` NO_MODEL stands in its place."""
+
+    model: int
+    facts: TrainingFacts
+
+
+@dataclass(frozen=True)
+class FitEnded:
+    """How the end of the fit() of the last trainings went."""
+
+    facts: EndingFacts
+
+
+@dataclass(frozen=True)
+class TrainingStatus:
+    """Whether the model was trained, where no training tells."""
+
+    status: Literal["done", "skipped", "failed"]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Failure:
+    facts: FailureFacts
+
+
+@dataclass(frozen=True)
+class NotRestored:
+    """What a saved file holds and Keras could not restore, and why."""
+
+    what: str
+
+
+@dataclass(frozen=True)
+class StandInsUsed:
+    """Names of the data sets that made-up data took the place of."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FilesWritten:
+    """Files that the script opened for writing."""
+
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class StoppedAfterTraining:
+    """The error, in one line, with which a script ended after a fit() that was cut short."""
+
+    error: str
+
+
+Event = Union[
+    Stage,
+    Steps,
+    Started,
+    Crashed,
+    Ended,
+    Exited,
+    Environment,
+    KerasUsed,
+    Model,
+    ModelBuilt,
+    ModelSeen,
+    Graph,
+    Training,
+    FitEnded,
+    TrainingStatus,
+    Failure,
+    NotRestored,
+    StandInsUsed,
+    FilesWritten,
+    StoppedAfterTraining,
+]
+EVENTS: dict[str, type[Event]] = {kind.__name__: kind for kind in get_args(Event)}
+NO_MODEL = ModelFacts(id="", name="", class_name="", policy="", keras=Keras())

@@ -8,7 +8,9 @@ Where a script forks, one process speaks: the first one, until another begins to
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections import deque
+from dataclasses import asdict, replace
+from itertools import count
 from json import JSONEncoder
 from os import O_APPEND, O_CREAT, O_EXCL, O_RDONLY, O_WRONLY
 from os import close as _close
@@ -20,7 +22,23 @@ from os import read as _read
 from os import waitpid as _waitpid
 from os import write as _write
 from time import sleep as _sleep
-from typing import Any
+
+from mpdoctor.examiner.protocol.event_kinds import (
+    NO_MODEL,
+    Ended,
+    Event,
+    Exited,
+    Model,
+    ModelBuilt,
+    ModelSeen,
+    Stage,
+    Steps,
+    Training,
+)
+from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.training import TrainingFacts
+
+MODELS_KEPT = 50  # of those that were sent: a program may make thousands
 
 
 class _Encoder(JSONEncoder):
@@ -39,31 +57,60 @@ class Events:
         self._first = _getpid()
         self._file = _open(path, O_WRONLY | O_APPEND | O_CREAT, 0o600)
         self._identity = _identity_of(self._file)
+        self._numbers = count(1)
+        self._models: deque[tuple[int, ModelFacts]] = deque(maxlen=MODELS_KEPT)
+
+    def send(self, event: Event) -> None:
+        """Append it, if this is the process that speaks."""
+        if self.speaks:
+            self._write(event)
 
     def stage(self, text: str) -> None:
         """What happens now, in words for the progress bar."""
-        self._append({"event": "stage", "text": text})
+        self.send(Stage(text))
 
     def steps(self, done: int, total: int) -> None:
         """Training steps seen so far."""
-        self._append({"event": "steps", "done": done, "total": total})
-
-    def facts(self, kind: str, facts: Any) -> None:
-        """A dataclass of mpdoctor.facts; a later "model" with the same id replaces the earlier one."""
-        self._append({"event": "facts", "kind": kind, "facts": asdict(facts)})
-
-    def note(self, **fields: Any) -> None:
-        """Something small about the run itself: versions, statuses, files written."""
-        self._append({"event": "note", **fields})
+        self.send(Steps(done, total))
 
     def end(self) -> None:
-        """The examiner has said all it has to say."""
-        self._append({"event": "end"})
+        """The examiner has sent all that it has to send."""
+        self.send(Ended())
 
     def exited(self, status: int) -> None:
-        """How the process ended, as wait() tells it."""
+        """How the process ended, as wait() returns it; from whichever process supervises it."""
         number = status & 0x7F
-        self._write({"event": "exited", "signal": number or None, "exit_code": None if number else status >> 8})
+        self._write(Exited(number or None, None if number else status >> 8))
+
+    def raised(self, error: BaseException) -> None:
+        """An error of the program's, before it becomes facts. Where the examiner runs in the foreground it is printed
+        whole."""
+
+    # --- models -------------------------------------------------------------------------------------------------
+    def model_built(self, facts: ModelFacts) -> None:
+        self.send(ModelBuilt(self._number_of(facts)))
+
+    def model_seen(self, facts: ModelFacts) -> None:
+        self.send(ModelSeen(self._number_of(facts)))
+
+    def training(self, facts: TrainingFacts) -> None:
+        self.send(Training(self._number_of(facts.model), replace(facts, model=NO_MODEL)))
+
+    def _number_of(self, facts: ModelFacts) -> int:
+        """The number under which these very facts were sent; else they are sent now. The reader has them before any
+        event that names the number, whenever this process ends."""
+        if not self.speaks:
+            return 0  # nobody reads it
+        known = next((number for number, sent in self._models if sent == facts), None)
+        if known is None:
+            known = next(self._numbers)
+            before = next((number for number, sent in self._models if sent.layers == facts.layers), None)
+            if before is None or not facts.layers:
+                self._write(Model(known, facts))
+            else:
+                self._write(Model(known, replace(facts, layers=()), layers_of=before))
+            self._models.append((known, facts))
+        return known
 
     # --- which process speaks ---------------------------------------------------------------------------------
     def begin_to_train(self) -> None:
@@ -98,12 +145,8 @@ class Events:
             _close(mark)
 
     # --- the file -----------------------------------------------------------------------------------------------
-    def _append(self, event: Any) -> None:
-        if self.speaks:
-            self._write(event)
-
-    def _write(self, event: Any) -> None:
-        line = (_dumps(event) + "\n").encode("utf-8", "backslashreplace")
+    def _write(self, event: Event) -> None:
+        line = (_dumps({"event": type(event).__name__, **asdict(event)}) + "\n").encode("utf-8", "backslashreplace")
         if _identity_of(self._file) != self._identity:  # closed, and perhaps another file by now
             self._file = _open(self._path, O_WRONLY | O_APPEND | O_CREAT, 0o600)
             self._identity = _identity_of(self._file)

@@ -7,12 +7,17 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Callable, ContextManager
+from typing import TYPE_CHECKING, Callable, ContextManager
 
 from mpdoctor.examiner.exceptions import first_line
 from mpdoctor.examiner.replay.culprits import Culprits, culprits_from_step
 from mpdoctor.examiner.replay.step_observer import Enough, StepObserver
 from mpdoctor.facts.training import StepFacts
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.capture.layer_hooks import LayerWatch
+    from mpdoctor.examiner.probe.observed_optimizer import Learner
+
 
 ATTEMPTS = 3  # failing steps of one optimizer that are looked at in vain
 TRIES = 3  # repetitions of one failing step: dropout may draw another mask
@@ -22,22 +27,22 @@ WATCHED_STEPS = 20  # of an eager loop, until one of them fails again
 class CulpritHunt:
     """For all optimizers of a training. `repeating()` is the context in which a step may run and moves nothing."""
 
-    def __init__(self, watch: Any, repeating: Callable[[], ContextManager[Any]]) -> None:
+    def __init__(self, watch: LayerWatch, repeating: Callable[[], ContextManager[object]]) -> None:
         self._watch, self._repeating = watch, repeating
         self._attempts: dict[int, int] = {}
         self._seen: dict[int, int] = {}  # steps of each optimizer that were judged
-        self._watched: Any = None  # the optimizer whose next failing step is waited for
+        self._watched: Learner | None = None  # the optimizer whose next failing step is waited for
         self._observer: StepObserver | None = None
         self._patience = 0
 
-    def is_over(self, learner: Any) -> bool:
+    def is_over(self, learner: Learner) -> bool:
         """Whether no further failing step of this optimizer needs to be repeated."""
         return self.has_found(learner) or self._attempts.get(id(learner), 0) >= ATTEMPTS
 
-    def has_found(self, learner: Any) -> bool:
+    def has_found(self, learner: Learner) -> bool:
         return (learner.culprit or learner.loss_culprit or learner.gradient_culprit) is not None
 
-    def after_step(self, learner: Any, wanted: int) -> None:
+    def after_step(self, learner: Learner, wanted: int) -> None:
         """After a step of this optimizer, or several that were taken in one call."""
         steps = learner.steps
         since, self._seen[id(learner)] = self._seen.get(id(learner), 0), len(steps)
@@ -59,9 +64,11 @@ class CulpritHunt:
             with self._repeating(), learner.weights_of_last_step():
                 self._tell(learner, self._repeat(learner, failed[0]))
         except Exception as error:  # the user's step, which may be fit for graphs only
-            learner.not_looked.append(("MP904", f"the failing step cannot be repeated eagerly: {first_line(error)}"))
+            learner.not_looked.append(
+                ("first number not finite", f"the failing step cannot be repeated eagerly: {first_line(error)}")
+            )
 
-    def _end_watching(self, learner: Any, failed: list[int]) -> None:
+    def _end_watching(self, learner: Learner, failed: list[int]) -> None:
         observer = self._observer
         assert observer is not None
         self._patience -= 1
@@ -75,9 +82,11 @@ class CulpritHunt:
             try:
                 self._tell(learner, culprits_from_step(learner.keras, self._watch, observer, failed[-1], scale))
             except Exception as error:
-                learner.not_looked.append(("MP904", f"the failing step cannot be followed: {first_line(error)}"))
+                learner.not_looked.append(
+                    ("first number not finite", f"the failing step cannot be followed: {first_line(error)}")
+                )
 
-    def _repeat(self, learner: Any, step: int) -> Culprits | None:
+    def _repeat(self, learner: Learner, step: int) -> Culprits | None:
         scale: float | None = learner.steps[step].loss_scale
         found = None
         for _ in range(TRIES):
@@ -93,14 +102,15 @@ class CulpritHunt:
         learner.set_scale(scale)
         return found._replace(gradient=replace(found.gradient, without_scale=without))
 
-    def _observed(self, learner: Any, step: int, scale: float | None) -> Culprits | None:
+    def _observed(self, learner: Learner, step: int, scale: float | None) -> Culprits | None:
         """One repetition of the last call, until a step in it fails."""
+        assert learner.repeat is not None
         with StepObserver(learner.keras, self._watch, learner.optimizer, stops=True) as observer, suppress(Enough):
             learner.repeat()
         entry = learner.entry
         return culprits_from_step(learner.keras, self._watch, observer, step, scale, entry.batch, entry.call.location)
 
-    def _tell(self, learner: Any, found: Culprits | None) -> None:
+    def _tell(self, learner: Learner, found: Culprits | None) -> None:
         if found is not None:
             learner.culprit, learner.loss_culprit, learner.gradient_culprit = found
 

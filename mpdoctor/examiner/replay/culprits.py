@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -15,6 +15,10 @@ from mpdoctor.examiner.replay.op_trace import Operation
 from mpdoctor.examiner.replay.step_observer import LayerCall, StepObserver
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import CulpritFacts, GradientCulpritFacts, OperationFacts, TensorFacts
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasVariable
+
 
 FRAMES = 6
 
@@ -28,12 +32,12 @@ class Culprits(NamedTuple):
 
 
 def culprits_from_step(
-    keras: Any,
+    keras: KerasAdapter,
     watch: LayerWatch,
     observer: StepObserver,
     step: int,
     scale: float | None,
-    batch: Any = None,
+    batch: object = None,
     called_at: Location | None = None,
 ) -> Culprits | None:
     """None where nothing was wrong with the step, this time. `batch`: what the step was given, None where only the
@@ -60,13 +64,13 @@ def culprits_from_step(
 def _forget_line_of_call(root: Operation, called_at: Location | None) -> None:
     """Which operation of a library's broke is not to be seen on the line that called the layer, or the training."""
     place = root.facts.location
-    lines = [one for one in (called_at, root.layer and root.layer.called_at) if one is not None]
+    lines = [one for one in (called_at, root.layer.called_at if root.layer else None) if one is not None]
     if place is not None and any((place.path, place.line) == (one.path, one.line) for one in lines):
         root.facts = replace(root.facts, location=None)
 
 
 def _of_what_was_given(
-    keras: Any, watch: LayerWatch, observer: StepObserver, root: Operation | None, step: int, batch: Any
+    keras: KerasAdapter, watch: LayerWatch, observer: StepObserver, root: Operation | None, step: int, batch: object
 ) -> Culprits:
     """What was not finite was made by no operation that was seen: it is in the batch, it is a weight or a constant, or
     nobody knows more than the first layer that put it out."""
@@ -91,8 +95,9 @@ def _of_what_was_given(
     return Culprits(layer=_layer(keras, observer, watch, root, step))
 
 
-def _layer(keras: Any, observer: StepObserver, watch: LayerWatch, root: Operation, step: int) -> CulpritFacts:
-    call: LayerCall = root.layer
+def _layer(keras: KerasAdapter, observer: StepObserver, watch: LayerWatch, root: Operation, step: int) -> CulpritFacts:
+    call = root.layer
+    assert call is not None
     overflow = call.output
     if overflow is None:  # it raised, or put out no numbers
         place = watch.made_at(call.layer) or class_location(type(call.layer))
@@ -112,7 +117,7 @@ def _layer(keras: Any, observer: StepObserver, watch: LayerWatch, root: Operatio
 
 
 def _gradient(
-    keras: Any,
+    keras: KerasAdapter,
     watch: LayerWatch,
     observer: StepObserver,
     root: Operation,
@@ -148,12 +153,12 @@ def _gradient(
     )
 
 
-def _owner(keras: Any, observer: StepObserver, variable: Any) -> LayerCall | None:
+def _owner(keras: KerasAdapter, observer: StepObserver, variable: KerasVariable) -> LayerCall | None:
     owners = (c for c in observer.calls if any(own is variable for own in keras.own_variables(c.layer)))
     return next(owners, None)
 
 
-def part_not_finite(batch: Any) -> str:
+def part_not_finite(batch: object) -> str:
     """Of a batch as Keras takes it, (x, y, sample weights) or less: "data", "labels", or "" where all is finite."""
     parts = batch if isinstance(batch, (tuple, list)) else (batch,)
     bad = [any(map(_is_bad, tf.nest.flatten(part, expand_composites=True))) for part in parts]
@@ -162,7 +167,7 @@ def part_not_finite(batch: Any) -> str:
     return "data" if any(bad) else ""
 
 
-def _is_bad(value: Any) -> bool:
+def _is_bad(value: object) -> bool:
     if isinstance(value, np.ndarray):
         return value.dtype.kind == "f" and not np.isfinite(value).all()
     return bool(state_of(value))

@@ -4,7 +4,7 @@ the outputs that is not finite."""
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import Any, Callable, Iterator
+from typing import TYPE_CHECKING, Callable, Iterator
 
 import tensorflow as tf
 
@@ -13,26 +13,29 @@ from mpdoctor.examiner.replay.culprits import Culprits, culprits_from_step
 from mpdoctor.examiner.replay.step_observer import LayerCall, StepObserver
 from mpdoctor.examiner.replay.variable_snapshot import variables_put_back
 
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter
+
 
 class ForwardObserver(StepObserver):
     """What breaks a forward pass are the outputs of layers that no other layer called."""
 
     def clear(self) -> None:
         super().clear()
-        self.outputs: list[Any] = []
+        self.outputs: list[tf.Tensor] = []
 
-    def leave(self, call: LayerCall, outputs: Any) -> Any:
+    def leave(self, call: LayerCall, outputs: object) -> object:
         marked = super().leave(call, outputs)
         if call.parent is None:
             self.outputs += [part for part in tf.nest.flatten(outputs) if isinstance(part, tf.Tensor)]
         return marked
 
     @property
-    def bad(self) -> list[Any]:
+    def bad(self) -> list[tf.Tensor]:
         return [tensor for tensor in self.outputs if self.trace.is_bad(tensor)]
 
 
-def culprits_of_forward_pass(keras: Any, watch: LayerWatch, run: Callable[[], Any]) -> Culprits | None:
+def culprits_of_forward_pass(keras: KerasAdapter, watch: LayerWatch, run: Callable[[], object]) -> Culprits | None:
     """None where every output was finite, this time. `run` moves no variable: all are put back."""
     eagerly = tf.config.functions_run_eagerly()
     tf.config.run_functions_eagerly(True)

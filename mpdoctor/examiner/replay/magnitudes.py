@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -13,21 +12,21 @@ FINITE, INFINITE, NAN = range(3)
 HALF = (tf.float16, tf.float16.as_datatype_enum)
 
 
-def is_eager(tensor: Any) -> bool:
+def is_eager(tensor: tf.Tensor) -> bool:
     """A plain tensor with values: neither symbolic nor ragged, sparse, a variable."""
     return isinstance(tensor, tf.Tensor) and hasattr(tensor, "numpy") and hasattr(tensor, "_id")
 
 
-def is_floating(tensor: Any) -> bool:
+def is_floating(tensor: tf.Tensor) -> bool:
     """A floating-point tensor with values, not a symbolic one."""
     return is_eager(tensor) and tensor.dtype.is_floating
 
 
-def is_number(tensor: Any) -> bool:
+def is_number(tensor: tf.Tensor) -> bool:
     return is_eager(tensor) and (tensor.dtype.is_floating or tensor.dtype.is_integer)
 
 
-def state_of(tensor: Any) -> int:
+def state_of(tensor: tf.Tensor) -> int:
     if not is_floating(tensor):
         return FINITE
     values = array_from_tensor(tensor)
@@ -36,13 +35,15 @@ def state_of(tensor: Any) -> int:
     return NAN if np.isnan(values).any() else INFINITE
 
 
-def array_from_tensor(tensor: Any) -> Any:
+def array_from_tensor(tensor: tf.Tensor) -> np.ndarray:
     """As an array; NumPy itself knows no bfloat16."""
     values = np.asarray(tensor.numpy())
     return values.astype(np.float32) if tensor.dtype == tf.bfloat16 else values
 
 
-def largest_in_float32(name: str, inputs: list[Any], attrs: Any, outputs: list[Any]) -> float | None:
+def largest_in_float32(
+    name: str, inputs: list[tf.Tensor], attrs: tuple[object, ...], outputs: list[tf.Tensor]
+) -> float | None:
     """The largest magnitude that the same operation puts out when float16 is float32 everywhere."""
     tensors = [*inputs, *outputs]
     if all(t.dtype != tf.float16 for t in tensors) or any(t.dtype in (tf.resource, tf.variant) for t in tensors):
@@ -59,7 +60,7 @@ def largest_in_float32(name: str, inputs: list[Any], attrs: Any, outputs: list[A
     return None if math.isnan(largest) else largest
 
 
-def _wider_attributes(attrs: Any) -> Any:
+def _wider_attributes(attrs: tuple[object, ...]) -> tuple[object, ...]:
     """Names and values in turn: T, DstT, SrcT, dtype and the like hold dtypes, or lists of them."""
     wider = list(attrs)
     for place in range(1, len(wider), 2):
@@ -73,7 +74,7 @@ def _wider_attributes(attrs: Any) -> Any:
     return tuple(wider)
 
 
-def _wider(dtype: Any) -> Any:
+def _wider(dtype: object) -> object:
     if not isinstance(dtype, (int, tf.DType)) or dtype not in HALF:
         return dtype
     return tf.float32.as_datatype_enum if isinstance(dtype, int) else tf.float32

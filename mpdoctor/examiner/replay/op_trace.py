@@ -7,7 +7,7 @@ Callbacks on operations are what tf.debugging.enable_check_numerics stands on; t
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -26,6 +26,10 @@ from mpdoctor.examiner.replay.magnitudes import (
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import OperationFacts
 
+if TYPE_CHECKING:
+    from mpdoctor.examiner.replay.step_observer import LayerCall
+
+
 # Reading one of these depends on the weights, whatever else goes in.
 READS_WEIGHTS = frozenset(("ReadVariableOp", "ResourceGather", "ResourceGatherNd"))
 # Operations that hand numbers on as they are: no reader would call them the place where something happens.
@@ -38,7 +42,7 @@ class Made(NamedTuple):
     """A tensor that is not finite. `maker`: the number of the operation that made it, None where nobody did: data."""
 
     state: int
-    maker: Any
+    maker: int | None
 
 
 class Use(NamedTuple):
@@ -47,7 +51,7 @@ class Use(NamedTuple):
 
     number: int
     name: str
-    layer: Any
+    layer: LayerCall | None
     line: Location | None
 
 
@@ -55,7 +59,9 @@ class Operation:
     """One operation that put out something not finite. `layer` is the layer call that it ran in, or whose way back it
     is part of; `sources` the tensors not finite that went in."""
 
-    def __init__(self, number: int, layer: Any, back: bool, sources: list[int], facts: OperationFacts) -> None:
+    def __init__(
+        self, number: int, layer: LayerCall | None, back: bool, sources: list[int], facts: OperationFacts
+    ) -> None:
         self.number, self.layer, self.back, self.sources, self.facts = number, layer, back, sources, facts
 
 
@@ -67,10 +73,10 @@ class OperationTrace:
     """
 
     def __init__(self) -> None:
-        self.layer: Any = None
+        self.layer: LayerCall | None = None
         self.back = False
         self.where = ""  # what the training code does now, where it is no layer: "scaling", "loop"
-        self.labels: dict[int, Any] = {}
+        self.labels: dict[int, LayerCall] = {}
         self.failure: Exception | None = None
         self._busy = False
         self.clear()
@@ -92,15 +98,23 @@ class OperationTrace:
         op_callbacks.add_op_callback(self._see)
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         op_callbacks.remove_op_callback(self._see)
 
-    def given(self, tensors: list[Any]) -> None:
+    def given(self, tensors: list[tf.Tensor]) -> None:
         """To an outermost layer: what another model made of its weights is no data."""
         self.inputs.update(tensor._id for tensor in tensors if tensor._id not in self._weighty)
 
     # --- every operation ------------------------------------------------------------------------------------------
-    def _see(self, name: Any, inputs: Any, attrs: Any, outputs: Any, op_name: Any = None, graph: Any = None) -> None:
+    def _see(
+        self,
+        name: bytes | str,
+        inputs: tuple[tf.Tensor, ...],
+        attrs: tuple[object, ...],
+        outputs: tuple[tf.Tensor, ...],
+        op_name: object = None,
+        graph: tf.Graph | None = None,
+    ) -> None:
         if self._busy or graph is not None or self.failure is not None:
             return
         self._busy = True
@@ -111,7 +125,7 @@ class OperationTrace:
         finally:
             self._busy = False
 
-    def _note(self, name: str, inputs: list[Any], attrs: Any, outputs: list[Any]) -> None:
+    def _note(self, name: str, inputs: list[tf.Tensor], attrs: tuple[object, ...], outputs: list[tf.Tensor]) -> None:
         self.count += 1
         layer, line = self.layer, None
         if self.back:
@@ -135,7 +149,7 @@ class OperationTrace:
             if state:
                 self._made[tensor._id] = Made(state, self.count)
 
-    def _state(self, tensor: Any) -> int:
+    def _state(self, tensor: tf.Tensor) -> int:
         """Of an input: known from the operation that made it, else looked at once."""
         if tensor._id not in self._known:
             self._known.add(tensor._id)
@@ -145,12 +159,14 @@ class OperationTrace:
         made = self._made.get(tensor._id)
         return FINITE if made is None else made.state
 
-    def _note_use(self, use: Use, inputs: list[Any], outputs: list[Any]) -> None:
+    def _note_use(self, use: Use, inputs: list[tf.Tensor], outputs: list[tf.Tensor]) -> None:
         self._makers.update((t._id, use) for t in outputs)
         for tensor in inputs:
             self._users.setdefault(tensor._id, []).append(use)
 
-    def _of_way_back(self, name: str, inputs: list[Any], outputs: list[Any]) -> tuple[Any, Location | None]:
+    def _of_way_back(
+        self, name: str, inputs: list[tf.Tensor], outputs: list[tf.Tensor]
+    ) -> tuple[LayerCall | None, Location | None]:
         """(layer call, the user's line) of an operation on the way back: a gradient tells whose it is; where no
         gradient goes in, as in that of a power, the operation of the way forward that used the same tensors does."""
         use = self._whose_gradient(name, inputs)
@@ -164,7 +180,7 @@ class OperationTrace:
         self._gradients.update(t._id for t in outputs)
         return layer, None if use is None else use.line
 
-    def _whose_gradient(self, name: str, inputs: list[Any]) -> Use | None:
+    def _whose_gradient(self, name: str, inputs: list[tf.Tensor]) -> Use | None:
         """The operation of the way forward that made the result which is read here, by its name; else the one that
         all the forward tensors among the inputs belong to, else the last of those that any of them belongs to."""
         forward = name[: -len("Grad")] if name.endswith("Grad") else ""
@@ -175,7 +191,7 @@ class OperationTrace:
         shared = set(known[0]).intersection(*known[1:]) if known else set()
         return max(shared or set().union(*known), key=lambda use: use.number, default=None)
 
-    def _uses_of(self, tensor: Any) -> list[Use]:
+    def _uses_of(self, tensor: tf.Tensor) -> list[Use]:
         """The operations of the way forward that used this tensor, else the one that made it."""
         if tensor._id in self._reused:
             return [self._reused[tensor._id]]
@@ -185,9 +201,9 @@ class OperationTrace:
     def _facts(
         self,
         name: str,
-        inputs: list[Any],
-        attrs: Any,
-        outputs: list[Any],
+        inputs: list[tf.Tensor],
+        attrs: tuple[object, ...],
+        outputs: list[tf.Tensor],
         state: int,
         sources: list[int],
         line: Location | None,
@@ -216,7 +232,7 @@ class OperationTrace:
             averaged=int(tf.size(inputs[0])) // max(int(tf.size(outputs[0])), 1) if name == "Mean" else 0,
         )
 
-    def _given(self, sources: list[int], inputs: list[Any]) -> str:
+    def _given(self, sources: list[int], inputs: list[tf.Tensor]) -> str:
         """Of what is not finite and was made by no operation: what the model was given is data, and so is a vector in
         the training code unless it is of -inf, of which masks are made. In a layer it is a constant."""
         given = [t for t in inputs if t._id in sources and self._made[t._id].maker is None]
@@ -227,20 +243,20 @@ class OperationTrace:
         return "data" if vector or any(t._id in self.inputs for t in given) else "constant"
 
     # --- afterwards -----------------------------------------------------------------------------------------------
-    def is_bad(self, tensor: Any) -> bool:
+    def is_bad(self, tensor: tf.Tensor) -> bool:
         return bool(self._state(tensor))
 
-    def maker(self, tensor: Any) -> Operation | None:
+    def maker(self, tensor: tf.Tensor) -> Operation | None:
         """The operation whose result this tensor is, where it is not finite."""
         made = self._made.get(tensor._id)
-        return None if made is None else self._operations.get(made.maker)
+        return None if made is None or made.maker is None else self._operations.get(made.maker)
 
-    def first_of(self, layer: Any) -> Operation | None:
+    def first_of(self, layer: LayerCall) -> Operation | None:
         """The first operation of the way forward in this layer call, or in one inside it, that made something not
         finite."""
         return next((one for one in self._operations.values() if not one.back and _is_inside(one.layer, layer)), None)
 
-    def root(self, tensor: Any) -> Operation | None:
+    def root(self, tensor: tf.Tensor) -> Operation | None:
         """The operation that made the first number not finite of all that this tensor was made from.
 
         None where no operation touched it. A row that a mask leaves nothing of is the softmax's NaN, not the mask's."""
@@ -248,7 +264,7 @@ class OperationTrace:
         waiting, seen, roots = [tensor._id], set(), []
         while waiting:
             made = self._made.get(waiting.pop())
-            operation = None if made is None else self._operations.get(made.maker)
+            operation = None if made is None or made.maker is None else self._operations.get(made.maker)
             if operation is None or operation.number in seen:
                 continue
             seen.add(operation.number)
@@ -266,30 +282,30 @@ class OperationTrace:
         return nan or sources
 
 
-def _is_inside(call: Any, outer: Any) -> bool:
+def _is_inside(call: LayerCall | None, outer: LayerCall) -> bool:
     while call is not None and call is not outer:
         call = call.parent
     return call is not None
 
 
-def _is_minus_infinity(tensor: Any) -> bool:
+def _is_minus_infinity(tensor: tf.Tensor) -> bool:
     """Whether nothing else in it is not finite."""
     values = array_from_tensor(tensor)
     return bool((values[~np.isfinite(values)] == -math.inf).all())
 
 
-def _unspoilt(name: str, inputs: list[Any], attrs: Any) -> list[Any]:
+def _unspoilt(name: str, inputs: list[tf.Tensor], attrs: tuple[object, ...]) -> list[tf.Tensor]:
     """The inputs that still hold what the operation read, now that it has run. In training the kernel of a fused batch
     normalization writes the new averages over the old ones, its last two inputs (TensorFlow 2.21, on a CPU)."""
     named = dict(zip(map(str, attrs[::2]), attrs[1::2]))
     return inputs[:3] if name.startswith("FusedBatchNorm") and named.get("is_training") else inputs
 
 
-def _text(name: Any) -> str:
+def _text(name: bytes | str) -> str:
     return name.decode() if isinstance(name, bytes) else str(name)
 
 
-def _result(outputs: list[Any], state: int) -> str:
+def _result(outputs: list[tf.Tensor], state: int) -> str:
     if state == NAN:
         return "nan"
     arrays = [array_from_tensor(t) for t in outputs if is_floating(t)]

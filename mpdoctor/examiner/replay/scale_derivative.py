@@ -12,7 +12,7 @@ is not 0 must be confirmed by two runs.
 from __future__ import annotations
 
 import math
-from typing import Any, Callable
+from typing import Callable
 
 import tensorflow as tf
 
@@ -27,7 +27,7 @@ class Slope:
     ends
         What is to be done when the step is over."""
 
-    def __init__(self, scale: Any, ends: tuple[Callable[[], Any], ...] = ()) -> None:
+    def __init__(self, scale: tf.Tensor, ends: tuple[Callable[[], object], ...] = ()) -> None:
         self._scale, self._ends = scale, ends
         self._tape = tf.GradientTape(persistent=True, watch_accessed_variables=False)
         self._tape.__enter__()
@@ -42,7 +42,7 @@ class Slope:
             for end in self._ends:
                 end()
 
-    def exponents(self, gradients: list[Any], paths: list[str]) -> tuple[tuple[str, float], ...]:
+    def exponents(self, gradients: list[tf.Tensor], paths: list[str]) -> tuple[tuple[str, float], ...]:
         """(path, exponent) of some of the variables, evenly spread. () where nothing can be told.
 
         Raises LookupError for an operation whose gradient has no gradient."""
@@ -64,15 +64,15 @@ class Slope:
             found += [(path, slope) for slope in slopes if math.isfinite(slope)][:1]
         return tuple(found)
 
-    def _slope(self, product: Any) -> float:
+    def _slope(self, product: tf.Tensor) -> float:
         """0 where the product does not depend on the scale."""
         slope = self._tape.gradient(product, self._scale)
         return 0.0 if slope is None else float(slope)
 
 
-def _direction(values: Any, length: float) -> Any:
+def _direction(values: tf.Tensor, length: float) -> tf.Tensor:
     return tf.stop_gradient(values * (length / tf.norm(values)))
 
 
-def _values(gradient: Any) -> Any:
+def _values(gradient: tf.Tensor) -> tf.Tensor:
     return tf.cast(gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient, tf.float32)

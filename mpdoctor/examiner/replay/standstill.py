@@ -6,19 +6,26 @@ from __future__ import annotations
 import math
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any, Callable, ContextManager, Iterator
+from typing import TYPE_CHECKING, Any, Callable, ContextManager, Iterator
 
 import numpy as np
 import tensorflow as tf
 
 from mpdoctor.examiner.capture.optimizer_chain import learning_rate
 from mpdoctor.examiner.exceptions import first_line
+from mpdoctor.examiner.keras.private_state import given_learning_rate, tensorflow_variable_of
 from mpdoctor.examiner.process.patching import replace_for_now
 from mpdoctor.examiner.replay.magnitudes import array_from_tensor, is_floating
 from mpdoctor.examiner.replay.step_observer import BackFrame, Enough, StepObserver
 from mpdoctor.examiner.replay.two_scales import GradientCatcher
 from mpdoctor.examiner.replay.variable_snapshot import variables_put_back
 from mpdoctor.facts.training import StandstillFacts
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.capture.layer_hooks import LayerWatch
+    from mpdoctor.examiner.keras.adapter import KerasOptimizer, KerasVariable
+    from mpdoctor.examiner.probe.observed_optimizer import Learner
+
 
 # How much larger than it is the loss is made. The first float16 number is 2^-24, and float32 ends at 2^128.
 FACTORS = (1.0, 2.0**8, 2.0**16, 2.0**24, 2.0**32)
@@ -27,30 +34,37 @@ DIGITS = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}  # bits be
 Repeating = Callable[[], ContextManager[Any]]
 
 
-def look_at_standstill(learner: Any, watch: Any, repeating: Repeating, aside: Callable[[Any], None]) -> None:
+def look_at_standstill(
+    learner: Learner, watch: LayerWatch, repeating: Repeating, aside: Callable[[KerasOptimizer], None]
+) -> None:
     """Tell the learner. `aside(optimizer)` makes known that this one is the probe's own."""
     facts = StandstillFacts(learning_rate(learner.innermost), _schedule(learner.innermost))
     learner.standstill = facts
     if learner.repeat is None:
-        learner.not_looked.append(("MP909", "a step of an eager loop cannot be repeated"))
+        learner.not_looked.append(("what holds the weights", "a step of an eager loop cannot be repeated"))
         return
     try:
         learner.standstill = _with_gradients(facts, learner, watch, repeating, aside)
     except Exception as error:  # the user's step, which may be fit for graphs only
-        learner.not_looked.append(("MP909", f"the step cannot be repeated eagerly: {first_line(error)}"))
+        learner.not_looked.append(
+            ("what holds the weights", f"the step cannot be repeated eagerly: {first_line(error)}")
+        )
 
 
 # --- the learning rate ------------------------------------------------------------------------------------------
-def _schedule(optimizer: Any) -> str:
+def _schedule(optimizer: KerasOptimizer) -> str:
     """The class of its schedule, "" where the rate is a number."""
-    given = getattr(optimizer, "_learning_rate", None)
-    given = getattr(optimizer, "learning_rate", None) if given is None else given
+    given = given_learning_rate(optimizer)
     return type(given).__name__ if callable(given) and not hasattr(given, "dtype") else ""
 
 
 # --- the gradients ----------------------------------------------------------------------------------------------
 def _with_gradients(
-    facts: StandstillFacts, learner: Any, watch: Any, repeating: Repeating, aside: Callable[[Any], None]
+    facts: StandstillFacts,
+    learner: Learner,
+    watch: LayerWatch,
+    repeating: Repeating,
+    aside: Callable[[KerasOptimizer], None],
 ) -> StandstillFacts:
     with repeating() as catchers:
         catcher: GradientCatcher = catchers[learner]
@@ -72,22 +86,30 @@ def _with_gradients(
     return facts
 
 
-def _largest_gradient(learner: Any, factor: float) -> float | None:
+def _largest_gradient(learner: Learner, factor: float) -> float | None:
     """The largest finite magnitude of the gradients that a tape gives for its variables; None where none was asked."""
     with _loss_times(factor, learner.variables) as seen, variables_put_back(), suppress(Enough):
         tf.random.set_seed(1)
+        assert learner.repeat is not None
         learner.repeat()
     return max(seen, default=None)
 
 
 @contextmanager
-def _loss_times(factor: float, variables: list[Any]) -> Iterator[list[float]]:
+def _loss_times(factor: float, variables: list[KerasVariable]) -> Iterator[list[float]]:
     """Every tape differentiates this multiple of what it is asked for. Gives the largest finite gradients by these
     variables."""
     seen: list[float] = []
-    wanted = {id(one) for variable in variables for one in (variable, getattr(variable, "_value", None))}
+    wanted = {id(one) for variable in variables for one in (variable, tensorflow_variable_of(variable))}
 
-    def differentiate(original: Any, tape: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+    def differentiate(
+        original: Callable[..., object],
+        tape: tf.GradientTape,
+        target: tf.Tensor,
+        sources: object,
+        *args: object,
+        **kwargs: object,
+    ) -> object:
         if factor != 1.0 and not args and kwargs.get("output_gradients") is None:
             larger = tf.nest.map_structure(lambda part: tf.fill(tf.shape(part), tf.cast(factor, part.dtype)), target)
             kwargs = {**kwargs, "output_gradients": larger}
@@ -104,7 +126,7 @@ def _loss_times(factor: float, variables: list[Any]) -> Iterator[list[float]]:
         release()
 
 
-def _largest(gradient: Any) -> float:
+def _largest(gradient: tf.Tensor) -> float:
     gradient = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
     if not is_floating(gradient):
         return 0.0
@@ -113,7 +135,7 @@ def _largest(gradient: Any) -> float:
     return float(finite.max()) if finite.size else 0.0
 
 
-def _with_place(facts: StandstillFacts, learner: Any, watch: Any) -> StandstillFacts:
+def _with_place(facts: StandstillFacts, learner: Learner, watch: LayerWatch) -> StandstillFacts:
     """Every gradient is 0: the last layer on the way back whose output still gets one."""
     frames = next((seen for seen in _ways_back(learner, watch) if not any(at.gradient.nonfinite for at in seen)), [])
     alive = [at for at in frames if at.gradient.largest]
@@ -131,18 +153,23 @@ def _with_place(facts: StandstillFacts, learner: Any, watch: Any) -> StandstillF
     )
 
 
-def _ways_back(learner: Any, watch: Any) -> Iterator[list[BackFrame]]:
+def _ways_back(learner: Learner, watch: LayerWatch) -> Iterator[list[BackFrame]]:
     """The gradients at the outputs of the layers, at the largest factor first."""
+    assert learner.repeat is not None
     for factor in reversed(FACTORS):
         observer = StepObserver(learner.keras, watch, learner.optimizer, stops=True)
         with _loss_times(factor, learner.variables), variables_put_back(), observer, suppress(Enough):
-            learner.repeat()
+            assert learner.repeat is not None
+        learner.repeat()
         yield observer.way_back
 
 
 # --- the update -------------------------------------------------------------------------------------------------
 def _with_update(
-    facts: StandstillFacts, learner: Any, caught: list[tuple[Any, Any]], aside: Callable[[Any], None]
+    facts: StandstillFacts,
+    learner: Learner,
+    caught: list[tuple[tf.Tensor, KerasVariable]],
+    aside: Callable[[KerasOptimizer], None],
 ) -> StandstillFacts:
     """What a new optimizer of the same configuration does with these gradients in float64, and whether it is gone when
     it is rounded to the weights' own dtype."""

@@ -7,18 +7,23 @@ that the way back has come there: so a gradient is known to belong to this layer
 
 from __future__ import annotations
 
-from typing import Any, Callable, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from mpdoctor.examiner.capture.layer_calls import dtype_name
 from mpdoctor.examiner.capture.layer_hooks import LayerWatch
+from mpdoctor.examiner.keras.private_state import give_mask, mask_of
 from mpdoctor.examiner.process.patching import replace_for_now
 from mpdoctor.examiner.process.user_code import class_location, own_location
 from mpdoctor.examiner.replay.magnitudes import array_from_tensor, is_eager, is_floating, state_of
 from mpdoctor.examiner.replay.op_trace import OperationTrace
 from mpdoctor.facts.training import FLOAT16_LIMIT, TensorFacts
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasLayer, KerasOptimizer, KerasVariable
+
 
 SMALLEST_NORMAL = 2.0**-14
 
@@ -27,7 +32,7 @@ class LayerCall:
     """One call of one layer. `number` counts the calls of this layer in the step, from 1 on; `called_at` is the user's
     line that was running then."""
 
-    def __init__(self, layer: Any, parent: LayerCall | None, number: int) -> None:
+    def __init__(self, layer: KerasLayer, parent: LayerCall | None, number: int) -> None:
         self.layer, self.parent, self.number = layer, parent, number
         self.called_at = own_location()
         self.output: TensorFacts | None = None  # the first that was not finite, else the last
@@ -60,7 +65,9 @@ class StepObserver:
     `stops`: a step that fails ends the call that it belongs to, with Enough; one that does not is forgotten when the
     next one begins."""
 
-    def __init__(self, keras: Any, watch: LayerWatch, optimizer: Any, stops: bool = False) -> None:
+    def __init__(
+        self, keras: KerasAdapter, watch: LayerWatch, optimizer: KerasOptimizer | None, stops: bool = False
+    ) -> None:
         self.trace = OperationTrace()
         self._optimizer, self._stops = optimizer, stops
         self._keras, self._watch = keras, watch
@@ -72,9 +79,10 @@ class StepObserver:
         self.calls: list[LayerCall] = []
         self.frames: list[TensorFacts] = []
         self.way_back: list[BackFrame] = []
-        self.gradients: list[tuple[Any, Any]] = []  # that arrived at the optimizer, with their variables
-        self._taped: dict[int, Any] = {}  # by variable: what the last tape gave for it
-        self._targets: list[tuple[Any, set[int]]] = []  # what a tape differentiated, and for which variables
+        # that arrived at the optimizer, with their variables
+        self.gradients: list[tuple[tf.Tensor, KerasVariable]] = []
+        self._taped: dict[int, tf.Tensor] = {}  # by variable: what the last tape gave for it
+        self._targets: list[tuple[tf.Tensor, set[int]]] = []  # what a tape differentiated, and for which variables
         self.had_bad_weight = False  # before the optimizer moved it
         self._open: list[LayerCall] = []
         self._count: dict[int, int] = {}
@@ -92,14 +100,16 @@ class StepObserver:
         self.trace.__enter__()
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         self.trace.__exit__()
         self._watch.observer = None
         while self._release:
             self._release.pop()()
 
     # --- layers ---------------------------------------------------------------------------------------------------
-    def enter(self, layer: Any, args: Any, kwargs: Any) -> tuple[LayerCall, Any, Any]:
+    def enter(
+        self, layer: KerasLayer, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> tuple[LayerCall, tuple[object, ...], dict[str, object]]:
         if self._applied and self._stops and not self._open:
             self.clear()
         number = self._count[id(layer)] = self._count.get(id(layer), 0) + 1
@@ -113,7 +123,7 @@ class StepObserver:
         self.calls.append(call)
         return call, args, kwargs
 
-    def leave(self, call: LayerCall, outputs: Any) -> Any:
+    def leave(self, call: LayerCall, outputs: object) -> object:
         self.abandon(call)
         marked = _mapped(lambda part: self._marked(part, call, leaving=True), outputs)
         for tensor in _flat(outputs):
@@ -129,7 +139,9 @@ class StepObserver:
             pass
         self.trace.layer = self._open[-1] if self._open else None
 
-    def _call_function(self, original: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
+    def _call_function(
+        self, original: Callable[..., object], function: KerasLayer, *args: object, **kwargs: object
+    ) -> object:
         """A function between the layers of a functional model, where those are no layers: observed as one."""
         if not self._open or not self._keras.is_plain_function(function):
             return original(function, *args, **kwargs)
@@ -141,22 +153,22 @@ class StepObserver:
             raise
         return self.leave(call, outputs)
 
-    def _marked(self, tensor: Any, owner: LayerCall | None, *, leaving: bool) -> Any:
+    def _marked(self, tensor: tf.Tensor, owner: LayerCall | None, *, leaving: bool) -> tf.Tensor:
         """The same numbers, and word when their gradient comes by: from there on it belongs to the owner."""
         if not is_floating(tensor):
             return tensor
 
         @tf.custom_gradient  # type: ignore[untyped-decorator]
-        def passing(values: Any) -> Any:
+        def passing(values: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
             return tf.raw_ops.Identity(input=values), lambda gradient: self._came_back(gradient, owner, leaving)
 
         marked = passing(tensor)
-        mask = getattr(tensor, "_keras_mask", None)
+        mask = mask_of(tensor)
         if mask is not None:
-            marked._keras_mask = mask
+            give_mask(marked, mask)
         return marked
 
-    def _came_back(self, gradient: Any, owner: LayerCall | None, leaving: bool) -> Any:
+    def _came_back(self, gradient: tf.Tensor, owner: LayerCall | None, leaving: bool) -> tf.Tensor:
         if isinstance(gradient, tf.IndexedSlices):
             gradient = tf.convert_to_tensor(gradient)
         if not is_floating(gradient):
@@ -171,14 +183,24 @@ class StepObserver:
         return passed
 
     # --- the training code ------------------------------------------------------------------------------------------
-    def _scale(self, original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+    def _scale(
+        self, original: Callable[..., object], optimizer: KerasOptimizer, *args: object, **kwargs: object
+    ) -> object:
         before, self.trace.where = self.trace.where, "scaling"
         try:
             return original(optimizer, *args, **kwargs)
         finally:
             self.trace.where = before
 
-    def _differentiate(self, original: Any, tape: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+    def _differentiate(
+        self,
+        original: Callable[..., object],
+        tape: tf.GradientTape,
+        target: tf.Tensor,
+        sources: object,
+        *args: object,
+        **kwargs: object,
+    ) -> object:
         variables = [id(source) for source in tf.nest.flatten(sources)]
         self._targets += [(part, set(variables)) for part in tf.nest.flatten(target) if is_floating(part)]
         self.trace.back = True
@@ -189,7 +211,9 @@ class StepObserver:
         self._taped.update((one, _dense(gradient)) for one, gradient in zip(variables, tf.nest.flatten(gradients)))
         return gradients
 
-    def _apply(self, original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+    def _apply(
+        self, original: Callable[..., object], optimizer: KerasOptimizer, *args: object, **kwargs: object
+    ) -> object:
         if optimizer is self._optimizer:
             (args, kwargs), gradients, variables = self._keras.gradients_and_variables(optimizer, args, kwargs)
             pairs = [(_dense(gradient), variable) for gradient, variable in zip(gradients, variables)]
@@ -202,23 +226,23 @@ class StepObserver:
 
     # --- afterwards -------------------------------------------------------------------------------------------------
     @property
-    def first_bad_gradient(self) -> tuple[Any, Any] | None:
+    def first_bad_gradient(self) -> tuple[tf.Tensor, KerasVariable] | None:
         """The first on the way back that was not finite, with its variable. As the tape gave it, where it was so then:
         later all were unscaled, or clipped, in the order of the variables."""
         taped = [(self._taped.get(id(variable)), variable) for _, variable in self.bad_gradients]
         broken = [pair for pair in taped if is_floating(pair[0]) and self.trace.is_bad(pair[0])]
         return min(broken or self.bad_gradients, key=lambda pair: self._made_at(pair[0]), default=None)
 
-    def _made_at(self, gradient: Any) -> int:
+    def _made_at(self, gradient: tf.Tensor) -> int:
         maker = self.trace.maker(gradient)
         return 0 if maker is None else maker.number
 
     @property
-    def bad_gradients(self) -> list[tuple[Any, Any]]:
+    def bad_gradients(self) -> list[tuple[tf.Tensor, KerasVariable]]:
         return [(gradient, variable) for gradient, variable in self.gradients if self.trace.is_bad(gradient)]
 
     @property
-    def bad(self) -> list[Any]:
+    def bad(self) -> list[tf.Tensor]:
         """What was not finite of the loss of this optimizer's variables, else of their gradients."""
         variables = {id(variable) for _, variable in self.gradients}
         own = [target for target, sources in self._targets if sources & variables]
@@ -226,7 +250,7 @@ class StepObserver:
         return [t for t in losses if self.trace.is_bad(t)] or [gradient for gradient, _ in self.bad_gradients]
 
 
-def tensor_from_values(watch: LayerWatch, call: LayerCall, tensor: Any) -> TensorFacts:
+def tensor_from_values(watch: LayerWatch, call: LayerCall, tensor: tf.Tensor) -> TensorFacts:
     """The magnitudes of a layer's output, or of its gradient."""
     layer = call.layer
     values = np.abs(array_from_tensor(tensor).astype(np.float32))
@@ -247,31 +271,31 @@ def tensor_from_values(watch: LayerWatch, call: LayerCall, tensor: Any) -> Tenso
     )
 
 
-def _share(flags: Any) -> float:
+def _share(flags: tf.Tensor) -> float:
     return float(flags.mean()) if flags.size else 0.0
 
 
-def _tensor(part: Any) -> Any:
+def _tensor(part: object) -> tf.Tensor:
     """A layer makes a tensor of an array, of its own dtype at once: too large a number would come from nowhere."""
     is_array = isinstance(part, np.ndarray) and part.dtype.kind == "f"
     return tf.convert_to_tensor(part) if is_array else part
 
 
-def _flat(structure: Any) -> list[Any]:
-    found: list[Any] = []
+def _flat(structure: object) -> list[tf.Tensor]:
+    found: list[tf.Tensor] = []
     _mapped(lambda part: found.append(part) if is_eager(part) else None, structure)
     return found
 
 
-def _dense(gradient: Any) -> Any:
+def _dense(gradient: tf.Tensor) -> tf.Tensor:
     return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
 
 
-def _is_bad_variable(variable: Any) -> bool:
+def _is_bad_variable(variable: KerasVariable) -> bool:
     return bool(state_of(tf.convert_to_tensor(variable)))
 
 
-def _mapped(change: Callable[[Any], Any], structure: Any) -> Any:
+def _mapped(change: Callable[[tf.Tensor], object], structure: Any) -> Any:
     """Every tensor changed, in plain lists, tuples and dicts; other containers are the user's own and stay."""
     if type(structure) is dict:
         return {key: _mapped(change, value) for key, value in structure.items()}

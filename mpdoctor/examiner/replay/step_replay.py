@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from typing import Any, Callable, Iterator
+from typing import TYPE_CHECKING, Callable, ContextManager, Iterator
 
 import tensorflow as tf
 
@@ -26,6 +26,12 @@ from mpdoctor.examiner.replay.two_scales import (
 from mpdoctor.examiner.replay.variable_snapshot import variables_put_back
 from mpdoctor.facts.training import ScaleDependenceFacts
 
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasOptimizer, KerasVariable
+    from mpdoctor.examiner.probe.observed_optimizer import Learner
+    from mpdoctor.examiner.probe.training import Training
+
+
 TRIAL_STEPS = 4  # of an eager loop, spent on two scales
 EQUAL_BY_SLOPE = 0.05  # a slope nearer to 0 than this needs no second run
 AGREE = 0.5  # two batches move an exponent by less than this; where the slope is that near, it is the exact one
@@ -38,10 +44,10 @@ class CloserLook:
     `own_optimizers` are the probe's, and no part of the training.
     """
 
-    def __init__(self, training: Any) -> None:
+    def __init__(self, training: Training) -> None:
         self._training = training
         self.holds_weights = False
-        self.own_optimizers: list[Any] = []
+        self.own_optimizers: list[KerasOptimizer] = []
         self._hunt = CulpritHunt(training.session.watch, self._repeating)
         self._trial: EagerTrial | None = None
         self._slopes: dict[int, Slope] = {}  # by learner
@@ -53,7 +59,7 @@ class CloserLook:
         return self.holds_weights and self._trial is None
 
     # --- what raised first ------------------------------------------------------------------------------------------
-    def first_error(self, error: Exception, repeat: Callable[[], Any]) -> Exception:
+    def first_error(self, error: Exception, repeat: Callable[[], object]) -> Exception:
         """Where several operations of a graph fail, chance decides which of them is told: the graph has no order.
         Repeated eagerly, the step stops at the first."""
         if not isinstance(error, tf.errors.OpError) or isinstance(error, tf.errors.OutOfRangeError):
@@ -68,15 +74,15 @@ class CloserLook:
         return error
 
     # --- what was not finite first ----------------------------------------------------------------------------------
-    def is_explained(self, learner: Any) -> bool:
+    def is_explained(self, learner: Learner) -> bool:
         """Whether no further failing step of this optimizer needs to be repeated."""
         return self._hunt.is_over(learner)
 
-    def look_for_culprit(self, learner: Any, wanted: int) -> None:
+    def look_for_culprit(self, learner: Learner, wanted: int) -> None:
         self._hunt.after_step(learner, wanted)
 
     # --- one step at two loss scales --------------------------------------------------------------------------------
-    def compare_scales(self, learners: list[Any]) -> None:
+    def compare_scales(self, learners: list[Learner]) -> None:
         """The last batch at two scales, one optimizer's after the other's. Only after a training whose scale found its
         place."""
         for learner in learners:
@@ -86,15 +92,16 @@ class CloserLook:
                     self._compare(learner)
                 except Exception as error:  # the user's step, which may be fit for graphs only
                     reason = f"the step cannot be repeated eagerly: {first_line(error)}"
-                    learner.not_looked.append(("MP912", reason))
+                    learner.not_looked.append(("two loss scales", reason))
 
-    def _may_compare(self, learner: Any) -> bool:
+    def _may_compare(self, learner: Learner) -> bool:
         settled = learner.steps and learner.steps[-1].applied and not self._hunt.has_found(learner)
         return bool(settled and learner.can_set_scale and learner.dependence is None)
 
-    def _compare(self, learner: Any) -> None:
+    def _compare(self, learner: Learner) -> None:
         """Gradients that are added up over several calls arrive with the last of them, and all are repeated."""
         for repeat in dict.fromkeys((learner.repeat, learner.repeat_all)):
+            assert repeat is not None
             with self._repeating() as catchers:
                 catcher = catchers[learner]
                 catcher.stops = learner.steps_a_call > 1
@@ -105,17 +112,19 @@ class CloserLook:
                 self._note_dependence(learner, *measured, catcher.wrappers)
             if learner.dependence is not None:
                 return
-        learner.not_looked.append(("MP912", "no finite gradient arrived when the step was repeated at two scales"))
+        learner.not_looked.append(
+            ("two loss scales", "no finite gradient arrived when the step was repeated at two scales")
+        )
 
     # --- what never moved -------------------------------------------------------------------------------------------
-    def look_at_standstill(self, learners: list[Any]) -> None:
+    def look_at_standstill(self, learners: list[Learner]) -> None:
         for learner in learners:
             if learner.weights_changed() is False:
                 self._training.session.events.stage("looking for what holds the weights")
                 look_at_standstill(learner, self._training.session.watch, self._repeating, self.own_optimizers.append)
 
     # --- in an eager loop -------------------------------------------------------------------------------------------
-    def begin_trial(self, moved: list[Any]) -> None:
+    def begin_trial(self, moved: list[Learner]) -> None:
         """After a step of an eager loop, which can't be repeated: its next step is differentiated by the scale; where
         that does not settle it, its next steps are spent on two scales."""
         for learner in moved:
@@ -130,7 +139,7 @@ class CloserLook:
                 self._tried.add(id(learner))
                 self._trial = EagerTrial(learner, self._repeating())
 
-    def _can_follow(self, learner: Any) -> bool:
+    def _can_follow(self, learner: Learner) -> bool:
         """Whether every operation with its loss scale can be differentiated by it. A fixed one is a number, in whose
         place a float32 tensor can stand where Keras casts it, or where all that meets it is float32."""
         if learner.machine is not None:
@@ -140,19 +149,21 @@ class CloserLook:
         dtypes = {learner.keras.dtype_of(variable) for variable in learner.variables}
         return {*dtypes, self._training.session.losses.scaled_dtype} == {"float32"}
 
-    def _slope_of_next_step(self, learner: Any) -> Slope:
+    def _slope_of_next_step(self, learner: Learner) -> Slope:
         scale = learner.fixed_scale
         if scale is None:
-            return Slope(learner.keras.scale_variable(learner.optimizer))
+            return Slope(learner.keras.scale_variable(learner.chain[0]))
         watched = tf.constant(scale, tf.float32)
         learner.set_scale(watched)
-        ends = [functools.partial(learner.set_scale, scale)]
+        ends: list[Callable[[], object]] = [functools.partial(learner.set_scale, scale)]
         if learner.innermost is learner.optimizer:
             tell = functools.partial(self.unscaled_gradients_arrived, learner)
-            ends.append(learner.keras.watch_gradients(learner.optimizer, tell))
+            ends.append(learner.keras.watch_gradients(learner.innermost, tell))
         return Slope(watched, tuple(ends))
 
-    def unscaled_gradients_arrived(self, learner: Any, gradients: list[Any], variables: list[Any]) -> None:
+    def unscaled_gradients_arrived(
+        self, learner: Learner, gradients: list[tf.Tensor], variables: list[KerasVariable]
+    ) -> None:
         """At the innermost optimizer of this learner."""
         slope = self._slopes.get(id(learner))
         if slope is None or not slope.is_open:
@@ -163,13 +174,13 @@ class CloserLook:
             slope.leave()
         calls, losses = self._training.session.scale_calls, self._training.session.losses
         fixed = learner.fixed_scale
-        scale = float(learner.keras.scale_variable(learner.optimizer)) if fixed is None else fixed
+        scale = float(learner.keras.scale_variable(learner.chain[0])) if fixed is None else fixed
         found = ScaleDependenceFacts(
             scale,
             scale,
             learner.slopes,
             calls["scaled"],
-            None if learner.keras.is_keras3 else calls["unscaled"],
+            calls["unscaled"] if learner.keras.unscaling_methods() else None,
             loss_dtype=losses.scaled_dtype,
             scaled_at=losses.scaled_at,
             wrappers=len(learner.chain) - 1,
@@ -183,7 +194,7 @@ class CloserLook:
         ):
             learner.dependence = found
 
-    def takes_step(self, learner: Any) -> bool:
+    def takes_step(self, learner: Learner) -> bool:
         """Whether the step of this optimizer that just ended belongs to a trial of two scales, and not to the
         training."""
         if self._trial is None:
@@ -205,10 +216,10 @@ class CloserLook:
             trial.abandon()
 
     def _note_dependence(
-        self, learner: Any, low: float, high: float, at_low: Passage, at_high: Passage, wrappers: int
+        self, learner: Learner, low: float, high: float, at_low: Passage, at_high: Passage, wrappers: int
     ) -> None:
         calls = self._training.session.scale_calls
-        unscaled = None if self._training.keras.is_keras3 else calls["unscaled"]
+        unscaled = calls["unscaled"] if self._training.keras.unscaling_methods() else None
         found = dependence_from_passages(low, high, at_low, at_high, calls["scaled"], unscaled, wrappers)
         if found is not None:
             scaled_at = self._training.session.losses.scaled_at
@@ -220,7 +231,7 @@ class CloserLook:
 
     # --- repeating --------------------------------------------------------------------------------------------------
     @contextmanager
-    def _repeating(self) -> Iterator[dict[Any, GradientCatcher]]:
+    def _repeating(self) -> Iterator[dict[Learner, GradientCatcher]]:
         """Steps in here run eagerly, no optimizer moves anything, and every variable is put back to what it was."""
         learners = self._training.learners
         fixed = [(learner.keras, *scaled) for learner in learners for scaled in learner.fixed_scales()]
@@ -231,7 +242,7 @@ class CloserLook:
             with ExitStack() as stack:
                 stack.enter_context(variables_put_back())
                 yield {
-                    learner: stack.enter_context(GradientCatcher(learner.keras, learner.optimizer))
+                    learner: stack.enter_context(GradientCatcher(learner.keras, learner.chain[0]))
                     for learner in learners
                 }
         finally:
@@ -247,7 +258,7 @@ class EagerTrial:
     """An eager loop at two scales, which only the user's code can drive: its next steps run at a low and a high scale
     in turn and change nothing. Their batches differ, which moves an exponent far less than a defect does."""
 
-    def __init__(self, learner: Any, repeating: Any) -> None:
+    def __init__(self, learner: Learner, repeating: ContextManager[dict[Learner, GradientCatcher]]) -> None:
         self.learner, self._repeating = learner, repeating
         self.pair = pairs_from_scale(learner.steps[-1].loss_scale)[0]
         self.catcher = repeating.__enter__()[learner]
@@ -269,7 +280,7 @@ class EagerTrial:
         self._repeating.__exit__(None, None, None)
 
 
-def _from_the_same_state(repeat: Callable[[], Any]) -> None:
+def _from_the_same_state(repeat: Callable[[], object]) -> None:
     with variables_put_back(), suppress(Enough):
         tf.random.set_seed(1)
         repeat()

@@ -11,7 +11,7 @@ The loss and the gradients are measured on their way there, too, which tells the
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Dict, NamedTuple
+from typing import TYPE_CHECKING, Callable, Dict, NamedTuple
 
 import tensorflow as tf
 
@@ -19,6 +19,10 @@ from mpdoctor.examiner.process.patching import replace_for_now
 from mpdoctor.examiner.replay.magnitudes import is_floating, state_of
 from mpdoctor.examiner.replay.step_observer import Enough
 from mpdoctor.facts.training import ScaleDependenceFacts
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasOptimizer, KerasVariable
+
 
 APART = 2.0**6
 # Tried where the scale of the training itself is not known, or overflows.
@@ -46,11 +50,11 @@ class GradientCatcher:
     `caught`: (gradient, variable) since the last `take()`.
     `stops`: the call that the step belongs to holds more steps, and is ended after the first, with Enough."""
 
-    def __init__(self, keras: Any, optimizer: Any) -> None:
+    def __init__(self, keras: KerasAdapter, optimizer: KerasOptimizer) -> None:
         self.stops = False
         self._keras, self._chain = keras, [optimizer]
-        while keras.inner(self._chain[-1]) is not None:
-            self._chain.append(keras.inner(self._chain[-1]))
+        while (inner := keras.inner(self._chain[-1])) is not None:
+            self._chain.append(inner)
         self._clear()
 
     @property
@@ -58,7 +62,7 @@ class GradientCatcher:
         return len(self._chain) - 1
 
     def _clear(self) -> None:
-        self.caught: list[tuple[Any, Any]] = []
+        self.caught: list[tuple[tf.Tensor, KerasVariable]] = []
         self._arrived: Norms = {}
         self._applied: Norms = {}
         self._taped: list[tuple[float, Norms]] = []
@@ -76,23 +80,33 @@ class GradientCatcher:
         ]
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         while self._release:
             self._release.pop()()
 
-    def _catch(self, gradients: list[Any], variables: list[Any]) -> None:
+    def _catch(self, gradients: list[tf.Tensor], variables: list[KerasVariable]) -> None:
         self.caught += [(gradient, one) for gradient, one in zip(gradients, variables) if gradient is not None]
         self._arrived.update(self._norms(gradients, variables))
         if self.stops:
             raise Enough
 
-    def _apply(self, original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+    def _apply(
+        self, original: Callable[..., object], optimizer: KerasOptimizer, *args: object, **kwargs: object
+    ) -> object:
         if optimizer is self._chain[0]:
             (args, kwargs), gradients, variables = self._keras.gradients_and_variables(optimizer, args, kwargs)
             self._applied.update(self._norms(gradients, variables))
         return original(optimizer, *args, **kwargs)
 
-    def _differentiate(self, original: Any, tape: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+    def _differentiate(
+        self,
+        original: Callable[..., object],
+        tape: tf.GradientTape,
+        target: tf.Tensor,
+        sources: object,
+        *args: object,
+        **kwargs: object,
+    ) -> object:
         gradients = original(tape, target, sources, *args, **kwargs)
         loss = sum(abs(float(tf.reduce_sum(tf.cast(t, tf.float64)))) for t in tf.nest.flatten(target) if is_floating(t))
         variables = tf.nest.flatten(sources)
@@ -101,7 +115,14 @@ class GradientCatcher:
             self._taped.append((loss, self._norms(tf.nest.flatten(gradients), variables)))
         return gradients
 
-    def _scale(self, original: Any, optimizer: Any, loss: Any, *args: Any, **kwargs: Any) -> Any:
+    def _scale(
+        self,
+        original: Callable[..., object],
+        optimizer: KerasOptimizer,
+        loss: tf.Tensor,
+        *args: object,
+        **kwargs: object,
+    ) -> object:
         result = original(optimizer, loss, *args, **kwargs)
         if is_floating(loss) and is_floating(result):
             self._loss_dtype = loss.dtype.name
@@ -109,11 +130,13 @@ class GradientCatcher:
                 self._too_large = float(tf.reduce_max(tf.abs(loss)))
         return result
 
-    def _unscale(self, original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+    def _unscale(
+        self, original: Callable[..., object], optimizer: KerasOptimizer, *args: object, **kwargs: object
+    ) -> object:
         self._unscaled_calls += 1
         return original(optimizer, *args, **kwargs)
 
-    def _norms(self, gradients: list[Any], variables: list[Any]) -> Norms:
+    def _norms(self, gradients: list[tf.Tensor], variables: list[KerasVariable]) -> Norms:
         norms = {}
         for gradient, variable in zip(gradients, variables):
             if gradient is not None:

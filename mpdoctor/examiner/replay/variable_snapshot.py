@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import gc
 from contextlib import contextmanager
-from typing import Any, Iterator
+from typing import TYPE_CHECKING, Iterator
 
 import tensorflow as tf
 from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasVariable
+
 
 OURS = "mpdoctor_"
 
@@ -25,7 +29,7 @@ def variables_put_back() -> Iterator[None]:
             variable.assign(value)
 
 
-def _variables_alive() -> list[Any]:
+def _variables_alive() -> list[tf.Variable]:
     found = []
     for thing in gc.get_objects():
         # without asking the object: a lazy proxy's `__class__` may import something or raise
@@ -34,7 +38,7 @@ def _variables_alive() -> list[Any]:
     return found
 
 
-def _can_be_put_back(variable: Any) -> bool:
+def _can_be_put_back(variable: KerasVariable) -> bool:
     """Of the program's, holding numbers, and no mere node of a graph."""
     handle = getattr(variable, "_handle", None)
     if not hasattr(handle, "numpy") or OURS in variable.name:

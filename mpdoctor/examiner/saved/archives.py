@@ -14,13 +14,17 @@ import zipfile
 import zlib
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved.configuration import policies_in
 from mpdoctor.examiner.saved.contents import Contents, contents_from_configuration
 from mpdoctor.examiner.saved.hdf5_files import SIGNATURE, attributes_of_model, signatures_of_hdf5
 from mpdoctor.facts.saved_file import SavedFileFacts
+
+if TYPE_CHECKING:
+    pass
+
 
 SAVE_AGAIN = "Save the model again with model.save()."
 CONFIGURATION = "config.json"
@@ -47,7 +51,7 @@ class SavedFile:
     path: str
     form: str
     configuration: Any
-    training: Any = None
+    training: object = None
     keras_version: str = ""
     file: BinaryIO | None = field(default=None, repr=False, compare=False)
 

@@ -9,11 +9,15 @@ import json
 import os
 import stat
 from dataclasses import dataclass
-from typing import Any, Iterator
+from typing import TYPE_CHECKING, Any, Iterator
 
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved.archives import SavedFile
 from mpdoctor.facts.saved_file import SavedFileFacts
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
 
 GRAPH = "saved_model.pb"
 METADATA = "keras_metadata.pb"
@@ -26,7 +30,7 @@ class SavedDirectory:
     """`meta_graph` is the graph to look at: the one that serves, of all `meta_graphs` in the file."""
 
     path: str
-    meta_graph: Any
+    meta_graph: tf.compat.v1.MetaGraphDef
     meta_graphs: tuple[Any, ...]
 
     @property

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mpdoctor.examiner.saved.directories import GRAPH, METADATA, SavedDirectory
 from mpdoctor.examiner.saved.operations import functions_apart
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
 
 LOADED_BY_PLACE = ("variables", "assets")
 
@@ -31,7 +35,7 @@ def judged_copy(directory: SavedDirectory, folder: str) -> str:
     return copy
 
 
-def _judged(meta_graph: Any) -> bytes:
+def _judged(meta_graph: tf.compat.v1.MetaGraphDef) -> bytes:
     """A SavedModel with what Keras loads of one graph."""
     from tensorflow.core.protobuf import saved_model_pb2
 

@@ -26,7 +26,7 @@ class GraphFlow:
     def __init__(self, graph: Any) -> None:
         self.inputs: dict[Place, list[Place]] = {}
         self.users: dict[Place, list[Place]] = {}
-        self.nodes: dict[Place, Any] = {}
+        self.nodes: dict[Place, tf.compat.v1.NodeDef] = {}
         self._functions = {function.signature.name: function for function in graph.library.function}
         self._calls = {name: self._calls_in(function.node_def) for name, function in self._functions.items()}
         self._calls[OUTERMOST] = self._calls_in(graph.node)
@@ -65,7 +65,7 @@ class GraphFlow:
         return "" if node is None else node.op
 
     # --- building -----------------------------------------------------------------------------------------------
-    def _add(self, function: str, nodes: Sequence[Any]) -> None:
+    def _add(self, function: str, nodes: Sequence[tf.compat.v1.NodeDef]) -> None:
         calls = self._calls[function]
         for node in nodes:
             given = [_place(function, text, calls) for text in node.input if not text.startswith("^")]
@@ -75,10 +75,10 @@ class GraphFlow:
                 self.nodes[(function, node.name)] = node
                 self._connect(given, (function, node.name))
 
-    def _calls_in(self, nodes: Sequence[Any]) -> set[str]:
+    def _calls_in(self, nodes: Sequence[tf.compat.v1.NodeDef]) -> set[str]:
         return {node.name for node in nodes if any(True for _ in self._called(node))}
 
-    def _called(self, node: Any) -> Iterator[tuple[str, str]]:
+    def _called(self, node: tf.compat.v1.NodeDef) -> Iterator[tuple[str, str]]:
         """(attribute, function) for every function that a node calls."""
         if node.op in self._functions:
             yield "f", node.op
@@ -87,7 +87,7 @@ class GraphFlow:
                 if function.name in self._functions:
                     yield name, function.name
 
-    def _add_call(self, function: str, node: Any, given: list[Place]) -> None:
+    def _add_call(self, function: str, node: tf.compat.v1.NodeDef, given: list[Place]) -> None:
         for attribute, callee in self._called(node):
             branches = attribute in ("then_branch", "else_branch", "branches")
             arguments = self.arguments(callee)
@@ -123,7 +123,7 @@ def _closure(places: Iterable[Place], neighbours: dict[Place, list[Place]]) -> s
     return found
 
 
-def dtype_of(node: Any, *attributes: str) -> str:
+def dtype_of(node: tf.compat.v1.NodeDef, *attributes: str) -> str:
     """The dtype that a node names under the first of these attributes that it has, "" where it has none."""
     for name in attributes:
         if name in node.attr and node.attr[name].type:

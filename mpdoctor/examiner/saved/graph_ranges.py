@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Tuple
+from typing import Tuple
 
 import tensorflow as tf
 
@@ -128,7 +128,7 @@ class Ranges:
         return None
 
 
-def _range_of_constant(node: Any) -> Range:
+def _range_of_constant(node: tf.compat.v1.NodeDef) -> Range:
     tensor = node.attr["value"].tensor
     if not tf.dtypes.as_dtype(tensor.dtype).is_floating or not tensor.ByteSize() < 100_000:
         return ANYTHING

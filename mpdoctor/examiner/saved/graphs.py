@@ -36,7 +36,7 @@ LARGEST_SUMMAND = 1.0
 PRODUCTS = ("Mul", "MulNoNan")
 
 
-def graph_facts_from_proto(meta_graph: Any, path: str, because: str) -> SavedGraphFacts:
+def graph_facts_from_proto(meta_graph: tf.compat.v1.MetaGraphDef, path: str, because: str) -> SavedGraphFacts:
     flow = GraphFlow(meta_graph.graph_def)
     signatures = {n: s for n, s in meta_graph.signature_def.items() if n != INITIALIZER}
     reached = flow.before(_outputs(flow, meta_graph, signatures.values()))
@@ -54,7 +54,7 @@ def graph_facts_from_proto(meta_graph: Any, path: str, because: str) -> SavedGra
     )
 
 
-def _outputs(flow: GraphFlow, meta_graph: Any, signatures: Any) -> list[Place]:
+def _outputs(flow: GraphFlow, meta_graph: tf.compat.v1.MetaGraphDef, signatures: Any) -> list[Place]:
     """What the signatures give; where there is none, what the functions give that the program saved."""
     named = [flow.tensor(output.name) for one in signatures for output in one.outputs.values() if output.name]
     named += [flow.tensor(output.coo_sparse.values_tensor_name) for one in signatures for output in one.outputs.values()
@@ -63,7 +63,7 @@ def _outputs(flow: GraphFlow, meta_graph: Any, signatures: Any) -> list[Place]:
     return named + [place for function in functions for place in flow.results(function)]
 
 
-def _inputs(flow: GraphFlow, meta_graph: Any, signatures: Any) -> list[Place]:
+def _inputs(flow: GraphFlow, meta_graph: tf.compat.v1.MetaGraphDef, signatures: Any) -> list[Place]:
     named = [flow.tensor(given.name) for one in signatures for given in one.inputs.values() if given.name]
     functions = [] if named else sorted(meta_graph.object_graph_def.concrete_functions)
     return named + [place for function in functions for place in flow.arguments(function)]
@@ -78,21 +78,21 @@ def _signature(name: str, signature: Any) -> SignatureFacts:
     )
 
 
-def _spec(name: str, tensor: Any) -> TensorSpecFacts:
+def _spec(name: str, tensor: tf.Tensor) -> TensorSpecFacts:
     dtype = tf.dtypes.as_dtype(tensor.dtype).name if tensor.dtype else ""
     shape = tensor.tensor_shape
     sizes = None if shape.unknown_rank else tuple(None if one.size < 0 else int(one.size) for one in shape.dim)
     return TensorSpecFacts(name, dtype, sizes)
 
 
-def _variables(nodes: dict[Place, Any]) -> Iterator[SavedVariableFacts]:
+def _variables(nodes: dict[Place, tf.compat.v1.NodeDef]) -> Iterator[SavedVariableFacts]:
     for place, node in nodes.items():
         if place[0] == OUTERMOST and node.op in VARIABLES:
             name = node.attr["shared_name"].s.decode("utf-8", "replace") if "shared_name" in node.attr else ""
             yield SavedVariableFacts(name or node.name, dtype_of(node, "dtype"), _size(node.attr["shape"].shape))
 
 
-def _variables_of_objects(meta_graph: Any) -> Iterator[SavedVariableFacts]:
+def _variables_of_objects(meta_graph: tf.compat.v1.MetaGraphDef) -> Iterator[SavedVariableFacts]:
     for one in meta_graph.object_graph_def.nodes:
         if one.WhichOneof("kind") == "variable":
             dtype = tf.dtypes.as_dtype(one.variable.dtype).name
@@ -107,7 +107,7 @@ def _size(shape: Any) -> int:
 
 
 # --- operations -----------------------------------------------------------------------------------------------------
-def _ops(flow: GraphFlow, nodes: dict[Place, Any], inputs: list[Place]) -> Iterator[OpFacts]:
+def _ops(flow: GraphFlow, nodes: dict[Place, tf.compat.v1.NodeDef], inputs: list[Place]) -> Iterator[OpFacts]:
     by_kind: dict[tuple[str, str], list[Place]] = {}
     for place, node in nodes.items():
         dtype = dtype_of(node, "T", "dtype", "Tparams")
@@ -134,7 +134,7 @@ def _ops(flow: GraphFlow, nodes: dict[Place, Any], inputs: list[Place]) -> Itera
         )
 
 
-def _is_widened(flow: GraphFlow, place: Place, nodes: dict[Place, Any]) -> bool:
+def _is_widened(flow: GraphFlow, place: Place, nodes: dict[Place, tf.compat.v1.NodeDef]) -> bool:
     """Whether all that uses a result casts it to float32 first."""
     left, seen, casts = list(flow.users.get(place, ())), {place}, 0
     if not left:
@@ -184,7 +184,7 @@ def _is_weighted(flow: GraphFlow, ranges: Ranges, summands: Place | None) -> boo
     return "ReadVariableOp" in made_by and any(low >= -1 and high <= 1 for low, high in bounds)
 
 
-def _casts(nodes: dict[Place, Any]) -> Iterator[CastFacts]:
+def _casts(nodes: dict[Place, tf.compat.v1.NodeDef]) -> Iterator[CastFacts]:
     counted: Counter[tuple[str, str]] = Counter()
     for node in nodes.values():
         if node.op == "Cast":

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import stat
 from functools import cached_property
-from typing import Any, Iterator
+from typing import TYPE_CHECKING, Any, Iterator
 
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved.directories import SavedDirectory
@@ -24,6 +24,11 @@ from mpdoctor.knowledge.computing_ops import (
     STREAMS,
     effect_of_operation,
 )
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+    from tensorflow.core.framework.function_pb2 import FunctionDef
+
 
 CALLS = ("PartitionedCall", "StatefulPartitionedCall")  # their inputs are the arguments of the function
 NOT_LOADED = SAVING | {READS_VOCABULARY}
@@ -40,7 +45,7 @@ def refuse_operations(directory: SavedDirectory) -> None:
     _refuse_foreign_files(directory)
 
 
-def _refuse(name: str, node: Any, function: str) -> None:
+def _refuse(name: str, node: tf.compat.v1.NodeDef, function: str) -> None:
     effect = effect_of_operation(node.op)
     does = f": {effect}" if effect else ", which is none of those that only compute"
     where = f"in its function `{function}`" if function else "in its graph"
@@ -48,7 +53,7 @@ def _refuse(name: str, node: Any, function: str) -> None:
 
 
 # --- operations -----------------------------------------------------------------------------------------------------
-def _forbidden(meta_graph: Any) -> Iterator[tuple[Any, str]]:
+def _forbidden(meta_graph: tf.compat.v1.MetaGraphDef) -> Iterator[tuple[tf.compat.v1.NodeDef, str]]:
     """Nodes, with the function in which each stands, "" for the outermost graph. What saves, restores and initialises
     stands in that graph and in functions that nobody else calls, and neither is loaded."""
     apart = functions_apart(meta_graph)
@@ -65,13 +70,13 @@ def _forbidden(meta_graph: Any) -> Iterator[tuple[Any, str]]:
                 yield node, name
 
 
-def _computes(node: Any) -> bool:
+def _computes(node: tf.compat.v1.NodeDef) -> bool:
     if node.op == PRINTS:  # what is not named is the default: stderr
         return "output_stream" not in node.attr or node.attr["output_stream"].s.decode("utf-8", "replace") in STREAMS
     return node.op in COMPUTING
 
 
-def functions_apart(meta_graph: Any) -> frozenset[str]:
+def functions_apart(meta_graph: tf.compat.v1.MetaGraphDef) -> frozenset[str]:
     """Names of the functions that only the outermost graph calls: those of the saver, and of its initialisation. Keras
     loads objects and the functions that belong to them, and nothing of that graph but its constants."""
     graph = meta_graph.graph_def
@@ -98,7 +103,7 @@ def _reached(calls: dict[str, set[str]], names: set[str]) -> set[str]:
     return found
 
 
-def called_by(node: Any) -> Iterator[str]:
+def called_by(node: tf.compat.v1.NodeDef) -> Iterator[str]:
     """Names of functions: of the operation itself, and of every attribute, whatever it is called."""
     yield node.op
     yield from _named_in(node.attr)
@@ -117,7 +122,7 @@ def _named_in(attributes: Any) -> Iterator[str]:
 class _VocabularyFiles:
     """Where the file names come from that initialisers read: from an asset of the model, or from anywhere else."""
 
-    def __init__(self, meta_graph: Any, apart: frozenset[str]) -> None:
+    def __init__(self, meta_graph: tf.compat.v1.MetaGraphDef, apart: frozenset[str]) -> None:
         self._objects = meta_graph.object_graph_def.nodes
         self._bound = {
             name: list(function.bound_inputs)
@@ -126,16 +131,16 @@ class _VocabularyFiles:
         self._library = [one for one in meta_graph.graph_def.library.function if one.signature.name not in apart]
 
     @cached_property
-    def _callers(self) -> dict[str, list[tuple[Any, Any]]]:
+    def _callers(self) -> dict[str, list[tuple[tf.compat.v1.NodeDef, FunctionDef]]]:
         """Of a function: the nodes that call it, with the function of each."""
-        callers: dict[str, list[tuple[Any, Any]]] = {}
+        callers: dict[str, list[tuple[tf.compat.v1.NodeDef, FunctionDef]]] = {}
         for function in self._library:
             for node in function.node_def:
                 for name in called_by(node):
                     callers.setdefault(name, []).append((node, function))
         return callers
 
-    def are_read_by(self, node: Any, function: Any) -> bool:
+    def are_read_by(self, node: tf.compat.v1.NodeDef, function: FunctionDef) -> bool:
         """Whether this node of a function reads a table, and from an asset of the model, whoever calls it."""
         if node.op != READS_VOCABULARY or len(node.input) < 2:
             return False
@@ -151,7 +156,7 @@ class _VocabularyFiles:
                 left += before
         return True
 
-    def _before(self, tensor: str, function: Any) -> list[tuple[str, Any]] | None:
+    def _before(self, tensor: str, function: FunctionDef) -> list[tuple[str, FunctionDef]] | None:
         """The tensors, with the function of each, that this one is handed on from; [] for that of an asset, None for
         what may be anything."""
         arguments = [one.name for one in function.signature.input_arg]
@@ -162,7 +167,7 @@ class _VocabularyFiles:
             return None
         return [(made_by[0].input[0], function)]
 
-    def _given(self, name: str, number: int, count: int) -> list[tuple[str, Any]] | None:
+    def _given(self, name: str, number: int, count: int) -> list[tuple[str, FunctionDef]] | None:
         """What a function is handed: by the object that it belongs to, and by those that call it."""
         if name not in self._bound and name not in self._callers:
             return None
@@ -183,7 +188,7 @@ class _VocabularyFiles:
         return one.WhichOneof("kind") == "asset" and not getattr(one, "registered_name", "")
 
 
-def _calls_plainly(node: Any, name: str) -> bool:
+def _calls_plainly(node: tf.compat.v1.NodeDef, name: str) -> bool:
     """Whether the node's inputs are the function's arguments, one by one."""
     return node.op in CALLS and "f" in node.attr and bool(node.attr["f"].func.name == name)
 

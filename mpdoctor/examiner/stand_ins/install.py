@@ -16,10 +16,14 @@ import sys
 import urllib.error
 import urllib.request
 from types import ModuleType
-from typing import Any, Callable, Iterator
+from typing import TYPE_CHECKING, Any, Callable, Iterator
 from urllib.parse import urlsplit
 
 from mpdoctor.examiner.process.patching import replace_method
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasModel
+
 
 PATIENCE, IMPATIENCE = 10.0, 1.0  # seconds for a server to answer; for one that has not answered before
 DATA_SERVERS = ("https://storage.googleapis.com/", "https://www.cs.toronto.edu/", "https://s3.amazonaws.com/")
@@ -41,7 +45,7 @@ class StandIns:
         self.data = False
 
     # --- Keras --------------------------------------------------------------------------------------------------
-    def install(self, keras: Any) -> None:
+    def install(self, keras: KerasAdapter) -> None:
         original = keras.module.utils.get_file
         replacement = self._instead_of(original)
         for module in list(sys.modules.values()):
@@ -49,9 +53,9 @@ class StandIns:
                 module.__dict__["get_file"] = replacement
         replace_method(keras.Model, "load_weights", self._load_weights)
 
-    def _instead_of(self, get_file: Callable[..., Any]) -> Callable[..., Any]:
+    def _instead_of(self, get_file: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(get_file)
-        def get_file_or_stand_in(*args: Any, **kwargs: Any) -> Any:
+        def get_file_or_stand_in(*args: object, **kwargs: object) -> object:
             address = str(kwargs.get("origin", args[1] if len(args) > 1 else ""))
             server = urlsplit(address).netloc
             try:
@@ -88,7 +92,9 @@ class StandIns:
         self.data = self.data or title.startswith("keras.datasets.")
         return path
 
-    def _load_weights(self, original: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
+    def _load_weights(
+        self, original: Callable[..., object], model: KerasModel, *args: object, **kwargs: object
+    ) -> object:
         path = str(args[0] if args else kwargs.get("filepath", ""))
         return None if path in self._random_weights else original(model, *args, **kwargs)
 
@@ -97,7 +103,7 @@ class StandIns:
         original = module.load
 
         @functools.wraps(original)
-        def load_or_stand_in(name: str, *args: Any, **kwargs: Any) -> Any:
+        def load_or_stand_in(name: str, *args: object, **kwargs: object) -> object:
             if not _is_reachable("storage.googleapis.com"):
                 kwargs = {**kwargs, "download": False, "try_gcs": False}  # what lies here is found all the same
             try:
@@ -107,7 +113,8 @@ class StandIns:
 
                 if kwargs.get("download", True):
                     raise
-                made = dataset_from_call(module, name, *args, **kwargs)
+                given: dict[str, Any] = kwargs
+                made = dataset_from_call(module, name, *args, **given)
                 if made is None:
                     raise
             self._tell("tensorflow_datasets " + name)

@@ -7,7 +7,7 @@ import gzip
 import json
 import os
 import pickle
-from typing import Any, Callable
+from typing import Callable
 
 import numpy as np
 
@@ -126,18 +126,18 @@ def file_from_address(address: str, folder: str) -> tuple[str, str] | None:
     return title, path
 
 
-def _images(draw: Any, count: int, *shape: int) -> Any:
+def _images(draw: np.random.Generator, count: int, *shape: int) -> np.ndarray:
     """uint8, and about half of the pixels 0, as in the real ones."""
     size = int(np.prod(shape))
     pixels = np.frombuffer(draw.bytes(count * size), np.uint8).reshape(count, *shape)
     return np.where(pixels < 128, 0, (pixels - 128) * 2 + 1).astype("uint8")
 
 
-def _labels(draw: Any, count: int, classes: int) -> Any:
+def _labels(draw: np.random.Generator, count: int, classes: int) -> np.ndarray:
     return draw.integers(0, classes, count).astype("uint8")
 
 
-def _texts(draw: Any, count: int, words: int) -> Any:
+def _texts(draw: np.random.Generator, count: int, words: int) -> np.ndarray:
     """Ragged lists of word numbers from 1 on, the frequent words the lower ones. Few lists, used again and again: that
     many Python integers would take long to make."""
     lists = []
@@ -150,8 +150,8 @@ def _texts(draw: Any, count: int, words: int) -> Any:
     return texts
 
 
-def _write_cifar(folder: str, name: str, draw: Any, count: int, labels: dict[bytes, int]) -> None:
-    content: dict[bytes, Any] = {b"data": _images(draw, count, 3072)}
+def _write_cifar(folder: str, name: str, draw: np.random.Generator, count: int, labels: dict[bytes, int]) -> None:
+    content: dict[bytes, object] = {b"data": _images(draw, count, 3072)}
     for key, classes in labels.items():
         content[key] = [int(label) for label in _labels(draw, count, classes)]
     with open(os.path.join(folder, name), "wb") as file:
@@ -164,6 +164,6 @@ def _write_table(path: str, rows: int, columns: tuple[tuple[float, float], ...])
     np.savez(path, x=drawn[:, :-1], y=drawn[:, -1])
 
 
-def _write_json(path: str, content: Any) -> None:
+def _write_json(path: str, content: object) -> None:
     with open(path, "w", encoding="utf-8") as file:
         json.dump(content, file)

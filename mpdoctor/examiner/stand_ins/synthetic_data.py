@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from mpdoctor.examiner.exceptions import Unusable
+from mpdoctor.examiner.keras.private_state import input_structure, layers_inside, specs_of_calls
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasModel
+
 
 SAMPLES = 256
 UNKNOWN_LENGTH = 16  # of a dimension that the model leaves open: a sequence, an image's side
 MADE_UP_LOSS = "mse"
 
 
-def data_from_specs(keras: Any, model: Any, loss: str) -> tuple[Any, Any]:
+def data_from_specs(keras: KerasAdapter, model: KerasModel, loss: str) -> tuple[object, object]:
     """(features, labels) of SAMPLES samples: integers within the smallest Embedding, floats standard normal.
 
     Raises Unusable where the model has no input specs (subclassed and never built) or wants strings."""
     inputs, outputs = _specs(model, "inputs"), _specs(model, "outputs")
-    called_with = getattr(model, "_saved_model_inputs_spec", None)
+    called_with = specs_of_calls(model)
     if not inputs and called_with is not None:
         return _data_from_calls(model, called_with, loss)
     if not inputs or not outputs:
@@ -30,13 +35,13 @@ def data_from_specs(keras: Any, model: Any, loss: str) -> tuple[Any, Any]:
     features = [_feature(generator, spec, _smallest_vocabulary(model)) for spec in inputs]
     labels = [_label(generator, spec, loss) for spec in outputs]
     names = getattr(model, "input_names", None) or [spec.name for spec in inputs]
-    given = getattr(model, "_inputs_struct", None)
+    given = input_structure(model)
     if isinstance(given, dict):
         return dict(zip(names, features)), _single(labels)
     return _single(features), _single(labels)
 
 
-def _data_from_calls(model: Any, specs: Any, loss: str) -> tuple[Any, Any]:
+def _data_from_calls(model: KerasModel, specs: object, loss: str) -> tuple[object, object]:
     """The same for a subclassed model of Keras 2, which remembers what it was called with, and what it was saved with;
     what comes out is asked of it."""
     generator = tf.random.Generator.from_seed(0)
@@ -46,12 +51,12 @@ def _data_from_calls(model: Any, specs: Any, loss: str) -> tuple[Any, Any]:
     return features, tf.nest.map_structure(lambda tensor: _label(generator, tensor, loss), outputs)
 
 
-def _before_autocast(spec: Any) -> Any:
+def _before_autocast(spec: tf.TensorSpec) -> tf.TensorSpec:
     """What it remembers is what its layers were given; a program hands over float32."""
     return tf.TensorSpec(spec.shape, tf.float32) if spec.dtype in (tf.float16, tf.bfloat16) else spec
 
 
-def _specs(model: Any, name: str) -> list[Any]:
+def _specs(model: KerasModel, name: str) -> list[tf.TensorSpec]:
     try:
         found = getattr(model, name, None)
     except (AttributeError, ValueError):  # Keras refuses where a model was never built
@@ -61,7 +66,7 @@ def _specs(model: Any, name: str) -> list[Any]:
     return list(found) if isinstance(found, (list, tuple)) else [] if found is None else [found]
 
 
-def _feature(generator: Any, spec: Any, vocabulary: int | None) -> Any:
+def _feature(generator: tf.random.Generator, spec: tf.TensorSpec, vocabulary: int | None) -> tf.Tensor:
     dtype, shape = tf.as_dtype(spec.dtype), _shape(spec)
     if dtype == tf.string:
         raise Unusable("the model takes strings, and mpdoctor makes up numbers only: examine the script that trains it")
@@ -73,7 +78,7 @@ def _feature(generator: Any, spec: Any, vocabulary: int | None) -> Any:
     return tf.cast(generator.normal(shape), dtype if dtype.is_floating else tf.float32)
 
 
-def _label(generator: Any, spec: Any, loss: str) -> Any:
+def _label(generator: tf.random.Generator, spec: tf.TensorSpec, loss: str) -> tf.Tensor:
     shape = _shape(spec)
     name = loss.lower()
     if "sparse" in name:
@@ -85,16 +90,15 @@ def _label(generator: Any, spec: Any, loss: str) -> Any:
     return generator.normal(shape)
 
 
-def _shape(spec: Any) -> list[int]:
+def _shape(spec: tf.TensorSpec) -> list[int]:
     return [SAMPLES] + [UNKNOWN_LENGTH if size is None else int(size) for size in list(spec.shape)[1:]]
 
 
-def _smallest_vocabulary(model: Any) -> int | None:
+def _smallest_vocabulary(model: KerasModel) -> int | None:
     """Ids are drawn within the smallest Embedding, so that they fit whichever layer they reach."""
-    layers = model._flatten_layers(include_self=False, recursive=True)
-    sizes = [int(layer.input_dim) for layer in layers if type(layer).__name__ == "Embedding"]
+    sizes = [int(layer.input_dim) for layer in layers_inside(model) if type(layer).__name__ == "Embedding"]
     return min(sizes) if sizes else None
 
 
-def _single(items: list[Any]) -> Any:
+def _single(items: list[tf.Tensor]) -> object:
     return items[0] if len(items) == 1 else items

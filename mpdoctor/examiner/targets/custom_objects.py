@@ -8,11 +8,16 @@ import inspect
 import os
 import sys
 import sysconfig
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved.contents import ForeignName
 from mpdoctor.examiner.targets.script_or_factory import module_from_path
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter
+
 
 # Libraries of Keras' makers, whose registered layers a file may name without a word from the user.
 KERAS_LIBRARIES = ("keras_hub", "keras_cv", "keras_nlp")
@@ -20,7 +25,7 @@ PLATFORM = ("builtins", "keras", "tf_keras", "tensorflow", "numpy", "h5py")
 PARTS_OF_MODELS = ("Layer", "Model", "Optimizer", "Loss", "Metric", "Initializer", "Regularizer", "Constraint")
 
 
-def custom_objects_from_module(name: str | None) -> dict[str, Any]:
+def custom_objects_from_module(name: str | None) -> dict[str, object]:
     """What a module, given by its dotted name or its file, defines, and what parts of models it takes from other
     modules of the user's. What it only imports from TensorFlow, Keras or the standard library (`load_model`, say) is
     none of its objects: a file could name it.
@@ -45,7 +50,7 @@ def custom_objects_from_module(name: str | None) -> dict[str, Any]:
     }
 
 
-def _is_the_users(module: Any, value: Any) -> bool:
+def _is_the_users(module: ModuleType, value: object) -> bool:
     owner = value if inspect.isclass(value) or inspect.isroutine(value) else type(value)
     root = str(getattr(owner, "__module__", "") or "").partition(".")[0]
     if root == module.__name__.partition(".")[0]:
@@ -55,7 +60,7 @@ def _is_the_users(module: Any, value: Any) -> bool:
     return _is_part_of_model(owner) or _lies_beside(module, root)
 
 
-def _is_part_of_model(owner: Any) -> bool:
+def _is_part_of_model(owner: object) -> bool:
     return inspect.isclass(owner) and any(base.__name__ in PARTS_OF_MODELS for base in owner.__mro__[1:])
 
 
@@ -77,7 +82,7 @@ def is_of_the_platform(module: str) -> bool:
     return bool(root) and any(os.path.exists(os.path.join(library, root + suffix)) for suffix in (".py", os.sep))
 
 
-def is_given(keras: Any, name: ForeignName, objects: dict[str, Any]) -> bool:
+def is_given(keras: KerasAdapter, name: ForeignName, objects: dict[str, object]) -> bool:
     """Whether `objects`, or what these registered with Keras, hold a class or function by this name. If so, `objects`
     hold it afterwards under the name that Keras looks up first, so that Keras has no reason to import a module."""
     looked_up = name.registered or name.name
@@ -89,11 +94,11 @@ def is_given(keras: Any, name: ForeignName, objects: dict[str, Any]) -> bool:
     return _is_in_library_of_keras(keras, name)
 
 
-def _registered(keras: Any, key: str) -> Any:
+def _registered(keras: KerasAdapter, key: str) -> Any:
     return keras.module.utils.get_registered_object(key) if key else None
 
 
-def _is_in_library_of_keras(keras: Any, name: ForeignName) -> bool:
+def _is_in_library_of_keras(keras: KerasAdapter, name: ForeignName) -> bool:
     root = name.module.partition(".")[0]
     if root not in KERAS_LIBRARIES or importlib.util.find_spec(root) is None:
         return False

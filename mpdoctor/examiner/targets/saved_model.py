@@ -9,10 +9,11 @@ import importlib.util
 import inspect
 import os
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mpdoctor.examiner.capture.load_hooks import package_of
 from mpdoctor.examiner.exceptions import Unusable, first_line
+from mpdoctor.examiner.protocol.event_kinds import Graph, NotRestored, TrainingStatus
 from mpdoctor.examiner.saved import operations
 from mpdoctor.examiner.saved.archives import SavedFile, saved_file_from_path
 from mpdoctor.examiner.saved.configuration import policy_of_model
@@ -24,6 +25,10 @@ from mpdoctor.examiner.session import Session
 from mpdoctor.examiner.targets.custom_objects import custom_objects_from_module, is_given, is_of_the_platform
 from mpdoctor.examiner.targets.script_or_factory import train_on_made_up_data
 from mpdoctor.facts.saved_file import SavedFileFacts
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasModel
+
 
 SHOWN = 4
 TRUST = "If you trust the file, add --allow-code-in-file."
@@ -52,7 +57,7 @@ def examine_saved_directory(session: Session) -> None:
         _inspect(session, directory, "it was exported for inference, without loss and optimizer")
         return
     _import_keras2(session)
-    if session.keras is None or session.keras.is_keras3:
+    if session.keras is None or not session.keras.loads_directories:
         _inspect(session, directory, "the Keras 2 model in it needs tf_keras, which is not installed here")
         return
     saved = directory.keras_file(package_of(session.keras))
@@ -62,18 +67,18 @@ def examine_saved_directory(session: Session) -> None:
 
 
 def _train(session: Session, saved: SavedFile) -> None:
-    keras, request = session.keras, session.request
+    request = session.request
     objects = custom_objects_from_module(request.custom_objects)
     saved = judge(session, saved, objects)
     policy = policy_of_model(saved.configuration)
     if policy and request.policy == "auto":
-        keras.set_policy(policy)
+        session.hooked_keras.set_policy(policy)
     session.events.stage(f"loading {saved.name}")
     train_on_made_up_data(session, _load(session, saved, objects))
 
 
 # --- what is refused ------------------------------------------------------------------------------------------------
-def judge(session: Session, saved: SavedFile, objects: dict[str, Any]) -> SavedFile:
+def judge(session: Session, saved: SavedFile, objects: dict[str, object]) -> SavedFile:
     """The file as Keras may load it: what the configuration names is on the lists or comes from the user, and what is
     loaded is what was read. `objects` gains the names by which Keras will look up what the user gave.
 
@@ -99,12 +104,12 @@ def _refuse_what_runs(saved: SavedFile, contents: Contents) -> None:
 
 
 def _refuse_foreign_names(
-    session: Session, saved: SavedFile, foreign: list[ForeignName], objects: dict[str, Any]
+    session: Session, saved: SavedFile, foreign: list[ForeignName], objects: dict[str, object]
 ) -> None:
     """Loading would end in a riddle, or import whatever module the file names. A SavedModel brings the graphs of its
     classes along and needs only those whose module it names."""
     names = [name for name in foreign if name.module or saved.form != "saved-model"]
-    unknown = [name for name in names if not is_given(session.keras, name, objects)]
+    unknown = [name for name in names if not is_given(session.hooked_keras, name, objects)]
     if not unknown:
         return
     listed = _listed([f"`{name}`" for name in unknown])
@@ -135,9 +140,9 @@ def _import_keras(session: Session, saved: SavedFile) -> None:
         _import_keras2(session)
     elif saved.keras_version.startswith("3"):
         _import_own_keras()
-        if importlib.util.find_spec("keras") is not None and session.keras is not None and not session.keras.is_keras3:
+        if session.keras is not None and not _has_keras3(session) and importlib.util.find_spec("keras") is not None:
             importlib.import_module("keras")
-        if session.keras is None or not session.keras.is_keras3:
+        if not _has_keras3(session):
             here = "no Keras" if session.keras is None else str(session.keras.facts.version)
             raise WrongKeras(
                 saved.facts(),
@@ -146,6 +151,10 @@ def _import_keras(session: Session, saved: SavedFile) -> None:
             )
     else:
         _import_own_keras()
+
+
+def _has_keras3(session: Session) -> bool:
+    return session.keras is not None and session.keras.facts.release[:1] == (3,)
 
 
 def _import_keras2(session: Session) -> None:
@@ -163,11 +172,11 @@ def _import_own_keras() -> None:
 
 
 # --- loading --------------------------------------------------------------------------------------------------------
-def _load(session: Session, saved: SavedFile, objects: dict[str, Any]) -> Any:
+def _load(session: Session, saved: SavedFile, objects: dict[str, object]) -> KerasModel:
     """The model. A loss or an optimizer that this Keras cannot restore is left out: Keras 3.15 reads no "mse" from the
     HDF5 files that it writes itself, and older ones know no optimizer of newer ones."""
-    load = session.keras.module.models.load_model
-    options: dict[str, Any] = {"custom_objects": objects}
+    load = session.hooked_keras.module.models.load_model
+    options: dict[str, object] = {"custom_objects": objects}
     if "safe_mode" in inspect.signature(load).parameters:  # older ones know no safe mode
         options["safe_mode"] = not session.request.allow_code_in_file
     try:
@@ -179,30 +188,24 @@ def _load(session: Session, saved: SavedFile, objects: dict[str, Any]) -> Any:
             model = load(saved.path, **options, compile=False)
         except Exception:
             raise error from None
-        session.events.note(
-            not_restored=f"the optimizer and the loss of {saved.name}, on which Keras raises {first_line(error)}"
-        )
+        what = f"the optimizer and the loss of {saved.name}, on which Keras raises {first_line(error)}"
+        session.events.send(NotRestored(what))
         return model
     _replace_empty_optimizer(session, saved, model)
     return model
 
 
-def _replace_empty_optimizer(session: Session, saved: SavedFile, model: Any) -> None:
+def _replace_empty_optimizer(session: Session, saved: SavedFile, model: KerasModel) -> None:
     """Keras 3 restores the optimizer of a trained HDF5 file for no variables (3.15), so that nobody can train on with
     it: a fresh one of the same configuration takes its place."""
-    keras, optimizer = session.keras, getattr(model, "optimizer", None)
-    if not keras.is_keras3 or optimizer is None or not optimizer.built:
+    keras = session.hooked_keras
+    if not keras.replace_empty_optimizer(model):
         return
-    innermost = optimizer
-    while keras.inner(innermost) is not None:
-        innermost = keras.inner(innermost)
-    if innermost._trainable_variables or not model.trainable_variables:
-        return
-    optimizers = keras.module.optimizers
-    model.optimizer = optimizers.deserialize(optimizers.serialize(optimizer))
-    session.events.note(
-        not_restored=f"the state of the optimizer of {saved.name}. Keras {keras.facts.version} restores it for no "
-        'variables, so that fit() after load_model() stops with "Unknown variable"; compile the model again there'
+    session.events.send(
+        NotRestored(
+            f"the state of the optimizer of {saved.name}. Keras {keras.facts.version} restores it for no variables, so "
+            'that fit() after load_model() stops with "Unknown variable"; compile the model again there'
+        )
     )
 
 
@@ -215,5 +218,5 @@ def _inspect(session: Session, directory: SavedDirectory, because: str) -> None:
     from mpdoctor.examiner.saved.graphs import graph_facts_from_proto
 
     session.events.stage("reading the graph")
-    session.events.facts("graph", graph_facts_from_proto(directory.meta_graph, directory.path, because))
-    session.events.note(training_status=["skipped", f"inspected, not trained: {because}"])
+    session.events.send(Graph(graph_facts_from_proto(directory.meta_graph, directory.path, because)))
+    session.events.send(TrainingStatus("skipped", f"inspected, not trained: {because}"))

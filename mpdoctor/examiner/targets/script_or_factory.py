@@ -9,12 +9,17 @@ import importlib.util
 import os
 import sys
 import types
-from typing import Any, Iterable
+from typing import TYPE_CHECKING, Iterable
 
 from mpdoctor.examiner.exceptions import Unusable
+from mpdoctor.examiner.protocol.event_kinds import TrainingStatus
 from mpdoctor.examiner.protocol.request import Request
 from mpdoctor.examiner.session import Session
 from mpdoctor.facts.model import CallFacts
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasModel
+
 
 # With one of these a module may hold names that its text does not.
 BINDS_ANYTHING = {"*", "__getattr__", "eval", "exec", "globals", "locals", "setattr", "sys", "vars"}
@@ -66,14 +71,14 @@ def _no_factory(request: Request, functions: Iterable[str]) -> Unusable:
     return Unusable(f"{request.factory} is not in {request.path or request.module}; its functions: {names}")
 
 
-def _module(path: str | None, name: str | None) -> Any:
+def _module(path: str | None, name: str | None) -> types.ModuleType:
     if path is None:
         sys.path.insert(0, os.getcwd())
         return importlib.import_module(str(name))
     return module_from_path(path)
 
 
-def module_from_path(path: str) -> Any:
+def module_from_path(path: str) -> types.ModuleType:
     """The module that a file holds, imported under its own name, with its folder first on sys.path."""
     path = os.path.abspath(path)
     sys.path.insert(0, os.path.dirname(path))
@@ -86,7 +91,7 @@ def module_from_path(path: str) -> Any:
     return module
 
 
-def _as_model(session: Session, made: Any) -> Any:
+def _as_model(session: Session, made: object) -> KerasModel:
     """A factory may return the model, or a tuple or dict with the model in it."""
     candidates = list(made.values()) if isinstance(made, dict) else made if isinstance(made, (list, tuple)) else [made]
     models = [c for c in candidates if session.keras is not None and isinstance(c, session.keras.Model)]
@@ -98,23 +103,23 @@ def _as_model(session: Session, made: Any) -> Any:
     return models[0]
 
 
-def train_on_made_up_data(session: Session, model: Any) -> None:
+def train_on_made_up_data(session: Session, model: KerasModel) -> None:
     """A factory or a file brings no data: batches are made from the input specs, labels from the loss."""
     from mpdoctor.examiner.capture.model_facts import model_from_live
     from mpdoctor.examiner.probe.training import Training
     from mpdoctor.examiner.stand_ins.synthetic_data import MADE_UP_LOSS, data_from_specs
 
-    keras = session.keras
+    keras = session.hooked_keras
     compiled = keras.is_compiled(model)
     optimizer = model.optimizer if compiled else None
-    session.events.facts("model", model_from_live(session, keras, model, optimizer, CallFacts("none")))
+    session.events.model_seen(model_from_live(session, keras, model, optimizer, CallFacts("none")))
     if not session.request.probe:
-        session.events.note(training_status=["skipped", "--no-probe"])
+        session.events.send(TrainingStatus("skipped", "--no-probe"))
         return
     try:
         features, labels = data_from_specs(keras, model, keras.loss_text(model) if compiled else MADE_UP_LOSS)
     except Unusable as reason:
-        session.events.note(training_status=["skipped", str(reason)])
+        session.events.send(TrainingStatus("skipped", str(reason)))
         return
     if not compiled:
         keras.compile(model, MADE_UP_LOSS)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Callable
 
 import tensorflow as tf
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasModel
 
 
 def replicas_in_step() -> int:
@@ -22,7 +25,7 @@ def replica_number() -> int | None:
     return None if number is None else int(number)
 
 
-def run_in_replicas(model: Any, step: Any, batch: Any) -> Any:
+def run_in_replicas(model: KerasModel, step: Callable[..., object], batch: object) -> object:
     """One step on a batch, on every replica of the strategy that this model was built under."""
     strategy = model.distribute_strategy
     if type(strategy).__name__ == "_DefaultDistributionStrategy":

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, NamedTuple
+from typing import TYPE_CHECKING, Callable, NamedTuple
 
 import tensorflow as tf
 
 # tf.Variable would ask the distribution strategy in force, and become one variable a replica
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
-from mpdoctor.examiner.capture.loss_hooks import LossTap
-from mpdoctor.examiner.capture.replicas import replica_number, replicas_in_step
+from mpdoctor.examiner.keras.replicas import replica_number, replicas_in_step
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.capture.loss_hooks import LossTap
 
 CAPACITY = 1024
 COLUMNS = 4  # number of the row, from 1 on; scale; loss; place of the first gradient that is not finite, or -1
@@ -39,7 +41,7 @@ class Record:
     def __init__(self, replicas: int = 1) -> None:
         self.replicas = replicas
         self.tap: LossTap | None = None
-        self.guard: Callable[[], Any] | None = None
+        self.guard: Callable[[], tf.Operation] | None = None
         self._paths: list[str] = []
         self._read = 0
         columns = COLUMNS + (replicas if replicas > 1 else 0)
@@ -49,7 +51,7 @@ class Record:
             # per replica: place of the first of its own gradients that is not finite, or -1
             self._own = ResourceVariable(tf.fill([replicas], -1.0), trainable=False, name="mpdoctor_own")
 
-    def expect(self, gradients: list[Any], paths: list[str]) -> None:
+    def expect(self, gradients: list[tf.Tensor], paths: list[str]) -> None:
         """Name the variables of the gradients that come next, in the same order; under several replicas, note how
         this one's own gradients are, before they are summed over the replicas or dropped."""
         self._paths = [path for g, path in zip(gradients, paths) if g is not None]
@@ -57,7 +59,7 @@ class Record:
             first = _first_nonfinite(gradients)[1]
             self._own.scatter_nd_update([[replica_number() or 0]], [first])
 
-    def write(self, scale: Any, gradients: Any, by: int = 0) -> Any:
+    def write(self, scale: tf.Tensor, gradients: list[tf.Tensor], by: int = 0) -> tf.Tensor:
         """Add a row and return, as a scalar bool tensor, whether all gradients (tensors, IndexedSlices or None) are
         finite. Where several replicas train in step, only the one with the number `by` writes."""
         finite, first = _first_nonfinite(gradients)
@@ -69,7 +71,7 @@ class Record:
         with tf.control_dependencies([before]):
             return self._write(scale, tf.identity(finite), tf.identity(first))
 
-    def _write(self, scale: Any, finite: Any, first: Any) -> Any:
+    def _write(self, scale: tf.Tensor, finite: tf.Tensor, first: tf.Tensor) -> tf.Tensor:
         number = self._newest[0] + 1.0
         loss = tf.constant(math.nan) if self.tap is None else self.tap.value()
         row = tf.stack([number, tf.cast(scale, tf.float32), loss, first])
@@ -101,7 +103,7 @@ class Record:
         return Row(scale, first < 0, None if seen < 0 else self._paths[int(seen)], loss, nonfinite)
 
 
-def _first_nonfinite(gradients: list[Any]) -> tuple[Any, Any]:
+def _first_nonfinite(gradients: list[tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
     """Whether all are finite; and as a float32 the place of the first that is not, -1 where there is none."""
     flags = tf.stack([tf.reduce_all(tf.math.is_finite(_values(g))) for g in gradients if g is not None])
     finite = tf.reduce_all(flags)
@@ -109,5 +111,5 @@ def _first_nonfinite(gradients: list[Any]) -> tuple[Any, Any]:
     return finite, tf.where(finite, -1.0, tf.cast(first, tf.float32))
 
 
-def _values(gradient: Any) -> Any:
+def _values(gradient: tf.Tensor) -> tf.Tensor:
     return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient

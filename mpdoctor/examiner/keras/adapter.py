@@ -1,0 +1,263 @@
+"""What the examiner knows of a Keras: the adapter, of which Keras 2 and Keras 3 have one each, and what their objects
+share. Types only: nothing of Keras is imported here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Callable, Protocol
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    import numpy as np
+    import tensorflow as tf
+
+    from mpdoctor.examiner.keras.step_record import Record
+    from mpdoctor.facts.versions import Keras
+    from mpdoctor.loss_scale import LossScale
+
+
+class KerasVariable(Protocol):
+    """A tf.Variable in Keras 2, a keras.Variable in Keras 3."""
+
+    name: str
+    trainable: bool
+
+    @property
+    def dtype(self) -> tf.DType: ...  # a text in Keras 3
+
+    @property
+    def shape(self) -> tf.TensorShape: ...  # a tuple in Keras 3
+
+    def assign(self, value: tf.Tensor) -> object: ...
+
+
+class KerasLayer(Protocol):
+    """A layer, a model, or in Keras 3 a function between the layers of a functional model (an Operation), which has a
+    name alone."""
+
+    name: str
+    trainable: bool
+
+    @property
+    def path(self) -> str: ...  # Keras 3
+
+    @property
+    def dtype(self) -> str | None: ...
+
+    @property
+    def compute_dtype(self) -> str: ...
+
+    @property
+    def call(self) -> Callable[..., object]: ...
+
+    def get_config(self) -> dict[str, object]: ...
+
+    def __call__(self, *args: object, **kwargs: object) -> tf.Tensor: ...
+
+
+class KerasModel(KerasLayer, Protocol):
+    optimizer: KerasOptimizer
+    stop_training: bool
+    fit: Callable[..., object]
+    train_on_batch: Callable[..., object]
+
+    @property
+    def layers(self) -> list[KerasLayer]: ...
+
+    @property
+    def variables(self) -> list[KerasVariable]: ...
+
+    @property
+    def trainable_variables(self) -> list[KerasVariable]: ...
+
+    def compile(self, *, optimizer: str, loss: str) -> None: ...
+
+    @property
+    def train_step(self) -> Callable[..., object]: ...
+
+    @property
+    def test_step(self) -> Callable[..., object]: ...
+
+    @property
+    def predict_step(self) -> Callable[..., object]: ...
+
+    @property
+    def distribute_strategy(self) -> tf.distribute.Strategy: ...
+
+
+class KerasOptimizer(Protocol):
+    """An optimizer, bare or a LossScaleOptimizer around another one; in an attribute's name, of the one that has it."""
+
+    @property
+    def iterations(self) -> tf.Variable: ...
+
+    def get_config(self) -> dict[str, object]: ...
+
+    @classmethod
+    def from_config(cls, config: dict[str, object]) -> KerasOptimizer: ...
+
+
+class KerasAdapter(Protocol):
+    """One Keras of this process: where to hook in, how to read it, how to adopt its LossScaleOptimizer.
+
+    module
+        The public module: keras, tf_keras, tensorflow.keras.
+    trainer
+        The class that defines fit(), train_on_batch(), predict() …
+    wrappers, optimizer_bases
+        Its LossScaleOptimizer classes, and the classes that every other optimizer derives from.
+    scales_by_factor
+        Whether a fixed scale is the `loss_scale_factor` of a bare optimizer (Keras 3) or a wrapper's (Keras 2).
+    tracks_tf_variables
+        Whether a layer counts a tf.Variable among its attributes as a weight.
+    loads_directories
+        Whether it loads a model from a SavedModel directory.
+    """
+
+    module: ModuleType
+    facts: Keras
+    Layer: type[KerasLayer]
+    Model: type[KerasModel]
+    trainer: type[KerasModel]
+    wrappers: tuple[type, ...]
+    optimizer_bases: tuple[type, ...]
+    scales_by_factor: bool
+    tracks_tf_variables: bool
+    loads_directories: bool
+
+    # --- reading ----------------------------------------------------------------------------------------------
+    def global_policy(self) -> str: ...
+
+    def sublayers(self, layer: KerasLayer) -> list[KerasLayer]:
+        """The layers directly in it."""
+
+    def parts(self, layer: KerasLayer) -> list[KerasLayer]:
+        """Its layers, and of a functional model the functions between them."""
+
+    def is_function(self, layer: KerasLayer) -> bool:
+        """Whether it is a layer that Keras 2 made of a function."""
+
+    def is_plain_function(self, operation: KerasLayer) -> bool:
+        """Whether it is a function between the layers of a functional model."""
+
+    def function_classes(self) -> list[type]:
+        """Classes whose calls are those of functions between layers."""
+
+    def tensors_of_operation(self, operation: KerasLayer) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
+        """(inputs, outputs) of a function between layers."""
+
+    def makers_of(self, tensors: list[tf.Tensor]) -> tuple[str, ...]:
+        """The names of the layers and functions that symbolic tensors come from."""
+
+    def own_variables(self, layer: KerasLayer) -> list[KerasVariable]:
+        """Without those of the layers in it."""
+
+    def trainable_variables(self, model: KerasModel) -> list[KerasVariable]:
+        """[] before the model is built."""
+
+    def variables(self, model: KerasModel) -> list[KerasVariable]:
+        """[] before the model is built."""
+
+    def variable_dtype(self, layer: KerasLayer) -> str: ...
+
+    def output_operations(self, model: KerasModel) -> list[KerasLayer] | None:
+        """The layers that a functional model's outputs come from; None for a subclassed model."""
+
+    def path(self, variable: KerasVariable) -> str: ...
+
+    def dtype_of(self, variable: KerasVariable) -> str: ...
+
+    def inner(self, optimizer: KerasOptimizer) -> KerasOptimizer | None:
+        """The optimizer in a wrapper; None of any other."""
+
+    def wrapper_dynamics(self, wrapper: KerasOptimizer) -> tuple[bool, object, object]:
+        """(dynamic, initial scale, growth interval), the latter two as they were given."""
+
+    def missing_methods(self, optimizer: KerasOptimizer) -> tuple[str, ...]:
+        """What Keras needs of a custom optimizer and this one lacks."""
+
+    def jit_compile(self, model: KerasModel) -> bool: ...
+
+    def loss_text(self, model: KerasModel) -> str: ...
+
+    def loss_is_of_keras(self, model: KerasModel) -> bool: ...
+
+    def loss_takes_probabilities(self, model: KerasModel) -> bool: ...
+
+    def given_loss(self, model: KerasModel) -> object:
+        """What compile() was given as loss."""
+
+    def is_compiled(self, model: KerasModel) -> bool: ...
+
+    # --- hooking in -------------------------------------------------------------------------------------------
+    def apply_methods(self) -> list[tuple[type, str]]:
+        """Where gradients arrive at an optimizer: of a bare one and of a wrapper."""
+
+    def scaling_methods(self) -> list[tuple[type, str]]:
+        """That scale a loss."""
+
+    def unscaling_methods(self) -> list[tuple[type, str]]:
+        """That unscale gradients; [] in a Keras that has no such call."""
+
+    def scale_properties(self) -> list[tuple[type, str]]:
+        """By which a program reads the loss scale."""
+
+    def gradients_and_variables(
+        self, optimizer: KerasOptimizer, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> tuple[tuple[tuple[object, ...], dict[str, object]], list[tf.Tensor], list[KerasVariable]]:
+        """(arguments to pass on, gradients, variables) of a call of one of `apply_methods`."""
+
+    def fixed_scale(self, optimizer: KerasOptimizer) -> float | None:
+        """None where the scale is dynamic, or there is none."""
+
+    def observe_train_function(
+        self, model: KerasModel, step: Callable[[Callable[[object], object], object], object]
+    ) -> None:
+        """Have `step(run, batch)` called for every batch of fit() and train_on_batch(); `run(batch)` is Keras' own."""
+
+    # --- adopting ---------------------------------------------------------------------------------------------
+    def is_adoptable(self, wrapper: KerasOptimizer) -> bool:
+        """Whether what the user gave are numbers."""
+
+    def adopt_wrapper(self, wrapper: KerasOptimizer, record: Record) -> LossScale | None:
+        """Have the wrapper's scale moved by our state machine and its steps recorded; None for a fixed scale."""
+
+    def set_scale(self, wrapper: KerasOptimizer, scale: float) -> None: ...
+
+    def scale_variable(self, wrapper: KerasOptimizer) -> tf.Variable: ...
+
+    def scale_variables(self, wrapper: KerasOptimizer) -> list[tf.Variable]:
+        """The scale and its count of good steps."""
+
+    def step_variables(self, optimizer: KerasOptimizer) -> list[KerasVariable]:
+        """What the innermost optimizer moves in a step even where its gradients are caught."""
+
+    def catch_gradients(
+        self, innermost: KerasOptimizer, catch: Callable[[list[tf.Tensor], list[KerasVariable]], None]
+    ) -> Callable[[], object]:
+        """From now on unscaled gradients that arrive at the innermost optimizer go to `catch(gradients, variables)`
+        and change nothing. Returns what ends it."""
+
+    def watch_gradients(
+        self, optimizer: KerasOptimizer, tell: Callable[[list[tf.Tensor], list[KerasVariable]], None]
+    ) -> Callable[[], object]:
+        """From now on `tell(gradients, variables)` is called with what is left when a bare optimizer of Keras 3 has
+        divided by its `loss_scale_factor`. Returns what ends it."""
+
+    def applied_in_float64(
+        self,
+        clone: KerasOptimizer,
+        original: KerasOptimizer,
+        gradients: list[tf.Tensor],
+        variables: list[KerasVariable],
+    ) -> list[np.ndarray]:
+        """The values to which a new optimizer like the original takes copies of these variables."""
+
+    def replace_empty_optimizer(self, model: KerasModel) -> bool:
+        """Whether a loaded model's optimizer was restored for no variables, and a fresh one has taken its place."""
+
+    def compile(self, model: KerasModel, loss: str) -> None: ...
+
+    def set_policy(self, name: str) -> None: ...
+
+    def set_seed(self, seed: int) -> None: ...

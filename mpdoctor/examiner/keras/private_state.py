@@ -1,0 +1,64 @@
+"""What models, layers, optimizers and tensors of either Keras keep under private names, where both use the same name or
+only one of them has it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+
+def all_layers(model: Any) -> list[Any]:
+    """Itself first, then every layer in it, those of nested models included."""
+    return list(model._flatten_layers())
+
+
+def layers_inside(model: Any) -> list[Any]:
+    return list(model._flatten_layers(include_self=False, recursive=True))
+
+
+def listed_layers(model: Any) -> list[Any]:
+    """Those that a Sequential was given, an InputLayer among them."""
+    return list(getattr(model, "_layers", ()))
+
+
+def casts_its_input(layer: Any) -> bool:
+    """False where it was made with `autocast=False`."""
+    return bool(getattr(layer, "autocast", getattr(layer, "_autocast", True)))
+
+
+def functional_model_of(model: Any) -> Any:
+    """Keras 3 builds a functional model for a Sequential; else the model itself."""
+    return getattr(model, "_functional", None) or model
+
+
+def input_structure(model: Any) -> Any:
+    """The symbolic inputs of a functional model in Keras 3, nested as they were given to it; None of any other."""
+    return getattr(model, "_inputs_struct", None)
+
+
+def specs_of_calls(model: Any) -> Any:
+    """What a subclassed model of Keras 2 was called with, or saved with, as TensorSpecs; None where it knows none."""
+    return getattr(model, "_saved_model_inputs_spec", None)
+
+
+def given_learning_rate(optimizer: Any) -> Any:
+    """A schedule, or what holds the number; None where it has none."""
+    given = getattr(optimizer, "_learning_rate", None)
+    return getattr(optimizer, "learning_rate", None) if given is None else given
+
+
+def tensorflow_variable_of(variable: Any) -> Any:
+    """The tf.Variable that a variable of Keras 3 wraps; None of any other."""
+    return getattr(variable, "_value", None)
+
+
+# --- masks --------------------------------------------------------------------------------------------------------
+def mask_of(tensor: tf.Tensor) -> Any:
+    """Keras hangs the mask on the tensor that it belongs to; None without one."""
+    return getattr(tensor, "_keras_mask", None)
+
+
+def give_mask(tensor: tf.Tensor, mask: Any) -> None:
+    tensor._keras_mask = mask

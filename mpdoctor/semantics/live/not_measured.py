@@ -1,0 +1,16 @@
+"""What a short training could not measure, and which rule therefore did not look."""
+
+from __future__ import annotations
+
+from mpdoctor.facts.ending import NotMeasured
+
+_RULES: dict[NotMeasured, str] = {
+    "first number not finite": "MP904",
+    "what holds the weights": "MP909",
+    "two loss scales": "MP912",
+}
+
+
+def not_looked_from_measurement(what: NotMeasured) -> str:
+    """The rule's code; "fit" for the end of fit(), which no rule looks at alone."""
+    return _RULES.get(what, what)
