@@ -144,17 +144,21 @@ def _is_one_mask(facts: SourceFacts, value: Value, depth: int) -> bool:
         return value.operator == "*" and _is_mask(facts, left, depth) and _is_mask(facts, right, depth)
     if isinstance(value, Item):
         return _is_mask(facts, value.of, depth)
-    if not isinstance(value, Call) or not isinstance(value.callee, Api):
-        return False
-    name = public_name(value.callee.name).rpartition(".")[2]
+    if isinstance(value, Call) and isinstance(value.callee, Api):
+        return _gives_mask(facts, value, value.callee, depth)
+    return False
+
+
+def _gives_mask(facts: SourceFacts, call: Call, function: Api, depth: int) -> bool:
+    name = public_name(function.name).rpartition(".")[2]
     if name in MASKS:
         return True
-    first = value.argument(0, "x") or value.keyword("input") or value.keyword("tensor")
+    first = call.argument(0, "x") or call.keyword("input") or call.keyword("tensor")
     if first is None:
         return False
-    if value.callee.is_(*CASTS):
+    if function.is_(*CASTS):
         return facts.dtype_of(first) == "bool" or _is_mask(facts, first, depth)
-    both = value.arguments(slice(2))
+    both = call.arguments(slice(2))
     if name == "subtract" and len(both) == 2:
         return any(map(_is_one, both))
     if name in COMBINING and len(both) == 2:

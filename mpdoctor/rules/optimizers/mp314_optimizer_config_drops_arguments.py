@@ -63,6 +63,7 @@ from mpdoctor.program.values import (
     ClassFacts,
     Collection,
     Defined,
+    FunctionFacts,
     Known,
     Value,
     class_of,
@@ -130,15 +131,10 @@ def _consequence(dropped: Mapping[str, str], required: Sequence[str]) -> str:
 def _dropped(facts: SourceFacts, own: ClassFacts) -> list[str]:
     """Parameters of `__init__` that are kept on the instance, and that no `get_config` of the user's names; [] where
     that is not certain."""
-    initializer, config = own.methods.get("__init__"), own.find_method("get_config")
-    bases = [option for one in own.lineage() for base in one.bases for option in options(base)]
-    if initializer is None or any(not isinstance(base, (Api, Defined)) for base in bases):
+    initializer = own.methods.get("__init__")
+    if initializer is None or not _is_saved_by_config(facts, own) or not _is_keras_optimizer(own):
         return []
-    if any(isinstance(base, Api) and not base.name.startswith("keras.optimizers.") for base in bases):
-        return []
-    if own.find_method("from_config") or (config is None and not any(call.method in SAVES for call in facts.calls)):
-        return []
-    named = set() if config is None else _named_in(facts, own)
+    named = _named_in(facts, own)
     if named is None:
         return []
     stored = {name.lstrip("_") for name in own.attributes}
@@ -149,26 +145,43 @@ def _dropped(facts: SourceFacts, own: ClassFacts) -> list[str]:
     ]
 
 
+def _is_keras_optimizer(own: ClassFacts) -> bool:
+    """Whether all its bases are known, and come from keras.optimizers or from the program."""
+    bases = [option for one in own.lineage() for base in one.bases for option in options(base)]
+    return all(
+        isinstance(base, Defined) or (isinstance(base, Api) and base.name.startswith("keras.optimizers."))
+        for base in bases
+    )
+
+
+def _is_saved_by_config(facts: SourceFacts, own: ClassFacts) -> bool:
+    """Whether its config is meant to be whole: it writes one, or the program saves; and nothing else reads it."""
+    if own.find_method("from_config"):
+        return False
+    return own.find_method("get_config") is not None or any(call.method in SAVES for call in facts.calls)
+
+
 def _named_in(facts: SourceFacts, own: ClassFacts) -> set[str] | None:
     """Every text in the `get_config` methods of a class and its bases; None where keys may come from elsewhere."""
     methods = [one.methods["get_config"] for one in own.lineage() if "get_config" in one.methods]
-    values: list[Value | None] = []
-    found: set[str] = set()
+    inside = [one for value in _values_in(facts, methods) for one in walk(value)]
+    keys = [write.index for write in facts.writes if write.context.function in methods and write.index is not None]
+    if any(map(_may_hold_any_key, inside)) or not all(isinstance(key, Known) for key in keys):
+        return None
+    texts = {one.value for one in inside if isinstance(one, Known) and isinstance(one.value, str)}
+    return texts | {name for call in facts.calls if call.context.function in methods for name, _ in call.keywords}
+
+
+def _values_in(facts: SourceFacts, methods: Sequence[FunctionFacts]) -> Iterator[Value | None]:
+    """What these methods call, hand over, write and return."""
     for call in facts.calls:
         if call.context.function in methods:
-            values.extend((call, *call.args))
-            found.update(name for name, _ in call.keywords)
+            yield from (call, *call.args)
     for write in facts.writes:
         if write.context.function in methods:
-            values.extend((write.value, write.index))
-    values.extend(event.value for method in methods for event in facts.returns_of(method))
-    inside = [one for value in values for one in walk(value)]
-    if any(_may_hold_any_key(one) for one in inside) or any(
-        write.context.function in methods and write.index is not None and not isinstance(write.index, Known)
-        for write in facts.writes
-    ):
-        return None
-    return found | {one.value for one in inside if isinstance(one, Known) and isinstance(one.value, str)}
+            yield from (write.value, write.index)
+    for method in methods:
+        yield from (event.value for event in facts.returns_of(method))
 
 
 def _may_hold_any_key(value: Value) -> bool:
