@@ -18,7 +18,7 @@ from mpdoctor.examination.runs import further_trainings, run_to_show, runs_of_ta
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.saved_graph import SavedGraphFacts
-from mpdoctor.finding import Crashed, Diagnosis, Finding, Probe, Skipped, TargetReport
+from mpdoctor.finding import Crashed, Diagnosis, Finding, Probe, Skipped, Stage, TargetReport
 from mpdoctor.judging.keras_version import JudgedBy, keras_of_target
 from mpdoctor.judging.outcome import brings_nothing, exit_code, stages_of_target
 from mpdoctor.judging.precedence import Ties, of_one_program, settled, tied_by_imports
@@ -98,13 +98,7 @@ def _examine(
     unreadable = any(source.unreadable for source in sources) and target.kind in ("script", "factory")
     runs, crashes = runs_of_target(target, settings, progress, unreadable)
     keras = keras_of_target(target, settings, paths, stage.facts, runs)
-    chosen = chosen_rules(settings)
-    judged = [
-        *stage.judge(keras.of, frozenset(r.code for r in all_rules() if chosen(r)), paths),
-        *(item for run in runs for item in findings_of_run(run, keras.usual, settings)),
-    ]
-    crashes += [item for item in judged if isinstance(item, Crashed)]
-    findings = [dataclasses.replace(item, target=target.id) for item in judged if isinstance(item, Finding)]
+    findings, broken_rules = _judge(target, stage, paths, keras, runs, settings)
     all_findings = without_needless(settled(with_what_if_marked(findings), _ties(target, stage)), runs)
     left = suppressions.left_of(f for f in all_findings if settings.chooses(f.code, f.name))
     shown_run = run_to_show(runs)
@@ -114,32 +108,60 @@ def _examine(
         paths,
         keras,
         ran=bool(runs),
-        report=TargetReport(
-            id=target.id,
-            path=str(target.path or target.module or target.id),
-            kind=target.kind,
-            keras=keras.usual,
-            python=last.python,
-            stages=stages_of_target(target, sources, shown_run, settings, unreadable),
-            stand_ins=last.stand_ins,
-            files_written=tuple(shown_path(path) for path in last.files_written),
-            other_keras=keras.by_keras(),
-        ),
+        report=_report(target, keras, last, stages_of_target(target, sources, shown_run, settings, unreadable)),
         findings=tuple(left),
         models=last.models,
         graphs=last.graphs,
         probes=tuple(probe_from_facts(training) for training in last.trainings),
         skipped=(
             *passed_over(target, sources),
-            *([Skipped("file", f"{last.not_restored}.")] if last.not_restored else ()),
-            *([Skipped("record", f"{last.passed_over}.")] if last.passed_over else ()),
-            *(Skipped(*what) for training in last.trainings for what in training.not_looked),
+            *_skipped_in_run(last),
             *further_trainings(target, last, settings),
         ),
-        crashed=tuple(crashes),
+        crashed=(*crashes, *broken_rules),
         environment=last.environment,
         brought_nothing=brings_nothing(target, sources, all_findings, bool(last.models or last.graphs)),
     )
+
+
+def _judge(
+    target: Target,
+    stage: SourceStage,
+    paths: tuple[str, ...],
+    keras: JudgedBy,
+    runs: list[ExaminationFacts],
+    settings: Settings,
+) -> tuple[list[Finding], list[Crashed]]:
+    """What all chosen rules say of the target's source and of its runs, and the rules that broke."""
+    chosen = chosen_rules(settings)
+    judged = [
+        *stage.judge(keras.of, frozenset(r.code for r in all_rules() if chosen(r)), paths),
+        *(item for run in runs for item in findings_of_run(run, keras.usual, settings)),
+    ]
+    findings = [dataclasses.replace(item, target=target.id) for item in judged if isinstance(item, Finding)]
+    return findings, [item for item in judged if isinstance(item, Crashed)]
+
+
+def _report(target: Target, keras: JudgedBy, run: ExaminationFacts, stages: dict[str, Stage]) -> TargetReport:
+    return TargetReport(
+        id=target.id,
+        path=str(target.path or target.module or target.id),
+        kind=target.kind,
+        keras=keras.usual,
+        python=run.python,
+        stages=stages,
+        stand_ins=run.stand_ins,
+        files_written=tuple(shown_path(path) for path in run.files_written),
+        other_keras=keras.by_keras(),
+    )
+
+
+def _skipped_in_run(run: ExaminationFacts) -> Iterator[Skipped]:
+    if run.not_restored:
+        yield Skipped("file", f"{run.not_restored}.")
+    if run.passed_over:
+        yield Skipped("record", f"{run.passed_over}.")
+    yield from (Skipped(*what) for training in run.trainings for what in training.not_looked)
 
 
 def _skipped(settings: Settings, examined: list[_Examined], stage: SourceStage) -> Iterator[Skipped]:
