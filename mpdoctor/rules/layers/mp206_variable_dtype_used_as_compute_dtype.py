@@ -124,7 +124,7 @@ def _variable_dtype(facts: SourceFacts, call: Call) -> str | None:
     it."""
     if not isinstance(call.callee, Api) or not runs_in_call(call.context):
         return None
-    given = (one for argument in (*call.args, *(value for _, value in call.keywords)) for one in options(argument))
+    given = (one for argument in call.given for one in options(argument))
     names = (_dtype_of_weights(facts, one) for one in given)
     return next((name for name in names if name), None)
 

@@ -58,7 +58,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
     half = [index for index, layer in enumerate(model.layers) if _computes_in_half(layer)]
     for index, layer in _islands(model, half):
         neighbour = _neighbour(model, half, index)
-        held = [layer, *_inside(model, layer)]
+        held = [layer, *model.inside(layer)]
         yield Finding(
             f"{layer.path} ({layer.class_name}, {sum(_trainable(held)):,} weights) computes in {_dtypes(held)} "
             f"inside a model that computes in {neighbour.compute_dtype}: it runs at float32 speed and memory.",
@@ -87,7 +87,7 @@ def _computes_in_half(layer: LayerFacts) -> bool:
 
 def _is_island(model: ModelFacts, layer: LayerFacts) -> bool:
     """A layer with weights, or a nested model with weights, of which nothing computes in 16 bits."""
-    inside = _inside(model, layer)
+    inside = model.inside(layer)
     computing = inside if layer.is_model else [layer]
     is_whole = bool(inside) == layer.is_model  # of a layer that holds others, each speaks for itself
     return is_whole and bool(_trainable([layer, *inside])) and all(one.compute_dtype not in HALF for one in computing)
@@ -97,10 +97,6 @@ def _is_meant(model: ModelFacts, layer: LayerFacts) -> bool:
     """Whether there are reasons for its dtype: outputs, what is no matter of floating point, what was asked for."""
     is_end = layer.is_output or layer.ends_submodel
     return is_end or layer.class_name in ON_PURPOSE or not layer.floating or _is_asked_for(model, layer)
-
-
-def _inside(model: ModelFacts, layer: LayerFacts) -> list[LayerFacts]:
-    return [one for one in model.layers if one.path.startswith(layer.path + "/")]
 
 
 def _is_asked_for(model: ModelFacts, layer: LayerFacts) -> bool:

@@ -90,13 +90,18 @@ def _applied_unscaled(facts: SourceFacts) -> Iterator[tuple[Call, list[str]]]:
 def _minimized_unscaled(facts: SourceFacts) -> Iterator[tuple[Call, list[str]]]:
     """Calls of minimize() of a bare optimizer, in Keras 2, with the layers that compute in float16 whose weights it is
     given."""
-    for call in facts.method_calls("minimize") if not facts.keras.is_keras3 else ():
-        if call.receiver is None or not is_bare(call.receiver, False) or call.context.guarded or _scales(facts, call):
-            continue
-        models = [one for one in walk(call.argument(1, "var_list")) if isinstance(one, Call) and is_model(one)]
-        half = _names(layer for model in models for layer in layers_of(facts, model) if is_float16(facts, layer))
-        if half:
-            yield call, half
+    for call in facts.method_calls("minimize"):
+        if _minimizes_unscaled(facts, call):
+            models = [one for one in walk(call.argument(1, "var_list")) if isinstance(one, Call) and is_model(one)]
+            half = _names(layer for model in models for layer in layers_of(facts, model) if is_float16(facts, layer))
+            if half:
+                yield call, half
+
+
+def _minimizes_unscaled(facts: SourceFacts, call: Call) -> bool:
+    if facts.keras.is_keras3 or call.receiver is None or call.context.guarded:
+        return False
+    return is_bare(call.receiver, False) and not _scales(facts, call)
 
 
 def _is_given_bare_optimizer(facts: SourceFacts, call: Call, model: Call) -> bool:
@@ -173,11 +178,11 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         )
 
 
+def _trains_in_float16(layer: LayerFacts) -> bool:
+    return layer.policy == "mixed_float16" and layer.floating and layer.has_trainable_weights
+
+
 def _may_scale(model: ModelFacts) -> bool:
     """Whether the model's optimizer scales the loss, or none is known."""
     factors = [link.loss_scale_factor for link in model.optimizer]
     return not factors or model.wrapper is not None or any(factor not in (None, "None") for factor in factors)
-
-
-def _trains_in_float16(layer: LayerFacts) -> bool:
-    return layer.policy == "mixed_float16" and layer.floating and any(trains for *_, trains in layer.variables)
