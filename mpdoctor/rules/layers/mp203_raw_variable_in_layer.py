@@ -48,7 +48,7 @@ keras-team/keras#16907: ConvNeXt in keras.applications, TensorFlow 2.10 to 2.12.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import ModelFacts
@@ -71,21 +71,23 @@ CONFIRMED_LIVE = True
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    raw = list(raw_variables(facts)) if facts.shows_mixed_precision else []
-    if not raw:
+    if not facts.shows_mixed_precision:
         return
     met = [one for one in meetings(facts) if not asks_for_dtype(one[0].context)]
-    assigned = {id(one) for call in facts.method_calls(*ASSIGNING) for one in options(call.receiver)}
-    for variable in raw:
-        if facts.dtype_of(variable) not in FLOATS:
-            continue
-        raising = next((one for one in met if _meets(facts, one, variable, past_casts=False)), None)
-        if raising is not None:
-            yield _finding(facts, variable, raising)
-        elif facts.keras.is_keras3 and may_be_trained(variable) and id(variable) not in assigned:
-            cast = next((one for one in met if _meets(facts, one, variable, past_casts=True)), None)
-            if cast is not None:
-                yield _finding(facts, variable, None)
+    for variable in raw_variables(facts):
+        if facts.dtype_of(variable) in FLOATS:
+            raising = next((one for one in met if _meets(facts, one, variable, past_casts=False)), None)
+            if raising is not None or _is_wrongly_untrained(facts, met, variable):
+                yield _finding(facts, variable, raising)
+
+
+def _is_wrongly_untrained(facts: SourceFacts, met: Iterable[Meeting], variable: Call) -> bool:
+    """Whether Keras 3 leaves a variable as it is that is cast to be computed with, and that the program does not assign
+    itself."""
+    if not facts.keras.is_keras3 or not may_be_trained(variable):
+        return False
+    is_assigned = any(one is variable for call in facts.method_calls(*ASSIGNING) for one in options(call.receiver))
+    return not is_assigned and any(_meets(facts, one, variable, past_casts=True) for one in met)
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
