@@ -50,20 +50,20 @@ OverLordGoldDragon/keras-adamw#46, NVIDIA-Merlin/HugeCTR#462.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.wrapper_delegation import HYPER_PARAMETERS
-from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.source_facts import SourceFacts, Write
 from mpdoctor.program.values import (
     Api,
     Attribute,
+    Call,
     ClassFacts,
     Collection,
     Defined,
-    FunctionFacts,
     Known,
     Value,
     class_of,
@@ -164,24 +164,33 @@ def _is_saved_by_config(facts: SourceFacts, own: ClassFacts) -> bool:
 def _named_in(facts: SourceFacts, own: ClassFacts) -> set[str] | None:
     """Every text in the `get_config` methods of a class and its bases; None where keys may come from elsewhere."""
     methods = [one.methods["get_config"] for one in own.lineage() if "get_config" in one.methods]
-    inside = [one for value in _values_in(facts, methods) for one in walk(value)]
-    keys = [write.index for write in facts.writes if write.context.function in methods and write.index is not None]
-    if any(map(_may_hold_any_key, inside)) or not all(isinstance(key, Known) for key in keys):
+    calls = [call for call in facts.calls if call.context.function in methods]
+    writes = [write for write in facts.writes if write.context.function in methods]
+    returned = (event.value for method in methods for event in facts.returns_of(method))
+    inside = list(_inside(calls, writes, returned))
+    if any(map(_may_hold_any_key, inside)) or any(map(_has_open_key, writes)):
         return None
-    texts = {one.value for one in inside if isinstance(one, Known) and isinstance(one.value, str)}
-    return texts | {name for call in facts.calls if call.context.function in methods for name, _ in call.keywords}
+    return {name for call in calls for name, _ in call.keywords} | set(filter(None, map(_text, inside)))
 
 
-def _values_in(facts: SourceFacts, methods: Sequence[FunctionFacts]) -> Iterator[Value | None]:
-    """What these methods call, hand over, write and return."""
-    for call in facts.calls:
-        if call.context.function in methods:
-            yield from (call, *call.args)
-    for write in facts.writes:
-        if write.context.function in methods:
-            yield from (write.value, write.index)
-    for method in methods:
-        yield from (event.value for event in facts.returns_of(method))
+def _inside(calls: Iterable[Call], writes: Iterable[Write], returned: Iterable[Value]) -> Iterator[Value]:
+    """All that a method hands over, writes and returns is made of."""
+    for call in calls:
+        for value in (call, *call.args):
+            yield from walk(value)
+    for write in writes:
+        for part in (write.value, write.index):
+            yield from walk(part)
+    for value in returned:
+        yield from walk(value)
+
+
+def _has_open_key(write: Write) -> bool:
+    return write.index is not None and not isinstance(write.index, Known)
+
+
+def _text(value: Value) -> str:
+    return value.value if isinstance(value, Known) and isinstance(value.value, str) else ""
 
 
 def _may_hold_any_key(value: Value) -> bool:
