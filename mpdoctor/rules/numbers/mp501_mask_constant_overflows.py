@@ -81,12 +81,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
     precision = precision_of(facts)
-    for event, factors in _products(facts):
-        constant = next((one for one in factors if _overflows(one)), None)
-        if constant is None or asks_for_dtype(event.context):
-            continue
-        other = next((one for one in factors if one is not constant), None)
-        if other is None or not _is_half(facts, precision, event, other):
+    for event, constant, other in _products_with_overflow(facts):
+        if asks_for_dtype(event.context) or not _is_half(facts, precision, event, other):
             continue
         if not _is_mask(facts, other) and not _is_named_mask(facts, event, other):
             continue
@@ -121,6 +117,15 @@ def _products(facts: SourceFacts) -> Iterator[tuple[Operation | Call, tuple[Valu
     for call in facts.library_calls:
         if function_named(call) in ("multiply", "scalar_mul"):
             yield call, call.arguments(slice(2))
+
+
+def _products_with_overflow(facts: SourceFacts) -> Iterator[tuple[Operation | Call, Value, Value]]:
+    """(product, the constant that float16 does not hold, the other factor)."""
+    for event, factors in _products(facts):
+        constant = next((one for one in factors if _overflows(one)), None)
+        other = next((one for one in factors if one is not constant), None)
+        if constant is not None and other is not None:
+            yield event, constant, other
 
 
 def _overflows(value: Value) -> bool:
