@@ -82,11 +82,16 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 def _casting_first(model: ModelFacts) -> LayerFacts | None:
     """The first layer that computes, of a model with one input, if it casts floats to float16."""
     inputs = [layer for layer in model.layers if layer.class_name == "InputLayer"]
-    first = next((one for one in model.layers if one.floating and not one.is_model), None)
-    if first is None or len(inputs) > 1 or len(_features(model)) != 1 or first.class_name == "Embedding":
+    if len(inputs) > 1 or len(_features(model)) != 1:
         return None
-    casts = first.compute_dtype == "float16" and first.autocast and set(first.input_dtypes) == {"float32"}
-    return first if casts and not first.is_operation else None
+    first = next((one for one in model.layers if one.floating and not one.is_model), None)
+    return first if first is not None and _casts_to_float16(first) else None
+
+
+def _casts_to_float16(layer: LayerFacts) -> bool:
+    if layer.is_operation or layer.class_name == "Embedding":
+        return False
+    return layer.compute_dtype == "float16" and layer.autocast and set(layer.input_dtypes) == {"float32"}
 
 
 def _features(model: ModelFacts) -> list[ArrayFacts]:

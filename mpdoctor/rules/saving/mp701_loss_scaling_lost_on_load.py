@@ -80,7 +80,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
-    if model.call.kind in ("none", "predict") or not model.optimizer or model.wrapper or _has_factor(model):
+    if model.call.kind in ("none", "predict") or not _is_trained_unscaled(model):
         return
     for load in model.loads:
         half = [layer for layer in layers_inside(model, load) if layer.compute_dtype == "float16" and layer.variables]
@@ -102,8 +102,9 @@ def _holds_float16(policies: Collection[object]) -> bool:
     return "mixed_float16" in policies and UNSURE not in policies
 
 
-def _has_factor(model: ModelFacts) -> bool:
-    return any(link.loss_scale_factor for link in model.optimizer)
+def _is_trained_unscaled(model: ModelFacts) -> bool:
+    scales = model.wrapper is not None or any(link.loss_scale_factor for link in model.optimizer)
+    return bool(model.optimizer) and not scales
 
 
 def listed_policies(policies: tuple[object, ...]) -> str:
@@ -112,6 +113,8 @@ def listed_policies(policies: tuple[object, ...]) -> str:
 
 def _keeps_bare_optimizer(keras: Keras, load: Call) -> bool:
     """Whether a bare optimizer comes bare out of the file: in Keras 2 out of .keras files, since TensorFlow 2.13."""
+    if known(load.keyword("compile")) is False:
+        return False
     if keras.is_keras3:
         return True
     is_old = keras.package == "tf.keras" and keras.tensorflow_release < (2, 13)
@@ -126,8 +129,10 @@ def _is_unscaled(facts: SourceFacts, load: Call) -> bool:
         return False  # compiled to be evaluated, perhaps
     if compiled:
         return all(is_bare(call.argument(0, "optimizer"), call.open) for call in compiled)
-    if known(load.keyword("compile")) is False or not _keeps_bare_optimizer(facts.keras, load):
-        return False
+    return _keeps_bare_optimizer(facts.keras, load) and _is_saved_with_bare_optimizer(facts, load)
+
+
+def _is_saved_with_bare_optimizer(facts: SourceFacts, load: Call) -> bool:
     writer = writer_of(facts, load)
     by_hand = [call.argument(0, "optimizer") for call in compiles_of(facts, writer)] if writer else []
     return bool(by_hand) and all(is_bare(one, False) for one in by_hand)
