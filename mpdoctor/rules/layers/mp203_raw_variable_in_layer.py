@@ -51,7 +51,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.finding import AlsoSeen, Finding, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Value, options
@@ -108,8 +108,8 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
     if not model.is_trained or not model.keras.is_keras3:
         return
     for layer in model.layers:
-        raw = [one.name for one in layer.raw_variables if one.trainable and one.reaches_loss and one.dtype in FLOATS]
-        if raw and layer.computes_in_half:
+        raw = _untrained(layer) if layer.computes_in_half else []
+        if raw:
             yield Finding(
                 f"{listed([f'`self.{name}`' for name in raw])} of {layer.path} ({layer.class_name}) "
                 f"{'is a tf.Variable' if len(raw) == 1 else 'are tf.Variables'}, and the loss depends on "
@@ -119,6 +119,11 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
                 layer=layer.path,
                 evidence={"variables": raw},
             )
+
+
+def _untrained(layer: LayerFacts) -> list[str]:
+    """The names of the raw variables on which the loss depends."""
+    return [one.name for one in layer.raw_variables if one.trainable and one.reaches_loss and one.dtype in FLOATS]
 
 
 def _meets(facts: SourceFacts, met: Meeting, variable: Call, past_casts: bool) -> bool:

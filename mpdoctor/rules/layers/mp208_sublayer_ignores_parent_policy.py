@@ -89,7 +89,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     if not model.is_trained or not model.policy_set:
         return
-    for parent, layer in _ignoring(model):
+    for parent, layer in _layers_against_parent(model):
         yield Finding(
             f"{layer.path} ({layer.class_name}) follows the global policy {layer.policy}; "
             f"{parent.path} ({parent.class_name}), which holds it, is {parent.policy}.",
@@ -100,7 +100,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         )
 
 
-def _ignoring(model: ModelFacts) -> Iterator[tuple[LayerFacts, LayerFacts]]:
+def _layers_against_parent(model: ModelFacts) -> Iterator[tuple[LayerFacts, LayerFacts]]:
     """(a layer of the user's own with another policy than the global one, a layer inside it that follows that)."""
     for parent in model.layers:
         if not parent.own_class or parent.policy == model.global_policy:

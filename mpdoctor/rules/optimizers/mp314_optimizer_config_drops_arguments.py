@@ -87,11 +87,8 @@ AT_ONCE = ("vars", "getattr", "setattr", "signature", "__dict__")
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
-    made = {id(class_of(call)) for call in facts.calls if class_of(call) is not None}
     for own in facts.classes:
-        if own.kind != "optimizer" or not any(id(one) in made for one in _with_subclasses(facts, own)):
-            continue
-        dropped = _dropped(facts, own)
+        dropped = _dropped(facts, own) if own.kind == "optimizer" and _is_made(facts, own) else []
         if dropped:
             kept_as = {name: name if name in own.attributes else "_" + name for name in dropped}
             initializer = own.methods["__init__"]
@@ -199,5 +196,7 @@ def _may_hold_any_key(value: Value) -> bool:
     return isinstance(value, (Api, Attribute)) and value.name.rpartition(".")[2] in AT_ONCE
 
 
-def _with_subclasses(facts: SourceFacts, own: ClassFacts) -> Iterator[ClassFacts]:
-    return (one for one in facts.classes if any(base is own for base in one.lineage()))
+def _is_made(facts: SourceFacts, own: ClassFacts) -> bool:
+    """Whether the program makes an optimizer of this class, or of one below it."""
+    kinds = {id(one) for one in facts.classes if any(base is own for base in one.lineage())}
+    return any(id(class_of(call)) in kinds for call in facts.calls)
