@@ -97,7 +97,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
 
 
 def _first_broken_loss(training: TrainingFacts) -> int | None:
-    """The number of the step, from 0 on."""
+    """The number, from 0 on, of the first step whose loss is not finite."""
     losses = enumerate(step.loss for step in training.steps)
     return next((number for number, loss in losses if loss is not None and not math.isfinite(loss)), None)
 

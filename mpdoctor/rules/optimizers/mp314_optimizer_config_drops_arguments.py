@@ -152,7 +152,8 @@ def _is_keras_optimizer(own: ClassFacts) -> bool:
 
 
 def _is_saved_by_config(facts: SourceFacts, own: ClassFacts) -> bool:
-    """Whether its config is meant to be whole: it writes one, or the program saves; and nothing else reads it."""
+    """Whether its configuration has to be whole: it writes one, or the program saves, and no `from_config` of its own
+    fills in the rest."""
     if own.find_method("from_config"):
         return False
     return own.find_method("get_config") is not None or any(call.method in SAVES for call in facts.calls)

@@ -187,6 +187,7 @@ def _gone(use: Use, keras: Keras) -> tuple[str, str] | None:
 
 
 def _never_was_there(entry: str, name: str) -> bool:
+    """Whether it is a name that the old room of mixed precision never had (MP101)."""
     return entry == "keras.mixed_precision.experimental." and bool(name) and name not in IN_EXPERIMENTAL
 
 
