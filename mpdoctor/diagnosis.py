@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from mpdoctor import __version__
 from mpdoctor.examination.runs import further_trainings, run_to_show, runs_of_target
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.saved_graph import SavedGraphFacts
-from mpdoctor.finding import Crashed, Diagnosis, Finding, Probe, Skipped, TargetReport
+from mpdoctor.finding import Crashed, Diagnosis, Finding, Probe, Skipped, Stage, TargetReport
 from mpdoctor.judging.generations import findings_of_source, told_once
 from mpdoctor.judging.keras_version import JudgedBy, keras_of_target
 from mpdoctor.judging.outcome import brings_nothing, exit_code, stages_of_target
@@ -100,55 +101,83 @@ def _examine(
     unreadable = any(source.unreadable for source in sources) and target.kind in ("script", "factory")
     runs, crashes = runs_of_target(target, settings, progress, unreadable)
     keras = keras_of_target(target, settings, paths, stage.facts, runs)
-    guessed = keras.usual
-    source, keras, gone = findings_of_source(stage.judge, stage.facts, paths, keras, settings)
-    judged = [
-        *source,
-        *(item for run in runs for item in findings_of_run(run, keras.usual, settings)),
-    ]
-    crashes += [item for item in judged if isinstance(item, Crashed)]
-    findings = [dataclasses.replace(item, target=target.id) for item in judged if isinstance(item, Finding)]
-    all_findings = without_needless(settled(with_what_if_marked(findings), _ties(target, stage)), runs)
+    judged = _judge(target, stage, paths, keras, runs, settings)
+    all_findings = without_needless(settled(with_what_if_marked(judged.findings), _ties(target, stage)), runs)
     left = suppressions.left_of(f for f in all_findings if settings.chooses(f.code, f.name))
-    gone = [dataclasses.replace(f, target=target.id) for f in gone if settings.chooses(f.code, f.name)]
-    left += told_once(suppressions.left_of(gone), stage.facts, guessed)
+    left += told_once(suppressions.left_of(judged.gone), stage.facts, keras.usual)
     shown_run = run_to_show(runs)
     last = shown_run or ExaminationFacts()
     return _Examined(
         target,
         paths,
-        keras,
+        judged.keras,
         ran=bool(runs),
-        report=TargetReport(
-            id=target.id,
-            path=str(target.path or target.module or target.id),
-            kind=target.kind,
-            keras=keras.usual,
-            python=last.python,
-            stages=stages_of_target(target, sources, shown_run, settings, unreadable),
-            stand_ins=last.stand_ins,
-            files_written=tuple(shown_path(path) for path in last.files_written),
-            other_keras=keras.by_keras(),
-        ),
+        report=_report(target, judged.keras, last, stages_of_target(target, sources, shown_run, settings, unreadable)),
         findings=tuple(left),
         models=last.models,
         graphs=last.graphs,
         probes=tuple(probe_from_facts(training) for training in last.trainings),
         skipped=(
             *passed_over(target, sources),
-            *([Skipped("file", f"{last.not_restored}.")] if last.not_restored else ()),
-            *([Skipped("record", f"{last.passed_over}.")] if last.passed_over else ()),
-            *(
-                Skipped(not_looked_from_measurement(what), reason)
-                for training in last.trainings
-                for what, reason in training.not_looked
-            ),
+            *_skipped_in_run(last),
             *further_trainings(target, last, settings),
         ),
-        crashed=tuple(crashes),
+        crashed=(*crashes, *judged.crashed),
         environment=last.environment,
         brought_nothing=brings_nothing(target, sources, all_findings, bool(last.models or last.graphs)),
     )
+
+
+class _Judged(NamedTuple):
+    """What the rules say of one target, and by which Keras. `gone`: what would raise in the Keras that was guessed, of
+    code that is plainly for an older one."""
+
+    findings: list[Finding]
+    crashed: list[Crashed]
+    keras: JudgedBy
+    gone: list[Finding]
+
+
+def _judge(
+    target: Target,
+    stage: SourceStage,
+    paths: tuple[str, ...],
+    keras: JudgedBy,
+    runs: list[ExaminationFacts],
+    settings: Settings,
+) -> _Judged:
+    """What all chosen rules say of the target's source and of its runs."""
+    source, keras, gone = findings_of_source(stage.judge, stage.facts, paths, keras, settings)
+    judged = [*source, *(item for run in runs for item in findings_of_run(run, keras.usual, settings))]
+    return _Judged(
+        [dataclasses.replace(item, target=target.id) for item in judged if isinstance(item, Finding)],
+        [item for item in judged if isinstance(item, Crashed)],
+        keras,
+        [dataclasses.replace(f, target=target.id) for f in gone if settings.chooses(f.code, f.name)],
+    )
+
+
+def _report(target: Target, keras: JudgedBy, run: ExaminationFacts, stages: dict[str, Stage]) -> TargetReport:
+    return TargetReport(
+        id=target.id,
+        path=str(target.path or target.module or target.id),
+        kind=target.kind,
+        keras=keras.usual,
+        python=run.python,
+        stages=stages,
+        stand_ins=run.stand_ins,
+        files_written=tuple(shown_path(path) for path in run.files_written),
+        other_keras=keras.by_keras(),
+    )
+
+
+def _skipped_in_run(run: ExaminationFacts) -> Iterator[Skipped]:
+    if run.not_restored:
+        yield Skipped("file", f"{run.not_restored}.")
+    if run.passed_over:
+        yield Skipped("record", f"{run.passed_over}.")
+    for training in run.trainings:
+        yield from (Skipped(not_looked_from_measurement(what), reason) for what, reason in training.not_looked)
 
 
 def _skipped(settings: Settings, examined: list[_Examined], stage: SourceStage) -> Iterator[Skipped]:

@@ -86,6 +86,10 @@ class LayerFacts:
         return self.compute_dtype in ("float16", "bfloat16")
 
     @property
+    def has_trainable_weights(self) -> bool:
+        return any(trainable for *_, trainable in self.variables)
+
+    @property
     def follows_policy(self) -> bool:
         """False for what no policy speaks of: layers without floating-point numbers, functions between layers."""
         return self.floating and not self.is_operation
@@ -276,6 +280,10 @@ class ModelFacts:
     preparing_layers: tuple[str, ...] = ()
     casts_output: bool = False
     loads: tuple[LoadFacts, ...] = ()
+
+    def inside(self, parent: LayerFacts) -> list[LayerFacts]:
+        """The layers that a nested model or layer holds, at any depth."""
+        return [layer for layer in self.layers if layer.path.startswith(parent.path + "/")]
 
     @property
     def is_trained(self) -> bool:

@@ -6,6 +6,8 @@ versions in between as the catalogue of TensorFlow 2.1 to 2.12 wheels had them.
 
 from __future__ import annotations
 
+from typing import Iterable
+
 # Everything that `keras.mixed_precision` ever held in public, in any Keras.
 IN_MIXED_PRECISION = frozenset(
     [
@@ -117,6 +119,11 @@ PRIVATE: tuple[tuple[str, tuple[int, ...], tuple[int, ...], str], ...] = (
 def below(name: str, entry: str) -> bool:
     """Whether a name is this entry, or stands below an entry that ends in a dot."""
     return name.startswith(entry) if entry.endswith(".") else name == entry
+
+
+def is_at_or_below(name: str, places: Iterable[str]) -> bool:
+    """Whether a dotted name is one of these, or stands below one."""
+    return any(name == place or name.startswith(place + ".") for place in places)
 
 
 def is_private(spelled: str) -> bool:

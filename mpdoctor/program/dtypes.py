@@ -67,6 +67,13 @@ _NAMES.update(
 )
 _PLACES = ("tensorflow", "numpy", "builtins")
 _OF_A_DTYPE = ("name", "base_dtype", "as_numpy_dtype")
+_OF_TENSORS = ("tensorflow", "keras.ops")
+# Modules whose functions treat dtypes as those of another one do.
+_ALIKE = {
+    **dict.fromkeys(("tensorflow.nn", "tensorflow.math", "tensorflow.linalg", "tensorflow.image"), "tensorflow"),
+    "keras.activations": "tensorflow",
+    **dict.fromkeys(("keras.backend", "keras.ops.numpy", "keras.random"), "keras.ops"),
+}
 _DEPTH = 40
 _NESTED = 3  # questions that a caller asks while it is asked: the stack has room for a thousand frames
 _MOST_PARTS = 200
@@ -302,33 +309,29 @@ class _Dtypes:
         return policy[len("mixed_") :] if policy is not None and policy.startswith("mixed_") else policy
 
     def _of_library_call(self, name: str, call: Call, depth: int) -> str | None:
-        place, _, function = name.rpartition(".")
-        if place in (
-            "tensorflow.nn",
-            "tensorflow.math",
-            "tensorflow.linalg",
-            "tensorflow.image",
-            "keras.activations",
-        ):
-            place = "tensorflow"
-        if place in ("keras.ops", "keras.backend", "keras.ops.numpy", "keras.random"):
-            place = "keras.ops"
         if name == "keras.Input":
             given = call.keyword("dtype")
             return "float32" if given is None else self.named(given, depth)
-        if place in ("tensorflow", "keras.ops") and function in ("cast", "saturate_cast"):
-            return self.named(call.argument(1, "dtype"), depth)
+        place, _, function = name.rpartition(".")
+        place = _ALIKE.get(place, place)
         default = DEFAULTS.get(f"{place}.{function}")
+        if place in _OF_TENSORS and function in ("cast", "saturate_cast"):
+            return self.named(call.argument(1, "dtype"), depth)
         if default is not None:
-            position, dtype = default
-            given = call.argument(position, "dtype")
-            if given is not None and known(given) is not None:
-                return self.named(given, depth)
-            if call.open:
-                return None
-            return self._by_literals(call, BY_VALUE[dtype], depth) if dtype in BY_VALUE else dtype
-        if place not in ("tensorflow", "keras.ops"):
+            return self._of_made_tensor(call, *default, depth)
+        return self._of_computed_tensor(function, call, depth) if place in _OF_TENSORS else None
+
+    def _of_made_tensor(self, call: Call, position: int | None, default: str, depth: int) -> str | None:
+        """Of a function that makes tensors: the dtype that it is given, else its default."""
+        given = call.argument(position, "dtype")
+        if given is not None and known(given) is not None:
+            return self.named(given, depth)
+        if call.open:
             return None
+        return self._by_literals(call, BY_VALUE[default], depth) if default in BY_VALUE else default
+
+    def _of_computed_tensor(self, function: str, call: Call, depth: int) -> str | None:
+        """Of a function whose result follows from the tensors that it is given."""
         if function in BOOLEAN:
             return "bool"
         if function in SHAPES:

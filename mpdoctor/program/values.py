@@ -162,6 +162,11 @@ class Call(Value):
         found = self.keyword(keyword) if keyword is not None else None
         return self._named(position) if found is None and position is not None else found
 
+    @property
+    def given(self) -> tuple[Value, ...]:
+        """All arguments, those by position first."""
+        return (*self.args, *(value for _, value in self.keywords))
+
     def arguments(self, positions: slice) -> tuple[Value, ...]:
         """Those at these positions that are given, in order, by position or by name. Rules ask for them and for
         `argument`, and never for `args[0]`: a call may have none."""

@@ -83,8 +83,7 @@ def walk(directory: Path, exclude: PathPatterns | None = None, *, everything: bo
     while waiting:
         folder, place, rules = waiting.pop()
         try:
-            with os.scandir(folder) as found:
-                entries = sorted(found, key=lambda entry: entry.name)
+            entries = _entries(folder)
         except OSError as error:
             denied.append((folder, error.strerror or str(error)))
             continue
@@ -93,17 +92,28 @@ def walk(directory: Path, exclude: PathPatterns | None = None, *, everything: bo
             continue
         if ".gitignore" in names and not everything:
             rules = [*rules, _ignores_of(place)]
-        kept = [entry for entry in entries if _is_wanted(entry, top)]
-        kept = [entry for entry in kept if not _is_left_out(os.path.join(place, entry.name), entry, exclude, rules)]
-        passed_over += [(folder / entry.name, LEADS_OUT) for entry in kept if _leads_out(entry, top)]
-        files += [
-            folder / entry.name
-            for entry in kept
-            if not entry.is_dir(follow_symlinks=False) and not _leads_out(entry, top)
-        ]
+        kept = _kept(entries, place, top, exclude, rules)
         below = [entry.name for entry in kept if entry.is_dir(follow_symlinks=False)]
+        links_out = [entry.name for entry in kept if _leads_out(entry, top)]
+        no_files = {*below, *links_out}
+        passed_over += [(folder / name, LEADS_OUT) for name in links_out]
+        files += [folder / entry.name for entry in kept if entry.name not in no_files]
         waiting += [(folder / name, os.path.join(place, name), rules) for name in reversed(below)]
     return Walk(tuple(files), tuple(denied), tuple(passed_over))
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    """What lies in a directory, by name. Raises OSError if it cannot be listed."""
+    with os.scandir(folder) as found:
+        return sorted(found, key=lambda entry: entry.name)
+
+
+def _kept(
+    entries: list[os.DirEntry[str]], place: str, top: str, exclude: PathPatterns, ignoring: Sequence[PathPatterns]
+) -> list[os.DirEntry[str]]:
+    """What is looked at of the directory at `place`."""
+    wanted = (entry for entry in entries if _is_wanted(entry, top))
+    return [entry for entry in wanted if not _is_left_out(os.path.join(place, entry.name), entry, exclude, ignoring)]
 
 
 def _leads_out(entry: os.DirEntry[str], top: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mpdoctor.finding import Skipped
@@ -23,18 +23,24 @@ def source_stage_of_targets(settings: Settings) -> tuple[SourceStage, list[tuple
     named = [target for target in targets if target.path is not None and not target.is_saved]
     unsaved = {t.path.absolute(): t.content for t in named if t.path is not None and t.content is not None}
     is_program = settings.is_about_one and bool(named) and named[0].kind != "directory"
-    owners: dict[Path, Target] = {}
-    for target in named:
-        named_path = Path(str(target.path))
-        files = (target.files or walk(named_path).files) if target.kind == "directory" else (named_path,)
-        for path in files:
-            owners.setdefault(path.absolute(), target)
+    owners = _owners(named)
     shown = {path: shown_path(str(path)) for path in owners}
     cache = users_cache() if settings.cache and shown and not is_program else None
     stage = SourceStage(shown, unsaved, with_imports=is_program, assume_mixed=settings.assume_mixed, cache=cache)
     if is_program:
         return stage, [tuple(stage.facts)]
     return stage, [tuple(shown[path] for path, owner in owners.items() if owner is target) for target in targets]
+
+
+def _owners(named: Iterable[Target]) -> dict[Path, Target]:
+    """The files of targets, each with the first target that holds it."""
+    owners: dict[Path, Target] = {}
+    for target in named:
+        named_path = Path(str(target.path))
+        files = (target.files or walk(named_path).files) if target.kind == "directory" else (named_path,)
+        for path in files:
+            owners.setdefault(path.absolute(), target)
+    return owners
 
 
 def passed_over(target: Target, sources: tuple[SourceFacts, ...]) -> Iterator[Skipped]:

@@ -126,31 +126,35 @@ def _gradient(
 ) -> GradientCulpritFacts:
     call: LayerCall | None = root.layer
     first = observer.first_bad_gradient
-    if root.facts.name == "Cast":
+    if root.facts.name == "Cast" and first is not None:
         # A float32 layer hands back more than float16 holds: what suffers first is the weight that it comes to.
-        call = call if first is None else _owner(keras, observer, first[1]) or call
-    own = [] if call is None else [id(variable) for variable in keras.own_variables(call.layer)]
-    passed_on = any(at.gradient.nonfinite for at in observer.way_back)
-    where = "layer"
-    if root.facts.where == "loop":
-        where = "loop"
-    elif call is None:
-        where = "loss"
-    elif first is not None and id(first[1]) in own and not passed_on:
-        where = "variable"
+        call = _owner(keras, observer, first[1]) or call
     frames = [at.gradient for at in observer.way_back if at.after < root.number and not at.gradient.nonfinite]
     return GradientCulpritFacts(
         step=step,
         variable="" if first is None else keras.path(first[1]),
         layer="" if call is None else call.path,
         layer_class="" if call is None else type(call.layer).__name__,
-        where=where,
+        where=_where(keras, observer, root, call),
         scale=scale,
         frames=tuple(_distinct(frames[::-1])[:FRAMES][::-1]),
         operation=root.facts,
         location=None if call is None else watch.made_at(call.layer) or class_location(type(call.layer)),
         is_function=call is not None and keras.is_plain_function(call.layer),
     )
+
+
+def _where(keras: KerasAdapter, observer: StepObserver, root: Operation, call: LayerCall | None) -> str:
+    """Where a gradient broke: in the training loop, before the first layer of the way back, in the gradient of one of a
+    layer's own variables alone, or in what a layer handed back."""
+    if root.facts.where == "loop":
+        return "loop"
+    if call is None:
+        return "loss"
+    first = observer.first_bad_gradient
+    own = [id(variable) for variable in keras.own_variables(call.layer)]
+    passed_on = any(at.gradient.nonfinite for at in observer.way_back)
+    return "variable" if first is not None and id(first[1]) in own and not passed_on else "layer"
 
 
 def _owner(keras: KerasAdapter, observer: StepObserver, variable: KerasVariable) -> LayerCall | None:

@@ -7,7 +7,7 @@ Callbacks on operations are what tf.debugging.enable_check_numerics stands on; t
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -208,26 +208,23 @@ class OperationTrace:
         sources: list[int],
         line: Location | None,
     ) -> OperationFacts:
-        where = "gradient" if self.back else "layer" if self.layer is not None else self.where or "loss"
         kinds = is_number if name == "Cast" else is_floating
         floats = [array_from_tensor(t) for t in _unspoilt(name, inputs, attrs) if kinds(t)]
-        numbers = [np.abs(values[np.isfinite(values)]) for values in floats]
-        nonzero = [values[values > 0] for values in numbers]
-        bad = [values[~np.isfinite(values)] for values in floats]
-        minus = any(values.size for values in bad) and all((values == -math.inf).all() for values in bad)
+        finite = [np.abs(values[np.isfinite(values)]) for values in floats]
+        nonzero = [values[values > 0] for values in finite if (values > 0).any()]
         return OperationFacts(
             name=name,
-            where=where,
+            where="gradient" if self.back else "layer" if self.layer is not None else self.where or "loss",
             dtype=next((t.dtype.name for t in outputs if is_floating(t)), ""),
             result=_result(outputs, state),
-            largest=max((float(values.max()) for values in nonzero if values.size), default=0.0),
-            smallest=min((float(values.min()) for values in nonzero if values.size), default=0.0),
-            holds_zero=any((values == 0).any() for values in numbers),
+            largest=max((float(values.max()) for values in nonzero), default=0.0),
+            smallest=min((float(values.min()) for values in nonzero), default=0.0),
+            holds_zero=any((values == 0).any() for values in finite),
             elements=max((values.size for values in floats), default=1),
             in_float32=None if sources else largest_in_float32(name, inputs, attrs, outputs),
             given=self._given(sources, inputs),
             from_data=name == "Cast" and inputs[0]._id in self.inputs,
-            masked=minus,
+            masked=_is_masked(floats),
             location=line,
             averaged=int(tf.size(inputs[0])) // max(int(tf.size(outputs[0])), 1) if name == "Mean" else 0,
         )
@@ -292,6 +289,12 @@ def _is_minus_infinity(tensor: tf.Tensor) -> bool:
     """Whether nothing else in it is not finite."""
     values = array_from_tensor(tensor)
     return bool((values[~np.isfinite(values)] == -math.inf).all())
+
+
+def _is_masked(arrays: list[np.ndarray[Any, Any]]) -> bool:
+    """Whether what is not finite in them is -inf throughout, and there is some."""
+    bad = [values[~np.isfinite(values)] for values in arrays]
+    return any(values.size for values in bad) and all((values == -math.inf).all() for values in bad)
 
 
 def _unspoilt(name: str, inputs: list[tf.Tensor], attrs: tuple[object, ...]) -> list[tf.Tensor]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Iterator
+from typing import AbstractSet as Set
+from typing import Any, Iterator, NamedTuple
 
 import tensorflow as tf
 
@@ -107,21 +108,47 @@ def _size(shape: Any) -> int:
 
 
 # --- operations -----------------------------------------------------------------------------------------------------
-def _ops(flow: GraphFlow, nodes: dict[Place, tf.compat.v1.NodeDef], inputs: list[Place]) -> Iterator[OpFacts]:
-    by_kind: dict[tuple[str, str], list[Place]] = {}
+class Reach(NamedTuple):
+    """Which places of a graph depend on which. `allowed` are operations that TensorFlow's own rewrite would run in
+    16 bits, such as matrix products."""
+
+    from_inputs: Set[Place]
+    varying: Set[Place]  # from the inputs or the variables
+    before_allowed: Set[Place]
+    after_half: Set[Place]  # after an allowed one that is in 16 bits
+
+    def is_inner(self, place: Place) -> bool:
+        """Whether it depends on the inputs and comes before an allowed operation, or after none that is in 16 bits."""
+        return place in self.from_inputs and (place in self.before_allowed or place not in self.after_half)
+
+
+def _reach(flow: GraphFlow, nodes: dict[Place, tf.compat.v1.NodeDef], inputs: list[Place]) -> Reach:
+    from_inputs = flow.after(inputs, SHAPES_ONLY)
+    allowed = [place for place, node in nodes.items() if node.op in EVER_ALLOWED]
+    return Reach(
+        from_inputs,
+        varying=from_inputs | flow.after([p for p, n in nodes.items() if n.op in VARIABLES], SHAPES_ONLY),
+        before_allowed=flow.before(before for place in allowed for before in flow.inputs.get(place, ())),
+        after_half=flow.after(place for place in allowed if dtype_of(nodes[place], "T") in HALF),
+    )
+
+
+def _places_by_op(nodes: dict[Place, tf.compat.v1.NodeDef]) -> dict[tuple[str, str], list[Place]]:
+    """Where each (operation, floating-point dtype) that computes something stands."""
+    found: dict[tuple[str, str], list[Place]] = {}
     for place, node in nodes.items():
         dtype = dtype_of(node, "T", "dtype", "Tparams")
         if dtype in FLOATING and node.op not in BOOKKEEPING:
-            by_kind.setdefault((node.op, dtype), []).append(place)
-    from_inputs = flow.after(inputs, SHAPES_ONLY)
-    varying = from_inputs | flow.after([p for p, n in nodes.items() if n.op in VARIABLES], SHAPES_ONLY)
-    allowed = [place for place, node in nodes.items() if node.op in EVER_ALLOWED]
-    before_allowed = flow.before(before for place in allowed for before in flow.inputs.get(place, ()))
-    after_half = flow.after(place for place in allowed if dtype_of(nodes[place], "T") in HALF)
-    ranges = Ranges(flow)
-    for (op, dtype), places in sorted(by_kind.items()):
-        widened = {p for p in places if dtype in HALF and _is_widened(flow, p, nodes)}
-        limited = {p for p in places if dtype in HALF and (p not in varying or _is_limited(flow, ranges, p))}
+            found.setdefault((node.op, dtype), []).append(place)
+    return found
+
+
+def _ops(flow: GraphFlow, nodes: dict[Place, Any], inputs: list[Place]) -> Iterator[OpFacts]:
+    reach, ranges = _reach(flow, nodes, inputs), Ranges(flow)
+    for (op, dtype), places in sorted(_places_by_op(nodes).items()):
+        in_half = places if dtype in HALF else []
+        widened = {p for p in in_half if _is_widened(flow, p, nodes)}
+        limited = {p for p in in_half if p not in reach.varying or _is_limited(flow, ranges, p)}
         worst_first = sorted(places, key=lambda p: (p in widened or p in limited, str(p[1])))
         yield OpFacts(
             op=op,
@@ -129,7 +156,7 @@ def _ops(flow: GraphFlow, nodes: dict[Place, tf.compat.v1.NodeDef], inputs: list
             count=len(places),
             widened=len(widened),
             limited=len(limited - widened),
-            inner=sum(p in from_inputs and (p in before_allowed or p not in after_half) for p in places),
+            inner=sum(map(reach.is_inner, places)),
             examples=tuple(str(place[1]) for place in worst_first[:EXAMPLES]),
         )
 

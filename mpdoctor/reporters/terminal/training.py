@@ -58,28 +58,33 @@ def _line(label: str, content: Text) -> RenderableType:
 
 
 def _loss_scale(probe: Probe, look: Look) -> Paragraph:
-    training = probe.training
-    told: Paragraph
-    scales = [step.loss_scale for step in training.steps]
-    skips = [Text(skipped, overflow="fold")] if (skipped := skipped_steps(training, look)) else []
+    skipped = skipped_steps(probe.training, look)
+    scales = [step.loss_scale for step in probe.training.steps]
     known = [scale for scale in scales if scale is not None]
+    told: Paragraph
     if not known:
-        needed = scales and training.policy in ("mixed_float16", "float16")
+        needed = scales and probe.training.policy in ("mixed_float16", "float16")
         told = [_line("loss scale", Text("none: the loss is not scaled"))] if needed else []
-        return told + [_line("skipped", text) for text in skips]
-    first, last = known[0], known[-1]
-    if all(scale == first for scale in known):
-        fixed = ", fixed" if training.dynamic is False or training.uses_loss_scale_factor else ""
-        told = [_line("loss scale", Text(f"{number_text(first)} throughout{fixed}"))]
-        return told + [_line("skipped", text) for text in skips]
-    course = f"{number_text(first)} {look.arrow} {number_text(last)}"
+    elif all(scale == known[0] for scale in known):
+        fixed = ", fixed" if probe.training.dynamic is False or probe.training.uses_loss_scale_factor else ""
+        told = [_line("loss scale", Text(f"{number_text(known[0])} throughout{fixed}"))]
+    else:
+        return _moving_scale(probe, look, scales, known, skipped)
+    return [*told, *_skips(skipped)]
+
+
+def _moving_scale(probe: Probe, look: Look, scales: list[float | None], known: list[float], skipped: str) -> Paragraph:
+    """A scale that goes well in one line; one that does not as a plot, which marks the skipped steps."""
+    course = f"{number_text(known[0])} {look.arrow} {number_text(known[-1])}"
     if probe.verdict in (*GOOD, *OPEN) and all(scale > 0 and math.isfinite(scale) for scale in known):
         powers = [math.log2(scale) if scale else None for scale in scales]
         spark = sparkline(powers, SPARK, look.blocks)
-        told = [_line("loss scale", Text.assemble(f"{course}  ", (spark, "blue")))]
-        return told + [_line("skipped", text) for text in skips]
-    told = [_line("loss scale", Text(course)), *_plot(training, look)]
-    return told + [_line("", text) for text in skips]
+        return [_line("loss scale", Text.assemble(f"{course}  ", (spark, "blue"))), *_skips(skipped)]
+    return [_line("loss scale", Text(course)), *_plot(probe.training, look), *_skips(skipped, label="")]
+
+
+def _skips(skipped: str, label: str = "skipped") -> Paragraph:
+    return [_line(label, Text(skipped, overflow="fold"))] if skipped else []
 
 
 def _plot(training: TrainingFacts, look: Look) -> Paragraph:

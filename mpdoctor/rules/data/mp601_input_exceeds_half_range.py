@@ -48,7 +48,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.model import ArrayFacts, LayerFacts, ModelFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.broken_operations import is_of_input, number
@@ -63,9 +63,11 @@ HELP = (
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
-    first = _casting_first(model)
-    for array in model.data if (model.is_trained or model.only_predicts) and first is not None else ():
-        if first is None or array.role != "features" or array.largest is None or array.largest <= FLOAT16_LIMIT:
+    first = _casting_first(model) if model.is_trained or model.only_predicts else None
+    if first is None:
+        return
+    for array in _features(model):
+        if array.largest is None or array.largest <= FLOAT16_LIMIT:
             continue
         yield Finding(
             f"The input reaches {number(array.largest)}, and `{first.path}` ({first.class_name}) casts it to float16, "
@@ -80,12 +82,20 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 def _casting_first(model: ModelFacts) -> LayerFacts | None:
     """The first layer that computes, of a model with one input, if it casts floats to float16."""
     inputs = [layer for layer in model.layers if layer.class_name == "InputLayer"]
-    features = [array for array in model.data if array.role == "features"]
-    first = next((one for one in model.layers if one.floating and not one.is_model), None)
-    if first is None or len(inputs) > 1 or len(features) != 1 or first.class_name == "Embedding":
+    if len(inputs) > 1 or len(_features(model)) != 1:
         return None
-    casts = first.compute_dtype == "float16" and first.autocast and set(first.input_dtypes) == {"float32"}
-    return first if casts and not first.is_operation else None
+    first = next((one for one in model.layers if one.floating and not one.is_model), None)
+    return first if first is not None and _casts_to_float16(first) else None
+
+
+def _casts_to_float16(layer: LayerFacts) -> bool:
+    if layer.is_operation or layer.class_name == "Embedding":
+        return False
+    return layer.compute_dtype == "float16" and layer.autocast and set(layer.input_dtypes) == {"float32"}
+
+
+def _features(model: ModelFacts) -> list[ArrayFacts]:
+    return [array for array in model.data if array.role == "features"]
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:

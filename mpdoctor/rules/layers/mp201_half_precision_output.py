@@ -42,7 +42,7 @@ huggingface/transformers#12332.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.finding import Finding, Severity
@@ -50,7 +50,7 @@ from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.dtypes import dtype_named
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, Instance, Parameter, is_api, known, options
+from mpdoctor.program.values import Api, Call, Instance, Parameter, Value, is_api, known, options
 from mpdoctor.semantics.source.layers.output_layers import (
     activation_of,
     activations_of_outputs,
@@ -74,8 +74,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
     cast_by_program = _is_cast_by_program(facts)
-    trained = [one for call in facts.method_calls(*TRAINING) for one in options(call.receiver)]
-    for model in dict.fromkeys(one for one in trained if isinstance(one, Call)):
+    for model in _trained_models(facts):
         for layer in output_layers(facts, model):
             dtype = sixteen_bit_output(facts, layer)
             if cast_by_program and activations_of_outputs(facts, layer) <= set(KEEPING_DIGITS):
@@ -85,13 +84,15 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 yield Finding(_message(name, dtype), _help(name, layer), layer.location)
 
 
+def _trained_models(facts: SourceFacts) -> Iterable[Call]:
+    trained = (one for call in facts.method_calls(*TRAINING) for one in options(call.receiver))
+    return dict.fromkeys(one for one in trained if isinstance(one, Call))
+
+
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     if not model.is_trained or model.call.kind == "loop":
         return  # A loop may cast the output by hand, and nobody sees that from the model.
-    outputs = [layer for layer in model.layers if layer.is_output and layer.floating]
-    for layer in outputs:
-        if layer.is_model and any(other.path.startswith(layer.path + "/") for other in outputs):
-            continue
+    for layer in _outermost_outputs(model):
         dtype = next((one for one in layer.output_dtypes or (_assumed(layer),) if one in HALF), None)
         if dtype is not None and not (model.casts_output and _keeps_digits(layer)):
             yield Finding(
@@ -101,6 +102,19 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
                 layer=layer.path,
                 evidence={"output_dtype": dtype, "policy": layer.policy},
             )
+
+
+def _outermost_outputs(model: ModelFacts) -> list[LayerFacts]:
+    """The layers whose outputs are the model's; not a nested model whose own last layers are among them."""
+    return [layer for layer in model.layers if _is_floating_output(layer) and not _holds_outputs(model, layer)]
+
+
+def _is_floating_output(layer: LayerFacts) -> bool:
+    return layer.is_output and layer.floating
+
+
+def _holds_outputs(model: ModelFacts, layer: LayerFacts) -> bool:
+    return layer.is_model and any(map(_is_floating_output, model.inside(layer)))
 
 
 def _keeps_digits(layer: LayerFacts) -> bool:
@@ -126,20 +140,25 @@ def _live_help(layer: LayerFacts) -> str:
 
 def _is_cast_by_program(facts: SourceFacts) -> bool:
     """Whether a loss or a train_step of the program's own casts the prediction to float32 first."""
-    roles = precision_of(facts).roles
-    for call in facts.calls:
-        if not isinstance(call.callee, Api) or not call.callee.is_(*CAST):
-            continue
-        if dtype_named(call.argument(1, "dtype"), facts.keras) != "float32":
-            continue
-        for one in options(call.argument(0, "x")):
-            if isinstance(one, Parameter) and one.function is not None:
-                role = roles.get(id(one.function))
-                if role is not None and not role.is_metric and one.index == (1 if one.function.owner is None else 2):
-                    return True
-            if isinstance(one, Call) and isinstance(one.callee, (Call, Instance)) and _is_in_a_step(call):
-                return True
-    return False
+    casts = (call for call in facts.library_calls if isinstance(call.callee, Api) and call.callee.is_(*CAST))
+    return any(
+        _is_prediction_in_loss(facts, one) or _is_prediction_in_step(one, cast)
+        for cast in casts
+        if dtype_named(cast.argument(1, "dtype"), facts.keras) == "float32"
+        for one in options(cast.argument(0, "x"))
+    )
+
+
+def _is_prediction_in_loss(facts: SourceFacts, value: Value) -> bool:
+    """Whether it is the second argument of a loss function of the program's own."""
+    if not isinstance(value, Parameter) or value.function is None:
+        return False
+    role = precision_of(facts).roles.get(id(value.function))
+    return role is not None and not role.is_metric and value.index == (1 if value.function.owner is None else 2)
+
+
+def _is_prediction_in_step(value: Value, cast: Call) -> bool:
+    return isinstance(value, Call) and isinstance(value.callee, (Call, Instance)) and _is_in_a_step(cast)
 
 
 def _is_in_a_step(call: Call) -> bool:

@@ -50,12 +50,12 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.dtypes import is_array
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Context, Operation, Parameter, Value, is_call_of, options
+from mpdoctor.program.values import Call, Context, Parameter, Value, is_call_of
 from mpdoctor.semantics.live.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.live.failing_calls import clash_in_call, has_a_reason_of_its_own
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_variables import is_raw_variable_of_layer
-from mpdoctor.semantics.source.layers.mixed_operands import Meeting, is_half, is_weight, meetings, origin
+from mpdoctor.semantics.source.layers.mixed_operands import is_half, may_raise, meetings, origin
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
@@ -66,17 +66,15 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
     for event, meeting in meetings(facts):
-        wide = [one for one in meeting if facts.dtype_of(one) == "float32" and not is_array(one)]
-        if not wide or any(is_raw_variable_of_layer(origin(one)) for one in wide):
-            continue  # MP203 says what to do about raw variables
-        if not may_raise(facts, (event, meeting)) or asks_for_dtype(event.context):
+        wide = _first_wide(facts, meeting)
+        if wide is None or not may_raise(facts, (event, meeting)) or asks_for_dtype(event.context):
             continue
         if any(is_half(facts, one, event.context) for one in meeting):
-            text = text_at(facts, wide[0].location)
+            text = text_at(facts, wide.location)
             yield Finding(
                 f"{f'`{text}`' if text else 'A tensor made here'} is float32 and meets the layer's 16-bit input: "
                 "under a mixed policy this line raises.",
-                _help(wide[0], text, _dtype_of_input(meeting, event.context)),
+                _help(wide, text, _dtype_of_input(meeting, event.context)),
                 event.location,
             )
 
@@ -100,12 +98,11 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     )
 
 
-def may_raise(facts: SourceFacts, met: Meeting) -> bool:
-    """In Keras 3 a weight that comes first is a Keras variable, which promotes instead of raising."""
-    event, meeting = met
-    if not facts.keras.is_keras3 or not meeting or not isinstance(event, Operation):
-        return True
-    return not any(is_weight(one) for one in options(meeting[0]))
+def _first_wide(facts: SourceFacts, meeting: tuple[Value, ...]) -> Value | None:
+    """The first of these tensors that is float32 by its own making; None where one is a raw variable of the layer's, of
+    which MP203 says what to do."""
+    wide = [one for one in meeting if facts.dtype_of(one) == "float32" and not is_array(one)]
+    return wide[0] if wide and not any(is_raw_variable_of_layer(origin(one)) for one in wide) else None
 
 
 def _dtype_of_input(meeting: tuple[Value, ...], context: Context) -> str:

@@ -48,10 +48,10 @@ keras-team/keras#16907: ConvNeXt in keras.applications, TensorFlow 2.10 to 2.12.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.finding import AlsoSeen, Finding, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Value, options
@@ -71,21 +71,23 @@ CONFIRMED_LIVE = True
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    raw = list(raw_variables(facts)) if facts.shows_mixed_precision else []
-    if not raw:
+    if not facts.shows_mixed_precision:
         return
     met = [one for one in meetings(facts) if not asks_for_dtype(one[0].context)]
-    assigned = {id(one) for call in facts.method_calls(*ASSIGNING) for one in options(call.receiver)}
-    for variable in raw:
-        if facts.dtype_of(variable) not in FLOATS:
-            continue
-        raising = next((one for one in met if _meets(facts, one, variable, past_casts=False)), None)
-        if raising is not None:
-            yield _finding(facts, variable, raising)
-        elif facts.keras.is_keras3 and may_be_trained(variable) and id(variable) not in assigned:
-            cast = next((one for one in met if _meets(facts, one, variable, past_casts=True)), None)
-            if cast is not None:
-                yield _finding(facts, variable, None)
+    for variable in raw_variables(facts):
+        if facts.dtype_of(variable) in FLOATS:
+            raising = next((one for one in met if _meets(facts, one, variable, past_casts=False)), None)
+            if raising is not None or _is_wrongly_untrained(facts, met, variable):
+                yield _finding(facts, variable, raising)
+
+
+def _is_wrongly_untrained(facts: SourceFacts, met: Iterable[Meeting], variable: Call) -> bool:
+    """Whether Keras 3 leaves a variable as it is that is cast to be computed with, and that the program does not assign
+    itself."""
+    if not facts.keras.is_keras3 or not may_be_trained(variable):
+        return False
+    is_assigned = any(one is variable for call in facts.method_calls(*ASSIGNING) for one in options(call.receiver))
+    return not is_assigned and any(_meets(facts, one, variable, past_casts=True) for one in met)
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
@@ -106,8 +108,8 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
     if not model.is_trained or not model.keras.is_keras3:
         return
     for layer in model.layers:
-        raw = [one.name for one in layer.raw_variables if one.trainable and one.reaches_loss and one.dtype in FLOATS]
-        if raw and layer.computes_in_half:
+        raw = _untrained(layer) if layer.computes_in_half else []
+        if raw:
             yield Finding(
                 f"{listed([f'`self.{name}`' for name in raw])} of {layer.path} ({layer.class_name}) "
                 f"{'is a tf.Variable' if len(raw) == 1 else 'are tf.Variables'}, and the loss depends on "
@@ -117,6 +119,11 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
                 layer=layer.path,
                 evidence={"variables": raw},
             )
+
+
+def _untrained(layer: LayerFacts) -> list[str]:
+    """The names of the raw variables on which the loss depends."""
+    return [one.name for one in layer.raw_variables if one.trainable and one.reaches_loss and one.dtype in FLOATS]
 
 
 def _meets(facts: SourceFacts, met: Meeting, variable: Call, past_casts: bool) -> bool:

@@ -73,11 +73,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         return
     for call in facts.method_calls(*ASSIGNING):
         target, value = call.receiver, call.argument(0, "value") or call.argument(0, "delta")
-        if target is None or value is None or asks_for_dtype(call.context) or not runs_in_call(call.context):
+        if value is None or asks_for_dtype(call.context) or not runs_in_call(call.context):
             continue
-        if not all(_stays_float32(facts, one) for one in options(target)) or not options(target):
-            continue
-        if is_half(facts, value, call.context):
+        if _stays_float32(facts, target) and is_half(facts, value, call.context):
             text = text_at(facts, value.location)
             yield Finding(
                 f"{f'`{text}`' if text else 'What is assigned'} is 16-bit in `call()`, and the variable is "
@@ -99,8 +97,12 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
         )
 
 
-def _stays_float32(facts: SourceFacts, target: Value) -> bool:
-    """Whether it is a float32 variable that does not cast what it is assigned."""
+def _stays_float32(facts: SourceFacts, target: Value | None) -> bool:
+    """Whether it is a float32 variable, on every path, that does not cast what it is assigned."""
+    return bool(options(target)) and all(_is_float32_variable(facts, one) for one in options(target))
+
+
+def _is_float32_variable(facts: SourceFacts, target: Value) -> bool:
     if not isinstance(target, Call):
         return False
     if is_weight(target):

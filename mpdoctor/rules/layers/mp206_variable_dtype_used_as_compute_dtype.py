@@ -49,12 +49,11 @@ from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.dtypes import AUTOCAST, VARIABLE
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Call, Item, Operation, Value, class_of, is_call_of, options
-from mpdoctor.rules.layers.mp202_float32_tensor_meets_half_input import may_raise
 from mpdoctor.semantics.live.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.live.failing_calls import clash_in_call, names_variable_dtype
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances, runs_in_call
 from mpdoctor.semantics.source.layers.casts import is_cast, is_cast_to, is_kept
-from mpdoctor.semantics.source.layers.mixed_operands import Meeting, is_half, meetings
+from mpdoctor.semantics.source.layers.mixed_operands import Meeting, is_half, may_raise, meetings
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 
 SEVERITY = Severity.WARNING
@@ -71,26 +70,39 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if name is None or asks_for_dtype(call.context) or facts.dtype_of(call) != VARIABLE:
             continue
         met = next((one for one in meetings(facts) if _meets(facts, one, call)), None)
-        if met is None:
-            # Masks, targets and the like may well be wanted in float32: only what was 16-bit is told of.
-            given = call.argument(0)
-            if not is_cast(call) or given is None or not is_half(facts, given, call.context):
-                continue
-            if is_kept(facts, call) or is_cast_to(facts, call, (AUTOCAST, *HALF)):
-                continue
         told = f"`{name}` is the dtype of the layer's weights, float32 under a mixed policy"
-        place = met[0].location if met is not None else None
-        yield Finding(
-            f"{told}; the layer computes in 16 bits, and where the two meet this raises."
-            if met is not None
-            else f"{told}: this is computed in float32, while the rest of the layer is 16-bit.",
-            "Write `self.compute_dtype`, or the dtype of what it meets: `inputs.dtype`.",
-            call.location,
-            severity=Severity.ERROR if met is not None else None,
-            also_seen=(AlsoSeen("MP206", "source", "It meets a 16-bit tensor here.", place.path, place.line),)
-            if place is not None and place.line != call.location.line
-            else (),
-        )
+        if met is not None:
+            yield _finding(
+                f"{told}; the layer computes in 16 bits, and where the two meet this raises.",
+                call,
+                Severity.ERROR,
+                _where_it_meets(met, call),
+            )
+        elif _widens_half(facts, call):
+            yield _finding(f"{told}: this is computed in float32, while the rest of the layer is 16-bit.", call)
+
+
+def _finding(
+    message: str, call: Call, severity: Severity | None = None, also_seen: tuple[AlsoSeen, ...] = ()
+) -> Finding:
+    help = "Write `self.compute_dtype`, or the dtype of what it meets: `inputs.dtype`."
+    return Finding(message, help, call.location, severity=severity, also_seen=also_seen)
+
+
+def _where_it_meets(met: Meeting, call: Call) -> tuple[AlsoSeen, ...]:
+    place = met[0].location
+    if place.line == call.location.line:
+        return ()
+    return (AlsoSeen("MP206", "source", "It meets a 16-bit tensor here.", place.path, place.line),)
+
+
+def _widens_half(facts: SourceFacts, call: Call) -> bool:
+    """Whether a call casts a 16-bit tensor that goes on as float32. Masks, targets and the like may well be wanted in
+    float32: only what was 16-bit is told of."""
+    given = call.argument(0)
+    if not is_cast(call) or given is None or not is_half(facts, given, call.context):
+        return False
+    return not is_kept(facts, call) and not is_cast_to(facts, call, (AUTOCAST, *HALF))
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
@@ -112,15 +124,20 @@ def _variable_dtype(facts: SourceFacts, call: Call) -> str | None:
     it."""
     if not isinstance(call.callee, Api) or not runs_in_call(call.context):
         return None
-    for given in (*call.args, *(value for _, value in call.keywords)):
-        for one in options(given):
-            if is_call_of(one, "tensorflow.as_dtype") and isinstance(one, Call):
-                one = one.argument(0) or one
-            if isinstance(one, Attribute) and one.name in ("dtype", "variable_dtype"):
-                owner = class_of(one.of)
-                if owner is not None and any(policy in SIXTEEN_BITS for policy in policies_of_instances(facts, owner)):
-                    return f"self.{one.name}"
-    return None
+    given = (one for argument in call.given for one in options(argument))
+    names = (_dtype_of_weights(facts, one) for one in given)
+    return next((name for name in names if name), None)
+
+
+def _dtype_of_weights(facts: SourceFacts, value: Value) -> str | None:
+    """How the program names the dtype of the weights of a layer that computes in 16 bits, None of any other value."""
+    if isinstance(value, Call) and is_call_of(value, "tensorflow.as_dtype"):
+        value = value.argument(0) or value
+    if not isinstance(value, Attribute) or value.name not in ("dtype", "variable_dtype"):
+        return None
+    owner = class_of(value.of)
+    in_half = owner is not None and any(policy in SIXTEEN_BITS for policy in policies_of_instances(facts, owner))
+    return f"self.{value.name}" if in_half else None
 
 
 def _meets(facts: SourceFacts, met: Meeting, call: Call) -> bool:

@@ -43,6 +43,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.dtypes import AUTOCAST, policies_named
@@ -73,24 +74,33 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     losses = _loss_functions(facts)
     for call, dtype in casts(facts):
         given = call.argument(1, "dtype")
-        if dtype not in HALF or given is None or _is_of_a_tensor(given) or _is_conditional(call.context):
+        if given is None or dtype not in HALF or _is_of_a_tensor(given) or _is_conditional(call.context):
             continue
-        is_loss = call.context.function is not None and id(call.context.function) in losses
-        is_loss = is_loss or (call.context.owner is not None and call.context.owner.kind == "loss")
+        is_loss = _is_in_a_loss(call.context, losses)
         if not is_loss and not _is_in_a_layer_of_any_dtype(facts, call):
             continue
         if is_cast_to(facts, call, (AUTOCAST, "float32", "float64", "int32", "int64")):
             continue
         text = text_at(facts, given.location) or dtype
-        yield Finding(
-            f"This cast names {dtype}: it fits one policy only, and raises as soon as the model runs in float32 or "
-            f"in {'bfloat16' if dtype == 'float16' else 'float16'}.",
-            f"Cast to the dtype of what it meets: `y_pred.dtype` instead of `{text}`, or to float32, which is best for "
-            "a loss."
-            if is_loss
-            else f"Cast to the dtype of what it meets: `inputs.dtype` or `self.compute_dtype` instead of `{text}`.",
-            call.location,
-        )
+        yield _finding(dtype, text, is_loss, call.location)
+
+
+def _finding(dtype: str, text: str, is_loss: bool, location: Location) -> Finding:
+    return Finding(
+        f"This cast names {dtype}: it fits one policy only, and raises as soon as the model runs in float32 or "
+        f"in {'bfloat16' if dtype == 'float16' else 'float16'}.",
+        f"Cast to the dtype of what it meets: `y_pred.dtype` instead of `{text}`, or to float32, which is best for "
+        "a loss."
+        if is_loss
+        else f"Cast to the dtype of what it meets: `inputs.dtype` or `self.compute_dtype` instead of `{text}`.",
+        location,
+    )
+
+
+def _is_in_a_loss(context: Context, losses: set[int]) -> bool:
+    """`losses`: ids of the functions that are losses."""
+    in_class = context.owner is not None and context.owner.kind == "loss"
+    return in_class or (context.function is not None and id(context.function) in losses)
 
 
 def _is_in_a_layer_of_any_dtype(facts: SourceFacts, call: Call) -> bool:

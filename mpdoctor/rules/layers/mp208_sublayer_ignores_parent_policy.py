@@ -52,9 +52,9 @@ larq/larq#631, tensorflow/community#293, keras-team/keras-core#805.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.knowledge.layer_kinds import NOT_FLOATING
@@ -89,40 +89,51 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     if not model.is_trained or not model.policy_set:
         return
+    for parent, layer in _layers_against_parent(model):
+        yield Finding(
+            f"{layer.path} ({layer.class_name}) follows the global policy {layer.policy}; "
+            f"{parent.path} ({parent.class_name}), which holds it, is {parent.policy}.",
+            f"Hand the dtype down in {parent.class_name}: `dtype=self.dtype_policy`.",
+            layer.made_at,
+            layer=layer.path,
+            evidence={"policies": {parent.path: parent.policy, layer.path: layer.policy}},
+        )
+
+
+def _layers_against_parent(model: ModelFacts) -> Iterator[tuple[LayerFacts, LayerFacts]]:
+    """(a layer of the user's own with another policy than the global one, a layer inside it that follows that)."""
     for parent in model.layers:
         if not parent.own_class or parent.policy == model.global_policy:
             continue
-        for layer in model.layers:
-            is_below = layer.path.startswith(parent.path + "/") and layer.floating and bool(layer.variables)
-            if is_below and layer.policy == model.global_policy and layer.compute_dtype != parent.compute_dtype:
-                yield Finding(
-                    f"{layer.path} ({layer.class_name}) follows the global policy {layer.policy}; "
-                    f"{parent.path} ({parent.class_name}), which holds it, is {parent.policy}.",
-                    f"Hand the dtype down in {parent.class_name}: `dtype=self.dtype_policy`.",
-                    layer.made_at,
-                    layer=layer.path,
-                    evidence={"policies": {parent.path: parent.policy, layer.path: layer.policy}},
-                )
+        for layer in model.inside(parent):
+            follows = layer.floating and bool(layer.variables) and layer.policy == model.global_policy
+            if follows and layer.compute_dtype != parent.compute_dtype:
+                yield parent, layer
 
 
 def _inside(facts: SourceFacts, own: ClassFacts) -> Iterator[Finding]:
     """The layers that a layer of the user's own makes for itself, where that is given another dtype."""
-    inner = [call for call in facts.calls if call.context.owner is own and _is_layer_without_dtype(call)]
-    inner = [call for call in inner if call.context.function is not None and call.context.function.name in SETTING_UP]
+    inner = [call for call in facts.calls if call.context.owner is own and _is_sublayer_without_dtype(call)]
     fixed = policies_named(own.base_argument("dtype"))
-    makings = facts.makings_of(own) if inner else []
-    told: set[int] = set()
+    makings = facts.makings_of(own) if inner and not fixed else []
     for call in inner:
-        given = set(fixed)
-        for made in makings if not fixed else ():
-            is_for_it = not call.context.callers or made.location in call.context.callers
-            if is_for_it and made.keyword("dtype") is not None:
-                given.update(policies_named(made.keyword("dtype")))
-        for policy in sorted(given):
+        for policy in sorted(set(fixed) or _policies_given(makings, call)):
             found = _other_policy(facts, call, policy)
-            if found is not None and id(call) not in told:
-                told.add(id(call))
+            if found is not None:
                 yield _finding(call, own.name, policy, found)
+                break
+
+
+def _policies_given(makings: Iterable[Call], inner: Call) -> set[str]:
+    """The policies that the outer layer is given where it is made, by the calls in which the inner one is made too."""
+    callers = inner.context.callers
+    made = [making for making in makings if not callers or making.location in callers]
+    return {policy for making in made for policy in policies_named(making.keyword("dtype"))}
+
+
+def _is_sublayer_without_dtype(call: Call) -> bool:
+    function = call.context.function
+    return function is not None and function.name in SETTING_UP and _is_layer_without_dtype(call)
 
 
 def _finding(inner: Call, outer: str, given: str, found: str) -> Finding:

@@ -55,34 +55,12 @@ ON_PURPOSE = NORMALIZATION | PREPROCESSING | {"Embedding"}
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     if not model.is_trained:
         return
-    half = [
-        index
-        for index, layer in enumerate(model.layers)
-        if layer.compute_dtype in HALF and layer.floating and not layer.is_operation
-    ]
-    if not half:
-        return
-    told: list[str] = []
-    for index, layer in enumerate(model.layers):
-        inside = [one for one in model.layers if one.path.startswith(layer.path + "/")]
-        if (
-            index > half[-1]
-            or layer.is_output
-            or layer.ends_submodel
-            or any(layer.path.startswith(path + "/") for path in told)
-        ):
-            continue
-        weights = _trainable([layer, *inside])
-        if layer.is_model:
-            is_island = bool(weights) and bool(inside) and not any(one.compute_dtype in HALF for one in inside)
-        else:
-            is_island = bool(weights) and not inside and layer.compute_dtype not in HALF
-        if not is_island or layer.class_name in ON_PURPOSE or not layer.floating or _is_asked_for(model, layer):
-            continue
-        told.append(layer.path)
+    half = [index for index, layer in enumerate(model.layers) if _computes_in_half(layer)]
+    for index, layer in _islands(model, half):
         neighbour = _neighbour(model, half, index)
+        held = [layer, *model.inside(layer)]
         yield Finding(
-            f"{layer.path} ({layer.class_name}, {sum(weights):,} weights) computes in {_dtypes([layer, *inside])} "
+            f"{layer.path} ({layer.class_name}, {sum(_trainable(held)):,} weights) computes in {_dtypes(held)} "
             f"inside a model that computes in {neighbour.compute_dtype}: it runs at float32 speed and memory.",
             "Build or load it after the policy is set, or give it the policy of its neighbours: "
             f'`dtype="mixed_{neighbour.compute_dtype}"`.',  # nobody is sent into a pure half policy (MP107)
@@ -90,6 +68,35 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             layer=layer.path,
             evidence={"policies": {one.path: one.policy for one in model.layers if one.floating and one.policy}},
         )
+
+
+def _islands(model: ModelFacts, half: list[int]) -> Iterator[tuple[int, LayerFacts]]:
+    """The nested models and layers in another dtype, with their places, that come before the last layer in 16 bits; of
+    several one in another the outermost."""
+    outer: list[LayerFacts] = []
+    for index, layer in enumerate(model.layers[: half[-1] + 1] if half else ()):
+        is_inner = any(layer.path.startswith(island.path + "/") for island in outer)
+        if not is_inner and _is_island(model, layer) and not _is_meant(model, layer):
+            outer.append(layer)
+            yield index, layer
+
+
+def _computes_in_half(layer: LayerFacts) -> bool:
+    return layer.compute_dtype in HALF and layer.floating and not layer.is_operation
+
+
+def _is_island(model: ModelFacts, layer: LayerFacts) -> bool:
+    """A layer with weights, or a nested model with weights, of which nothing computes in 16 bits."""
+    inside = model.inside(layer)
+    computing = inside if layer.is_model else [layer]
+    is_whole = bool(inside) == layer.is_model  # of a layer that holds others, each speaks for itself
+    return is_whole and bool(_trainable([layer, *inside])) and all(one.compute_dtype not in HALF for one in computing)
+
+
+def _is_meant(model: ModelFacts, layer: LayerFacts) -> bool:
+    """Whether there are reasons for its dtype: outputs, what is no matter of floating point, what was asked for."""
+    is_end = layer.is_output or layer.ends_submodel
+    return is_end or layer.class_name in ON_PURPOSE or not layer.floating or _is_asked_for(model, layer)
 
 
 def _is_asked_for(model: ModelFacts, layer: LayerFacts) -> bool:

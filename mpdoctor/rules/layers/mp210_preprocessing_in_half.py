@@ -89,21 +89,27 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     for layer in model.layers:
-        is_chosen = layer.policy != model.global_policy
-        if layer.class_name in LAYERS and layer.compute_dtype in HALF and not (layer.own_class or is_chosen):
-            outside = _outside_live(layer) if layer.compute_dtype == "float16" else None
-            if outside is None and (layer.made_by or any(dtype in HALF for dtype in layer.input_dtypes)):
-                continue  # keras.applications and the like have no line to mend; 16-bit values come from another layer
-            yield Finding(
-                f"{layer.class_name} computes in float16, and {outside}"
-                if outside
-                else _message(layer.class_name, layer.compute_dtype),
-                HELP,
-                layer.made_at,
-                layer=layer.path,
-                severity=Severity.WARNING if outside else None,
-                evidence={"policy": layer.policy},
-            )
+        if not _is_half_preprocessing(model, layer):
+            continue
+        outside = _outside_live(layer) if layer.compute_dtype == "float16" else None
+        if outside is None and (layer.made_by or any(dtype in HALF for dtype in layer.input_dtypes)):
+            continue  # keras.applications and the like have no line to mend; 16-bit values come from another layer
+        yield Finding(
+            f"{layer.class_name} computes in float16, and {outside}"
+            if outside
+            else _message(layer.class_name, layer.compute_dtype),
+            HELP,
+            layer.made_at,
+            layer=layer.path,
+            severity=Severity.WARNING if outside else None,
+            evidence={"policy": layer.policy},
+        )
+
+
+def _is_half_preprocessing(model: ModelFacts, layer: LayerFacts) -> bool:
+    """One of Keras' own that has its 16 bits from the global policy."""
+    is_of_keras = layer.class_name in LAYERS and not layer.own_class
+    return is_of_keras and layer.compute_dtype in HALF and layer.policy == model.global_policy
 
 
 def _outside_live(layer: LayerFacts) -> str | None:
@@ -128,16 +134,28 @@ def _half_dtype(facts: SourceFacts, call: Call) -> str | None:
 
 def _is_amid_layers(facts: SourceFacts, layer: Call) -> bool:
     """Whether it is given what other layers made of the data, and prepares none."""
-    given = [call.argument(0) for call in facts.calls if any(one is layer for one in options(call.callee))]
-    waiting, seen = [one for value in given for one in options(value)], set()
+    waiting, seen = list(_given_to(facts, layer)), set()
     for value in waiting:
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
-        if isinstance(value, Call) and isinstance(value.callee, (Call, Item)) and not is_call_of(value.callee, *NAMES):
+        if _is_output_of_layer(value):
             return True
-        waiting.extend(one for inner in _made_from(value) for one in options(inner))
+        if id(value) not in seen:
+            seen.add(id(value))
+            waiting.extend(one for inner in _made_from(value) for one in options(inner))
     return False
+
+
+def _given_to(facts: SourceFacts, layer: Call) -> Iterator[Value]:
+    """What the layer is called with."""
+    for call in facts.calls:
+        if any(one is layer for one in options(call.callee)):
+            yield from options(call.argument(0))
+
+
+def _is_output_of_layer(value: Value) -> bool:
+    """Of a layer that prepares no data."""
+    if not isinstance(value, Call) or not isinstance(value.callee, (Call, Item)):
+        return False
+    return not is_call_of(value.callee, *NAMES)
 
 
 def _made_from(value: Value) -> tuple[Value, ...]:

@@ -39,14 +39,14 @@ keras-team/keras#20605.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.dtypes import is_array
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Collection, Value, is_call_of, known, options
+from mpdoctor.program.values import Call, ClassFacts, Collection, Context, Value, is_call_of, known, options
 from mpdoctor.semantics.live.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.live.failing_calls import is_float32_state, state_of_a_stateful_layer
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances
@@ -74,22 +74,43 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
     yield from _stateful(facts)
-    if facts.keras.is_keras3:
-        return
+    if not facts.keras.is_keras3:
+        for state, layer, location in (*_states_handed_over(facts), *_states_of_cells(facts)):
+            yield _finding(facts, state, layer, location)
+
+
+def _states_handed_over(facts: SourceFacts) -> Iterator[tuple[Value, str, Location]]:
+    """(state, layer, place) where a call of a recurrent layer in 16 bits is given a float32 state."""
     for call in facts.calls:
         layer = call.callee
         if isinstance(layer, Call) and is_call_of(layer, *RECURRENT) and half_dtype_of_layer(facts, layer):
-            state = next((one for one in _states(call) if _is_float32(facts, one)), None)
+            state = _first_float32(facts, _states(call))
             if state is not None and not asks_for_dtype(call.context):
-                yield _finding(facts, state, layer.method, call.location)
+                yield state, layer.method, call.location
+
+
+def _states_of_cells(facts: SourceFacts) -> Iterator[tuple[Value, str, Location]]:
+    """(state, layer, place) where a cell of the user's own in 16 bits returns a float32 state from
+    `get_initial_state`."""
     for returned in facts.returns:
-        function, owner = returned.context.function, returned.context.owner
-        if function is None or owner is None or function.name != "get_initial_state" or owner.kind != "layer":
+        cell = _cell_with_initial_state(returned.context)
+        if cell is None or not any(one in SIXTEEN_BITS for one in policies_of_instances(facts, cell)):
             continue
-        is_half = any(one in SIXTEEN_BITS for one in policies_of_instances(facts, owner))
-        state = next((one for one in _spread(returned.value) if _is_float32(facts, one)), None)
-        if is_half and state is not None and owner.find_method("call") and not asks_for_dtype(returned.context):
-            yield _finding(facts, state, owner.name, returned.location)
+        state = _first_float32(facts, _spread(returned.value))
+        if state is not None and not asks_for_dtype(returned.context):
+            yield state, cell.name, returned.location
+
+
+def _cell_with_initial_state(context: Context) -> ClassFacts | None:
+    """The layer of the user's own whose `get_initial_state` this is."""
+    function, owner = context.function, context.owner
+    if function is None or owner is None or function.name != "get_initial_state" or owner.kind != "layer":
+        return None
+    return owner if owner.find_method("call") else None
+
+
+def _first_float32(facts: SourceFacts, states: Iterable[Value]) -> Value | None:
+    return next((state for state in states if _is_float32(facts, state)), None)
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:

@@ -79,6 +79,7 @@ from mpdoctor.semantics.wording import place_of
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")
 EXPLAINS = {"MP202": "line"}
+MAP = "tensorflow.map_fn"
 CALLING = {
     "tensorflow.numpy_function": "Tout",
     "tensorflow.py_function": "Tout",
@@ -143,24 +144,36 @@ def _array_behind(array: Value | None) -> Call | None:
 
 def _function(facts: SourceFacts, call: Call) -> Iterator[Finding]:
     assert isinstance(call.callee, Api)
-    name = public_name(call.callee.name)
-    declared = call.keyword(CALLING[name]) or (call.argument(2) if name != "tensorflow.map_fn" else None)
-    if name == "tensorflow.map_fn":
-        declared = declared or call.keyword("dtype")
-    outputs = declared.items if isinstance(declared, Collection) else (declared,)
-    if len(outputs) != 1 or dtype_named(outputs[0], facts.keras) != "float32":
+    maps = call.callee.is_(MAP)
+    declared = _items(_declared(call))
+    if len(declared) != 1 or dtype_named(declared[0], facts.keras) != "float32":
         return
-    given = call.argument(1, "elems" if name == "tensorflow.map_fn" else "inp")
-    items = given.items if isinstance(given, Collection) else (given,)
-    dtypes = [next(iter(half_dtypes(facts, one, call.context)), None) for one in items if one is not None]
-    function = call.argument(0, "fn" if name == "tensorflow.map_fn" else "func")
-    if dtypes and dtypes[0] is not None and all(dtypes) and _keeps_dtype(facts, function):
+    half = _half_dtype(facts, call, call.argument(1, "elems" if maps else "inp"))
+    if half and _keeps_dtype(facts, call.argument(0, "fn" if maps else "func")):
         yield Finding(
-            f"`{call.method}` is told to expect float32, and what it calls gives {dtypes[0]}, as it is given: in a "
+            f"`{call.method}` is told to expect float32, and what it calls gives {half}, as it is given: in a "
             "graph that raises.",
             HELP,
             call.location,
         )
+
+
+def _half_dtype(facts: SourceFacts, call: Call, given: Value | None) -> str:
+    """The 16-bit dtype of the first tensor that is given, "" where not all of them are 16-bit."""
+    tensors = [one for one in _items(given) if one is not None]
+    dtypes = [next(iter(half_dtypes(facts, one, call.context)), "") for one in tensors]
+    return dtypes[0] if dtypes and all(dtypes) else ""
+
+
+def _declared(call: Call) -> Value | None:
+    """The dtype, or the dtypes, that it is told to expect."""
+    assert isinstance(call.callee, Api)
+    named = call.keyword(CALLING[public_name(call.callee.name)])
+    return named or (call.keyword("dtype") if call.callee.is_(MAP) else call.argument(2))
+
+
+def _items(value: Value | None) -> tuple[Value | None, ...]:
+    return value.items if isinstance(value, Collection) else (value,)
 
 
 def _keeps_dtype(facts: SourceFacts, function: Value | None) -> bool:
@@ -179,13 +192,16 @@ def _is_passed_on(value: Value, function: FunctionFacts, depth: int) -> bool:
         return False
     if isinstance(value, Parameter):
         return value.function is function
+    parts = _parts_with_its_dtype(value)
+    return bool(parts) and all(_is_passed_on(part, function, depth + 1) for part in parts)
+
+
+def _parts_with_its_dtype(value: Value) -> tuple[Value, ...]:
+    """What a value has its dtype from; () where that is not certain."""
     if isinstance(value, Item):
-        return _is_passed_on(value.of, function, depth + 1)
+        return (value.of,)
     if isinstance(value, Operation):
-        rest = [one for one in value.operands if not isinstance(one, Known)]
-        return bool(rest) and all(_is_passed_on(one, function, depth + 1) for one in rest)
-    if isinstance(value, Call) and isinstance(value.callee, Api):
-        is_keeping = public_name(value.callee.name).rpartition(".")[2] in KEEPING and value.keyword("dtype") is None
-        first = value.argument(0)
-        return is_keeping and first is not None and _is_passed_on(first, function, depth + 1)
-    return False
+        return tuple(one for one in value.operands if not isinstance(one, Known))
+    if isinstance(value, Call) and isinstance(value.callee, Api) and value.keyword("dtype") is None:
+        return value.arguments(slice(1)) if public_name(value.callee.name).rpartition(".")[2] in KEEPING else ()
+    return ()

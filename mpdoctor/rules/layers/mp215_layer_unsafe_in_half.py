@@ -56,11 +56,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
     for call in facts.calls_of("keras.layers.UnitNormalization", "keras.layers.Dot", "keras.layers.dot"):
-        normalises = call.method == "UnitNormalization" or known(call.argument(_place(call), "normalize")) is True
-        if normalises and half_dtype_of_layer(facts, call) == "float16":
-            yield _finding(
-                call, f"{call.method}(normalize=True)" if call.method != "UnitNormalization" else call.method
-            )
+        is_unit = call.method == "UnitNormalization"
+        if _normalises(call) and half_dtype_of_layer(facts, call) == "float16":
+            yield _finding(call, call.method if is_unit else f"{call.method}(normalize=True)")
     if facts.keras.is_keras3:
         yield from _squareplus(facts)
     for layer, before in rows(facts, "keras.layers.GlobalAveragePooling1D"):
@@ -105,47 +103,56 @@ def _finding(call: Call, what: str, why: str = NORMALISES) -> Finding:
     )
 
 
-def _place(call: Call) -> int:
-    """Of `normalize` among the positional arguments: Dot(axes, normalize), dot(inputs, axes, normalize)."""
-    return 1 if call.method == "Dot" else 2
+def _normalises(call: Call) -> bool:
+    """UnitNormalization(), Dot(axes, normalize), dot(inputs, axes, normalize)."""
+    position = 1 if call.method == "Dot" else 2
+    return call.method == "UnitNormalization" or known(call.argument(position, "normalize")) is True
 
 
 def _squareplus(facts: SourceFacts) -> Iterator[Finding]:
-    for call in facts.calls:
-        if not isinstance(call.callee, Api):
-            continue
-        if call.callee.is_(*SQUARING_OPS):
-            given = call.argument(0)
-            half = given is not None and "float16" in half_dtypes(facts, given, call.context)
-            if half and runs_in_call(call.context) and not asks_for_dtype(call.context):
+    for call in facts.library_calls:
+        if isinstance(call.callee, Api) and call.callee.is_(*SQUARING_OPS):
+            if _is_given_float16(facts, call):
                 yield Finding(
                     f"squareplus {SQUAREPLUS}; the layer's input is float16.",
                     'Cast first: `squareplus(ops.cast(x, "float32"))`.',
                     call.location,
                 )
-            continue
-        if not public_name(call.callee.name).startswith("keras.layers."):
-            continue
-        given = call.keyword("activation") or (call.argument(0) if call.method == "Activation" else None)
-        is_it = known(given) == "squareplus" or is_api(given, SQUARING)
-        if is_it and half_dtype_of_layer(facts, call) == "float16":
+        elif _has_squareplus(call) and half_dtype_of_layer(facts, call) == "float16":
             yield _finding(call, "The activation squareplus", SQUAREPLUS)
+
+
+def _is_given_float16(facts: SourceFacts, call: Call) -> bool:
+    """Whether a function is called on a float16 tensor in the `call()` of a layer."""
+    given = call.argument(0)
+    half = given is not None and "float16" in half_dtypes(facts, given, call.context)
+    return half and runs_in_call(call.context) and not asks_for_dtype(call.context)
+
+
+def _has_squareplus(call: Call) -> bool:
+    """Whether a call makes a layer with that activation."""
+    if not isinstance(call.callee, Api) or not public_name(call.callee.name).startswith("keras.layers."):
+        return False
+    given = call.keyword("activation") or (call.argument(0) if call.method == "Activation" else None)
+    return known(given) == "squareplus" or is_api(given, SQUARING)
 
 
 def _masked_steps(before: list[Call]) -> int | None:
     """The number of steps that a mask counts on its way to the last of these layers; None where there is no mask, or
     nobody knows the number."""
     shape = before[0].argument(0, "shape") if is_api(before[0].callee, "keras.Input") else None
-    first = shape.items[0] if isinstance(shape, Collection) and shape.items else None
-    steps = known(first)
-    is_masked = False
-    for layer in before[1:]:
-        name = public_name(layer.callee.name) if isinstance(layer.callee, Api) else ""
-        if not name.startswith("keras.layers.") or name.rpartition(".")[2] not in MASK_PASSING:
-            return None
-        is_masked = (
-            is_masked
-            or name.endswith(".Masking")
-            or any(known(one) is True for one in options(layer.keyword("mask_zero")))
-        )
-    return steps if is_masked and isinstance(steps, int) else None
+    steps = known(shape.items[0] if isinstance(shape, Collection) and shape.items else None)
+    if not all(map(_passes_mask, before[1:])) or not any(map(_masks, before[1:])):
+        return None
+    return steps if isinstance(steps, int) else None
+
+
+def _passes_mask(layer: Call) -> bool:
+    name = public_name(layer.callee.name) if isinstance(layer.callee, Api) else ""
+    return name.startswith("keras.layers.") and name.rpartition(".")[2] in MASK_PASSING
+
+
+def _masks(layer: Call) -> bool:
+    """Masking, or an Embedding with `mask_zero=True` on some path."""
+    is_masking = isinstance(layer.callee, Api) and public_name(layer.callee.name).endswith(".Masking")
+    return is_masking or any(known(one) is True for one in options(layer.keyword("mask_zero")))

@@ -131,41 +131,45 @@ def _rounding(facts: SourceFacts, ids: Value) -> Call | None:
         if len(choices) != 1:
             return None
         one = choices[0]
-        if is_call_of(one, "keras.Input") and isinstance(one, Call):
-            given = one.keyword("dtype")
-            return passed if given is None or dtype_named(given) in FLOATS else None
-        if isinstance(one, Item):
-            ids = one.of
-        elif is_cast(one) and isinstance(one, Call):
-            given = one.argument(0)
-            if passed is not None or given is None:
-                return None  # what the layer is given was cast before
-            ids = given
-        elif isinstance(one, Call) and isinstance(one.callee, Call) and _passes(facts, one.callee):
-            given = one.argument(0, "inputs")
-            if given is None:
-                return None
-            passed, ids = one.callee, given
-        else:
+        if is_call_of(one, "keras.Input"):
+            return passed if _gives_floats(one) else None
+        if passed is not None and is_cast(one):
+            return None  # what the layer is given was cast before
+        before = _before(facts, one)
+        if before is None:
             return None
-        if isinstance(ids, Collection):
-            if not ids.items:
-                return None
-            ids = ids.items[0]
+        if isinstance(one, Call) and isinstance(one.callee, Call):
+            passed = one.callee
+        ids = before
     return None
 
 
+def _before(facts: SourceFacts, value: Value) -> Value | None:
+    """What an item, a cast or a layer that passes the numbers on was made from; of several tensors the first."""
+    before: Value | None = None
+    if isinstance(value, Item):
+        before = value.of
+    elif isinstance(value, Call) and is_cast(value):
+        before = value.argument(0)
+    elif isinstance(value, Call) and isinstance(value.callee, Call) and _passes(facts, value.callee):
+        before = value.argument(0, "inputs")
+    if isinstance(before, Collection):
+        return before.items[0] if before.items else None
+    return before
+
+
+def _gives_floats(made: Value) -> bool:
+    given = made.keyword("dtype") if isinstance(made, Call) else None
+    return given is None or dtype_named(given) in FLOATS
+
+
 def _rounding_in_a_row(facts: SourceFacts, before: list[Value]) -> Call | None:
-    first = before[0] if before else None
-    if not is_call_of(first, "keras.Input", "keras.layers.InputLayer") or not isinstance(first, Call):
+    """The first layer behind the float Input of a Sequential, where all of them pass the numbers on."""
+    layers = [one for one in before if isinstance(one, Call)]
+    if len(layers) < max(len(before), 2) or not is_call_of(layers[0], "keras.Input", "keras.layers.InputLayer"):
         return None
-    given = first.keyword("dtype")
-    if given is not None and dtype_named(given) not in FLOATS:
-        return None
-    between = before[1:]
-    if not between or not all(isinstance(one, Call) and _passes(facts, one) for one in between):
-        return None
-    return between[0] if isinstance(between[0], Call) else None
+    between = layers[1:]
+    return between[0] if _gives_floats(layers[0]) and all(_passes(facts, one) for one in between) else None
 
 
 def _passes(facts: SourceFacts, layer: Call) -> bool:

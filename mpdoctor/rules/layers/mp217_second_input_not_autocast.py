@@ -49,9 +49,10 @@ tensorflow/tensorflow#41614, huggingface/transformers#3320.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.location import Location
 from mpdoctor.finding import AlsoSeen, Finding, Severity
 from mpdoctor.program.dtypes import is_array
 from mpdoctor.program.source_facts import SourceFacts
@@ -60,7 +61,7 @@ from mpdoctor.semantics.live.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.live.failing_calls import clash_in_call, is_float32_state, later_input
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
-from mpdoctor.semantics.source.layers.mixed_operands import is_half, meetings, origin
+from mpdoctor.semantics.source.layers.mixed_operands import Meeting, is_half, meetings, origin
 from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.ERROR
@@ -73,31 +74,33 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
     given = [(call, own) for call in facts.calls for own in _called_layer(facts, call)]
-    if not given:
-        return
-    for event, meeting in meetings(facts):
-        if asks_for_dtype(event.context):
+    for met in meetings(facts) if given else ():
+        wide = next(_wide_inputs(facts, met, given), None)
+        if wide is not None and not asks_for_dtype(met[0].context):
+            yield _finding(facts, met[0].location, *wide)
+
+
+def _finding(facts: SourceFacts, raising: Location, second: Parameter, called: Location) -> Finding:
+    return Finding(
+        f"`{second.name}` is the second input of the layer and stays float32, as it is where the layer is "
+        f"called ({place_of(facts, called, raising)}): Keras 2 casts the first input only, so this line raises.",
+        f"Cast it: `tf.cast({second.name}, …)` to the dtype of the first input, or give the layer one list of both.",
+        raising,
+        also_seen=(AlsoSeen("MP217", "source", "The layer is called here.", called.path, called.line),),
+    )
+
+
+def _wide_inputs(
+    facts: SourceFacts, met: Meeting, given: Sequence[tuple[Call, ClassFacts]]
+) -> Iterator[tuple[Parameter, Location]]:
+    """The later inputs of a layer that meet a 16-bit tensor, each with a call of the layer that gives it in float32."""
+    event, meeting = met
+    for value in meeting:
+        second = _second_input(value)
+        if second is None or not any(is_half(facts, one, event.context) for one in meeting if one is not value):
             continue
-        for value in meeting:
-            second = _second_input(value)
-            if second is None or not any(is_half(facts, one, event.context) for one in meeting if one is not value):
-                continue
-            site = next((call for call, own in given if _is_float32(facts, _given(call, own, second))), None)
-            if site is not None:
-                place = place_of(facts, site.location, event.location)
-                yield Finding(
-                    f"`{second.name}` is the second input of the layer and stays float32, as it is where the layer is "
-                    f"called ({place}): Keras 2 casts the first input only, so this line raises.",
-                    f"Cast it: `tf.cast({second.name}, …)` to the dtype of the first input, or give the layer one list "
-                    "of both.",
-                    event.location,
-                    also_seen=(
-                        AlsoSeen(
-                            "MP217", "source", "The layer is called here.", site.location.path, site.location.line
-                        ),
-                    ),
-                )
-                break
+        sites = (call for call, own in given if _is_float32(facts, _given(call, own, second)))
+        yield from ((second, site.location) for site in sites)
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:

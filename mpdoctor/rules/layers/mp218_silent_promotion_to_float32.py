@@ -64,13 +64,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         return
     for layer in model.layers:
         half = next((dtype for dtype in layer.input_dtypes if dtype in HALF), None)
-        if half is None or layer.output_dtypes[:1] != ("float32",) or layer.is_output or layer.is_model:
-            continue
-        inside = (one for one in model.layers if one.path.startswith(layer.path + "/") and one.floating)
-        if any(one.compute_dtype not in HALF for one in inside):
-            continue  # a layer inside of it was asked for float32
-        is_of_library = layer.made_at is None if layer.is_operation else layer.made_by != ""
-        if is_of_library or (layer.is_operation and _is_wanted(layer, model)):
+        if half is None or not _gives_float32(layer) or _is_of_library(layer) or _is_wanted(layer, model):
             continue
         told = _promotion(layer, half)
         if told is not None:
@@ -79,7 +73,23 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             yield Finding(message, help, layer.made_at, layer=layer.path, evidence=evidence)
 
 
-def _is_wanted(function: LayerFacts, model: ModelFacts) -> bool:
+def _gives_float32(layer: LayerFacts) -> bool:
+    """Of what stands between other layers: an output may well be float32."""
+    return layer.output_dtypes[:1] == ("float32",) and not layer.is_output and not layer.is_model
+
+
+def _is_of_library(layer: LayerFacts) -> bool:
+    return layer.made_at is None if layer.is_operation else layer.made_by != ""
+
+
+def _is_wanted(layer: LayerFacts, model: ModelFacts) -> bool:
+    """Whether a layer inside of it was asked for float32, or a function is given what such a layer gives."""
+    if any(one.compute_dtype not in HALF for one in model.inside(layer) if one.floating):
+        return True
+    return layer.is_operation and _is_given_float32(layer, model)
+
+
+def _is_given_float32(function: LayerFacts, model: ModelFacts) -> bool:
     """Whether a float32 input comes from a layer that was asked for float32, as a stream kept in float32 does."""
     parent = function.path.rpartition("/")[0]
     pairs = zip(function.given_by, function.input_dtypes, strict=False)
@@ -91,14 +101,7 @@ def _is_wanted(function: LayerFacts, model: ModelFacts) -> bool:
 
 def _promotion(layer: LayerFacts, half: str) -> tuple[str, str] | None:
     if layer.is_operation:
-        if layer.class_name not in PROMOTING:
-            return None
-        other = "float32" if len(layer.input_dtypes) > 1 else "a float32 constant"  # Keras 3.3 forgets which it was
-        return (
-            f"`{layer.class_name.lower()}` is given {half} and {other} here, and gives float32: the stream is "
-            "float32 until the next layer casts it.",
-            f'Use a layer, which casts all its inputs (`keras.layers.Add()`), or cast the float32 one to "{half}".',
-        )
+        return _promotion_of_function(layer, half)
     if layer.compute_dtype not in HALF:
         return None  # dtype="float32" was asked for
     what = f"{layer.path} ({layer.class_name}) computes in {half} and puts out float32"
@@ -115,3 +118,14 @@ def _promotion(layer: LayerFacts, half: str) -> tuple[str, str] | None:
             'Cast what it returns: `tf.cast(outputs, inputs.dtype)`; or say that float32 is meant: `dtype="float32"`.',
         )
     return None
+
+
+def _promotion_of_function(function: LayerFacts, half: str) -> tuple[str, str] | None:
+    if function.class_name not in PROMOTING:
+        return None
+    other = "float32" if len(function.input_dtypes) > 1 else "a float32 constant"  # Keras 3.3 forgets which it was
+    return (
+        f"`{function.class_name.lower()}` is given {half} and {other} here, and gives float32: the stream is "
+        "float32 until the next layer casts it.",
+        f'Use a layer, which casts all its inputs (`keras.layers.Add()`), or cast the float32 one to "{half}".',
+    )

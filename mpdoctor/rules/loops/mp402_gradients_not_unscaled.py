@@ -92,11 +92,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _never_unscaled(facts: SourceFacts) -> Iterator[Finding]:
-    for apply, gradient in applied_gradients(facts):
-        if not is_scaled_by(target(gradient), "get_scaled_loss") or not applied_by_its_scaler(facts, apply, gradient):
-            continue
-        if calls_on_the_way(apply, "get_unscaled_gradients") or unscaled_on_the_way(apply, gradient):
-            continue
+    for apply in _applied_scaled(facts):
         of = receiver_text(facts, apply)
         yield Finding(
             "These gradients are applied as they come from the scaled loss: every update is "
@@ -114,6 +110,15 @@ def _never_unscaled(facts: SourceFacts) -> Iterator[Finding]:
                 f"Give it the loss as it is: `{receiver_text(facts, call)}.minimize(loss, …)`.",
                 call.location,
             )
+
+
+def _applied_scaled(facts: SourceFacts) -> Iterator[Call]:
+    """The calls that apply gradients as they come from a scaled loss."""
+    for apply, gradient in applied_gradients(facts):
+        if not is_scaled_by(target(gradient), "get_scaled_loss") or not applied_by_its_scaler(facts, apply, gradient):
+            continue
+        if not calls_on_the_way(apply, "get_unscaled_gradients") and not unscaled_on_the_way(apply, gradient):
+            yield apply
 
 
 def _losses(facts: SourceFacts, minimize: Call) -> Iterator[Value]:

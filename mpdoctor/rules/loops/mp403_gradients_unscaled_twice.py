@@ -88,18 +88,24 @@ def _beside_the_wrapper(facts: SourceFacts) -> Iterator[Finding]:
     for apply, gradient in applied_gradients(facts):
         if not _scaled_once(facts, target(gradient)) or not applied_by_its_scaler(facts, apply, gradient):
             continue
-        ways = [one for one in until_gradients(given_to(apply)) if holds_gradient(one, gradient)]
-        if any(multiplied_by_scale(part, numbers) for one in ways for part in with_mapped(facts, one)):
-            continue
-        for one in ways:
-            division = next((part for part in with_mapped(facts, one) if divided_by_scale(part, numbers)), None)
-            if division is not None and not _is_guarded(division):
-                yield Finding(
-                    "These gradients are divided by the loss scale here, and once more by "
-                    f"`{apply.method}`: every update is {starting_scale(apply.receiver)} times too small at first.",
-                    f"Delete this division: in Keras 3 `{apply.method}` unscales by itself.",
-                    division.location,
-                )
+        for division in _divisions_by_hand(facts, apply, gradient, numbers):
+            yield Finding(
+                "These gradients are divided by the loss scale here, and once more by "
+                f"`{apply.method}`: every update is {starting_scale(apply.receiver)} times too small at first.",
+                f"Delete this division: in Keras 3 `{apply.method}` unscales by itself.",
+                division.location,
+            )
+
+
+def _divisions_by_hand(facts: SourceFacts, apply: Call, gradient: Call, numbers: tuple[float, ...]) -> Iterator[Value]:
+    """The divisions by the loss scale between the tape and the apply call, unless something multiplies by it again."""
+    ways = [one for one in until_gradients(given_to(apply)) if holds_gradient(one, gradient)]
+    if any(multiplied_by_scale(part, numbers) for one in ways for part in with_mapped(facts, one)):
+        return
+    for one in ways:
+        division = next((part for part in with_mapped(facts, one) if divided_by_scale(part, numbers)), None)
+        if division is not None and not _is_guarded(division):
+            yield division
 
 
 def _twice_in_the_program(facts: SourceFacts) -> Iterator[Finding]:
@@ -107,22 +113,26 @@ def _twice_in_the_program(facts: SourceFacts) -> Iterator[Finding]:
     numbers = initial_scales(facts)
     unscalings: list[Call | Operation] = [*facts.method_calls(UNSCALING)]
     for one in unscalings + [operation for operation in facts.operations if divided_by_scale(operation, numbers)]:
-        is_call = isinstance(one, Call)
-        if one.context.guarded:
-            continue
-        inside = (one.argument(0),) if isinstance(one, Call) else one.operands
-        first = next((part for value in inside for part in _unscaled_in(facts, value, numbers, not is_call)), None)
-        if first is None or _is_guarded(first):
+        first = _unscaled_before(facts, one, numbers)
+        if first is None or _is_guarded(first) or one.context.guarded:
             continue
         wrapper = next((call.receiver for call in (one, first) if isinstance(call, Call)), None)
         yield Finding(
             "These gradients were divided by the loss scale once already: every update is "
             f"{starting_scale(wrapper)} times too small at first.",
             f"Unscale once: keep one `{UNSCALING}`, and delete the other."
-            if is_call and unscales(first)
+            if isinstance(one, Call) and unscales(first)
             else f"Delete the division: `{UNSCALING}` divides by the loss scale.",
             _place_of_division(one, first),
         )
+
+
+def _unscaled_before(facts: SourceFacts, unscaling: Call | Operation, numbers: tuple[float, ...]) -> Value | None:
+    """The first of what has unscaled before what this unscales; of two divisions by hand neither is one."""
+    if isinstance(unscaling, Call):
+        return next(_unscaled_in(facts, unscaling.argument(0), numbers, only_calls=False), None)
+    operands = unscaling.operands
+    return next((part for one in operands for part in _unscaled_in(facts, one, numbers, only_calls=True)), None)
 
 
 def _unscaled_in(

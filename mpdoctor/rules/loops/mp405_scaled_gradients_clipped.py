@@ -62,15 +62,13 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
     given_to,
     is_gradient_call,
-    target,
     until_gradients,
 )
 from mpdoctor.semantics.source.optimizers.scaling import (
     UNSCALING,
     applied_by_its_scaler,
     holds_gradient,
-    scales,
-    scaling_calls,
+    is_of_scaled_loss,
     unscales,
     with_mapped,
 )
@@ -83,54 +81,62 @@ CONFIRMED_LIVE = True
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    if facts.keras.is_keras3:
-        for apply, gradient in applied_gradients(facts):
-            if applied_by_its_scaler(facts, apply, gradient):
-                for clip in _clips_scaled(facts, given_to(apply), gradient):
-                    limit = _limit(facts, clip)
-                    yield Finding(
-                        f"`{clip.method}` gets gradients that still carry the loss scale of "
-                        f"{starting_scale(apply.receiver)}, and cuts nearly all of them down; `{apply.method}` then "
-                        "divides what is left by the scale.",
-                        f"Give the limit to the optimizer inside, which clips after unscaling: `{argument_for(clip)}="
-                        f"{limit}`; and delete this line.",
-                        clip.location,
-                    )
-        return
+    for clip, unscaling in _clipped_before_apply(facts) if facts.keras.is_keras3 else _clipped_before_unscaling(facts):
+        told = (
+            f"`{clip.method}` gets gradients that still carry the loss scale of {starting_scale(unscaling.receiver)}, "
+            "and cuts nearly all of them down"
+        )
+        if facts.keras.is_keras3:
+            yield Finding(
+                f"{told}; `{unscaling.method}` then divides what is left by the scale.",
+                f"Give the limit to the optimizer inside, which clips after unscaling: `{argument_for(clip)}="
+                f"{_limit(facts, clip)}`; and delete this line.",
+                clip.location,
+            )
+        else:
+            yield Finding(
+                f"{told}, before they are unscaled.",
+                f"Clip after `{UNSCALING}`: move this line behind it.",
+                clip.location,
+            )
+
+
+def _clipped_before_apply(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
+    """(the call that clips, the apply call, which unscales in Keras 3)."""
+    for apply, gradient in applied_gradients(facts):
+        if applied_by_its_scaler(facts, apply, gradient):
+            yield from ((clip, apply) for clip in _clips_scaled(facts, given_to(apply), gradient))
+
+
+def _clipped_before_unscaling(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
+    """(the call that clips, that of `get_unscaled_gradients`)."""
     for unscaling in facts.method_calls(UNSCALING):
-        for one in until_gradients(unscaling.argument(0)):
-            if isinstance(one, Call) and is_gradient_call(one) and not unscaling.context.guarded:
-                for clip in _clips_scaled(facts, unscaling.argument(0), one):
-                    yield Finding(
-                        f"`{clip.method}` gets gradients that still carry the loss scale of "
-                        f"{starting_scale(unscaling.receiver)}, and cuts nearly all of them down, before they are "
-                        "unscaled.",
-                        f"Clip after `{UNSCALING}`: move this line behind it.",
-                        clip.location,
-                    )
+        given = unscaling.argument(0)
+        for one in until_gradients(given) if not unscaling.context.guarded else ():
+            if isinstance(one, Call) and is_gradient_call(one):
+                yield from ((clip, unscaling) for clip in _clips_scaled(facts, given, one))
 
 
 def _clips_scaled(facts: SourceFacts, value: Value | None, gradient: Call) -> Iterator[Call]:
     """The calls that clip these gradients before anything unscales them, at a limit that knows nothing of the scale."""
-    if not any(scales(facts, call) for call in scaling_calls(target(gradient))):
+    if not is_of_scaled_loss(facts, gradient):
         return
     for one in until_gradients(value, unscales):
         if not holds_gradient(one, gradient, through_unscaling=False) or _may_be_unscaled(one):
             continue
         for part in with_mapped(facts, one):
-            at = limits(part)
-            if (
-                at
-                and isinstance(part, Call)
-                and not part.context.guarded
-                and not any(_knows_scale(each) for each in at)
-            ):
+            if isinstance(part, Call) and not part.context.guarded and _clips_without_scale(part):
                 yield part
 
 
 def _may_be_unscaled(value: Value) -> bool:
     """Whether the gradients are unscaled on another path to the same call."""
     return any(unscales(one) for one in until_gradients(value))
+
+
+def _clips_without_scale(call: Call) -> bool:
+    at = limits(call)
+    return bool(at) and not any(map(_knows_scale, at or ()))
 
 
 def _knows_scale(limit: Value) -> bool:

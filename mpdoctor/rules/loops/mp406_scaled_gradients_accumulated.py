@@ -57,13 +57,12 @@ from collections.abc import Iterator
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Value
-from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, is_gradient_call, target, until_gradients
+from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, is_gradient_call, until_gradients
 from mpdoctor.semantics.source.optimizers.scaling import (
     UNSCALING,
     applied_by_its_scaler,
     divided_by_scale,
-    scales,
-    scaling_calls,
+    is_of_scaled_loss,
     unscales,
 )
 
@@ -74,18 +73,12 @@ KEEPING = ("assign_add", "assign_sub", "assign")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    kept = [call for call in facts.method_calls(*KEEPING) if not call.context.guarded]
-    applied = list(applied_gradients(facts)) if kept else []
-    for call in kept:
-        for gradient in _scaled_gradients(facts, call):
-            across = [
-                apply
-                for apply, one in applied
-                if one is gradient and applied_by_its_scaler(facts, apply, gradient) and _each_time(apply, call)
-            ]
-            if across:
+    for call in facts.method_calls(*KEEPING):
+        for gradient in _scaled_gradients(facts, call) if not call.context.guarded else ():
+            apply = next(_applied_each_time(facts, gradient, call), None)
+            if apply is not None:
                 yield Finding(
-                    f"`{call.method}` keeps gradients that still carry the loss scale, and `{across[0].method}` may "
+                    f"`{call.method}` keeps gradients that still carry the loss scale, and `{apply.method}` may "
                     "change the scale after each of them: what is kept mixes several scales, and an overflow stays "
                     "in it.",
                     "Keep unscaled gradients: divide by `optimizer.dynamic_scale` first."
@@ -95,12 +88,17 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 )
 
 
+def _applied_each_time(facts: SourceFacts, gradient: Call, kept: Call) -> Iterator[Call]:
+    """The calls of a LossScaleOptimizer that apply a gradient in the step in which it is kept."""
+    for apply, applied in applied_gradients(facts):
+        if applied is gradient and applied_by_its_scaler(facts, apply, gradient) and _each_time(apply, kept):
+            yield apply
+
+
 def _scaled_gradients(facts: SourceFacts, call: Call) -> Iterator[Call]:
     """The gradients of a scaled loss that a variable is given, as they came from the tape."""
     for one in until_gradients(call.argument(0, "delta"), _holds_no_scaled):
-        if not isinstance(one, Call) or not is_gradient_call(one):
-            continue
-        if any(scales(facts, scaling) for scaling in scaling_calls(target(one))):
+        if isinstance(one, Call) and is_gradient_call(one) and is_of_scaled_loss(facts, one):
             yield one
 
 

@@ -54,7 +54,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import kind_of_class
-from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.source_facts import Return, SourceFacts
 from mpdoctor.program.values import Api, Call, Collection, Context, Known, Operation, Value, class_of, options
 from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, target, until_gradients
 from mpdoctor.semantics.source.optimizers.scaling import PASSING_ON, SCALING, scales
@@ -70,19 +70,27 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not scaled:
         return
     gradients = [call for call in facts.method_calls("gradient") if is_gradient_call(call)]
-    for event in facts.returns:
-        for value in _told_in(event.value):
-            # Together with the gradients, it is for a caller that knows that both are scaled.
-            if _is_own_step(_scaled_loss(value, scaled), event.context, gradients) and not any(
-                map(is_gradient_call, until_gradients(event.value))
-            ):
-                yield _finding("is returned", event.location)
-    for log in facts.calls:
-        if not _logs(log) or _says_scaled(log):
-            continue
-        told = [one for value in (*log.args, *(each for _, each in log.keywords)) for one in _told_in(value)]
-        if any(_is_own_step(_scaled_loss(one, scaled), log.context, gradients) for one in told):
+    for value, returned in _returned(facts):
+        if _is_own_step(_scaled_loss(value, scaled), returned.context, gradients):
+            yield _finding("is returned", returned.location)
+    for told, log in _logged(facts):
+        if any(_is_own_step(_scaled_loss(value, scaled), log.context, gradients) for value in told):
             yield _finding("is logged", log.location)
+
+
+def _returned(facts: SourceFacts) -> Iterator[tuple[Value, Return]]:
+    """Each value that a function returns. Together with the gradients, a loss is for a caller that knows that both are
+    scaled."""
+    for returned in facts.returns:
+        if not any(map(is_gradient_call, until_gradients(returned.value))):
+            yield from ((value, returned) for value in _told_in(returned.value))
+
+
+def _logged(facts: SourceFacts) -> Iterator[tuple[list[Value], Call]]:
+    """The values that a call prints or logs, where it does not call them scaled."""
+    for log in facts.calls:
+        if _logs(log) and not _says_scaled(log):
+            yield [value for given in log.given for value in _told_in(given)], log
 
 
 def _is_own_step(scaled: Call | None, context: Context, gradients: list[Call]) -> bool:
@@ -139,7 +147,7 @@ def _is_metric(value: Value) -> bool:
 
 def _says_scaled(call: Call) -> bool:
     """Whether the report itself calls it a scaled loss."""
-    texts = [one.value for value in (*call.args, *(v for _, v in call.keywords)) for one in _near(value)]
+    texts = [one.value for value in call.given for one in _near(value)]
     for metric in (*options(call.callee), *options(call.receiver)):
         made_with = [value for _, value in metric.keywords] if isinstance(metric, Call) else []
         texts.extend(one.value for one in made_with if isinstance(one, Known))

@@ -69,17 +69,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         scaling = list(scaling_calls(target(gradient)))
         if not scaling or not all(scales(facts, call) for call in scaling):
             continue
-        unscaling = [
-            one
-            for one in until_gradients(given_to(apply))
-            if isinstance(one, Call) and unscales(one) and holds_gradient(one, gradient)
-        ]
-        dividing = (*unscaling, apply) if facts.keras.is_keras3 else unscaling  # Keras 2 applies what it is given
-        for call in dividing:
-            if call.context.guarded or not _is_another(facts, call, scaling):
-                continue
-            mine, theirs = receiver_text(facts, call), receiver_text(facts, scaling[0])
-            if mine != theirs:
+        theirs = receiver_text(facts, scaling[0])
+        for call in _dividing(facts, apply, gradient):
+            mine = receiver_text(facts, call)
+            if mine != theirs and not call.context.guarded and _is_another(facts, call, scaling):
                 yield Finding(
                     f"The loss was scaled by `{theirs}`, and `{mine}.{call.method}` works with the scale of `{mine}`: "
                     "the gradients come out wrong by the ratio of the two scales.",
@@ -87,6 +80,15 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                     call.location,
                 )
                 break
+
+
+def _dividing(facts: SourceFacts, apply: Call, gradient: Call) -> Iterator[Call]:
+    """The calls that divide this gradient by a loss scale before it is applied; Keras 2 applies what it is given."""
+    for one in until_gradients(given_to(apply)):
+        if isinstance(one, Call) and unscales(one) and holds_gradient(one, gradient):
+            yield one
+    if facts.keras.is_keras3:
+        yield apply
 
 
 def _is_another(facts: SourceFacts, call: Call, scaling: list[Call]) -> bool:
@@ -107,6 +109,11 @@ def _may_be_one(one: Value, other: Value) -> bool:
     if isinstance(one, Parameter) and isinstance(other, Parameter):
         return one.name == other.name or one.function is not other.function
     if isinstance(one, Attribute) and isinstance(other, Attribute):
-        same_holder = one.of is other.of or (isinstance(one.of, Instance) and isinstance(other.of, Instance))
-        return one.name == other.name or not same_holder or "optimizer" not in one.name + other.name
+        return not _are_two_optimizers(one, other)
     return True
+
+
+def _are_two_optimizers(one: Attribute, other: Attribute) -> bool:
+    """Attributes of one object, called optimizers by different names."""
+    same_holder = one.of is other.of or (isinstance(one.of, Instance) and isinstance(other.of, Instance))
+    return one.name != other.name and same_holder and "optimizer" in one.name + other.name

@@ -33,12 +33,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.wrapper_api import WRAPPER_LACKS
 from mpdoctor.program.source_facts import Read, SourceFacts
-from mpdoctor.program.values import Call, Collection, Value, options, walk
+from mpdoctor.program.values import Call, Collection, options, walk
 from mpdoctor.semantics.source.optimizers.attribute_access import reads
 from mpdoctor.semantics.source.optimizers.scaling import SCALING, scales
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, wrapped
@@ -99,13 +100,8 @@ def _called(facts: SourceFacts) -> Iterator[Finding]:
 
 def _not_built(facts: SourceFacts) -> Iterator[Finding]:
     for read in reads(facts, ONCE_BUILT):
-        makers = options(read.of)
-        if read.context.guarded or read.is_called or read.context.run or len(makers) != 1:
-            continue
-        made = makers[0]
-        if not any(made is call for call in facts.calls_of(WRAPPER)) or not isinstance(made, Call):
-            continue
-        if made.context.branches != read.context.branches or read.context.loops or _is_used(facts, made, read):
+        made = _wrapper_made_before(facts, read)
+        if made is None or read.context.guarded or read.is_called or _is_used(facts, made, read):
             continue
         of = _of(facts, read)
         yield Finding(
@@ -118,17 +114,21 @@ def _not_built(facts: SourceFacts) -> Iterator[Finding]:
         )
 
 
+def _wrapper_made_before(facts: SourceFacts, read: Read) -> Call | None:
+    """The LossScaleOptimizer that is read, where the program makes it and comes straight from there."""
+    makers = options(read.of)
+    made = next((call for call in facts.calls_of(WRAPPER) if len(makers) == 1 and call is makers[0]), None)
+    if made is None or read.context.run or read.context.loops:
+        return None
+    return made if made.context.branches == read.context.branches else None
+
+
 def _is_used(facts: SourceFacts, made: Call, read: Read) -> bool:
     """Whether anything between may have built the optimizer, or may have handed it to somebody who does."""
-    for call in facts.calls:
-        if made.order < call.order < read.order and call.method not in LEAVES_UNBUILT:
-            touched: tuple[Value | None, ...] = (call.receiver, *call.args, *(value for _, value in call.keywords))
-            if any(one is made for value in touched for one in walk(value)):
-                return True
-    return any(
-        made.order < write.order < read.order and any(one is made for one in walk(write.value))
-        for write in facts.writes
-    )
+    calls = (call for call in facts.calls if made.order < call.order < read.order)
+    touched = (value for call in calls if call.method not in LEAVES_UNBUILT for value in (call.receiver, *call.given))
+    kept = (write.value for write in facts.writes if made.order < write.order < read.order)
+    return any(one is made for value in chain(touched, kept) for one in walk(value))
 
 
 def _several_losses(facts: SourceFacts) -> Iterator[Finding]:

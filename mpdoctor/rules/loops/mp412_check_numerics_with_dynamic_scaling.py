@@ -41,7 +41,7 @@ from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, known
+from mpdoctor.program.values import Call, Context, known
 from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, target, until_gradients
 from mpdoctor.semantics.source.optimizers.scaling import scales, scaling_calls
 from mpdoctor.semantics.source.optimizers.wrappers import wrappings
@@ -55,10 +55,7 @@ CHECKS = ("tensorflow.debugging.check_numerics", "tensorflow.debugging.assert_al
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in facts.calls_of(ENABLE):
-        if call.context.guarded or any(off.order > call.order for off in facts.calls_of(DISABLE)):
-            continue
-        dynamic = [wrapping for wrapping, _ in wrappings(facts) if _is_dynamic(wrapping)]
-        if any(not exclude_each_other(call.context, wrapping.context) for wrapping in dynamic):
+        if _stays_enabled(facts, call) and _scales_dynamically(facts, call.context):
             yield Finding(
                 "This stops the training at the first gradient that overflows, and with a dynamic loss scale the first "
                 "steps overflow by design.",
@@ -75,8 +72,14 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             )
 
 
-def _is_dynamic(wrapping: Call) -> bool:
-    return known(wrapping.argument(1, "dynamic")) is not False
+def _stays_enabled(facts: SourceFacts, enable: Call) -> bool:
+    return not enable.context.guarded and all(off.order <= enable.order for off in facts.calls_of(DISABLE))
+
+
+def _scales_dynamically(facts: SourceFacts, context: Context) -> bool:
+    """Whether a program that comes there may have a LossScaleOptimizer whose scale moves."""
+    dynamic = (one for one, _ in wrappings(facts) if known(one.argument(1, "dynamic")) is not False)
+    return any(not exclude_each_other(context, wrapping.context) for wrapping in dynamic)
 
 
 def _checks_scaled_gradients(facts: SourceFacts, call: Call) -> bool:

@@ -82,12 +82,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
     precision = precision_of(facts)
-    for event, factors in _products(facts):
-        constant = next((one for one in factors if _overflows(one)), None)
-        if constant is None or asks_for_dtype(event.context):
-            continue
-        other = next((one for one in factors if one is not constant), None)
-        if other is None or not _is_half(facts, precision, event, other):
+    for event, constant, other in _products_with_overflow(facts):
+        if asks_for_dtype(event.context) or not _is_half(facts, precision, event, other):
             continue
         if not _is_mask(facts, other) and not _is_named_mask(facts, event, other):
             continue
@@ -124,6 +120,15 @@ def _products(facts: SourceFacts) -> Iterator[tuple[Operation | Call, tuple[Valu
             yield call, call.arguments(slice(2))
 
 
+def _products_with_overflow(facts: SourceFacts) -> Iterator[tuple[Operation | Call, Value, Value]]:
+    """(product, the constant that float16 does not hold, the other factor)."""
+    for event, factors in _products(facts):
+        constant = next((one for one in factors if _overflows(one)), None)
+        other = next((one for one in factors if one is not constant), None)
+        if constant is not None and other is not None:
+            yield event, constant, other
+
+
 def _overflows(value: Value) -> bool:
     """Whether it is too large for float16 on every path."""
     numbers = numbers_from_value(value)
@@ -145,17 +150,21 @@ def _is_one_mask(facts: SourceFacts, value: Value, depth: int) -> bool:
         return value.operator == "*" and _is_mask(facts, left, depth) and _is_mask(facts, right, depth)
     if isinstance(value, Item):
         return _is_mask(facts, value.of, depth)
-    if not isinstance(value, Call) or not isinstance(value.callee, Api):
-        return False
-    name = public_name(value.callee.name).rpartition(".")[2]
+    if isinstance(value, Call) and isinstance(value.callee, Api):
+        return _gives_mask(facts, value, value.callee, depth)
+    return False
+
+
+def _gives_mask(facts: SourceFacts, call: Call, function: Api, depth: int) -> bool:
+    name = public_name(function.name).rpartition(".")[2]
     if name in MASKS:
         return True
-    first = value.argument(0, "x") or value.keyword("input") or value.keyword("tensor")
+    first = call.argument(0, "x") or call.keyword("input") or call.keyword("tensor")
     if first is None:
         return False
-    if value.callee.is_(*CASTS):
+    if function.is_(*CASTS):
         return facts.dtype_of(first) == "bool" or _is_mask(facts, first, depth)
-    both = value.arguments(slice(2))
+    both = call.arguments(slice(2))
     if name == "subtract" and len(both) == 2:
         return any(map(_is_one, both))
     if name in COMBINING and len(both) == 2:

@@ -99,12 +99,19 @@ NORMALIZING = 1e-12  # the default of tf.math.l2_normalize
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
+    yield from _guards_that_vanish(facts)
+    yield from _bounds_that_vanish(facts)
+    yield from _normalizing(facts)
+
+
+def _guards_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
+    """Numbers that keep a divisor, a root or a logarithm from 0."""
     precision = precision_of(facts)
     for use, how, number, guarded, user in guards(facts):
-        largest, context = max(numbers_from_value(number)), user.context
-        if not 0 < largest < NO_RECIPROCAL or asks_for_dtype(context):
+        largest = max(numbers_from_value(number))
+        if not 0 < largest < NO_RECIPROCAL or asks_for_dtype(user.context):
             continue
-        if precision.dtype(guarded, context) != "float16":
+        if precision.dtype(guarded, user.context) != "float16":
             continue
         if largest <= VANISHES:
             message = f"{written(largest)} is 0 in float16 and guards against nothing: {WITHOUT_GUARD[use]}."
@@ -117,6 +124,11 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 guarded.location,
                 severity=Severity.WARNING,
             )
+
+
+def _bounds_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
+    """Numbers that keep a probability below 1."""
+    precision = precision_of(facts)
     for number, clipped, context in upper_bounds(facts):
         dtype = precision.half(clipped, context)
         distance = 1 - max(numbers_from_value(number))
@@ -126,7 +138,6 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 "Compute this in float32 (`tf.cast(p, tf.float32)`), or take the loss that works on logits.",
                 clipped.location,
             )
-    yield from _normalizing(facts)
 
 
 def _help(facts: SourceFacts, use: str, guarded: Value, user: User) -> str:

@@ -97,6 +97,11 @@ LAST_BELOW_ONE = {"float16": "0.9995", "bfloat16": "0.996"}
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
+    yield from _called(facts)
+    yield from _compiled(facts)
+
+
+def _called(facts: SourceFacts) -> Iterator[Finding]:
     precision = precision_of(facts)
     for call in facts.calls:
         if not _takes_probabilities(call) or asks_for_dtype(call.context):
@@ -108,6 +113,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             finds_logits = isinstance(loss, Api) or not facts.keras.is_keras3
             activations = activations_of(facts, prediction)
             yield from _findings(dtype, activations, _entropy(loss), finds_logits, call.location)
+
+
+def _compiled(facts: SourceFacts) -> Iterator[Finding]:
+    precision = precision_of(facts)
     for call, given in compiled(facts, 1, "loss"):
         dtype = precision.of_model(call.receiver)
         if dtype in LAST_BELOW_ONE and dtype is not None and _is_of_probabilities(given):

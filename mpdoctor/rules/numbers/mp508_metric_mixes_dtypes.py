@@ -94,8 +94,11 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 HELP,
                 clash.event.location,
             )
-    if facts.keras.is_keras3:
-        return  # it casts what is assigned
+    if not facts.keras.is_keras3:  # which casts what is assigned
+        yield from _assigned(facts)
+
+
+def _assigned(facts: SourceFacts) -> Iterator[Finding]:
     precision = precision_of(facts)
     for call in facts.method_calls(*ASSIGNING):
         owner = call.context.owner

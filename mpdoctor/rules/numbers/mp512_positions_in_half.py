@@ -68,11 +68,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     precision = precision_of(facts)
     last_numbers: LastNumbers = {}
     for call in facts.library_calls:
-        if function_named(call) in RANGES and not call.context.guarded:
-            counted: Value | None = call
-        else:
-            is_cast = isinstance(call.callee, Api) and call.callee.is_(*CASTS)
-            counted = call.argument(0, "x") if is_cast else None
+        counted = _counted(call)
         last = _last(counted, last_numbers)
         dtype = precision.half(call, call.context) if last else None
         if counted is call and dtype == "float16":
@@ -85,6 +81,14 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 "16 bits.",
                 call.location,
             )
+
+
+def _counted(call: Call) -> Value | None:
+    """What gives whole numbers here: a range itself, or what is cast."""
+    if function_named(call) in RANGES and not call.context.guarded:
+        return call
+    is_cast = isinstance(call.callee, Api) and call.callee.is_(*CASTS)
+    return call.argument(0, "x") if is_cast else None
 
 
 def _last(value: Value | None, found: LastNumbers, depth: int = 0) -> float:

@@ -46,10 +46,16 @@ from mpdoctor.semantics.wording import name_of_optimizer, text_at
 SEVERITY = Severity.ERROR
 SOMEWHERE_LOST = frozenset().union(*LOST.values())
 SOMEWHERE_OWN = frozenset().union(*OWN.values())
+UNSET = ("None", "False", "0.99")  # what an optimizer holds where the wrapper's own attributes do no harm
 RENAMED = {"lr": "learning_rate"}  # Keras 3 optimizers have no `lr`; the wrapper does pass `learning_rate` on
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    yield from _set_on_wrapper(facts)
+    yield from _read_from_wrapper(facts)
+
+
+def _set_on_wrapper(facts: SourceFacts) -> Iterator[Finding]:
     for write in writes(facts, SOMEWHERE_LOST):
         inside = () if write.context.guarded else wrapped(facts, write.of, write)
         if not inside or not _all_hold(LOST, write.name, inside, facts):
@@ -67,14 +73,15 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             write.location,
             evidence={"attribute": write.name, "inner_value": goes_on},
         )
+
+
+def _read_from_wrapper(facts: SourceFacts) -> Iterator[Finding]:
     for read in reads(facts, SOMEWHERE_OWN):
         inside = () if read.context.guarded else wrapped(facts, read.of, read)
         if not inside or not _all_hold(OWN, read.name, inside, facts):
             continue
         held = _held(inside, read.name)
-        if held in (None, "None", "False", "0.99") or any(
-            same_object(write.of, read.of) for write in writes(facts, (read.name,))
-        ):
+        if held in (None, *UNSET) or any(same_object(write.of, read.of) for write in writes(facts, (read.name,))):
             continue
         of = text_at(facts, read.location).rpartition("." + read.name)[0] or "optimizer"
         yield Finding(

@@ -48,6 +48,7 @@ SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")
 EXPLAINS = {"MP309": "line"}
 CONFIRMED_LIVE = True
+MAKE = "Make the optimizer first: `LossScaleOptimizer({})`."
 STEPS = ("_learning_rate", "update_step", "_resource_apply_dense", "_resource_apply_sparse")
 
 
@@ -84,6 +85,29 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     """What cannot be wrapped; a custom optimizer that lacks something, in its constructor or at its first step."""
+    yield from _nothing_to_wrap(failure)
+    step = _lacking_step(failure)
+    if step in STEPS:
+        yield Finding(
+            f"The custom optimizer lacks `{step}`, which Keras calls at every step.",
+            "Set it in `__init__`: `self._learning_rate = self._build_learning_rate(learning_rate)`."
+            if step == "_learning_rate"
+            else f"Define `{step}` in its class.",
+            failure.location,
+        )
+    problem = _problem_of_constructor(failure) if failure.exception == "TypeError" else None
+    if problem is not None:
+        in_keras3 = failure.keras is not None and failure.keras.is_keras3
+        passed_on = "learning_rate=learning_rate, name=name" if in_keras3 else "name=name"
+        yield Finding(
+            f"The custom optimizer cannot be made: {problem}.",
+            f"Give the class an `__init__` that calls `super().__init__({passed_on})`, and an `update_step`.",
+            failure.location,
+        )
+
+
+def _nothing_to_wrap(failure: FailureFacts) -> Iterator[Finding]:
+    """Where what a LossScaleOptimizer is given is no optimizer of its Keras."""
     said, keras = failure.said_by_library, failure.keras or Keras()
     by_wrapper = said if failure.inside == "loss scaling" else ""
     wrapped = re.search(r'"inner_optimizer" must be an instance of .* but got: (.+?)\.?(?:\n|$)', said)
@@ -101,37 +125,25 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
             "Wrap an optimizer of the Keras that trains the model: `LossScaleOptimizer(keras.optimizers.Adam())`.",
             failure.location,
         )
+
+
+def _lacking_step(failure: FailureFacts) -> str:
+    """What Keras asked a custom optimizer for and did not find, "" where it raised for another reason."""
     if failure.inside != "optimizer" or failure.raised_by_program:
-        step = ""
-    elif re.search(r"'\w+' object has no attribute '_learning_rate'", said):
-        step = "_learning_rate"
-    else:
-        step = failure.frames[-1].function if failure.exception == "NotImplementedError" and failure.frames else ""
-    if step in STEPS:
-        yield Finding(
-            f"The custom optimizer lacks `{step}`, which Keras calls at every step.",
-            "Set it in `__init__`: `self._learning_rate = self._build_learning_rate(learning_rate)`."
-            if step == "_learning_rate"
-            else f"Define `{step}` in its class.",
-            failure.location,
-        )
+        return ""
+    if re.search(r"'\w+' object has no attribute '_learning_rate'", failure.said_by_library):
+        return "_learning_rate"
+    return failure.frames[-1].function if failure.exception == "NotImplementedError" and failure.frames else ""
+
+
+def _problem_of_constructor(failure: FailureFacts) -> str | None:
+    """What Keras' base class of optimizers had to say against the arguments that it was given."""
+    said = failure.said_by_library
     missing = re.search(r"Optimizer\w*\.__init__\(\) missing \d+ required .*'(\w+)'", said)
     refused = re.search(r"(\w+) is not a valid argument, kwargs should be empty\s+for `optimizer_exp", said)
-    if failure.exception != "TypeError":
-        return
     if missing:
-        problem = f"its base class needs the argument `{missing[1]}`"
-    elif refused:
-        problem = f"its base class takes no `{refused[1]}`, so the class has to keep it itself"
-    else:
-        return
-    passed_on = "learning_rate=learning_rate, name=name" if keras.is_keras3 else "name=name"
-    call = f"super().__init__({passed_on})"
-    yield Finding(
-        f"The custom optimizer cannot be made: {problem}.",
-        f"Give the class an `__init__` that calls `{call}`, and an `update_step`.",
-        failure.location,
-    )
+        return f"its base class needs the argument `{missing[1]}`"
+    return f"its base class takes no `{refused[1]}`, so the class has to keep it itself" if refused else None
 
 
 def _in_words(given: str) -> str:
@@ -144,31 +156,35 @@ def _in_words(given: str) -> str:
 
 def _problem(facts: SourceFacts, inner: Value, wrapper: Call) -> tuple[str, str] | None:
     """What is wrong with what is wrapped, and the change to make; None for what is right or not known."""
-    make = "Make the optimizer first: `LossScaleOptimizer({})`."
     if isinstance(inner, Known):
-        if isinstance(inner.value, str):
-            name = inner.value[:1].upper() + inner.value[1:]
-            return (
-                f"LossScaleOptimizer is given the string {inner.value!r} where an optimizer belongs; this line raises.",
-                make.format(f'keras.optimizers.get("{inner.value}")' if name != "Adam" else "keras.optimizers.Adam()"),
-            )
-        return f"LossScaleOptimizer is given {inner.value!r} where an optimizer belongs; this line raises.", (
-            make.format("keras.optimizers.Adam()")
-        )
-    if isinstance(inner, Api) and ".optimizers." in inner.name and inner.name.rpartition(".")[2][:1].isupper():
+        return _problem_of_constant(inner.value)
+    if isinstance(inner, Api):
         last = inner.name.rpartition(".")[2]
-        return f"LossScaleOptimizer is given the class {last}, not an optimizer made from it.", make.format(f"{last}()")
+        return _problem_of_bare_class(last) if ".optimizers." in inner.name and last[:1].isupper() else None
     own = class_of(inner)
     if own is not None:
         lacking = lacked_by_class(own, facts.keras)
         place = place_of(facts, own.location, wrapper.location)
         return _problem_of_class(own, place, lacking, facts.keras) if lacking else None
     if isinstance(inner, Defined) and isinstance(inner.of, ClassFacts) and inner.of.kind == "optimizer":
-        name = inner.of.name
-        return f"LossScaleOptimizer is given the class {name}, not an optimizer made from it.", make.format(f"{name}()")
+        return _problem_of_bare_class(inner.of.name)
     if isinstance(inner, Call) and isinstance(inner.callee, Api):
         return _problem_of_library_optimizer(inner.callee, wrapper, facts.keras)
     return None
+
+
+def _problem_of_constant(value: object) -> tuple[str, str]:
+    what = f"the string {value!r}" if isinstance(value, str) else repr(value)
+    is_named = isinstance(value, str) and value not in ("adam", "Adam")
+    optimizer = f'keras.optimizers.get("{value}")' if is_named else "keras.optimizers.Adam()"
+    return (
+        f"LossScaleOptimizer is given {what} where an optimizer belongs; this line raises.",
+        MAKE.format(optimizer),
+    )
+
+
+def _problem_of_bare_class(name: str) -> tuple[str, str]:
+    return f"LossScaleOptimizer is given the class {name}, not an optimizer made from it.", MAKE.format(f"{name}()")
 
 
 def _problem_of_class(own: ClassFacts, place: str, lacking: list[str], keras: Keras) -> tuple[str, str]:

@@ -45,7 +45,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call
+from mpdoctor.program.values import Call, Value
 from mpdoctor.semantics.source.optimizers.wrapper_arguments import problem_in_keras2
 from mpdoctor.semantics.source.optimizers.wrappers import wrappings
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
@@ -60,10 +60,8 @@ HELP = "Make one optimizer for each; or compile again with `model.optimizer`, wh
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     used: list[tuple[Call, Call]] = []
     for wrapping, inside in sorted(wrappings(facts), key=lambda pair: pair[0].order):
-        inner = inside[0] if len(inside) == 1 else None
-        if not isinstance(inner, Call) or not inner.method[:1].isupper():
-            continue
-        if wrapping.method != "compile" and problem_in_keras2(wrapping):
+        inner = _optimizer_made(inside)
+        if inner is None or (wrapping.method != "compile" and problem_in_keras2(wrapping)):
             continue  # MP310: this line raises before it wraps
         before = [call for call, other in used if other is inner and _both_happen(call, wrapping)]
         used.append((wrapping, inner))
@@ -90,6 +88,12 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
             HELP,
             failure.location,
         )
+
+
+def _optimizer_made(inside: tuple[Value, ...]) -> Call | None:
+    """The call that makes what is wrapped, where that is one optimizer."""
+    made = inside[0] if len(inside) == 1 else None
+    return made if isinstance(made, Call) and made.method[:1].isupper() else None
 
 
 def _both_happen(one: Call, other: Call) -> bool:

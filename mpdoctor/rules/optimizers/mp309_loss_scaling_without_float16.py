@@ -35,12 +35,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.program.dtypes import policies_named
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, class_of, known, options
+from mpdoctor.program.values import Api, Call, Value, class_of, known, options
 from mpdoctor.semantics.source.optimizers.wrappers import policies_of_model, wrapper_calls
 from mpdoctor.semantics.source.programs.models import is_model
 
@@ -65,14 +65,10 @@ HELP = "Set the policy `mixed_float16` before the layers are made; or leave the 
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    if facts.is_imported or facts.mixed_elsewhere or facts.assume_mixed or facts.incomplete:
-        return
-    calls = [call for call in wrapper_calls(facts) if not call.context.guarded and call.context.reached]
-    policy = _policy_without_float16(facts) if calls else None
-    if policy is None or any(call.method in MAY_BRING_FLOAT16 or _gives_dtype(call) for call in facts.calls):
-        return
-    for call in calls:
-        if call.context.branches or not (policy or _is_trained(facts, call)):
+    calls = [call for call in wrapper_calls(facts) if _is_certain(call)]
+    policy = _policy_without_float16(facts) if calls and not _may_bring_float16(facts) else None
+    for call in calls if policy is not None else ():
+        if not policy and not _is_trained(facts, call):
             continue
         what = f"under the policy {policy}" if policy else "as no policy is ever set"
         yield Finding(
@@ -80,16 +76,22 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         )
 
 
+def _is_certain(call: Call) -> bool:
+    return call.context.reached and not call.context.guarded and not call.context.branches
+
+
+def _may_bring_float16(facts: SourceFacts) -> bool:
+    """Whether float16 may come from other files, from what is loaded, or from the dtype that a layer is given."""
+    if facts.is_imported or facts.mixed_elsewhere or facts.assume_mixed or facts.incomplete:
+        return True
+    return any(call.method in MAY_BRING_FLOAT16 or _gives_dtype(call) for call in facts.calls)
+
+
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     wrapper = model.wrapper
     if wrapper is None or not model.may_train or not model.layers:
         return
-    seen = {
-        dtype
-        for layer in model.layers
-        for dtype in (layer.compute_dtype, layer.variable_dtype, *layer.output_dtypes, *(v[0] for v in layer.variables))
-    }
-    if "float16" not in seen and model.policy != "mixed_float16":
+    if model.policy != "mixed_float16" and not any("float16" in _dtypes(layer) for layer in model.layers):
         computes = " and ".join(
             sorted({layer.compute_dtype for layer in model.layers if layer.floating}) or ["float32"]
         )
@@ -98,6 +100,11 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             HELP,
             wrapper.made_at,
         )
+
+
+def _dtypes(layer: LayerFacts) -> set[str]:
+    of_variables = (dtype for dtype, *_ in layer.variables)
+    return {layer.compute_dtype, layer.variable_dtype, *layer.output_dtypes, *of_variables}
 
 
 def _policy_without_float16(facts: SourceFacts) -> str | None:
@@ -124,13 +131,15 @@ def _gives_dtype(call: Call) -> bool:
 def _is_trained(facts: SourceFacts, wrapper: Call) -> bool:
     """Whether a model that was made without any policy is compiled with this wrapper and trained."""
     for call in facts.method_calls("compile"):
-        if not all(one is wrapper for one in options(call.argument(0, "optimizer"))) or not call.args + call.keywords:
-            continue
-        models = options(call.receiver)
-        without_policy = bool(models) and all(
-            is_model(one) and policies_of_model(facts, one) == frozenset((None,)) for one in models
-        )
-        fits = (one for fit in facts.method_calls(*TRAINING) for one in options(fit.receiver))
-        if without_policy and any(one is model for one in fits for model in models):
-            return True
+        compiles_with_it = all(one is wrapper for one in options(call.argument(0, "optimizer")))
+        if compiles_with_it and call.given and _is_made_without_policy(facts, call.receiver):
+            trained = (one for fit in facts.method_calls(*TRAINING) for one in options(fit.receiver))
+            if any(one is model for one in trained for model in options(call.receiver)):
+                return True
     return False
+
+
+def _is_made_without_policy(facts: SourceFacts, model: Value | None) -> bool:
+    return bool(options(model)) and all(
+        is_model(one) and policies_of_model(facts, one) == frozenset((None,)) for one in options(model)
+    )

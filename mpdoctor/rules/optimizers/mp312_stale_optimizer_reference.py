@@ -73,28 +73,38 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for wrapping, inside in wrappings(facts):
         if len(inside) != 1 or not isinstance(inside[0], Call):
             continue
-        inner, by_compile = inside[0], wrapping.method == "compile"
-        wrapper = receiver_text(facts, wrapping) + ".optimizer" if by_compile else "the LossScaleOptimizer"
-        for apply in facts.method_calls(*APPLYING, "minimize"):
-            if apply.receiver is not inner or not _comes_later(apply, wrapping):
-                continue
-            if any(one is not inner for one in receivers(facts, apply)):
-                continue
-            scaled = _is_scaled_by_wrapper(facts, apply, wrapping)
-            if by_compile or scaled:
-                yield Finding(
-                    _message(facts, apply, inner, wrapper, scaled),
-                    f"Use `{wrapper}` for the whole step." if by_compile else "Apply with the LossScaleOptimizer.",
-                    apply.location,
-                )
-        for read in reads(facts, (*SCALING, UNSCALING)) if by_compile and not facts.keras.is_keras3 else ():
-            if _uses(read.of, inner) and _comes_later(read, wrapping):
-                yield Finding(
-                    f"{name_of_optimizer(inner)} has no `{read.name}`: this line raises AttributeError. compile() put "
-                    f"a LossScaleOptimizer around it, which is `{wrapper}`.",
-                    f"Write `{wrapper}.{read.name}`.",
-                    read.location,
-                )
+        yield from _applied_bare(facts, wrapping, inside[0])
+        if wrapping.method == "compile" and not facts.keras.is_keras3:
+            yield from _scaled_bare(facts, wrapping, inside[0])
+
+
+def _applied_bare(facts: SourceFacts, wrapping: Call, inner: Call) -> Iterator[Finding]:
+    """Where the optimizer inside applies gradients for which the wrapper is there."""
+    by_compile = wrapping.method == "compile"
+    wrapper = receiver_text(facts, wrapping) + ".optimizer" if by_compile else "the LossScaleOptimizer"
+    for apply in facts.method_calls(*APPLYING, "minimize"):
+        if apply.receiver is not inner or any(one is not inner for one in receivers(facts, apply)):
+            continue
+        scaled = _is_scaled_by_wrapper(facts, apply, wrapping)
+        if (by_compile or scaled) and _comes_later(apply, wrapping):
+            yield Finding(
+                _message(facts, apply, inner, wrapper, scaled),
+                f"Use `{wrapper}` for the whole step." if by_compile else "Apply with the LossScaleOptimizer.",
+                apply.location,
+            )
+
+
+def _scaled_bare(facts: SourceFacts, compiled: Call, inner: Call) -> Iterator[Finding]:
+    """Where the optimizer inside is asked to scale or unscale, as in Keras 2 only the wrapper does."""
+    wrapper = receiver_text(facts, compiled) + ".optimizer"
+    for read in reads(facts, (*SCALING, UNSCALING)):
+        if _uses(read.of, inner) and _comes_later(read, compiled):
+            yield Finding(
+                f"{name_of_optimizer(inner)} has no `{read.name}`: this line raises AttributeError. compile() put "
+                f"a LossScaleOptimizer around it, which is `{wrapper}`.",
+                f"Write `{wrapper}.{read.name}`.",
+                read.location,
+            )
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:

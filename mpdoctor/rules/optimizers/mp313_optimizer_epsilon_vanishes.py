@@ -79,8 +79,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
-    epsilon = _epsilon(training.model)
-    broken = next((n for n, s in enumerate(training.steps) if s.loss is not None and not math.isfinite(s.loss)), None)
+    epsilon, broken = _epsilon(training.model), _first_broken_loss(training)
     if epsilon is None or epsilon >= NO_DIVISOR or (broken is None and training.weights_finite is not False):
         return
     if broken == 0 or any(step.first_nonfinite for step in training.steps[:broken]):
@@ -95,6 +94,12 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         model=training.model.id,
         evidence={"epsilon": epsilon},
     )
+
+
+def _first_broken_loss(training: TrainingFacts) -> int | None:
+    """The number, from 0 on, of the first step whose loss is not finite."""
+    losses = enumerate(step.loss for step in training.steps)
+    return next((number for number, loss in losses if loss is not None and not math.isfinite(loss)), None)
 
 
 def _epsilon(model: ModelFacts) -> float | None:

@@ -50,16 +50,17 @@ OverLordGoldDragon/keras-adamw#46, NVIDIA-Merlin/HugeCTR#462.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.wrapper_delegation import HYPER_PARAMETERS
-from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.source_facts import SourceFacts, Write
 from mpdoctor.program.values import (
     Api,
     Attribute,
+    Call,
     ClassFacts,
     Collection,
     Defined,
@@ -86,11 +87,8 @@ AT_ONCE = ("vars", "getattr", "setattr", "signature", "__dict__")
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
-    made = {id(class_of(call)) for call in facts.calls if class_of(call) is not None}
     for own in facts.classes:
-        if own.kind != "optimizer" or not any(id(one) in made for one in _with_subclasses(facts, own)):
-            continue
-        dropped = _dropped(facts, own)
+        dropped = _dropped(facts, own) if own.kind == "optimizer" and _is_made(facts, own) else []
         if dropped:
             kept_as = {name: name if name in own.attributes else "_" + name for name in dropped}
             initializer = own.methods["__init__"]
@@ -130,15 +128,10 @@ def _consequence(dropped: Mapping[str, str], required: Sequence[str]) -> str:
 def _dropped(facts: SourceFacts, own: ClassFacts) -> list[str]:
     """Parameters of `__init__` that are kept on the instance, and that no `get_config` of the user's names; [] where
     that is not certain."""
-    initializer, config = own.methods.get("__init__"), own.find_method("get_config")
-    bases = [option for one in own.lineage() for base in one.bases for option in options(base)]
-    if initializer is None or any(not isinstance(base, (Api, Defined)) for base in bases):
+    initializer = own.methods.get("__init__")
+    if initializer is None or not _is_saved_by_config(facts, own) or not _is_keras_optimizer(own):
         return []
-    if any(isinstance(base, Api) and not base.name.startswith("keras.optimizers.") for base in bases):
-        return []
-    if own.find_method("from_config") or (config is None and not any(call.method in SAVES for call in facts.calls)):
-        return []
-    named = set() if config is None else _named_in(facts, own)
+    named = _named_in(facts, own)
     if named is None:
         return []
     stored = {name.lstrip("_") for name in own.attributes}
@@ -149,26 +142,53 @@ def _dropped(facts: SourceFacts, own: ClassFacts) -> list[str]:
     ]
 
 
+def _is_keras_optimizer(own: ClassFacts) -> bool:
+    """Whether all its bases are known, and come from keras.optimizers or from the program."""
+    bases = [option for one in own.lineage() for base in one.bases for option in options(base)]
+    return all(
+        isinstance(base, Defined) or (isinstance(base, Api) and base.name.startswith("keras.optimizers."))
+        for base in bases
+    )
+
+
+def _is_saved_by_config(facts: SourceFacts, own: ClassFacts) -> bool:
+    """Whether its configuration has to be whole: it writes one, or the program saves, and no `from_config` of its own
+    fills in the rest."""
+    if own.find_method("from_config"):
+        return False
+    return own.find_method("get_config") is not None or any(call.method in SAVES for call in facts.calls)
+
+
 def _named_in(facts: SourceFacts, own: ClassFacts) -> set[str] | None:
     """Every text in the `get_config` methods of a class and its bases; None where keys may come from elsewhere."""
     methods = [one.methods["get_config"] for one in own.lineage() if "get_config" in one.methods]
-    values: list[Value | None] = []
-    found: set[str] = set()
-    for call in facts.calls:
-        if call.context.function in methods:
-            values.extend((call, *call.args))
-            found.update(name for name, _ in call.keywords)
-    for write in facts.writes:
-        if write.context.function in methods:
-            values.extend((write.value, write.index))
-    values.extend(event.value for method in methods for event in facts.returns_of(method))
-    inside = [one for value in values for one in walk(value)]
-    if any(_may_hold_any_key(one) for one in inside) or any(
-        write.context.function in methods and write.index is not None and not isinstance(write.index, Known)
-        for write in facts.writes
-    ):
+    calls = [call for call in facts.calls if call.context.function in methods]
+    writes = [write for write in facts.writes if write.context.function in methods]
+    returned = (event.value for method in methods for event in facts.returns_of(method))
+    inside = list(_inside(calls, writes, returned))
+    if any(map(_may_hold_any_key, inside)) or any(map(_has_open_key, writes)):
         return None
-    return found | {one.value for one in inside if isinstance(one, Known) and isinstance(one.value, str)}
+    return {name for call in calls for name, _ in call.keywords} | set(filter(None, map(_text, inside)))
+
+
+def _inside(calls: Iterable[Call], writes: Iterable[Write], returned: Iterable[Value]) -> Iterator[Value]:
+    """All that a method hands over, writes and returns is made of."""
+    for call in calls:
+        for value in (call, *call.args):
+            yield from walk(value)
+    for write in writes:
+        for part in (write.value, write.index):
+            yield from walk(part)
+    for value in returned:
+        yield from walk(value)
+
+
+def _has_open_key(write: Write) -> bool:
+    return write.index is not None and not isinstance(write.index, Known)
+
+
+def _text(value: Value) -> str:
+    return value.value if isinstance(value, Known) and isinstance(value.value, str) else ""
 
 
 def _may_hold_any_key(value: Value) -> bool:
@@ -177,5 +197,7 @@ def _may_hold_any_key(value: Value) -> bool:
     return isinstance(value, (Api, Attribute)) and value.name.rpartition(".")[2] in AT_ONCE
 
 
-def _with_subclasses(facts: SourceFacts, own: ClassFacts) -> Iterator[ClassFacts]:
-    return (one for one in facts.classes if any(base is own for base in one.lineage()))
+def _is_made(facts: SourceFacts, own: ClassFacts) -> bool:
+    """Whether the program makes an optimizer of this class, or of one below it."""
+    kinds = {id(one) for one in facts.classes if any(base is own for base in one.lineage())}
+    return any(id(class_of(call)) in kinds for call in facts.calls)

@@ -41,9 +41,16 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.knowledge.api_history import IN_EXPERIMENTAL, KERAS3_ONLY, REMOVED, below, is_private
+from mpdoctor.knowledge.api_history import (
+    IN_EXPERIMENTAL,
+    KERAS3_ONLY,
+    REMOVED,
+    below,
+    is_at_or_below,
+    is_private,
+)
 from mpdoctor.program.source_facts import SourceFacts, Use
-from mpdoctor.program.values import Api, Value
+from mpdoctor.program.values import Api, Call, Value
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")
@@ -57,16 +64,7 @@ LOSS_SCALE_OF_POLICY = (
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    imported: list[str] = []
-    for use in facts.uses:
-        if not _may_be_gone(use.api.name) or use.context.guarded or is_private(use.api.spelled):
-            continue
-        gone = None if _is_stub(use.api) else _gone(use, facts.keras)
-        if gone is None or any(use.api.spelled == name or use.api.spelled.startswith(name + ".") for name in imported):
-            continue
-        if use.is_import:
-            imported.append(use.api.spelled)
-        since, instead = gone
+    for use, since, instead in _uses_of_what_is_gone(facts):
         yield Finding(
             f"`{use.api.spelled}` is gone {since}; this line raises.",
             instead,
@@ -81,18 +79,42 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             yield Finding(*LOSS_SCALE_OF_POLICY, call.location)
 
 
+def _uses_of_what_is_gone(facts: SourceFacts) -> Iterator[tuple[Use, str, str]]:
+    """(use, since when the name is gone, what to write), and not what an import that is told of would have brought."""
+    imported: list[str] = []
+    for use in facts.uses:
+        if not _may_be_gone(use.api.name) or use.context.guarded or is_private(use.api.spelled):
+            continue
+        gone = None if _is_stub(use.api) else _gone(use, facts.keras)
+        if gone is None or is_at_or_below(use.api.spelled, imported):
+            continue
+        if use.is_import:
+            imported.append(use.api.spelled)
+        since, instead = gone
+        yield use, since, instead
+
+
 def _legacy_optimizers(facts: SourceFacts) -> Iterator[Finding]:
     """Keras 3 keeps their names, and whoever only asks whether an optimizer is one of them meets no error (3.15)."""
-    if not facts.keras.is_keras3:
-        return
-    stubs = [call for call in facts.library_calls if isinstance(call.callee, Api) and _is_stub(call.callee)]
-    for call in stubs:
-        others = (one.callee for one in facts.library_calls if one.location == call.location)
-        if not call.context.guarded and all(isinstance(one, Api) and _is_stub(one) for one in others):
-            yield _raising(call.callee, call.location)
+    if facts.keras.is_keras3:
+        makings = (call for call in facts.library_calls if _makes_stub(facts, call))
+        yield from (_raising(call.callee, call.location) for call in makings)
+        yield from (_raising(base, base.location) for base in _certain_bases(facts) if _is_stub(base))
+
+
+def _makes_stub(facts: SourceFacts, call: Call) -> bool:
+    """Whether a call makes an optimizer of such a name, and on no path another one."""
+    if not isinstance(call.callee, Api) or not _is_stub(call.callee) or call.context.guarded:
+        return False
+    others = (one.callee for one in facts.library_calls if one.location == call.location)
+    return all(isinstance(other, Api) and _is_stub(other) for other in others)
+
+
+def _certain_bases(facts: SourceFacts) -> Iterator[Api]:
+    """The library's classes from which those of the program derive, where nothing catches that they are not there."""
     certain = {use.location for use in facts.uses if not use.context.guarded}
-    bases = (base for own in facts.classes for base in own.bases if isinstance(base, Api) and base.location in certain)
-    yield from (_raising(base, base.location) for base in bases if _is_stub(base))
+    bases = (base for own in facts.classes for base in own.bases if isinstance(base, Api))
+    return (base for base in bases if base.location in certain)
 
 
 def _raising(stub: Value, location: Location) -> Finding:
@@ -139,29 +161,44 @@ def _public_name(private: str) -> str:
 @cache
 def _may_be_gone(name: str) -> bool:
     """Whether some version lacks it. The module itself, without anything below it, is gone as well."""
-    return any(below(name, entry) or name == entry.rstrip(".") for entry, *_ in REMOVED)
+    return any(_is_of(entry, name) for entry, *_ in REMOVED)
+
+
+def _entry(name: str) -> tuple[str, tuple[int, ...], str] | None:
+    return next((one for one in REMOVED if _is_of(one[0], name)), None)
+
+
+def _is_of(entry: str, name: str) -> bool:
+    return below(name, entry) or name == entry.rstrip(".")
 
 
 def _gone(use: Use, keras: Keras) -> tuple[str, str] | None:
     """Since when the name that is looked up is gone for that Keras, and what to write; None if it is not (or nobody
     knows)."""
-    api = use.api
-    for entry, since, instead in REMOVED:
-        if not below(api.name, entry) and api.name != entry.rstrip("."):
-            continue
-        if not use.looks_up(entry.rstrip(".").rpartition(".")[2]):
+    found = _entry(use.api.name)
+    if found is None or not use.looks_up(found[0].rstrip(".").rpartition(".")[2]):
+        return None
+    entry, since, instead = found
+    last = use.api.name[len(entry) :].partition(".")[0]
+    if _never_was_there(entry, last):
+        return None
+    if since == KERAS3_ONLY:
+        if not keras.is_keras3 or use.api.root == "tf_keras":
             return None
-        last = api.name[len(entry) :].partition(".")[0]
-        if entry == "keras.mixed_precision.experimental." and last and last not in IN_EXPERIMENTAL:
-            return None
-        if since == KERAS3_ONLY:
-            if not keras.is_keras3 or api.root == "tf_keras":
-                return None
-            to_write = f"Use `{instead.format(last=last or 'Adam')}`, or tf_keras with TF_USE_LEGACY_KERAS=1."
-            return "in Keras 3", to_write
-        release = keras.tensorflow_release if keras.package == "tf.keras" else (2, 16)
-        if not release or release < since:
-            return None
-        number = ".".join(map(str, since))
-        return f"since TensorFlow {number}", f"Write `{instead.format(last=last or 'set_global_policy')}`."
-    return None
+        to_write = f"Use `{instead.format(last=last or 'Adam')}`, or tf_keras with TF_USE_LEGACY_KERAS=1."
+        return "in Keras 3", to_write
+    if not _is_released(keras, since):
+        return None
+    number = ".".join(map(str, since))
+    return f"since TensorFlow {number}", f"Write `{instead.format(last=last or 'set_global_policy')}`."
+
+
+def _never_was_there(entry: str, name: str) -> bool:
+    """Whether it is a name that the old room of mixed precision never had (MP101)."""
+    return entry == "keras.mixed_precision.experimental." and bool(name) and name not in IN_EXPERIMENTAL
+
+
+def _is_released(keras: Keras, since: tuple[int, ...]) -> bool:
+    """Whether the TensorFlow is known to be that one or a later one, as it is beside Keras 3 and tf_keras."""
+    release = keras.tensorflow_release if keras.package == "tf.keras" else (2, 16)
+    return bool(release) and release >= since

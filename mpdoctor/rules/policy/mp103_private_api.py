@@ -33,8 +33,8 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.knowledge.api_history import PRIVATE, below, is_private
-from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.knowledge.api_history import PRIVATE, below, is_at_or_below, is_private
+from mpdoctor.program.source_facts import SourceFacts, Use
 from mpdoctor.program.values import Api
 
 SEVERITY = Severity.ERROR
@@ -56,32 +56,40 @@ PUBLIC = {
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if facts.package.partition(".")[0] in OWNERS:
         return  # Keras and TensorFlow may use what is theirs
+    for use in _private_uses(facts):
+        last = use.api.spelled.rpartition(".")[2]
+        gone, instead = _whether_gone(use.api, facts.keras)
+        yield Finding(
+            f"`{last}` is private, and {_where(facts.keras)} does not have it: this line raises."
+            if gone
+            else f"`{use.api.spelled}` is private: another release may move it without notice.",
+            _advice(last, instead),
+            use.location,
+            severity=Severity.ERROR if gone else Severity.WARNING,
+        )
+
+
+def _private_uses(facts: SourceFacts) -> Iterator[Use]:
+    """Where the program certainly looks up a private name of mixed precision; what an import brought is there wherever
+    it is used."""
     imported: list[str] = []
     for use in facts.uses:
         spelled = use.api.spelled
         if not is_private(spelled) or not any(part in spelled for part in ABOUT_MIXED_PRECISION):
             continue
-        if use.context.guarded or not (use.is_import or use.dotted):
-            if use.is_import:
-                imported.append(spelled)  # what it brought is there wherever it is used
-            continue
-        if any(spelled == name or spelled.startswith(name + ".") for name in imported):
-            continue
+        is_new = not is_at_or_below(spelled, imported)
         if use.is_import:
             imported.append(spelled)
-        last = spelled.rpartition(".")[2]
-        gone, instead = _whether_gone(use.api, facts.keras)
-        serves = instead or (f"`{PUBLIC[last]}`" if last in PUBLIC else "a name of `keras.mixed_precision`")
-        serves = serves if serves.startswith(("nothing", "`", "a name")) else f"`{serves}`"
-        advice = "Leave it out: " if serves.startswith("nothing") else "Use instead: "
-        yield Finding(
-            f"`{last}` is private, and {_where(facts.keras)} does not have it: this line raises."
-            if gone
-            else f"`{spelled}` is private: another release may move it without notice.",
-            f"{advice}{serves}.",
-            use.location,
-            severity=Severity.ERROR if gone else Severity.WARNING,
-        )
+        if is_new and not use.context.guarded and (use.is_import or use.dotted):
+            yield use
+
+
+def _advice(last: str, instead: str) -> str:
+    """`last`: the private name without its modules; `instead`: what serves, "" where PUBLIC tells."""
+    if instead.startswith("nothing"):
+        return f"Leave it out: {instead}."
+    serves = instead or PUBLIC.get(last) or "a name of `keras.mixed_precision`"
+    return f"Use instead: {serves if serves.startswith(('`', 'a name')) else f'`{serves}`'}."
 
 
 def _whether_gone(api: Api, keras: Keras) -> tuple[bool, str]:

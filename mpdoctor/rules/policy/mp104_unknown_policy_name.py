@@ -39,7 +39,7 @@ from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.knowledge.policy_names import is_policy_name, meant_by
 from mpdoctor.program.dtypes import dtype_named
 from mpdoctor.program.source_facts import SET_FLOATX, SourceFacts
-from mpdoctor.program.values import Api, Attribute, Call, Value, known, options
+from mpdoctor.program.values import Api, Call, Value, known, options
 
 SEVERITY = Severity.ERROR
 EXPLAINS = {"MP107": "line"}
@@ -55,23 +55,28 @@ REFUSED_DTYPE = (
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    for call, given, to_layer in _policies_given(facts):
+        name = known(given)
+        if isinstance(name, str) and not is_policy_name(name, facts.keras) and (name or not to_layer):
+            yield Finding(_message(name, facts), f'Write `"{meant_by(name)}"`.', call.location)
+        elif not to_layer and _is_dtype(given):
+            named = dtype_named(given)
+            better = f"mixed_{named}" if named in ("float16", "bfloat16") else named
+            yield Finding(
+                f"A policy is named by a string, and `{named}` is a dtype object here: this line raises.",
+                f'Write `"{better}"`.',
+                call.location,
+            )
+
+
+def _policies_given(facts: SourceFacts) -> Iterator[tuple[Call, Value, bool]]:
+    """(call, what it is given to name a policy, whether that is the `dtype` of a layer)."""
     for call in facts.library_calls:
-        if not isinstance(call.callee, Api) or call.context.guarded:
-            continue
-        dtype = call.keyword("dtype")
-        is_layer = dtype is not None and _makes_a_layer(call.callee)
-        for one in options(dtype if is_layer else _policy_given(facts, call)):
-            name = known(one)
-            if isinstance(name, str) and not is_policy_name(name, facts.keras) and (name or not is_layer):
-                yield Finding(_message(name, facts), f'Write `"{meant_by(name)}"`.', call.location)
-            elif not is_layer and isinstance(one, (Api, Attribute)) and _is_dtype(one):
-                named = dtype_named(one)
-                better = f"mixed_{named}" if named in ("float16", "bfloat16") else named
-                yield Finding(
-                    f"A policy is named by a string, and `{named}` is a dtype object here: this line raises.",
-                    f'Write `"{better}"`.',
-                    call.location,
-                )
+        if isinstance(call.callee, Api) and not call.context.guarded:
+            dtype = call.keyword("dtype")
+            to_layer = dtype is not None and _makes_a_layer(call.callee)
+            for given in options(dtype if to_layer else _policy_given(facts, call)):
+                yield call, given, to_layer
 
 
 def _makes_a_layer(api: Api) -> bool:

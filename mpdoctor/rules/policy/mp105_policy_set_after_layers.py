@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.source_facts import SourceFacts, library_of
@@ -77,21 +77,32 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def _built_early(facts: SourceFacts, policy: Call) -> list[str]:
     """The classes of the layers with weights that were built before this policy, of the models trained after it."""
     found: list[str] = []
-    for model in _trained_after(facts, policy):
-        weighty = [one for one in layers_of(facts, model) if holds_weights(one) and not _is_nest(one)]
-        weighty = weighty or ([model] if _builds_unseen(model) else [])
-        deciding = [one for one in weighty if not has_own_dtype(one)]
+    models = _trained_after(facts, policy)
+    for model in models:
+        deciding = _layers_by_policy(facts, model)
         early = [one for one in deciding if _is_early(facts, one, policy)]
-        if not early:
-            continue
-        if len(early) < len(deciding):
-            # A part only: on purpose where float32 was asked for, or where it is handed over ready-made (a teacher).
-            if class_of(model) or any("float32" in policies_of_layer(facts, one) for one in early):
-                continue
-        elif any(one.order > policy.order for one in _trained_after(facts, policy) if one is not model):
-            return []  # the policy is for another model, which is built and trained behind it
-        found += [str(layer_name(one)) for one in early]
+        is_whole = len(early) == len(deciding) > 0
+        if is_whole and _is_another_made_later(models, model, policy):
+            return []  # the policy is for that one, which is built and trained behind it
+        if is_whole or not _is_part_on_purpose(facts, model, early):
+            found += [str(layer_name(one)) for one in early]
     return list(dict.fromkeys(found))
+
+
+def _layers_by_policy(facts: SourceFacts, model: Call) -> list[Call]:
+    """The layers with weights whose dtype is the policy's; the model itself where nobody sees its layers."""
+    weighty = [one for one in layers_of(facts, model) if holds_weights(one) and not _is_nest(one)]
+    weighty = weighty or ([model] if _builds_unseen(model) else [])
+    return [one for one in weighty if not has_own_dtype(one)]
+
+
+def _is_another_made_later(models: list[Call], model: Call, policy: Call) -> bool:
+    return any(one.order > policy.order for one in models if one is not model)
+
+
+def _is_part_on_purpose(facts: SourceFacts, model: Call, early: list[Call]) -> bool:
+    """Whether float32 was asked for, or the part is handed over ready-made (a teacher)."""
+    return class_of(model) is not None or any("float32" in policies_of_layer(facts, one) for one in early)
 
 
 def _trained_after(facts: SourceFacts, policy: Call) -> list[Call]:
@@ -130,16 +141,11 @@ def _builds_unseen(model: Call) -> bool:
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
-    late = model.policy_set and model.global_policy.removeprefix("mixed_") in HALF
-    if not (model.is_trained and late) or model.policy != "float32" or model.computes_in_half:
+    if not model.is_trained or not _missed_its_policy(model):
         return
-    early = [
-        layer
-        for layer in model.layers
-        if layer.floating and not layer.is_model and layer.policy == "float32" and layer.class_name not in LIGHT
-        if any(trainable for _, _, trainable in layer.variables)
-    ]
-    if early and len(early) == len([one for one in model.layers if any(t for *_, t in one.variables)]):
+    trained = [layer for layer in model.layers if layer.has_trainable_weights]
+    early = trained if all(map(_stayed_float32, trained)) else []
+    if early:
         yield Finding(
             f"The global policy is {model.global_policy}, and the model was built before it was set: "
             f"{listed([layer.path for layer in early])} stay float32, and nothing is trained in 16 bits.",
@@ -147,3 +153,14 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             layer=early[0].path,
             evidence={"global_policy": model.global_policy, "policies": {one.path: one.policy for one in early}},
         )
+
+
+def _missed_its_policy(model: ModelFacts) -> bool:
+    """Whether a 16-bit policy is in force and nothing in the model follows it."""
+    is_half = model.policy_set and model.global_policy.removeprefix("mixed_") in HALF
+    return is_half and model.policy == "float32" and not model.computes_in_half
+
+
+def _stayed_float32(layer: LayerFacts) -> bool:
+    is_layer = layer.floating and not layer.is_model and layer.class_name not in LIGHT
+    return is_layer and layer.policy == "float32"

@@ -37,9 +37,9 @@ brought it in line").
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.source_facts import UNSURE, SourceFacts
 from mpdoctor.program.values import Call, Defined, FunctionFacts, known, options, walk
@@ -59,37 +59,72 @@ LOST = "gradients below 6e-08 become 0"
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
+    for compile_call, half, reason in _compiled_bare(facts):
+        yield _not_wrapped(compile_call, half, reason)
+    for call, half in (*_applied_unscaled(facts), *_minimized_unscaled(facts)):
+        yield _in_a_loop(facts, call, half)
+
+
+def _compiled_bare(facts: SourceFacts) -> Iterator[tuple[Call, list[str], str]]:
+    """Calls of compile() that leave the optimizer bare, with the layers that compute in float16 and the reason."""
     for call, model in trainings(facts):
-        if call.method != "compile" or call.context.guarded or not (call.args or call.keywords):
-            continue
-        if call not in compiles_of(facts, model) or not is_bare(call.argument(0, "optimizer"), call.open):
-            continue
-        half = list(dict.fromkeys(str(layer_name(one)) for one in layers_of(facts, model) if is_float16(facts, one)))
-        reason = _why_not_wrapped(facts, call, model)
-        if half and reason:
-            yield Finding(
-                f"{listed(half)} {'computes' if len(half) == 1 else 'compute'} in float16, and compile() makes no "
-                f"LossScaleOptimizer: {reason}. Unscaled, {LOST}.",
-                "Drop `auto_scale_loss=False`, or scale the loss yourself."
-                if known(call.keyword("auto_scale_loss")) is False
-                else "Wrap the optimizer yourself: `compile(optimizer=LossScaleOptimizer(…), …)`; or set the global "
-                "policy to mixed_float16 and leave it until the model is made.",
-                call.location,
-            )
+        if _is_given_bare_optimizer(facts, call, model):
+            half = _names(one for one in layers_of(facts, model) if is_float16(facts, one))
+            reason = _why_not_wrapped(facts, call, model)
+            if half and reason:
+                yield call, half, reason
+
+
+def _applied_unscaled(facts: SourceFacts) -> Iterator[tuple[Call, list[str]]]:
+    """Calls of apply_gradients() of a bare optimizer that apply gradients of an unscaled loss, with the layers that
+    compute in float16 on the way to it."""
     for apply, gradient in applied_gradients(facts):
         loss = target(gradient)
-        if not is_bare(apply.receiver, False) or apply.receiver is None or may_be_scaled(loss):
+        if apply.receiver is None or not is_bare(apply.receiver, False) or may_be_scaled(loss):
             continue
-        half = list(dict.fromkeys(str(layer_name(one)) for one in applied_in_float16(facts, loss, apply)))
+        half = _names(applied_in_float16(facts, loss, apply))
         if half and not unscaled_on_the_way(apply, gradient):
-            yield _in_a_loop(facts, apply, half)
-    for call in facts.method_calls("minimize") if not facts.keras.is_keras3 else ():
-        if call.receiver is None or not is_bare(call.receiver, False) or call.context.guarded or _scales(facts, call):
-            continue
-        models = [one for one in walk(call.argument(1, "var_list")) if isinstance(one, Call) and is_model(one)]
-        layers = [layer for model in models for layer in layers_of(facts, model) if is_float16(facts, layer)]
-        if layers:
-            yield _in_a_loop(facts, call, list(dict.fromkeys(str(layer_name(one)) for one in layers)))
+            yield apply, half
+
+
+def _minimized_unscaled(facts: SourceFacts) -> Iterator[tuple[Call, list[str]]]:
+    """Calls of minimize() of a bare optimizer, in Keras 2, with the layers that compute in float16 whose weights it is
+    given."""
+    for call in facts.method_calls("minimize"):
+        if _minimizes_unscaled(facts, call):
+            models = [one for one in walk(call.argument(1, "var_list")) if isinstance(one, Call) and is_model(one)]
+            half = _names(layer for model in models for layer in layers_of(facts, model) if is_float16(facts, layer))
+            if half:
+                yield call, half
+
+
+def _minimizes_unscaled(facts: SourceFacts, call: Call) -> bool:
+    if facts.keras.is_keras3 or call.receiver is None or call.context.guarded:
+        return False
+    return is_bare(call.receiver, False) and not _scales(facts, call)
+
+
+def _is_given_bare_optimizer(facts: SourceFacts, call: Call, model: Call) -> bool:
+    """Whether a call is the model's compile() and its optimizer is certainly no LossScaleOptimizer."""
+    if call.method != "compile" or call.context.guarded or not (call.args or call.keywords):
+        return False
+    return call in compiles_of(facts, model) and is_bare(call.argument(0, "optimizer"), call.open)
+
+
+def _names(layers: Iterable[Call]) -> list[str]:
+    return list(dict.fromkeys(str(layer_name(layer)) for layer in layers))
+
+
+def _not_wrapped(compile_call: Call, half: list[str], reason: str) -> Finding:
+    return Finding(
+        f"{listed(half)} {'computes' if len(half) == 1 else 'compute'} in float16, and compile() makes no "
+        f"LossScaleOptimizer: {reason}. Unscaled, {LOST}.",
+        "Drop `auto_scale_loss=False`, or scale the loss yourself."
+        if known(compile_call.keyword("auto_scale_loss")) is False
+        else "Wrap the optimizer yourself: `compile(optimizer=LossScaleOptimizer(…), …)`; or set the global "
+        "policy to mixed_float16 and leave it until the model is made.",
+        compile_call.location,
+    )
 
 
 def _in_a_loop(facts: SourceFacts, apply: Call, half: list[str]) -> Finding:
@@ -127,15 +162,9 @@ def _why_not_wrapped(facts: SourceFacts, compile_call: Call, model: Call) -> str
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
-    if not model.may_train or model.call.kind == "loop" or not model.optimizer or model.wrapper is not None:
+    if not model.may_train or model.call.kind == "loop" or _may_scale(model):
         return  # a loop may scale by hand
-    if any(link.loss_scale_factor not in (None, "None") for link in model.optimizer):
-        return
-    half = [
-        layer
-        for layer in model.layers
-        if layer.policy == "mixed_float16" and layer.floating and any(trains for *_, trains in layer.variables)
-    ]
+    half = [layer for layer in model.layers if _trains_in_float16(layer)]
     if half:
         yield Finding(
             f"{listed([layer.path for layer in half])} {'computes' if len(half) == 1 else 'compute'} in float16, and "
@@ -147,3 +176,13 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             layer=half[0].path,
             evidence={"model_policy": model.policy, "optimizer": model.optimizer[0].class_name},
         )
+
+
+def _trains_in_float16(layer: LayerFacts) -> bool:
+    return layer.policy == "mixed_float16" and layer.floating and layer.has_trainable_weights
+
+
+def _may_scale(model: ModelFacts) -> bool:
+    """Whether the model's optimizer scales the loss, or none is known."""
+    factors = [link.loss_scale_factor for link in model.optimizer]
+    return not factors or model.wrapper is not None or any(factor not in (None, "None") for factor in factors)

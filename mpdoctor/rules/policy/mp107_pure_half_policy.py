@@ -44,6 +44,7 @@ from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
 CONFIRMED_LIVE = True
+FLOATX = "floatx"
 PURE_HALF = ("float16", "bfloat16")
 _PREDICTING = ("predict", "predict_on_batch", "generate", "load_weights")
 
@@ -52,21 +53,14 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if _only_predicts(facts):
         return
     for call in facts.calls:
-        is_floatx = isinstance(call.callee, Api) and call.callee.is_(SET_FLOATX)
-        if call in facts.policy_calls:
-            given = call.argument(0) or call.keyword("policy") or call.keyword("dtype_policy") or call.keyword("value")
-            what = "floatx" if is_floatx else "the global policy"
-        elif (name := _layer_with_weights(call)) is not None:
-            given, what = call.keyword("dtype") or _own_dtype(call), f"the dtype of {name}"
-        else:
-            continue
+        given, what = _dtype_given(facts, call)
         policy = next((one for one in policies_named(given) if one in PURE_HALF), None)
         if policy is not None:
             yield Finding(
                 f'"{policy}" as {what} keeps the weights themselves in 16 bits: '
                 "updates smaller than their last bit are lost.",
                 "Remove it: `mixed_float16` keeps float32 weights."
-                if is_floatx
+                if what == FLOATX
                 else f'Use "mixed_{policy}", which computes in {policy} and keeps float32 weights.',
                 call.location,
             )
@@ -75,12 +69,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     if not model.may_train:
         return
-    pure = [
-        layer for layer in model.layers if layer.policy in PURE_HALF and _trainable_half(layer) and not layer.is_model
-    ]
-    if model.policy_set and model.global_policy in PURE_HALF:
-        pure = [layer for layer in pure if layer.policy != model.global_policy] + pure[:1]
-    for one in pure:
+    for one in _pure_layers(model):
         by_policy = model.policy_set and one.policy == model.global_policy
         alike = [layer.path for layer in model.layers if layer.policy == one.policy and _trainable_half(layer)]
         yield Finding(
@@ -91,6 +80,23 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             layer=one.path,
             evidence={"policy": one.policy, "layers": alike},
         )
+
+
+def _dtype_given(facts: SourceFacts, call: Call) -> tuple[Value | None, str]:
+    """The dtype or policy that a call sets, or gives to a layer with weights, and what it is there."""
+    if call in facts.policy_calls:
+        given = call.argument(0) or call.keyword("policy") or call.keyword("dtype_policy") or call.keyword("value")
+        return given, FLOATX if isinstance(call.callee, Api) and call.callee.is_(SET_FLOATX) else "the global policy"
+    name = _layer_with_weights(call)
+    return (None, "") if name is None else (call.keyword("dtype") or _own_dtype(call), f"the dtype of {name}")
+
+
+def _pure_layers(model: ModelFacts) -> list[LayerFacts]:
+    """The layers whose weights are trained in 16 bits; for all that have it from the global policy the first speaks."""
+    pure = [one for one in model.layers if one.policy in PURE_HALF and _trainable_half(one) and not one.is_model]
+    if model.policy_set and model.global_policy in PURE_HALF:
+        return [layer for layer in pure if layer.policy != model.global_policy] + pure[:1]
+    return pure
 
 
 def _trainable_half(layer: LayerFacts) -> bool:

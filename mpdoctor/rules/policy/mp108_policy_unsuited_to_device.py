@@ -68,8 +68,14 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         return
     if "float16" in dtypes and (model.strategy.startswith("TPUStrategy") or _has(model, "TPU")):
         yield Finding(ON_TPU, 'Use "mixed_bfloat16".', evidence={"policy": model.global_policy})
+    if "bfloat16" in dtypes:
+        yield from _without_bfloat16(model)
+
+
+def _without_bfloat16(model: ModelFacts) -> Iterator[Finding]:
+    """The first GPU that is too old for bfloat16."""
     old = next((one for one in model.devices if one.compute_capability and one.compute_capability < (8, 0)), None)
-    if "bfloat16" in dtypes and old is not None and old.compute_capability is not None:
+    if old is not None and old.compute_capability is not None:
         capability = ".".join(map(str, old.compute_capability))
         yield Finding(
             f"This model computes in bfloat16, and {old.name or 'the GPU'} (compute capability {capability}) does not: "

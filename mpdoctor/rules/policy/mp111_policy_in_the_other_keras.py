@@ -35,7 +35,7 @@ huggingface/transformers needs tf_keras beside Keras 3; projects that import bot
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.versions import Keras
@@ -52,14 +52,11 @@ EXPLAINS = {"MP209": "model"}
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     settings = [(call, library_of(call.callee, facts.keras)) for call in half_policy_calls(facts)]
-    set_in = {library for _, library in settings}
-    if len(set_in) != 1 or None in set_in:
-        return  # nowhere, or in both
-    built = [(call, library) for call in facts.calls for library in [_built_in(call, facts.keras)] if library]
-    built_in = {library for _, library in built}
-    if len(built_in) != 1 or built_in == set_in:
+    here = _only_library(settings)
+    built = _layers_built(facts) if here is not None else []
+    there = _only_library(built)
+    if there is None or there == here:
         return
-    there, here = built_in.pop(), set_in.pop()
     first = built[0][0]
     for call, _ in settings:
         if not call.context.guarded:
@@ -86,6 +83,18 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
                 other.set_at,
                 evidence={other.keras: other.policy, model.keras.package: model.global_policy},
             )
+
+
+def _layers_built(facts: SourceFacts) -> list[tuple[Call, str | None]]:
+    """The calls that make layers with weights, each with its library, where that is known."""
+    built = ((call, _built_in(call, facts.keras)) for call in facts.calls)
+    return [(call, library) for call, library in built if library]
+
+
+def _only_library(calls: Iterable[tuple[Call, str | None]]) -> str | None:
+    """None where there is none, where there are several, or where one is not known."""
+    libraries = {library for _, library in calls}
+    return libraries.pop() if len(libraries) == 1 else None
 
 
 def _built_in(call: Call, keras: Keras) -> str | None:

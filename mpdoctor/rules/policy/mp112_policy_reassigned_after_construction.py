@@ -75,7 +75,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
     yield from _left_behind(model.policy_before, model.policy, model.policy_set_at, model.layers)
     for nested in model.layers:
         if nested.is_model:
-            inside = tuple(one for one in model.layers if one.path.startswith(nested.path + "/"))
+            inside = tuple(model.inside(nested))
             yield from _left_behind(nested.policy_before, nested.policy, nested.policy_set_at, inside)
 
 

@@ -39,11 +39,11 @@ larq/larq#631, tensorflow/tensorflow#46380, keras-team/keras#19752.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
-from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.half_dtypes import HALF, HALF_POLICIES
 from mpdoctor.program.source_facts import UNSURE, SourceFacts
@@ -68,13 +68,12 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         now, before = facts.policies_at(call), policies_inside(facts, model)
         if call.context.guarded or UNSURE in now or UNSURE in before or not before or len(now) != 1:
             continue
-        were_half, are_half = (any(one in HALF_POLICIES for one in some) for some in (before, now))
-        if were_half is are_half:
+        kept = _half_policy(before)
+        if (kept is None) == (_half_policy(now) is None):
             continue
-        kept = next((one for one in before if one in HALF_POLICIES), "float32") if were_half else "float32"
         yield Finding(
             f"The global policy is {now[0] or 'float32'} here, and the layers of this clone keep the policy of the "
-            f"original: {kept}.",
+            f"original: {kept or 'float32'}.",
             HELP,
             call.location,
         )
@@ -83,12 +82,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     if not model.is_trained or not model.policy_set:
         return
-    weighty = [layer for layer in model.layers if layer.variables and layer.floating and not layer.is_model]
-    copied = [layer for layer in weighty if layer.made_by in COPYING]
-    kept = {layer.compute_dtype in HALF for layer in copied}
-    if not copied or kept == {model.global_policy.removeprefix("mixed_") in HALF} or len(kept) > 1:
-        return
-    if len(copied) == len(weighty):
+    copied = _copied_layers(model)
+    is_half = model.global_policy.removeprefix("mixed_") in HALF
+    if {layer.compute_dtype in HALF for layer in copied} == {not is_half}:
         policies = sorted({layer.policy for layer in copied})
         yield Finding(
             f"The global policy is {model.global_policy}, and the layers that `{copied[0].made_by}` made keep the "
@@ -100,16 +96,28 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         )
 
 
+def _copied_layers(model: ModelFacts) -> list[LayerFacts]:
+    """The layers with weights, where a copy of a model's configuration made them all; else []."""
+    weighty = [layer for layer in model.layers if layer.variables and layer.floating and not layer.is_model]
+    return weighty if all(layer.made_by in COPYING for layer in weighty) else []
+
+
 def _clones(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
     """(the call that makes it, the original) for every copy of a model's configuration that nobody has changed."""
     for call in facts.calls_of(CLONING):
         if call.argument(2, "clone_function") is None and not call.open:
             yield from ((call, one) for one in _models(call.argument(0, "model")))
-    for call in facts.calls_of(*FROM_TEXT):
+    for call in (*facts.calls_of(*FROM_TEXT), *filter(_is_from_config, facts.calls)):
         yield from ((call, one) for one in _described(facts, call.argument(0)))
-    for call in facts.calls:
-        if call.method == "from_config" and len(call.args) == 1 and not call.keywords:
-            yield from ((call, one) for one in _described(facts, call.argument(0)))
+
+
+def _is_from_config(call: Call) -> bool:
+    return call.method == "from_config" and len(call.args) == 1 and not call.keywords
+
+
+def _half_policy(policies: Iterable[object]) -> object:
+    """The first of them that computes in 16 bits, None where none does."""
+    return next((one for one in policies if one in HALF_POLICIES), None)
 
 
 def _described(facts: SourceFacts, config: Value | None) -> Iterator[Call]:

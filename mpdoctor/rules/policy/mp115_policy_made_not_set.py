@@ -47,11 +47,7 @@ POLICY = "keras.mixed_precision.Policy"
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    made = [
-        call
-        for call in facts.calls_of(POLICY)
-        if not call.context.guarded and any(one in HALF_POLICIES for one in policies_named(call.argument(0, "name")))
-    ]
+    made = [call for call in facts.calls_of(POLICY) if _makes_half_policy(call)]
     if not made or facts.is_imported or not _builds_models(facts) or _is_mixed_anyway(facts):
         return
     used = _used(facts)
@@ -63,6 +59,11 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 "Set it: `keras.mixed_precision.set_global_policy(…)`, before the first layer is made.",
                 policy.location,
             )
+
+
+def _makes_half_policy(call: Call) -> bool:
+    names = policies_named(call.argument(0, "name"))
+    return not call.context.guarded and any(name in HALF_POLICIES for name in names)
 
 
 def _is_mixed_anyway(facts: SourceFacts) -> bool:
@@ -78,18 +79,7 @@ def _builds_models(facts: SourceFacts) -> bool:
 
 def _used(facts: SourceFacts) -> set[int]:
     """The ids of the values that the program does anything with, but print or log."""
-    waiting: list[Value | None] = []
-    for call in facts.calls:
-        if not _only_shows(call):
-            waiting += [call.receiver, *call.args, *(value for _, value in call.keywords)]
-        waiting += [branch.test for branch in call.context.branches]
-    for operation in facts.operations:
-        waiting += [] if operation.operator == "f-string" else operation.operands
-    for write in facts.writes:
-        waiting += [write.value, write.index]
-    waiting += [one.value for one in facts.returns]
-    waiting += [one.value for one in facts.withs]
-    waiting += [value for own in facts.classes for value in own.attributes.values()]
+    waiting = list(_mentioned(facts))
     seen: set[int] = set()
     for value in waiting:
         for one in options(value):
@@ -97,6 +87,23 @@ def _used(facts: SourceFacts) -> set[int]:
                 seen.add(id(one))
                 waiting += one.parts
     return seen
+
+
+def _mentioned(facts: SourceFacts) -> Iterator[Value | None]:
+    """What is called, handed over, computed with, kept and returned, but for texts and what is only shown."""
+    for call in facts.calls:
+        if not _only_shows(call):
+            yield from (call.receiver, *call.given)
+        yield from (branch.test for branch in call.context.branches)
+    for operation in facts.operations:
+        if operation.operator != "f-string":
+            yield from operation.operands
+    for write in facts.writes:
+        yield from (write.value, write.index)
+    yield from (returned.value for returned in facts.returns)
+    yield from (opened.value for opened in facts.withs)
+    for own in facts.classes:
+        yield from own.attributes.values()
 
 
 def _only_shows(call: Call) -> bool:

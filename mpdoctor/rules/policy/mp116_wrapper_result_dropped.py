@@ -53,7 +53,7 @@ EXPLAINS = {"MP106": "model"}
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in facts.calls_of(WRAPPER, *REWRITES):
-        if not call.dropped or call.context.guarded or not (call.args or call.keywords) or _is_a_test(call):
+        if not call.dropped or not _is_meant_to_wrap(call):
             continue
         if is_api(call.callee, WRAPPER) and not _goes_on_bare(facts, call):
             continue
@@ -73,14 +73,12 @@ def _goes_on_bare(facts: SourceFacts, wrapping: Call) -> bool:
     inner = inner_argument(wrapping)
     users = (call for call in facts.calls if not is_api(call.callee, WRAPPER))
     return inner is not None and any(
-        same_object(value, inner)
-        for call in users
-        for value in (call.receiver, *call.args, *(one for _, one in call.keywords))
-        if value is not None
+        same_object(value, inner) for call in users for value in (call.receiver, *call.given) if value is not None
     )
 
 
-def _is_a_test(call: Call) -> bool:
-    """Whether it only tries whether the call works."""
+def _is_meant_to_wrap(call: Call) -> bool:
+    """Whether it is given an optimizer, and does not only try whether the call works."""
     function = call.context.function
-    return function is not None and function.name.startswith("test")
+    is_a_test = call.context.guarded or (function is not None and function.name.startswith("test"))
+    return bool(call.args or call.keywords) and not is_a_test

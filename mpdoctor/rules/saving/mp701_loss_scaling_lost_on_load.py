@@ -45,9 +45,10 @@ Neighbours: keras-team/keras#19752, tensorflow/tensorflow#62564.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.program.source_facts import UNSURE, SourceFacts
@@ -66,8 +67,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         policies = facts.policies_at(load)
         if load.context.guarded or any(one is UNSURE or one in HALF_POLICIES for one in policies):
             continue
-        saved = policies_in_file(facts, load)
-        if "mixed_float16" not in saved or UNSURE in saved or not _is_unscaled(facts, load):
+        if not _holds_float16(policies_in_file(facts, load)) or not _is_unscaled(facts, load):
             continue
         now = listed_policies(policies)
         yield Finding(
@@ -80,7 +80,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
-    if model.call.kind in ("none", "predict") or not model.optimizer or model.wrapper or _has_factor(model):
+    if model.call.kind in ("none", "predict") or not _is_trained_unscaled(model):
         return
     for load in model.loads:
         half = [layer for layer in layers_inside(model, load) if layer.compute_dtype == "float16" and layer.variables]
@@ -98,12 +98,27 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             )
 
 
-def _has_factor(model: ModelFacts) -> bool:
-    return any(link.loss_scale_factor for link in model.optimizer)
+def _holds_float16(policies: Collection[object]) -> bool:
+    return "mixed_float16" in policies and UNSURE not in policies
+
+
+def _is_trained_unscaled(model: ModelFacts) -> bool:
+    scales = model.wrapper is not None or any(link.loss_scale_factor for link in model.optimizer)
+    return bool(model.optimizer) and not scales
 
 
 def listed_policies(policies: tuple[object, ...]) -> str:
     return " or ".join(sorted({str(one or "float32") for one in policies}))
+
+
+def _keeps_bare_optimizer(keras: Keras, load: Call) -> bool:
+    """Whether a bare optimizer comes bare out of the file: in Keras 2 out of .keras files, since TensorFlow 2.13."""
+    if known(load.keyword("compile")) is False:
+        return False
+    if keras.is_keras3:
+        return True
+    is_old = keras.package == "tf.keras" and keras.tensorflow_release < (2, 13)
+    return not is_old and ending_of(load.argument(0, "filepath")).endswith(".keras")
 
 
 def _is_unscaled(facts: SourceFacts, load: Call) -> bool:
@@ -114,12 +129,10 @@ def _is_unscaled(facts: SourceFacts, load: Call) -> bool:
         return False  # compiled to be evaluated, perhaps
     if compiled:
         return all(is_bare(call.argument(0, "optimizer"), call.open) for call in compiled)
-    if known(load.keyword("compile")) is False:
-        return False
-    if not facts.keras.is_keras3:
-        is_old = facts.keras.package == "tf.keras" and facts.keras.tensorflow_release < (2, 13)
-        if is_old or not ending_of(load.argument(0, "filepath")).endswith(".keras"):
-            return False
+    return _keeps_bare_optimizer(facts.keras, load) and _is_saved_with_bare_optimizer(facts, load)
+
+
+def _is_saved_with_bare_optimizer(facts: SourceFacts, load: Call) -> bool:
     writer = writer_of(facts, load)
     by_hand = [call.argument(0, "optimizer") for call in compiles_of(facts, writer)] if writer else []
     return bool(by_hand) and all(is_bare(one, False) for one in by_hand)

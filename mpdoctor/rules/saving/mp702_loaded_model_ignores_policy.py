@@ -46,7 +46,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.saved_file import LoadFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.program.source_facts import SourceFacts
@@ -61,9 +62,8 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
     if model.call.kind == "none":
         return
     for load in model.loads:
-        layers = [layer for layer in layers_inside(model, load) if layer.floating and not layer.is_model]
-        heavy = [layer for layer in layers if layer.variables]
-        if heavy and load.policy in HALF_POLICIES and all(one.compute_dtype == "float32" for one in layers):
+        heavy = _float32_layers(model, load)
+        if heavy and load.policy in HALF_POLICIES:
             yield Finding(
                 f"`{load.file}` was saved with float32 layers: all {len(heavy)} that have weights stay float32, though "
                 f"the global policy was {load.policy} when it was loaded.",
@@ -74,6 +74,13 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
                 layer=load.part or None,
                 evidence={"file": load.file, "policy": load.policy, "float32 layers": [one.path for one in heavy]},
             )
+
+
+def _float32_layers(model: ModelFacts, load: LoadFacts) -> list[LayerFacts]:
+    """The loaded layers with weights, where everything that was loaded computes in float32; else []."""
+    layers = [layer for layer in layers_inside(model, load) if layer.floating and not layer.is_model]
+    is_float32 = all(layer.compute_dtype == "float32" for layer in layers)
+    return [layer for layer in layers if layer.variables] if is_float32 else []
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:

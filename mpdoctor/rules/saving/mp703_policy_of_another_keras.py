@@ -79,9 +79,8 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
         return
     named = listed([f"`{name}`" for name in unknown])
     error = f": {headline_from_loading_error(failure)}" if failure.exception and failure.kind == "raised" else ""
-    under = [name for name in saved.policies if name in HALF_POLICIES]
     yield Finding(
-        f"`{saved.name}` was saved by {_writer(saved, keras)}{' under ' + listed(under) if under else ''}. "
+        f"`{saved.name}` was saved by {_writer(saved, keras)}{_under(saved)}. "
         f"It names its policies by {named}, {'a class' if len(unknown) == 1 else 'classes'} that {keras} does not "
         f"know, and can't be loaded here{error}.",
         _remedy(keras),
@@ -97,6 +96,11 @@ def _is_the_reason(failure: FailureFacts, keras: Keras) -> bool:
     if not keras.is_keras3:
         return "Unknown" not in failure.message
     return re.search(r"'(str|dict)' object has no attribute|class_?(name)?'?:? '?Policy", failure.message) is not None
+
+
+def _under(saved: SavedFileFacts) -> str:
+    policies = [name for name in saved.policies if name in HALF_POLICIES]
+    return f" under {listed(policies)}" if policies else ""
 
 
 def _writer(saved: SavedFileFacts, keras: Keras) -> str:

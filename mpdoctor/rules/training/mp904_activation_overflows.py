@@ -99,15 +99,10 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     if culprit is None or not culprit.inputs_finite or training.broken_by_device or _is_told_otherwise(culprit):
         return
     overflow, operation = culprit.overflow, culprit.operation
-    before = culprit.frames[-1] if culprit.frames else None
-    which = f", in call {overflow.call} of {culprit.calls} in the step," if culprit.calls > 1 else ""
     place = (operation.location if operation else None) or overflow.location
-    why = f"; {broke(operation)}" if operation else ""
-    when = training.moment(culprit.step, "at")
+    growth = f" {story_of_growth(training)}" if training.diverges else ""
     yield Finding(
-        f"The output of {named_culprit(culprit)} ({overflow.layer_class}){which} is not finite: {_how_much(overflow)}, "
-        f"{when}, from finite inputs{_leading_up(before)}. float16 ends at {FLOAT16_LIMIT}{why}."
-        + (f" {story_of_growth(training)}" if training.diverges else ""),
+        _what_broke(culprit, training.moment(culprit.step, "at")) + growth,
         _remedy(training, culprit),
         place,
         model=training.model.id,
@@ -121,6 +116,17 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
             **evidence_of_growth(training),
         },
         also_seen=_made(overflow) if place is not overflow.location else (),
+    )
+
+
+def _what_broke(culprit: CulpritFacts, when: str) -> str:
+    overflow = culprit.overflow
+    before = culprit.frames[-1] if culprit.frames else None
+    which = f", in call {overflow.call} of {culprit.calls} in the step," if culprit.calls > 1 else ""
+    why = f"; {broke(culprit.operation)}" if culprit.operation else ""
+    return (
+        f"The output of {named_culprit(culprit)} ({overflow.layer_class}){which} is not finite: {_how_much(overflow)}, "
+        f"{when}, from finite inputs{_leading_up(before)}. float16 ends at {FLOAT16_LIMIT}{why}."
     )
 
 
@@ -176,15 +182,16 @@ def until_small_again(model: ModelFacts, path: str) -> tuple[str, ...]:
     first = next((number for number, one in enumerate(leaves) if one.path == path), None)
     if first is None:
         return (path,)
-    found: list[str] = []
-    for layer in leaves[first:]:
-        takes_float32 = not layer.computes_in_half or (_brings_values_back(layer) and not layer.autocast)
-        if found and takes_float32:
+    found = [path]
+    for before, layer in zip(leaves[first:], leaves[first + 1 :], strict=False):
+        if _brings_values_back(before) or before.is_output or _takes_float32(layer):
             break
         found.append(layer.path)
-        if _brings_values_back(layer) or layer.is_output:
-            break
     return tuple(found)
+
+
+def _takes_float32(layer: LayerFacts) -> bool:
+    return not layer.computes_in_half or (_brings_values_back(layer) and not layer.autocast)
 
 
 def _brings_values_back(layer: LayerFacts) -> bool:

@@ -91,9 +91,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     elif grown:
         told, remedy = _growth(training, len(grown)), _remedy_of_growth(training)
     else:
-        first = first_applied(training) or 0
-        late = {number for number, step in enumerate(training.steps) if not step.applied and number > first}
-        skips = sorted(late | set(lost_losses(training)))
+        skips = _skips_without_reason(training)
         told = _goes_on(training, skips) + _what_broke(training, skips)
         remedy = _remedy(training)
     found = training.gradient_culprit
@@ -114,6 +112,13 @@ def _evidence(training: TrainingFacts) -> dict[str, Any]:
 
 
 # --- after it had found its place -------------------------------------------------------------------------------
+def _skips_without_reason(training: TrainingFacts) -> list[int]:
+    """Skipped steps, from 0 on, after the first applied one, and those before whose loss was not finite."""
+    first = first_applied(training) or 0
+    late = {number for number, step in enumerate(training.steps) if not step.applied and number > first}
+    return sorted(late | set(lost_losses(training)))
+
+
 def _goes_on(training: TrainingFacts, skips: list[int]) -> str:
     first = first_applied(training) or 0
     if skips and skips[0] < first:

@@ -61,15 +61,13 @@ MANY = 10  # steps lost; fewer are the rule
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
     initial = training.initial_scale
-    if not training.dynamic or initial is None or not math.isfinite(initial) or training.broken_by_device:
+    last = training.steps[-1].loss_scale if training.steps else None
+    if initial is None or last is None or not _goes_by_its_start(training, initial):
         return
-    if verdict_from_training(training)[0] not in (Verdict.HEALTHY, Verdict.SETTLING, Verdict.INCONCLUSIVE):
-        return  # something else is wrong, and the scale goes by it
     applied = first_applied(training)
     lost = len(training.steps) if applied is None else applied
-    last = training.steps[-1].loss_scale if training.steps else None
     settled = None if applied is None else training.steps[applied].loss_scale
-    if lost < MANY or last is None or (settled is None and last <= DEFAULT) or (settled is not None and settled < 1):
+    if lost < MANY or not _is_far_off(settled, last):
         return
     loses_all = loses_its_own_steps(training)
     own = f" The script itself takes {training.script_steps}: it trains nothing." if loses_all else ""
@@ -86,6 +84,18 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         },
         severity=Severity.WARNING if loses_all else None,
     )
+
+
+def _goes_by_its_start(training: TrainingFacts, initial: float) -> bool:
+    """Whether the loss scale moves, and nothing else that is wrong moves it."""
+    if not training.dynamic or not math.isfinite(initial) or training.broken_by_device:
+        return False
+    return verdict_from_training(training)[0] in (Verdict.HEALTHY, Verdict.SETTLING, Verdict.INCONCLUSIVE)
+
+
+def _is_far_off(settled: float | None, last: float) -> bool:
+    """`settled`: the scale of the first applied step, None where all were skipped; `last`: that of the last step."""
+    return last > DEFAULT if settled is None else settled >= 1
 
 
 def _place(training: TrainingFacts) -> Location | None:

@@ -24,41 +24,74 @@ def probe_from_training(training: TrainingFacts) -> Probe:
 
 def verdict_from_training(training: TrainingFacts) -> tuple[Verdict, str]:
     """The verdict and, in words, the numbers that it rests on."""
-    steps = training.steps
+    not_finite = _not_finite(training)
+    return (
+        _too_little_seen(training, not_finite)
+        or _numbers_lost(training, not_finite)
+        or _scale_still_moving(training)
+        or _verdict_of_updates(training)
+    )
+
+
+def _too_little_seen(training: TrainingFacts, not_finite: str) -> tuple[Verdict, str] | None:
+    """Of a training that raised, that the device broke, or that was too short."""
     if training.failure is not None:
         return Verdict.FAILED, f"{training.failed_in} raised {training.failure.exception}"
     if training.broken_by_device and training.broken_operation is not None:
         return Verdict.INCONCLUSIVE, _lost_by_device(training.broken_operation)
-    not_finite = _not_finite(training)
-    if len(steps) < FEWEST_STEPS and not not_finite:
+    if len(training.steps) < FEWEST_STEPS and not not_finite:
         return (
             Verdict.INCONCLUSIVE,
-            f"{_count(len(steps), 'step')} seen, {FEWEST_STEPS} are needed: {_how_to_get_more(training, FEWEST_STEPS)}",
+            f"{_count(len(training.steps), 'step')} seen, {FEWEST_STEPS} are needed: "
+            f"{_how_to_get_more(training, FEWEST_STEPS)}",
         )
-    if not_finite and all(step.loss_scale != 0 for step in steps):
+    return None
+
+
+def _numbers_lost(training: TrainingFacts, not_finite: str) -> tuple[Verdict, str] | None:
+    """Of one whose weights, loss or loss scale left the range of numbers: a loss scale of 0 or inf comes before what it
+    makes of the loss."""
+    if not_finite and all(step.loss_scale != 0 for step in training.steps):
         return Verdict.NOT_FINITE, not_finite
-    late = steps[len(steps) - len(steps) // 3 :]
-    late_skips = [step for step in late if not step.applied]
-    if late_skips and len(late_skips) == len(late):
+    if _late_skips(training) == len(_late_steps(training)) > 0:
         return _never_settled(training)
-    if _reached_infinity(steps):
+    if _reached_infinity(training.steps):
         return Verdict.COLLAPSING, "the loss scale grew to inf, and every step is skipped from there on"
     if not_finite:
         return Verdict.NOT_FINITE, not_finite
+    return None
+
+
+def _scale_still_moving(training: TrainingFacts) -> tuple[Verdict, str] | None:
+    """Of one whose loss scale fell too far, or whose steps were still skipped in the last third."""
+    late_skips = _late_skips(training)
     if (last := fallen_scale(training)) is not None:
         return Verdict.COLLAPSING, f"the loss scale fell to {last:.3g}, where gradients below 1 lose their digits"
-    if overflowing := _overflowing(training, bool(late_skips)):
+    if overflowing := _overflowing(training, late_skips > 0):
         return Verdict.OVERFLOWING, overflowing
-    if late_skips:
-        return Verdict.SETTLING, _skipped_so_far(training)
-    if training.weights_changed is False and any(step.applied for step in steps):
+    return (Verdict.SETTLING, _skipped_so_far(training)) if late_skips else None
+
+
+def _verdict_of_updates(training: TrainingFacts) -> tuple[Verdict, str]:
+    """Of one whose loss scale has settled."""
+    if training.weights_changed is False and any(step.applied for step in training.steps):
         return Verdict.NO_UPDATE, "steps were applied, and no trainable variable moved"
     if loses_its_own_steps(training):
         return Verdict.SETTLING, _skipped_so_far(training) + _of_its_own(training)
     seen = training.scale_dependence
     depends = seen is not None and abs(seen.median) > DEPENDS_BEYOND
     but = "; but the size of the updates depends on the loss scale" if depends else ""
-    return Verdict.HEALTHY, _settled_after(steps) + but
+    return Verdict.HEALTHY, _settled_after(training.steps) + but
+
+
+def _late_steps(training: TrainingFacts) -> tuple[StepFacts, ...]:
+    """The last third."""
+    count = len(training.steps)
+    return training.steps[count - count // 3 :]
+
+
+def _late_skips(training: TrainingFacts) -> int:
+    return sum(not step.applied for step in _late_steps(training))
 
 
 def fallen_scale(training: TrainingFacts) -> float | None:

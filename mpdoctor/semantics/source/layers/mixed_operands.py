@@ -85,6 +85,14 @@ def _meetings(facts: SourceFacts) -> Iterator[Meeting]:
                 yield call, joined.items
 
 
+def may_raise(facts: SourceFacts, met: Meeting) -> bool:
+    """In Keras 3 a weight that comes first is a Keras variable, which promotes instead of raising."""
+    event, meeting = met
+    if not facts.keras.is_keras3 or not meeting or not isinstance(event, Operation):
+        return True
+    return not any(is_weight(one) for one in options(meeting[0]))
+
+
 def is_half(facts: SourceFacts, value: Value, context: Context) -> bool:
     """Whether a tensor is 16-bit in some run of the program."""
     return bool(half_dtypes(facts, value, context))

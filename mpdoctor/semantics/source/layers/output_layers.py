@@ -129,20 +129,27 @@ def _last_of_sequential(facts: SourceFacts, model: Call) -> list[Call]:
     for add in sorted(facts.method_calls("add"), key=lambda call: -call.order):
         if not any(one is model for one in options(add.receiver)):
             continue
-        added = add.argument(0, "layer")
-        if not all(isinstance(one, Call) for one in options(added)):
+        added = _all_calls(add.argument(0, "layer"))
+        if added is None:
             return []
-        found.extend(one for one in options(added) if isinstance(one, Call))
+        found.extend(added)
         is_certain = len(add.context.branches) <= len(model.context.branches)
         if is_certain and isinstance(add.receiver, Call):
             return found
     layers = model.argument(0, "layers")
     if layers is None:
-        return found if found and not model.open else []
+        return [] if model.open else found
     if not isinstance(layers, Collection) or layers.open or not layers.items:
         return []
-    last = options(layers.items[-1])
-    return found + [one for one in last if isinstance(one, Call)] if all(isinstance(one, Call) for one in last) else []
+    given = _all_calls(layers.items[-1])
+    return [] if given is None else found + given
+
+
+def _all_calls(value: Value | None) -> list[Call] | None:
+    """What a value may be, where all of it is the result of calls."""
+    choices = options(value)
+    calls = [one for one in choices if isinstance(one, Call)]
+    return calls if len(calls) == len(choices) else None
 
 
 def _layers_behind(outputs: Value | None, depth: int) -> list[Call]:

@@ -50,19 +50,37 @@ def _clashes(facts: SourceFacts) -> Iterator[Clash]:
     precision = precision_of(facts)
     functions_behind = FunctionsBehind()
     for event, meeting in meetings(facts):
-        tensors = [(one, precision.dtype(one, event.context)) for one in meeting if not isinstance(one, Known)]
-        half = next(((one, dtype) for one, dtype in tensors if dtype in HALF), None)
-        wide = next(((one, dtype) for one, dtype in tensors if dtype in WIDE and not is_array(one)), None)
-        if half is None or wide is None or not half[1] or not wide[1] or asks_for_dtype(event.context):
+        pair = _half_and_wide(precision, event.context, meeting)
+        if pair is None or asks_for_dtype(event.context):
             continue
-        if facts.dtype_of(half[0]) in HALF or (wide[1] == DATA and any(map(_casts_by_name, facts.calls))):
-            continue  # cast by name: MP207
-        if facts.keras.is_keras3 and any(is_weight(one) for one in options(meeting[0])):
-            continue  # a variable of Keras 3 that comes first promotes
+        (half, half_dtype), (wide, wide_dtype) = pair
+        if _is_cast_by_name(facts, half, wide_dtype) or _promotes(facts, meeting):
+            continue
         if _is_in_training(event.context, functions_behind(*meeting), precision):
-            behind = [*functions_behind(half[0], wide[0]), event.context.function]
+            behind = [*functions_behind(half, wide), event.context.function]
             in_metric = any(one is not None and _is_metric(one, precision) for one in behind)
-            yield Clash(event, half[0], half[1], wide[0], wide[1], in_metric)
+            yield Clash(event, half, half_dtype, wide, wide_dtype, in_metric)
+
+
+def _half_and_wide(
+    precision: Precision, context: Context, meeting: tuple[Value, ...]
+) -> tuple[tuple[Value, str], tuple[Value, str]] | None:
+    """The first tensor in 16 bits and the first that is wider, each with its dtype; None where not both are there."""
+    dtypes = ((one, precision.dtype(one, context)) for one in meeting if not isinstance(one, Known))
+    tensors = [(one, dtype) for one, dtype in dtypes if dtype]
+    half = next(((one, dtype) for one, dtype in tensors if dtype in HALF), None)
+    wide = next(((one, dtype) for one, dtype in tensors if dtype in WIDE and not is_array(one)), None)
+    return (half, wide) if half is not None and wide is not None else None
+
+
+def _is_cast_by_name(facts: SourceFacts, half: Value, wide_dtype: str) -> bool:
+    """Whether the program chose the 16 bits itself (MP207), or may have cast its data to them."""
+    return facts.dtype_of(half) in HALF or (wide_dtype == DATA and any(map(_casts_by_name, facts.calls)))
+
+
+def _promotes(facts: SourceFacts, meeting: tuple[Value, ...]) -> bool:
+    """A variable of Keras 3 that comes first promotes."""
+    return facts.keras.is_keras3 and any(is_weight(one) for one in options(meeting[0]))
 
 
 def _casts_by_name(call: Call) -> bool:

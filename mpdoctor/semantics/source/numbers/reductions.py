@@ -27,32 +27,37 @@ Reduction = tuple["Operation | Call", str, Value]
 def reductions(facts: SourceFacts) -> Iterator[Reduction]:
     """(event, kind, what is reduced)."""
     for call in facts.library_calls:
-        name, value = function_named(call), _first(call)
-        if value is None:
-            continue
-        if name in SUMS and any(function_named(one) == "exp" for one in options(value)):
-            yield from _unbounded(call, value)
-        elif name in (*SUMS, *NORMS) and _fits(value, squared=name in NORMS):
-            continue
-        elif name in SUMS and _is_wide(call) and not _is_reduced(value):
-            yield call, NORM if _is_square(value) else SUM, value
-        elif (name in NORMS and _is_wide(call)) or name == "l2_loss":
-            yield call, NORM, value
-        elif name == "square" and _has_large_factor(value):
-            yield call, SQUARE, value
-        elif name in ("log", "log1p"):
-            yield from _softplus(call, name, value)
-        elif name == "einsum" and (gram := _gram(call)) is not None:
-            yield call, GRAM, gram
-        elif name == "matmul" and _is_product_with_itself(call):
-            yield call, GRAM, value
+        value = _first(call)
+        if value is not None:
+            yield from _of_call(call, value)
     for operation in facts.operations:
-        if (
-            operation.operator == "**"
-            and known(operation.operands[1]) == 2
-            and _has_large_factor(operation.operands[0])
-        ):
-            yield operation, SQUARE, operation.operands[0]
+        if operation.operator == "**":
+            base, exponent = operation.operands[:2]
+            if known(exponent) == 2 and _has_large_factor(base):
+                yield operation, SQUARE, base
+
+
+def _of_call(call: Call, value: Value) -> Iterator[Reduction]:
+    name = function_named(call)
+    if name in SUMS:
+        yield from _of_sum(call, value)
+    elif name == "l2_loss" or (name in NORMS and _is_wide(call) and not _fits(value, squared=True)):
+        yield call, NORM, value
+    elif name == "square" and _has_large_factor(value):
+        yield call, SQUARE, value
+    elif name in ("log", "log1p"):
+        yield from _softplus(call, name, value)
+    elif name == "einsum" and (gram := _gram(call)) is not None:
+        yield call, GRAM, gram
+    elif name == "matmul" and _is_product_with_itself(call):
+        yield call, GRAM, value
+
+
+def _of_sum(call: Call, value: Value) -> Iterator[Reduction]:
+    if any(function_named(one) == "exp" for one in options(value)):
+        yield from _unbounded(call, value)
+    elif _is_wide(call) and not _fits(value, squared=False) and not _is_reduced(value):
+        yield call, NORM if _is_square(value) else SUM, value
 
 
 def _first(call: Call) -> Value | None:

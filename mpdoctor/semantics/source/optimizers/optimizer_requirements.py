@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from mpdoctor.facts.versions import Keras
 from mpdoctor.program.values import Api, ClassFacts, Defined, options
 
@@ -24,14 +26,22 @@ def lacked_by_class(own: ClassFacts, keras: Keras) -> list[str]:
         return []
     library = [base for base in bases if isinstance(base, Api) and base.name != "builtins.object"]
     if not library:
-        is_duck = keras.is_keras3 and all(own.find_method(name) for name in DUCK_NEEDS)
-        return [] if is_duck or own.find_method("__getattr__") else ["Optimizer"]
+        return [] if _passes_for_optimizer(own, keras) else ["Optimizer"]
     if not all(base.is_(*BASES) and base.name.endswith(".Optimizer") for base in library):
         return []
-    if any(own.find_method(name) for name in (OWN_WAY_KERAS3 if keras.is_keras3 else OWN_WAY_KERAS2)):
-        return []
     wanted = _wanted(library, keras)
-    return [] if any(own.find_method(name) for name in wanted) else wanted[:1]
+    own_way = OWN_WAY_KERAS3 if keras.is_keras3 else OWN_WAY_KERAS2
+    return [] if _has_any(own, (*own_way, *wanted)) else wanted[:1]
+
+
+def _passes_for_optimizer(own: ClassFacts, keras: Keras) -> bool:
+    """Whether a class that derives from no optimizer has what the wrapper calls: Keras 3 does not ask for more."""
+    is_duck = keras.is_keras3 and all(own.find_method(name) for name in DUCK_NEEDS)
+    return is_duck or _has_any(own, ("__getattr__",))
+
+
+def _has_any(own: ClassFacts, methods: Iterable[str]) -> bool:
+    return any(own.find_method(name) for name in methods)
 
 
 def package_of(api: Api, keras: Keras) -> str:

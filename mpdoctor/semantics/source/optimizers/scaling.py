@@ -67,6 +67,11 @@ def scales(facts: SourceFacts, call: Call) -> bool:
     )
 
 
+def is_of_scaled_loss(facts: SourceFacts, gradient: Call) -> bool:
+    """Whether what a tape differentiates here was multiplied by a loss scale, on some path."""
+    return any(scales(facts, call) for call in scaling_calls(target(gradient)))
+
+
 def applied_by_its_scaler(facts: SourceFacts, apply: Call, gradient: Call) -> bool:
     """Whether the optimizer that applies a gradient is a LossScaleOptimizer: as the program makes it, or because it
     scaled the loss as well."""

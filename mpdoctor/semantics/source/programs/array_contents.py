@@ -19,23 +19,35 @@ def non_numeric_content(value: Value) -> str | None:
         return "strings"
     if isinstance(value, Collection):
         return "strings" if value.kind == "list" and value.items and _holds_text(value) else None
-    if isinstance(value, Call) and isinstance(value.callee, Api):
-        if value.callee.name in FILLED:
-            return "Python objects" if _is_object(value.argument(FILLED[value.callee.name], "dtype")) else None
+    if not isinstance(value, Call):
+        return None
+    if isinstance(value.callee, Api):
         if value.callee.name in DATES:
             return "dates"
-    if not isinstance(value, Call) or not isinstance(value.callee, Api) or not value.callee.is_(*ARRAYS):
-        given = value.argument(0) if isinstance(value, Call) and value.method == "astype" else None
-        return "Python objects" if _is_object(given) else ("strings" if _is_text_dtype(given) else None)
-    given = value.argument(1, "dtype")
-    if given is not None and known(given) is not None:
-        if _is_object(given):
-            return "strings" if _holds_text(value.argument(0)) else "Python objects (dtype=object)"
-        dtype = known(given)
-        if isinstance(dtype, str) and dtype.startswith(("datetime64", "M8")):
-            return "dates"
-        return "strings" if _is_text_dtype(given) else None
-    return "strings" if _holds_text(value.argument(0)) else None
+        if value.callee.name in FILLED:
+            return "Python objects" if _is_object(value.argument(FILLED[value.callee.name], "dtype")) else None
+        if value.callee.is_(*ARRAYS):
+            return _content_of_array(value)
+    return _content_by_dtype(value.argument(0)) if value.method == "astype" else None
+
+
+def _content_of_array(array: Call) -> str | None:
+    """Of np.array(…) and the like: by its dtype, else by what it is made from."""
+    dtype, content = array.argument(1, "dtype"), array.argument(0)
+    name = known(dtype)
+    if dtype is None or name is None:
+        return "strings" if _holds_text(content) else None
+    if _is_object(dtype):
+        return "strings" if _holds_text(content) else "Python objects (dtype=object)"
+    if isinstance(name, str) and name.startswith(("datetime64", "M8")):
+        return "dates"
+    return _content_by_dtype(dtype)
+
+
+def _content_by_dtype(dtype: Value | None) -> str | None:
+    if _is_object(dtype):
+        return "Python objects"
+    return "strings" if _is_text_dtype(dtype) else None
 
 
 def _is_object(value: Value | None) -> bool:

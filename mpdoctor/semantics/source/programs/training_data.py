@@ -100,18 +100,20 @@ def _parts(value: Value) -> tuple[Value, ...]:
         return (value.of,)
     if isinstance(value, Collection) and value.kind in ("list", "tuple"):
         return value.items
-    if not isinstance(value, Call):
-        return ()
-    if isinstance(value.callee, Attribute):
-        of, name = value.callee.of, value.callee.name
+    return _parts_of_call(value) if isinstance(value, Call) else ()
+
+
+def _parts_of_call(call: Call) -> tuple[Value, ...]:
+    if isinstance(call.callee, Attribute):
+        of, name = call.callee.of, call.callee.name
         is_table = isinstance(of, Item) or is_call_of(of, "pandas.DataFrame", "pandas.Series")
         if name in SHAPING or (name in ("map", "filter") and not is_table):  # a table's map puts other values there
             return (of,)
-    if isinstance(value.callee, Api):
-        last = value.callee.name.rpartition(".")[2]
-        is_dataset = last in DATASETS and ".data." in value.callee.name
-        if is_dataset or value.callee.name in PASSING or value.callee.is_(*PASSING) or last == "train_test_split":
-            return value.args
+    if isinstance(call.callee, Api):
+        last = call.callee.name.rpartition(".")[2]
+        is_dataset = last in DATASETS and ".data." in call.callee.name
+        if is_dataset or call.callee.name in PASSING or call.callee.is_(*PASSING) or last == "train_test_split":
+            return call.args
     return ()
 
 
