@@ -18,8 +18,8 @@ from mpdoctor.program import source_facts
 from mpdoctor.progress import SilentProgress
 from mpdoctor.project.targets import target_from_text
 from mpdoctor.settings.options import Settings
-from mpdoctor.source import modules, outlines
-from mpdoctor.source.following import Following
+from mpdoctor.source import modules, prefilter
+from mpdoctor.source.interpreter import statements
 from mpdoctor.source_stage import worker
 
 WRONG = "import tensorflow as tf\nopt = tf.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())\n"
@@ -30,9 +30,9 @@ FILES = {
     "without.py": "x = 1\n",
 }
 STEPS: dict[str, tuple[Any, str, Callable[..., object]]] = {
-    "what it imports": (outlines, "_imported_names", lambda text, package: b"burst" in text),
+    "what it imports": (prefilter, "_imported_names", lambda text, package: b"burst" in text),
     "parsing": (modules, "source_from_text", lambda data, shown_as: b"burst" in data),
-    "the walk": (Following, "call", lambda self, node, dropped=False: ast.unparse(node) == "burst()"),
+    "the walk": (statements, "evaluate_call", lambda state, node, dropped=False: ast.unparse(node) == "burst()"),
     "signs of mixed precision": (
         source_facts,
         "signs_of_mixed_precision",

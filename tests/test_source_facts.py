@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from mpdoctor.program.source_facts import UNSURE, Event, SourceFacts
 from mpdoctor.program.values import Call, Value
 from mpdoctor.source import facts_from_file, facts_from_text, facts_with_imports
-from mpdoctor.source.importing import MOST_MODULES
+from mpdoctor.source.interpreter.imports import MOST_MODULES
 from mpdoctor.source.modules import Files
-from mpdoctor.source.outlines import MOST_BEYOND, outlines_from_files
+from mpdoctor.source.prefilter import MOST_BEYOND, outlines_from_files
 from mpdoctor.source.project import Project
 from mpdoctor.source.reading import Source
 

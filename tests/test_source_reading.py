@@ -12,7 +12,7 @@ from mpdoctor import source
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import walk
 from mpdoctor.source import facts_from_file, facts_from_text
-from mpdoctor.source.recording import MOST_EVENTS
+from mpdoctor.source.interpreter.state.events import MOST_EVENTS
 
 UNREADABLE = [
     ("def f(:\n  pass", "cannot read it: invalid syntax", (1, 7)),

@@ -1,9 +1,9 @@
 """Text → SourceFacts: parsing, names resolved to canonical API names, light data flow. No code of the user's
 is run.
 
-It is a small symbolic interpreter. `reading` parses. `recording`, `walker`, `containers`, `expressions`,
-`objects`, `known_calls`, `following`, `definitions`, `assignments`, `statements`, `importing` and `program`
-are layers of one walker, each knowing more of Python than the one before; `project` is for many files.
+`reading` and `notebooks` parse; `prefilter` tells from a text which files need be looked at, `modules` which file an
+import means. `interpreter` executes a syntax tree symbolically, `program` a script with what it imports, `project` many
+files. `guards`, `constant_folding` and `joining` are questions to nodes and values that the interpreter asks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,13 @@ from mpdoctor.facts.location import Location
 from mpdoctor.program.source_facts import Problem, SourceFacts
 from mpdoctor.project.project_folder import LEADS_OUT
 from mpdoctor.source.modules import Files
-from mpdoctor.source.program import Program, without_garbage_collection
+from mpdoctor.source.program import (
+    execute_script,
+    execute_the_rest,
+    facts_from_module,
+    new_state,
+    without_garbage_collection,
+)
 from mpdoctor.source.reading import Source, source_from_text
 
 __all__ = ["facts_from_file", "facts_from_text", "facts_with_imports", "facts_without_walking", "source_or_problem"]
@@ -30,10 +36,10 @@ def facts_from_text(text: str | bytes, path: str, root: Path | None = None) -> S
     source = source_from_text(text, path)
     if isinstance(source, Problem):
         return SourceFacts(path, unreadable=source)
-    program = Program(root=root)
-    module = program.start(source, None)
-    program.walk_the_rest(module)
-    return program.facts(module)
+    state = new_state(root=root)
+    module = execute_script(state, source, None)
+    execute_the_rest(state, module)
+    return facts_from_module(module)
 
 
 def facts_from_file(path: Path, shown_as: str) -> SourceFacts:
@@ -55,16 +61,16 @@ def facts_with_imports(
     hold those of its top level, and of the functions that the script never calls. `given`: how files are shown, by
     absolute path; of the others it follows from the script."""
     start, shown = path.absolute(), str(path) if shown_as is None else shown_as
-    program = Program(files, given=given)
-    source = source_or_problem(program.files, start, shown)
+    state = new_state(files, shown=given)
+    source = source_or_problem(state.files, start, shown)
     if isinstance(source, Problem):
         return {start: SourceFacts(shown, unreadable=source)}
-    program.start(source, start)
-    modules = dict(program.modules)
+    execute_script(state, source, start)
+    modules = dict(state.modules)
     for module in modules.values():
-        program.walk_the_rest(module)
-    facts = {path: facts_with_cells(program.facts(module), module.source) for path, module in modules.items()}
-    links = ((link, os.path.relpath(link, start.parent)) for link in program.files.passed_over)
+        execute_the_rest(state, module)
+    facts = {path: facts_with_cells(facts_from_module(module), module.source) for path, module in modules.items()}
+    links = ((link, os.path.relpath(link, start.parent)) for link in state.files.passed_over)
     return facts | {
         link: SourceFacts(os.path.normpath(Path(shown).parent / below), passed_over=LEADS_OUT) for link, below in links
     }

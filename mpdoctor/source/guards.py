@@ -1,4 +1,4 @@
-"""Where a program itself asks whether something exists, and which tests decide a path for certain."""
+"""Guards: where a program itself asks whether something exists, and which tests decide a path for certain."""
 
 from __future__ import annotations
 
@@ -126,12 +126,12 @@ def _ends_program(statement: ast.stmt) -> bool:
     return called is not None and ast.unparse(called) in ("sys.exit", "exit", "quit", "os._exit")
 
 
-def swallowing_handler(node: ast.Try) -> ast.ExceptHandler | None:
+def swallowing_handler(handlers: list[ast.ExceptHandler]) -> ast.ExceptHandler | None:
     """The `except` clause that hides whatever fails in the `try`: it passes, or only tells of it, and the
     program goes on as if nothing had happened. One that assigns, returns something or tries another way does
     more than that; one for ImportError alone may be about a library that need not be there."""
-    for handler in node.handlers:
-        caught = {one.id for one in ast.walk(handler.type) if isinstance(one, ast.Name)} if handler.type else set()
+    for handler in handlers:
+        caught = {name.id for name in ast.walk(handler.type) if isinstance(name, ast.Name)} if handler.type else set()
         is_about_import = bool(caught) and caught <= {"ImportError", "ModuleNotFoundError"}
         if is_guarding_handler(handler) and not is_about_import and all(map(_only_tells, handler.body)):
             return handler

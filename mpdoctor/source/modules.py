@@ -1,4 +1,4 @@
-"""First-party modules: which file an import means, read once however many programs import it."""
+"""First-party modules: which file an import means; each file is read once, however many programs import it."""
 
 from __future__ import annotations
 

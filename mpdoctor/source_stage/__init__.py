@@ -17,7 +17,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed, Finding
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.source.outlines import Outlines, outlines_from_files
+from mpdoctor.source.prefilter import Outlines, outlines_from_files
 from mpdoctor.source_stage.cache import Cache
 from mpdoctor.source_stage.file_texts import Texts
 from mpdoctor.source_stage.incremental import Memory

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mpdoctor.finding import Finding
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.source.outlines import Outlines
+from mpdoctor.source.prefilter import Outlines
 from mpdoctor.source.reading import text_from_bytes
 from mpdoctor.source_stage.cache import Cache, Entry
 from mpdoctor.source_stage.file_texts import Texts

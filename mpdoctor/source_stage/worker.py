@@ -17,7 +17,7 @@ from mpdoctor.program.source_facts import Problem, SourceFacts
 from mpdoctor.rules.registry import findings_from_facts
 from mpdoctor.source import facts_with_cells, facts_with_imports, facts_without_walking, source_or_problem
 from mpdoctor.source.modules import Files
-from mpdoctor.source.outlines import Outlines
+from mpdoctor.source.prefilter import Outlines
 from mpdoctor.source.program import without_garbage_collection
 from mpdoctor.source.project import Project
 

@@ -1,15 +1,14 @@
-"""Arithmetic on constants, and the joining of values where paths of the program meet."""
+"""Constant folding: arithmetic, comparison and conversion of constants that the program writes out."""
 
 from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
-from mpdoctor.program.values import MISSING, Api, Collection, Either, Known, Unknown, Value, options
+from mpdoctor.program.values import MISSING, Collection, Known, Value
 
-MOST_OPTIONS = 8
 _LONGEST = 10_000  # characters of a text, or bits of a number, that is still worth knowing
 
 OPERATORS: dict[type[ast.AST], str] = {
@@ -117,57 +116,14 @@ def constant_from_call(name: str, arguments: tuple[Value, ...]) -> Any:
     """float("inf"), int("8"), str(3), bool(0) of constants; MISSING where it is not certain."""
     if name not in ("builtins.float", "builtins.int", "builtins.str", "builtins.bool") or len(arguments) != 1:
         return MISSING
-    one = arguments[0]
-    if not isinstance(one, Known) or (isinstance(one.value, (str, bytes)) and len(one.value) > 100):
+    argument = arguments[0]
+    if not isinstance(argument, Known) or (isinstance(argument.value, (str, bytes)) and len(argument.value) > 100):
         return MISSING
     try:
-        made = {"float": float, "int": int, "str": str, "bool": bool}[name.partition(".")[2]](one.value)
+        made = {"float": float, "int": int, "str": str, "bool": bool}[name.partition(".")[2]](argument.value)
     except (TypeError, ValueError, OverflowError):
         return MISSING
     return made if is_told(made) else MISSING
-
-
-class Earlier(Unknown):
-    """What a name holds at the start of a loop's body, from the second time on."""
-
-
-def without_earlier(value: Value) -> Value:
-    """A value behind the loop: what it was earlier is among what the body made of it."""
-    rest = [one for one in options(value) if not isinstance(one, Earlier)]
-    return joined(rest) if rest else value
-
-
-def joined(values: Iterable[Value | None]) -> Value:
-    """One value that may be each of these. Equal constants and names count once."""
-    values = tuple(values)
-    if values and values[0] is not None and values.count(values[0]) == len(values):  # the same one: they compare so
-        return values[0]
-    found: list[Value] = []
-    for value in values:
-        for one in options(value):
-            if not _is_among(one, found):
-                found.append(one)
-                if len(found) > MOST_OPTIONS:
-                    return Either(found[0].location, (*found[: MOST_OPTIONS - 1], Unknown()))
-    if not found:
-        return Unknown()
-    return found[0] if len(found) == 1 else Either(found[0].location, tuple(found))
-
-
-def _is_among(one: Value, found: list[Value]) -> bool:
-    for other in found:  # noqa: SIM110 - asked so often that a generator shows
-        if one is other or (type(one) is type(other) and _is_equal(one, other)):
-            return True
-    return False
-
-
-def _is_equal(one: Value, other: Value) -> bool:
-    """Of two values of one class."""
-    if isinstance(one, Known) and isinstance(other, Known):
-        return type(one.value) is type(other.value) and bool(one.value == other.value)
-    if isinstance(one, Api) and isinstance(other, Api):
-        return one.spelled == other.spelled
-    return type(one) is Unknown
 
 
 def _computed(symbol: str, left: Any, right: Any) -> Any:

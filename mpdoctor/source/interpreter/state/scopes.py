@@ -1,4 +1,4 @@
-"""Which name holds which value, at one point of the walk."""
+"""Scopes, frames, closures and modules: which name holds which value at one point of a program."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from mpdoctor.facts.breakdown import Breakdown
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.program.source_facts import sets_policy
 from mpdoctor.program.values import Call, ClassFacts, Context, FunctionFacts, Value
-from mpdoctor.source.arithmetic import joined
+from mpdoctor.source.interpreter.state.events import Events
+from mpdoctor.source.joining import joined
 from mpdoctor.source.reading import Source
-from mpdoctor.source.recording import Events
+
+Keywords = tuple[tuple[str, Value], ...]  # of a call: names and values
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -77,7 +79,7 @@ class Module(Value):
         `shown_root` that directory as shown to the user, `top` the directory above the script's outermost
         package.
     events, later
-        What its own top level recorded, and what was recorded by walking the functions that nobody called.
+        What its own top level recorded, and what executing the functions that nobody called recorded.
     imports
         By id of the module.
     facts_of_nodes
@@ -125,8 +127,8 @@ class Import:
 
 @dataclasses.dataclass(eq=False, slots=True)
 class Closure:
-    """A function of the user's, ready to be followed: its tree, and where it looks names up. `is_plain` is True if it
-    was walked and named nothing of TensorFlow or Keras."""
+    """A function of the user's, ready to be inlined: its tree, and where it looks names up. `is_plain` is True if it
+    was executed and named nothing of TensorFlow or Keras."""
 
     facts: FunctionFacts
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -138,12 +140,12 @@ class Closure:
     is_static: bool = False
     is_classmethod: bool = False
     is_property: bool = False
-    is_followable: bool = True
+    is_inlinable: bool = True
 
 
 @dataclasses.dataclass(eq=False, slots=True)
 class Frame:
-    """One function that is being walked. `returns` fills up; `exits` collects the names at each break and
+    """One function that is being executed. `returns` fills up; `exits` collects the names at each break and
     continue; `ends_program` tells whether the block that ended last did so by raising or exiting; `keywords_set` holds
     what the function itself puts into its `**keywords`."""
 

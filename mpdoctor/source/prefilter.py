@@ -1,4 +1,4 @@
-"""What a file's text tells before it is parsed: whether a finding could be in it, and which files it imports."""
+"""Prefilter on unparsed text: whether a finding could be in a file, and which first-party files it imports."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Outlines(dict[Path, Outline]):
         found: set[Path] = set()
         handing_on = set(paths)
         while handing_on:
-            new = {path for path, one in self.items() if not one.imports.isdisjoint(handing_on)} - found
+            new = {path for path, outline in self.items() if not outline.imports.isdisjoint(handing_on)} - found
             found |= new
             handing_on = {path for path in new if path.name == "__init__.py"}
         return found
@@ -102,7 +102,7 @@ class Outlines(dict[Path, Outline]):
         all that can be said of the file."""
         found: dict[Path, bytes] = {}
         for ring in self._rings:
-            outside = {found[one] for path in ring for one in self[path].imports if one in found}
+            outside = {found[imported] for path in ring for imported in self[path].imports if imported in found}
             below = _digest(*sorted(outside), *(self[path].digest for path in ring))
             found |= {path: _digest(bytes(path), self[path].digest, below) for path in ring}
         return found
@@ -189,7 +189,7 @@ class _Tree:
         """What a directory holds, without the suffix of Python's files."""
         if directory not in self._names:
             try:
-                self._names[directory] = frozenset(one.name.removesuffix(".py") for one in directory.iterdir())
+                self._names[directory] = frozenset(entry.name.removesuffix(".py") for entry in directory.iterdir())
             except OSError:
                 self._names[directory] = frozenset()
         return self._names[directory]

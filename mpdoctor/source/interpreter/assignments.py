@@ -1,0 +1,65 @@
+"""Assignment to names, attributes, items, and tuples of them."""
+
+from __future__ import annotations
+
+import ast
+
+from mpdoctor.program.values import Collection, Item, Known, Unknown, Value, known, options
+from mpdoctor.source.interpreter.attributes import store_attribute
+from mpdoctor.source.interpreter.dispatch import evaluate
+from mpdoctor.source.interpreter.state.recording import record_write
+from mpdoctor.source.interpreter.state.state import State
+from mpdoctor.source.joining import joined
+
+
+def assign(state: State, target: ast.expr, value: Value, augmented: bool = False) -> None:
+    if isinstance(target, ast.Name):
+        if state.scope.parent is None and target.id in state.module.changed_globals:
+            value = joined((value, Unknown(value.location)))
+        state.bind(target.id, value)
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        _unpack(state, target.elts, value)
+    elif isinstance(target, ast.Starred):
+        assign(state, target.value, value)
+    elif isinstance(target, ast.Attribute):
+        of = evaluate(state, target.value)
+        record_write(state, of, target.attr, value, state.place(target), None, augmented)
+        store_attribute(state, of, target.attr, value)
+    elif isinstance(target, ast.Subscript):
+        of, index = evaluate(state, target.value), evaluate(state, target.slice)
+        record_write(state, of, "", value, state.place(target), index, augmented)
+        remember_keyword(state, target.value, index, value)
+        if isinstance(target.value, ast.Name) and isinstance(of, Collection):
+            state.bind(target.value.id, _with_item(state, of, index, value))
+
+
+def remember_keyword(state: State, holder: ast.expr, key: Value, value: Value) -> None:
+    """`kwargs["dtype"] = …`, where the function takes `**kwargs`."""
+    function, name = state.frame.function, known(key)
+    if function is None or not isinstance(holder, ast.Name) or not isinstance(name, str):
+        return
+    if function.parameters[-1:] == ("**" + holder.id,):
+        state.frame.keywords_set[name] = value
+
+
+def _with_item(state: State, of: Collection, index: Value, value: Value) -> Value:
+    if of.kind == "dict" and isinstance(index, Known) and len(of.items) < 500:
+        is_open = of.open or bool(state.context.loops)
+        return Collection(of.location, "dict", (*of.items, value), (*of.keys, index), is_open)
+    return Collection(of.location, of.kind, (), (), True)
+
+
+def _unpack(state: State, targets: list[ast.expr], value: Value) -> None:
+    starred = next((i for i, target in enumerate(targets) if isinstance(target, ast.Starred)), None)
+    for position, target in enumerate(targets):
+        location = state.place(target)
+        parts = []
+        for choice in options(value):
+            fits = isinstance(choice, Collection) and choice.kind in ("list", "tuple") and not choice.open
+            if fits and starred is None and isinstance(choice, Collection) and len(choice.items) == len(targets):
+                parts.append(choice.items[position])
+            elif starred is None or position < starred:
+                parts.append(Item(location, choice, Known(location, position)))
+            else:
+                parts.append(Item(location, choice, None))
+        assign(state, target, joined(parts))

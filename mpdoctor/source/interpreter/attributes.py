@@ -1,0 +1,170 @@
+"""Attributes (`object.name`) read and assigned: of libraries, modules and the user's own classes."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import field
+
+from mpdoctor.facts.frozen import dataclass
+from mpdoctor.facts.location import Location
+from mpdoctor.program.values import (
+    Api,
+    Attribute,
+    Call,
+    ClassFacts,
+    Defined,
+    FunctionFacts,
+    Known,
+    Unknown,
+    Value,
+    class_of,
+    options,
+)
+from mpdoctor.source.interpreter.call_inlining import inline_call
+from mpdoctor.source.interpreter.dispatch import evaluate
+from mpdoctor.source.interpreter.imports import name_in_module
+from mpdoctor.source.interpreter.name_lookup import find, library_name
+from mpdoctor.source.interpreter.state.recording import record_read, record_use
+from mpdoctor.source.interpreter.state.scopes import Module
+from mpdoctor.source.interpreter.state.state import State
+from mpdoctor.source.joining import joined
+
+SETTING_UP = ("__init__", "build", "setup", "__post_init__")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Super(Call):
+    """`super()`: looks names up behind one class of an instance's own."""
+
+    instance: Value = field(default_factory=Unknown)
+    behind: ClassFacts = field(default_factory=ClassFacts)
+
+
+def evaluate_attribute(state: State, node: ast.Attribute, is_called: bool = False) -> Value:
+    names, inner = [node.attr], node.value
+    while isinstance(inner, ast.Attribute):
+        names.append(inner.attr)
+        inner = inner.value
+    if isinstance(inner, ast.Name):
+        root = find(state, inner.id, inner)
+        if isinstance(root, Api):
+            location = state.place(node)
+            value = library_name(".".join((root.spelled, *reversed(names))), location)
+            if isinstance(value, Api):
+                record_use(state, value, location, dotted=len(names))
+            return value
+    return _read_attribute(state, _left_of_dot(state, node.value), node, is_called)
+
+
+def _left_of_dot(state: State, node: ast.expr) -> Value:
+    """The start of a dotted name is a use of its own only where nothing of a library follows."""
+    if isinstance(node, ast.Attribute):
+        return evaluate_attribute(state, node)
+    return find(state, node.id, node) if isinstance(node, ast.Name) else evaluate(state, node)
+
+
+def _read_attribute(state: State, of: Value, node: ast.Attribute, is_called: bool) -> Value:
+    location = state.place(node)
+    found, others = [], []
+    for choice in options(of):
+        value = attribute_of(state, choice, node.attr, location)
+        found.append(value)
+        if isinstance(choice, Api) and isinstance(value, Api):
+            record_use(state, value, location, dotted=1)
+        elif not isinstance(choice, Module):
+            others.append(choice)
+    if others:
+        read_from = of if len(others) == len(found) else joined(others)
+        record_read(state, read_from, node.attr, location, state.module.source.attribute_name(node), is_called)
+    return joined(found)
+
+
+def attribute_of(state: State, of: Value, name: str, location: Location) -> Value:
+    """The value of `of.name`; an `Attribute` where nothing better is known."""
+    if isinstance(of, Api):
+        return library_name(f"{of.spelled}.{name}", location)
+    if isinstance(of, Module):
+        return name_in_module(state, of, name, location)
+    found: Value | None = None
+    if isinstance(of, Super):
+        found = _attribute_behind(state, of, name, location)
+    elif isinstance(of, Defined) and isinstance(of.of, ClassFacts):
+        found = _attribute_of_class(state, of.of, of, name, location, of)
+    else:
+        own = class_of(of)
+        if own is not None:
+            found = state.attributes.get(id(of), {}).get(name)
+            found = found or _attribute_of_class(state, own, of, name, location, Defined(location, own))
+    return found or Attribute(location, of, name)
+
+
+def _attribute_of_class(
+    state: State, own: ClassFacts, of: Value, name: str, location: Location, itself: Value
+) -> Value | None:
+    if name == "__class__":
+        return itself
+    for cls in own.lineage():
+        if name in cls.attributes:
+            return cls.attributes[name]
+        if name in cls.methods:
+            is_instance = not isinstance(of, Defined)
+            return _bound_method(state, cls.methods[name], of if is_instance else None, itself, location)
+    return None
+
+
+def _attribute_behind(state: State, of: Super, name: str, location: Location) -> Value | None:
+    for cls in list(of.behind.lineage())[1:]:
+        if name in cls.methods:
+            return _bound_method(state, cls.methods[name], of.instance, Defined(location, cls), location)
+    return None
+
+
+def _bound_method(
+    state: State, facts: FunctionFacts, bound: Value | None, itself: Value, location: Location
+) -> Value | None:
+    closure = state.closures.get(id(facts))
+    if closure is None or closure.is_static:
+        return Defined(location, facts)
+    if closure.is_classmethod:
+        return Defined(location, facts, itself)
+    if closure.is_property and bound is not None:
+        return inline_call(state, closure, (bound,), (), False, location)
+    return Defined(location, facts, bound)
+
+
+def store_attribute(state: State, of: Value, name: str, value: Value) -> None:
+    """Remember `of.name = value` for the objects of the user's own classes.
+
+    A straight line of __init__ or build replaces what was there; elsewhere both stay possible. A None is
+    only a placeholder ("not built yet") for whatever comes after it."""
+    choices = options(of)
+    function = state.context.function
+    is_setting_up = function is not None and function.name in SETTING_UP
+    replaces = is_setting_up and len(choices) == 1 and not state.context.branches and not state.context.loops
+    for choice in choices:
+        own = class_of(choice)
+        if own is None:
+            continue
+        if isinstance(choice, Call):
+            mine = _attributes_of(state, choice)
+            state.walk.side_effects.set(mine, name, value if replaces else _either(mine.get(name), value))
+            state.walk.side_effects.set(own.attributes, name, _either(own.attributes.get(name), value))
+        else:
+            is_settled = replaces and id(own) not in state.walk.instantiated
+            old = None if is_settled else own.attributes.get(name)
+            state.walk.side_effects.set(own.attributes, name, _either(old, value))
+
+
+def _attributes_of(state: State, instance: Call) -> dict[str, Value]:
+    found = state.attributes.get(id(instance))
+    if found is None:
+        found = state.attributes[id(instance)] = state.walk.side_effects.created({})
+    return found
+
+
+def _either(old: Value | None, new: Value) -> Value:
+    if old is None or (isinstance(old, Known) and old.value is None):
+        return new
+    if isinstance(new, Known) and new.value is None:
+        return old
+    return joined((old, new))

@@ -1,0 +1,189 @@
+"""Calls of Python's own functions and methods: super, getattr, dict, list.append, dict.get …"""
+
+from __future__ import annotations
+
+import ast
+
+from mpdoctor.facts.location import Location
+from mpdoctor.program.values import (
+    MISSING,
+    Api,
+    Attribute,
+    Call,
+    ClassFacts,
+    Collection,
+    Defined,
+    FunctionFacts,
+    Instance,
+    Known,
+    Unknown,
+    Value,
+    known,
+    options,
+)
+from mpdoctor.source.constant_folding import constant_from_call
+from mpdoctor.source.interpreter.assignments import remember_keyword
+from mpdoctor.source.interpreter.attributes import Super, attribute_of, store_attribute
+from mpdoctor.source.interpreter.containers import item_of
+from mpdoctor.source.interpreter.state.recording import record_read, record_write
+from mpdoctor.source.interpreter.state.scopes import Keywords
+from mpdoctor.source.interpreter.state.state import State
+from mpdoctor.source.joining import joined
+
+_MUTATING = ("append", "extend", "insert", "add", "update", "pop", "remove", "clear", "setdefault")
+
+
+def call_builtin(
+    state: State, name: str, args: tuple[Value, ...], keywords: Keywords, is_open: bool, location: Location
+) -> Value | None:
+    """What a function of Python itself gives; None for those that need no knowledge."""
+    match name:
+        case "builtins.super":
+            return _call_super(state, args, location)
+        case "builtins.getattr":
+            return _call_getattr(state, args, is_open, location)
+        case "builtins.setattr":
+            return _call_setattr(state, args, location)
+        case "builtins.dict":
+            keys = tuple(Known(location, key) for key, _ in keywords)
+            items = tuple(value for _, value in keywords)
+            return None if args else Collection(location, "dict", items, keys, is_open)
+        case "builtins.list" | "builtins.tuple":
+            return None if is_open else _call_sequence(name.partition(".")[2], args, location)
+    constant = constant_from_call(name, args)
+    return None if constant is MISSING else Known(location, constant)
+
+
+def _call_getattr(state: State, args: tuple[Value, ...], is_open: bool, location: Location) -> Value | None:
+    name = known(args[1]) if len(args) > 1 else MISSING
+    if not isinstance(name, str):
+        return None
+    if len(args) == 2 and not is_open:  # with a default the program is prepared, and reads nothing
+        record_read(state, args[0], name, location, location, False)
+    found = [attribute_of(state, choice, name, location) for choice in options(args[0])]
+    return joined((*found, *args[2:3]))
+
+
+def _call_setattr(state: State, args: tuple[Value, ...], location: Location) -> Value | None:
+    name = known(args[1]) if len(args) == 3 else MISSING
+    if not isinstance(name, str):
+        return None
+    record_write(state, args[0], name, args[2], location, None, False)
+    store_attribute(state, args[0], name, args[2])
+    return Known(location, None)
+
+
+def _call_sequence(kind: str, args: tuple[Value, ...], location: Location) -> Value | None:
+    """`list(…)` and `tuple(…)`."""
+    if not args:
+        return Collection(location, kind)
+    given = args[0]
+    if len(args) == 1 and isinstance(given, Collection) and given.kind != "dict":
+        return Collection(location, kind, given.items, (), given.open)
+    return None
+
+
+def _call_super(state: State, args: tuple[Value, ...], location: Location) -> Value | None:
+    function = state.frame.function
+    while function is not None and function.owner is None:
+        function = function.enclosing
+    if function is None or function.owner is None or not function.parameters:
+        return None
+    behind = args[0].of if args and isinstance(args[0], Defined) else function.owner
+    instance = args[1] if len(args) > 1 else state.scope.find(function.parameters[0])
+    if not isinstance(behind, ClassFacts) or instance is None:
+        return None
+    callee = Api(location, "builtins.super", "builtins", "builtins.super")
+    return Super(location, callee, args, (), state.context, state.order, instance=instance, behind=behind)
+
+
+def remember_base_arguments(state: State, callee: Value, keywords: Keywords, node: ast.Call) -> None:
+    """`super().__init__(dtype=…)` where the class behind it is the user's own as well."""
+    inside, called = state.frame.function, callee.of if isinstance(callee, Defined) else None
+    if not isinstance(called, FunctionFacts) or inside is None or not called.name == inside.name == "__init__":
+        return
+    if called.owner is not None and inside.owner is not None and called.owner is not inside.owner:
+        _remember_base_arguments_of(state, inside.owner, keywords, node)
+
+
+def call_known_method(state: State, callee: Attribute, call: Call, node: ast.Call) -> Value | None:
+    """Methods of lists and dicts that the program writes out, and super().__init__ of a library's
+    class."""
+    of = callee.of
+    if callee.name == "setdefault" and len(call.args) == 2 and isinstance(node.func, ast.Attribute):
+        remember_keyword(state, node.func.value, call.args[0], call.args[1])
+    if isinstance(of, Super) and callee.name == "__init__":
+        _remember_base_arguments_of(state, of.behind, call.keywords, node)
+        return None
+    if not isinstance(of, Collection):
+        return None
+    if callee.name in _MUTATING:
+        _mutate(state, of, callee.name, call, node)
+        return None
+    if of.kind != "dict":
+        return None
+    if callee.name == "get" and call.args:
+        found = item_of(of, call.args[0], call.location)
+        default = call.argument(1) or Known(call.location, None)
+        certain = isinstance(call.args[0], Known) and not of.open
+        if isinstance(found, Unknown):
+            return default if certain else None
+        return found if certain else joined((found, default))
+    if callee.name in ("values", "keys"):
+        return Collection(call.location, "list", of.items if callee.name == "values" else of.keys, (), of.open)
+    if callee.name == "items":
+        pairs = zip(of.keys, of.items, strict=True)
+        return Collection(
+            call.location,
+            "list",
+            tuple(Collection(call.location, "tuple", pair) for pair in pairs),
+            (),
+            of.open,
+        )
+    return None
+
+
+def _mutate(state: State, of: Collection, method: str, call: Call, node: ast.Call) -> None:
+    """A list or dict that is changed in place becomes a new value under the same name."""
+    receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
+    is_certain = not state.context.loops
+    added = call.args[:1]
+    if method == "append" and added and of.kind == "list":
+        new = Collection(of.location, of.kind, (*of.items, *added), (), of.open or not is_certain)
+    elif method == "extend" and added and isinstance(added[0], Collection) and of.kind == "list":
+        rest = added[0]
+        new = Collection(of.location, of.kind, (*of.items, *rest.items), (), of.open or rest.open or not is_certain)
+    else:
+        new = Collection(of.location, of.kind, of.items, of.keys, True)
+    if len(new.items) > 500:
+        new = Collection(of.location, of.kind, of.items, of.keys, True)
+    if isinstance(receiver, ast.Name):
+        state.bind(receiver.id, new)
+    elif isinstance(receiver, ast.Attribute):
+        for choice in options(_holder_of(state, receiver)):
+            _replace_attribute(state, choice, receiver.attr, new)
+
+
+def _holder_of(state: State, node: ast.Attribute) -> Value:
+    inner = node.value
+    return (state.scope.find(inner.id) or Unknown()) if isinstance(inner, ast.Name) else Unknown()
+
+
+def _replace_attribute(state: State, of: Value, name: str, value: Value) -> None:
+    mine = state.attributes.get(id(of))
+    if mine is not None and name in mine:
+        state.walk.side_effects.set(mine, name, value)
+    if isinstance(of, Instance) and name in of.of.attributes:
+        state.walk.side_effects.set(of.of.attributes, name, value)
+
+
+def _remember_base_arguments_of(state: State, own: ClassFacts, keywords: Keywords, node: ast.Call) -> None:
+    """Only what is written out, here or before (`kwargs["dtype"] = …`): what else `**kwargs` hands on differs from
+    one instance to the next."""
+    written = {keyword.arg for keyword in node.keywords}
+    handed_on = any(keyword.arg is None for keyword in node.keywords)
+    own_keywords = state.frame.keywords_set if handed_on else {}
+    for name, value in {**dict(keywords), **own_keywords}.items():
+        if name in written or name in own_keywords:
+            old = own.base_arguments.get(name)
+            state.walk.side_effects.set(own.base_arguments, name, value if old is None else joined((old, value)))

@@ -1,0 +1,132 @@
+"""Inlining of calls: the body of a user's own function is executed with the arguments that it is called with."""
+
+from __future__ import annotations
+
+import ast
+
+from mpdoctor.facts.location import Location
+from mpdoctor.program.values import Collection, Defined, Instance, Known, Parameter, Value
+from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
+from mpdoctor.source.interpreter.state.recording import record_return
+from mpdoctor.source.interpreter.state.scopes import Closure, Frame, Keywords, Scope
+from mpdoctor.source.interpreter.state.state import State
+from mpdoctor.source.joining import joined
+
+DEEPEST_CALL = 6  # functions inlined into one another
+DEEPEST_ALONE = 3  # the same from a function that nobody calls: of its parameters little is known
+MOST_INLININGS = 64  # times that one function is inlined
+MOST_INLININGS_ALONE = 4  # the same from functions that nobody calls: of what they hand on little is known
+MOST_INLINED_STATEMENTS = 40_000  # statements executed in inlined functions, all together
+MOST_PLAIN = 100  # of them in one function that never names TensorFlow or Keras: a reader of configurations, say
+
+
+def inline_call(
+    state: State, closure: Closure, args: tuple[Value, ...], keywords: Keywords, is_open: bool, location: Location
+) -> Value | None:
+    """Execute a function's body with these arguments. None where that gives no value: it is too deep,
+    recursive, a generator, or called too often."""
+    walk = state.walk
+    if (
+        len(walk.call_stack) >= (DEEPEST_CALL if state.context.reached else DEEPEST_ALONE)
+        or closure in walk.call_stack
+        or walk.times_inlined[id(closure)] >= (MOST_INLININGS if state.context.reached else MOST_INLININGS_ALONE)
+        or (closure.is_plain and walk.statements_in[id(closure)] > MOST_PLAIN)
+        or walk.inlined_statements > MOST_INLINED_STATEMENTS
+        or not closure.is_inlinable
+    ):
+        return None
+    names = _bound_names(closure, args, keywords, is_open)
+    context = state.context
+    state.context = state.context.but(
+        function=closure.facts, owner=closure.facts.owner, callers=(*context.callers, location)
+    )
+    returned = _execute_body(state, closure, names)
+    state.context = context
+    if closure.is_generator:
+        return None
+    return joined(returned) if returned else Known(location, None)
+
+
+def inline_uncalled(state: State, closure: Closure) -> None:
+    """Execute a function that nobody calls, or that a library will call: its parameters are `Parameter`s."""
+    context = state.context
+    state.context = state.context.but(function=closure.facts, owner=closure.facts.owner)
+    _execute_body(state, closure, _bound_names(closure, _receiver(closure), (), None))
+    state.context = context
+
+
+def _execute_body(state: State, closure: Closure, names: dict[str, Value]) -> list[Value]:
+    outer = state.scope, state.frame, state.module
+    walk, named, inlined = state.walk, state.frameworks_named, state.walk.inlined_statements
+    walk.executed.add(id(closure))
+    walk.times_inlined[id(closure)] += 1
+    walk.call_stack.append(closure)
+    state.scope, state.frame, state.module = (
+        Scope(closure.scope, names=names),
+        Frame(closure.facts),
+        closure.module,
+    )
+    _execute(state, closure.node.body)
+    returned = state.frame.returns
+    state.scope, state.frame, state.module = outer
+    walk.call_stack.pop()
+    walk.statements_in[id(closure)] += walk.inlined_statements - inlined
+    closure.is_plain = state.frameworks_named == named
+    return returned
+
+
+def _execute(state: State, body: list[ast.stmt] | ast.expr) -> None:
+    """Of a `def`, or the expression of a `lambda`."""
+    if isinstance(body, list):
+        execute_block(state, body)
+        return
+    value = evaluate(state, body)
+    state.frame.returns.append(value)
+    record_return(state, value, state.place(body))
+
+
+def _receiver(closure: Closure) -> tuple[Value, ...]:
+    """`self` of a method, `cls` of a class method."""
+    owner, facts = closure.facts.owner, closure.facts
+    if owner is None or closure.is_static or not facts.parameters:
+        return ()
+    if closure.is_classmethod or facts.name == "__new__":
+        return (Defined(owner.location, owner),)
+    return (Instance(owner.location, owner),)
+
+
+def _bound_names(
+    closure: Closure, args: tuple[Value, ...], keywords: Keywords, is_open: bool | None
+) -> dict[str, Value]:
+    """Parameters by name. `is_open` None: nobody knows the arguments behind `args`."""
+    arguments, given = closure.node.args, dict(keywords)
+    positional = [*arguments.posonlyargs, *arguments.args]
+    names: dict[str, Value] = {}
+    for index, node in enumerate((*positional, *arguments.kwonlyargs)):
+        name, default = node.arg, closure.defaults.get(node.arg)
+        is_positional = index < len(positional)
+        if is_positional and index < len(args):
+            names[name] = args[index]
+        elif name in given:
+            names[name] = given.pop(name)
+        elif is_open is False and default is not None:
+            names[name] = default
+        else:
+            position = index if is_positional else -1
+            names[name] = Parameter(closure.module.source.location(node), name, position, closure.facts, default)
+    if arguments.vararg is not None:
+        node = arguments.vararg
+        place = closure.module.source.location(node)
+        if is_open is None:
+            names[node.arg] = Parameter(place, node.arg, -1, closure.facts)
+        else:
+            names[node.arg] = Collection(place, "tuple", args[len(positional) :], (), is_open)
+    if arguments.kwarg is not None:
+        node = arguments.kwarg
+        place = closure.module.source.location(node)
+        if is_open is None:
+            names[node.arg] = Parameter(place, node.arg, -1, closure.facts)
+        else:
+            keys = tuple(Known(place, name) for name in given)
+            names[node.arg] = Collection(place, "dict", tuple(given.values()), keys, is_open)
+    return names

@@ -1,0 +1,216 @@
+"""Calls: what they give, and the user's own functions inlined with the arguments that they are given."""
+
+from __future__ import annotations
+
+import ast
+
+from mpdoctor.facts.location import Location
+from mpdoctor.program.values import (
+    Api,
+    Attribute,
+    Call,
+    ClassFacts,
+    Collection,
+    Defined,
+    Either,
+    FunctionFacts,
+    Known,
+    Value,
+    is_api,
+    options,
+)
+from mpdoctor.source.interpreter.attributes import evaluate_attribute
+from mpdoctor.source.interpreter.builtin_calls import call_builtin, call_known_method, remember_base_arguments
+from mpdoctor.source.interpreter.call_inlining import DEEPEST_CALL, inline_call, inline_uncalled
+from mpdoctor.source.interpreter.containers import spread_out
+from mpdoctor.source.interpreter.dispatch import evaluate
+from mpdoctor.source.interpreter.state.scopes import Closure, Keywords
+from mpdoctor.source.interpreter.state.state import State
+from mpdoctor.source.joining import joined
+
+# Calling what these return calls the function that they were given.
+TRANSPARENT = (
+    "tensorflow.function",
+    "tensorflow.autograph.experimental.do_not_convert",
+    "tensorflow.recompute_grad",
+    "functools.lru_cache",
+    "functools.cache",
+    "functools.wraps",
+    "keras.saving.register_keras_serializable",
+    "keras.utils.register_keras_serializable",
+    "contextlib.contextmanager",
+    "abc.abstractmethod",
+    "typing.overload",
+    "typing.final",
+    "jax.jit",
+)
+_RUNS = ("run", "experimental_run_v2", "call_for_each_replica")
+
+
+def evaluate_call(state: State, node: ast.Call, dropped: bool = False) -> Value:
+    function = node.func
+    if isinstance(function, ast.Attribute):
+        callee = evaluate_attribute(state, function, is_called=True)
+    else:
+        callee = evaluate(state, function)
+    args, is_open = spread_out(state, node.args)
+    keywords, more = _evaluate_keywords(state, node.keywords)
+    location = state.place(node)
+    is_open = is_open or more
+    if not isinstance(callee, Either):
+        return _call(state, callee, args, keywords, is_open, location, dropped, node)
+    return joined(_call(state, choice, args, keywords, is_open, location, dropped, node) for choice in callee.options)
+
+
+def _evaluate_keywords(state: State, nodes: list[ast.keyword]) -> tuple[Keywords, bool]:
+    found: list[tuple[str, Value]] = []
+    is_open = False
+    for node in nodes:
+        value = evaluate(state, node.value)
+        if node.arg is not None:
+            found.append((node.arg, value))
+        elif isinstance(value, Collection) and value.kind == "dict":
+            is_open = is_open or value.open
+            for key, item in zip(value.keys, value.items, strict=True):
+                if isinstance(key, Known) and isinstance(key.value, str):
+                    found.append((key.value, item))
+        else:
+            is_open = True
+    return tuple(found), is_open
+
+
+def _call(
+    state: State,
+    callee: Value,
+    args: tuple[Value, ...],
+    keywords: Keywords,
+    is_open: bool,
+    location: Location,
+    dropped: bool,
+    node: ast.Call,
+) -> Value:
+    result = None
+    if isinstance(callee, Call) and is_api(callee.callee, "functools.partial") and _is_of_library(callee):
+        given = [name for name, _ in keywords]
+        keywords = (*keywords, *(pair for pair in callee.keywords if pair[0] not in given))
+        args, is_open = (*callee.args[1:], *args), is_open or callee.open
+        callee = callee.args[0]
+    if isinstance(callee, Defined) and isinstance(callee.of, ClassFacts):
+        return _instantiate(state, callee, callee.of, args, keywords, is_open, location, dropped)
+    inlinable = _inlinable(state, callee, args, keywords)
+    if inlinable is not None:
+        remember_base_arguments(state, callee, keywords, node)
+        result = inline_call(state, *inlinable, is_open, location)
+    elif isinstance(callee, Api) and callee.root == "builtins":
+        special = call_builtin(state, callee.name, args, keywords, is_open, location)
+        if special is not None:
+            return special
+    order = state.next_order()
+    call = Call(location, callee, args, keywords, state.context, order, is_open, dropped, result)
+    state.events.calls.append(call)
+    if inlinable is None:
+        if isinstance(callee, Attribute):
+            special = call_known_method(state, callee, call, node)
+            if special is not None:
+                return special
+        _inline_handed_over(state, callee, call)
+    return call if result is None else result
+
+
+def _instantiate(
+    state: State,
+    callee: Defined,
+    own: ClassFacts,
+    args: tuple[Value, ...],
+    keywords: Keywords,
+    is_open: bool,
+    location: Location,
+    dropped: bool,
+) -> Value:
+    order = state.next_order()
+    call = Call(location, callee, args, keywords, state.context, order, is_open, dropped)
+    state.events.calls.append(call)
+    if state.context.reached:
+        state.walk.instantiated.add(id(own))
+    initializer = own.find_method("__init__")
+    closure = state.closures.get(id(initializer)) if initializer else None
+    if closure is not None:
+        inline_call(state, closure, (call, *args), keywords, is_open, location)
+    elif not is_open:  # a dataclass or a named tuple: fields in the order of the class body
+        names = [name for name in own.attributes if not name.startswith("_")]
+        fields = dict(zip(names, args, strict=False)) | {name: value for name, value in keywords if name in names}
+        state.attributes[id(call)] = state.walk.side_effects.created(fields)
+    _inline_handed_over(state, callee, call)
+    return call
+
+
+Inlinable = tuple[Closure, tuple[Value, ...], Keywords]
+
+
+def _inlinable(state: State, callee: Value, args: tuple[Value, ...], keywords: Keywords) -> Inlinable | None:
+    """The function of the user's own that is really called, with its arguments: bound methods, what
+    tf.function or functools.partial wrap, strategy.run(function, args=…)."""
+    if isinstance(callee, Defined):
+        bound = () if callee.bound is None else (callee.bound,)
+        return _with_closure(state, callee.of, (*bound, *args), keywords)
+    if isinstance(callee, Attribute):
+        return _run_in_replicas(state, callee, args, keywords)
+    return _made_by_call(state, callee, args, keywords) if isinstance(callee, Call) else None
+
+
+def _run_in_replicas(state: State, callee: Attribute, args: tuple[Value, ...], keywords: Keywords) -> Inlinable | None:
+    """strategy.run(function, args=…)"""
+    if callee.name not in _RUNS or not args or not isinstance(args[0], Defined):
+        return None
+    named = dict(keywords)
+    given = named.get("args", args[1] if len(args) > 1 else None)
+    if not isinstance(given, Collection) or given.open or "kwargs" in named:
+        return None
+    return _inlinable(state, args[0], given.items, ())
+
+
+def _made_by_call(state: State, callee: Call, args: tuple[Value, ...], keywords: Keywords) -> Inlinable | None:
+    """An instance of the user's own class with a `__call__`, or a function that a library's function wraps."""
+    made_by = callee.callee
+    if isinstance(made_by, Defined) and isinstance(made_by.of, ClassFacts) and made_by.of.kind is None:
+        return _with_closure(state, made_by.of.find_method("__call__"), (callee, *args), keywords)
+    maker = made_by.callee if isinstance(made_by, Call) else made_by
+    if not callee.args or not isinstance(maker, Api):
+        return None
+    if maker.is_(*TRANSPARENT):
+        return _inlinable(state, callee.args[0], args, keywords)
+    if maker.name == "functools.partial":
+        return _inlinable(state, callee.args[0], (*callee.args[1:], *args), (*callee.keywords, *keywords))
+    return None
+
+
+def _with_closure(
+    state: State, function: FunctionFacts | ClassFacts | None, args: tuple[Value, ...], keywords: Keywords
+) -> Inlinable | None:
+    closure = state.closures.get(id(function)) if isinstance(function, FunctionFacts) else None
+    return None if closure is None else (closure, args, keywords)
+
+
+def _inline_handed_over(state: State, callee: Value, call: Call) -> None:
+    """Functions that a library is handed (`compile(loss=f)`, `dataset.map(f)`) are called by it some
+    time."""
+    if isinstance(callee, Api) and (callee.is_(*TRANSPARENT) or callee.name == "functools.partial"):
+        return
+    for argument in (*call.args, *(value for _, value in call.keywords)):
+        if not isinstance(argument, (Defined, Collection, Either)):
+            continue
+        for choice in options(argument):
+            for value in choice.items if isinstance(choice, Collection) else (choice,):
+                closure = state.closures.get(id(value.of)) if isinstance(value, Defined) else None
+                if (
+                    closure is not None
+                    and id(closure) not in state.walk.executed
+                    and len(state.walk.call_stack) < DEEPEST_CALL
+                ):
+                    inline_uncalled(state, closure)
+
+
+def _is_of_library(partial: Call) -> bool:
+    """Whether `functools.partial` was given a class, or a library's function. The user's own functions are inlined."""
+    of = partial.args[0] if partial.args else None
+    return isinstance(of, Api) or (isinstance(of, Defined) and isinstance(of.of, ClassFacts))

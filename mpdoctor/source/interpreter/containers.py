@@ -1,0 +1,118 @@
+"""Lists, tuples, sets, dicts and comprehensions: what the program writes out, and what it takes from them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from mpdoctor.facts.location import Location
+from mpdoctor.program.values import Api, Call, Collection, Item, Known, Unknown, Value, options
+from mpdoctor.source.guards import asks_whether_it_works
+from mpdoctor.source.interpreter.assignments import assign
+from mpdoctor.source.interpreter.dispatch import evaluate
+from mpdoctor.source.interpreter.state.scopes import Scope
+from mpdoctor.source.interpreter.state.state import State
+from mpdoctor.source.joining import joined
+
+_PASSING_ON = ("builtins.reversed", "builtins.sorted", "builtins.iter", "tqdm.tqdm", "tqdm.auto.tqdm")
+
+
+def evaluate_subscript(state: State, node: ast.Subscript) -> Value:
+    of, index = evaluate(state, node.value), evaluate(state, node.slice)
+    return joined(item_of(choice, index, state.place(node)) for choice in options(of))
+
+
+def item_of(of: Value, index: Value | None, location: Location) -> Value:
+    """`of[index]`; with `index` None one element, nobody knows which."""
+    if isinstance(of, Collection):
+        if isinstance(index, Known):
+            try:
+                entry = of.entry(index.value)
+            except TypeError:  # a key that cannot be compared
+                entry = None
+            return entry or (Unknown(location) if of.kind == "dict" else Item(location, of, index))
+        if index is None and of.items and not of.open and of.kind != "dict":
+            return joined(of.items)
+        if index is None and of.kind == "dict" and of.keys and not of.open:
+            return joined(of.keys)
+    return Item(location, of, index)
+
+
+def evaluate_sequence(state: State, node: ast.Tuple | ast.List | ast.Set) -> Value:
+    items, is_open = spread_out(state, node.elts)
+    return Collection(state.place(node), type(node).__name__.lower(), items, (), is_open)
+
+
+def spread_out(state: State, nodes: Sequence[ast.expr]) -> tuple[tuple[Value, ...], bool]:
+    """Elements or arguments; `*rest` is spread out where its elements are known."""
+    items: list[Value] = []
+    is_open = False
+    for node in nodes:
+        if not isinstance(node, ast.Starred):
+            items.append(evaluate(state, node))
+            continue
+        rest = evaluate(state, node.value)
+        if isinstance(rest, Collection) and rest.kind in ("list", "tuple"):
+            items.extend(rest.items)
+            is_open = is_open or rest.open
+        else:
+            is_open = True
+    return tuple(items), is_open
+
+
+def evaluate_dictionary(state: State, node: ast.Dict) -> Value:
+    keys: list[Value] = []
+    items: list[Value] = []
+    is_open = False
+    for key_node, item_node in zip(node.keys, node.values, strict=True):
+        item = evaluate(state, item_node) if key_node is None else None
+        if key_node is not None:
+            keys.append(evaluate(state, key_node))
+            items.append(evaluate(state, item_node))
+        elif isinstance(item, Collection) and item.kind == "dict":
+            keys.extend(item.keys)
+            items.extend(item.items)
+            is_open = is_open or item.open
+        else:
+            is_open = True
+    return Collection(state.place(node), "dict", tuple(items), tuple(keys), is_open)
+
+
+def evaluate_comprehension(state: State, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
+    before, outer = state.scope, state.context
+    state.scope = Scope(before.enclosing_function if before.is_class else before)
+    state.context = state.context.but(loops=outer.loops + 1)
+    for generator in node.generators:
+        iterable = evaluate(state, generator.iter)
+        assign(state, generator.target, element_of(iterable, state.place(generator.target)))
+        for condition in generator.ifs:
+            if asks_whether_it_works(condition, evaluate(state, condition)):
+                state.context = state.context.but(guarded=True)
+    if isinstance(node, ast.DictComp):
+        keys: tuple[Value, ...] = (evaluate(state, node.key),)
+        items: tuple[Value, ...] = (evaluate(state, node.value),)
+        kind = "dict"
+    else:
+        keys, items = (), (evaluate(state, node.elt),)
+        kind = "set" if isinstance(node, ast.SetComp) else "list"
+    state.scope, state.context = before, outer
+    return Collection(state.place(node), kind, items, keys, True)
+
+
+def element_of(iterable: Value, location: Location) -> Value:
+    """What a `for` over this is given each time."""
+    return joined(_element_of(choice, location) for choice in options(iterable))
+
+
+def _element_of(iterable: Value, location: Location) -> Value:
+    if isinstance(iterable, Call) and isinstance(iterable.callee, Api) and iterable.args:
+        name = iterable.callee.name
+        if name == "builtins.enumerate":
+            pair = (Unknown(location), element_of(iterable.args[0], location))
+            return Collection(location, "tuple", pair)
+        if name == "builtins.zip" and not iterable.open:
+            together = tuple(element_of(argument, location) for argument in iterable.args)
+            return Collection(location, "tuple", together)
+        if name in _PASSING_ON:
+            return element_of(iterable.args[0], location)
+    return item_of(iterable, None, location)

@@ -1,0 +1,198 @@
+"""Control flow: names bound along every path that the program may take, and joined where the paths meet."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable
+
+from mpdoctor.program.values import MISSING, Api, Attribute, Branch, Call, Unknown, Value, known
+from mpdoctor.source.guards import (
+    arm_of_wrapper,
+    asks_whether_it_works,
+    is_guarding_context,
+    is_guarding_handler,
+    is_main_test,
+    may_prune,
+    swallowing_handler,
+)
+from mpdoctor.source.interpreter.assignments import assign
+from mpdoctor.source.interpreter.containers import element_of
+from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
+from mpdoctor.source.interpreter.state.recording import record_with
+from mpdoctor.source.interpreter.state.scopes import merged_names
+from mpdoctor.source.interpreter.state.state import State
+from mpdoctor.source.joining import Earlier, joined, without_earlier
+
+if sys.version_info >= (3, 11):
+    TryNode = ast.Try | ast.TryStar
+else:
+    TryNode = ast.Try
+
+
+def execute_if(state: State, node: ast.If) -> bool:
+    test = evaluate(state, node.test)
+    certain = known(test) if may_prune(node.test) else MISSING
+    if certain is not MISSING:
+        if not certain and state.module.name != "__main__" and is_main_test(node.test):
+            state.module.main_blocks.append(node.body)
+        return execute_block(state, node.body if certain else node.orelse)
+    asks, certain_arm = asks_whether_it_works(node.test, test), arm_of_wrapper(node.test)
+    before, outer = state.scope.names, state.context
+    ends: list[dict[str, Value]] = []
+    branches = []
+    for taken, body in ((True, node.body), (False, node.orelse)):
+        branch = Branch(id(node), taken, test)
+        state.scope.names = dict(before)
+        guarded = outer.guarded or (asks and taken is not certain_arm)
+        state.context = state.context.but(guarded=guarded, branches=(*outer.branches, branch))
+        if execute_block(state, body):
+            ends.append(state.scope.names)
+            branches.append(branch)
+        state.context = outer
+    if not ends:
+        state.scope.names = before
+        return False
+    state.scope.names = merged_names(ends)
+    if len(ends) == 1:  # what follows is the rest of the other arm
+        branch = Branch(id(node), branches[0].taken, test, only=state.frame.ends_program)
+        guarded = outer.guarded or (asks and branch.taken is not certain_arm)
+        state.context = state.context.but(guarded=guarded, branches=(*outer.branches, branch))
+    return True
+
+
+def execute_for(state: State, node: ast.For | ast.AsyncFor) -> bool:
+    iterable = evaluate(state, node.iter)
+    element = element_of(iterable, state.place(node.target))
+    _execute_loop(state, node, lambda: assign(state, node.target, element), False)
+    return True
+
+
+def execute_while(state: State, node: ast.While) -> bool:
+    _execute_loop(state, node, lambda: evaluate(state, node.test), _known_true(node.test))
+    return True
+
+
+def _execute_loop(
+    state: State, node: ast.For | ast.AsyncFor | ast.While, start: Callable[[], object], at_least_once: bool
+) -> None:
+    """The body is executed once. What it assigns is, at its start, the value from before or an unknown value."""
+    before, outer = dict(state.scope.names), state.context
+    assigned = _assigned_names(node)
+    for name in assigned:
+        old = state.scope.names.get(name)
+        if old is not None:
+            state.scope.names[name] = joined((old, Earlier(old.location)))
+    state.context = state.context.but(loops=outer.loops + 1)
+    start()
+    state.frame.exits.append([])
+    goes_on = execute_block(state, node.body)
+    ends = state.frame.exits.pop()
+    if goes_on:
+        ends.append(state.scope.names)
+    if not at_least_once or not ends:
+        ends.append(before)
+    state.scope.names, state.context = merged_names(ends), outer
+    for name in assigned & state.scope.names.keys():
+        state.scope.names[name] = without_earlier(state.scope.names[name])
+    execute_block(state, node.orelse)
+
+
+def leave_loop(state: State, node: ast.Break | ast.Continue) -> bool:
+    state.frame.ends_program = False
+    if state.frame.exits:
+        state.frame.exits[-1].append(dict(state.scope.names))
+    return False
+
+
+def execute_try(state: State, node: TryNode) -> bool:
+    before, outer = state.scope.names, state.context
+    state.scope.names = dict(before)
+    asks = any(is_guarding_handler(handler) for handler in node.handlers)
+    if asks:
+        state.context = state.context.but(guarded=True)
+    swallowing = swallowing_handler(node.handlers)
+    if asks:
+        place = None if swallowing is None else state.module.source.location(swallowing)
+        state.context = state.context.but(swallowed=place)
+    goes_on = execute_block(state, node.body)
+    after_body = state.scope.names
+    state.context = outer
+    ends: list[dict[str, Value]] = []
+    anywhere = merged_names([before, after_body])
+    if goes_on and execute_block(state, node.orelse):
+        ends.append(state.scope.names)
+    for handler in node.handlers:
+        state.scope.names = dict(anywhere)
+        if handler.type is not None:
+            evaluate(state, handler.type)
+        if handler.name is not None:
+            state.bind(handler.name, Unknown(state.module.source.location(handler)))
+        # What stands in a handler is what the program does where the other way did not work.
+        guarded = outer.guarded or is_guarding_handler(handler)
+        state.context = state.context.but(guarded=guarded, branches=(*outer.branches, Branch(id(handler), True)))
+        if execute_block(state, handler.body):
+            ends.append(state.scope.names)
+        state.context = outer
+    state.scope.names = merged_names(ends) if ends else anywhere
+    return execute_block(state, node.finalbody) and bool(ends)
+
+
+def execute_with(state: State, node: ast.With | ast.AsyncWith) -> bool:
+    outer, entered = state.context, []
+    for item in node.items:
+        value = evaluate(state, item.context_expr)
+        entered.append((value, state.place(item.context_expr), state.context, state.next_order()))
+        state.context = state.context.but(
+            withs=(*state.context.withs, value), guarded=state.context.guarded or _is_guarding(value)
+        )
+        if item.optional_vars is not None:
+            assign(state, item.optional_vars, value)
+    goes_on = execute_block(state, node.body)
+    state.context = outer
+    for value, location, context, order in reversed(entered):
+        record_with(state, value, location, context, order)
+    return goes_on or any(_is_guarding(value) for value, *_ in entered)
+
+
+def execute_match(state: State, node: ast.Match) -> bool:
+    subject = evaluate(state, node.subject)
+    before, outer, ends = state.scope.names, state.context, []
+    for case in node.cases:
+        state.scope.names = dict(before)
+        state.context = state.context.but(branches=(*outer.branches, Branch(id(case), True, subject)))
+        for part in ast.walk(case.pattern):
+            name = getattr(part, "name", None) or getattr(part, "rest", None)
+            if isinstance(name, str):
+                state.bind(name, Unknown(subject.location))
+        if case.guard is not None:
+            evaluate(state, case.guard)
+        if execute_block(state, case.body):
+            ends.append(state.scope.names)
+        state.context = outer
+    state.scope.names = merged_names([before, *ends])
+    return True
+
+
+def _known_true(test: ast.expr) -> bool:
+    return isinstance(test, ast.Constant) and bool(test.value)
+
+
+def _is_guarding(value: Value) -> bool:
+    callee = value.callee if isinstance(value, Call) else None
+    return isinstance(callee, (Api, Attribute)) and is_guarding_context(callee.name)
+
+
+def _assigned_names(node: ast.For | ast.AsyncFor | ast.While) -> frozenset[str]:
+    """Names that the loop's body may bind, remembered on the node."""
+    names = getattr(node, "assigned", None)
+    if names is None:
+        names = frozenset(
+            inner.id
+            for statement in node.body
+            for inner in ast.walk(statement)
+            if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Load)
+        )
+        node.assigned = names  # type: ignore[union-attr]
+    assert isinstance(names, frozenset)
+    return names

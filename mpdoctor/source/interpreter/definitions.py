@@ -1,0 +1,161 @@
+"""`def`, `lambda` and `class`: the user's own functions and classes, and what the classes are to Keras."""
+
+from __future__ import annotations
+
+import ast
+
+from mpdoctor.knowledge.api_names import kind_of_class
+from mpdoctor.program.values import Api, Attribute, Call, ClassFacts, Defined, FunctionFacts, Value, options
+from mpdoctor.source.interpreter.attributes import SETTING_UP
+from mpdoctor.source.interpreter.calls import TRANSPARENT
+from mpdoctor.source.interpreter.containers import spread_out
+from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
+from mpdoctor.source.interpreter.state.scopes import Closure, Scope
+from mpdoctor.source.interpreter.state.state import State
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+def execute_def(state: State, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    decorators = tuple(evaluate(state, decorator) for decorator in node.decorator_list)
+    closure = _closure(state, node, node.name, decorators, "async def" if _is_async(node) else "def")
+    value: Value = Defined(closure.facts.location, closure.facts)
+    is_accessor = False
+    for decorator in reversed(decorators):
+        name = decorator.name if isinstance(decorator, Api) else ""
+        if name == "builtins.staticmethod":
+            closure.is_static = True
+        elif name == "builtins.classmethod":
+            closure.is_classmethod = True
+        elif name in ("builtins.property", "functools.cached_property", "abc.abstractproperty"):
+            closure.is_property = True
+        elif isinstance(decorator, Attribute) and decorator.name in ("setter", "deleter", "getter"):
+            is_accessor = True
+        elif not _is_transparent(decorator):
+            closure.is_inlinable = False
+            value = Call(closure.facts.location, decorator, (value,), (), state.context, state.next_order())
+    if not is_accessor:
+        state.bind(node.name, value)
+        if state.owner is not None and state.scope.is_class:
+            assert isinstance(state.owner.methods, dict)
+            state.owner.methods[node.name] = closure.facts
+    return True
+
+
+def evaluate_lambda(state: State, node: ast.Lambda) -> Value:
+    closure = _closure(state, node, "<lambda>", (), "")
+    return Defined(state.place(node), closure.facts)
+
+
+def _closure(state: State, node: FunctionNode, name: str, decorators: tuple[Value, ...], keyword: str) -> Closure:
+    arguments = node.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults = {}
+    for parameter, default in zip(
+        positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True
+    ):
+        defaults[parameter.arg] = evaluate(state, default)
+    for parameter, given in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        if given is not None:
+            defaults[parameter.arg] = evaluate(state, given)
+    facts = state.module.facts_of_nodes.get(id(node))
+    if isinstance(facts, FunctionFacts):  # a `def` that runs again, with new surroundings
+        closure = state.closures[id(facts)]
+        closure.scope, closure.defaults = state.scope.enclosing_function, defaults
+        return closure
+    owner = state.owner if state.scope.is_class else None
+    facts = FunctionFacts(
+        name,
+        ".".join((*state.qualified, name)),
+        _parameter_names(arguments),
+        defaults,
+        decorators,
+        owner,
+        state.frame.function,
+        state.place(node) if isinstance(node, ast.Lambda) else state.module.source.name_after(node, keyword, name),
+    )
+    state.walk.side_effects.set(state.module.facts_of_nodes, id(node), facts)
+    is_generator = state.module.source.may_yield and _is_generator(node)
+    closure = Closure(facts, node, state.scope.enclosing_function, state.module, defaults, is_generator)
+    state.closures[id(facts)] = closure
+    state.module.functions.append(facts)
+    state.module.closures.append(closure)
+    return closure
+
+
+def execute_class(state: State, node: ast.ClassDef) -> bool:
+    for decorator in node.decorator_list:
+        evaluate(state, decorator)
+    bases, _ = spread_out(state, node.bases)
+    for keyword in node.keywords:
+        evaluate(state, keyword.value)
+    location = state.module.source.name_after(node, "class", node.name)
+    own = state.module.facts_of_nodes.get(id(node))
+    if not isinstance(own, ClassFacts):
+        own = ClassFacts(node.name, bases, _kind(bases), {}, {}, {}, location)
+        state.walk.side_effects.created(own.attributes)
+        state.walk.side_effects.created(own.base_arguments)
+        state.walk.side_effects.set(state.module.facts_of_nodes, id(node), own)
+        state.module.classes.append(own)
+    outer_scope, outer_owner, first = state.scope, state.owner, len(state.module.closures)
+    state.scope, state.owner = Scope(outer_scope, is_class=True), own
+    state.qualified.append(node.name)
+    execute_block(state, node.body)
+    for name, value in state.scope.names.items():
+        if name not in own.methods:
+            state.walk.side_effects.set(own.attributes, name, value)
+    state.qualified.pop()
+    state.scope, state.owner = outer_scope, outer_owner
+    closures = state.module.closures
+    closures[first:] = sorted(closures[first:], key=_setting_up_first)
+    state.bind(node.name, Defined(location, own))
+    return True
+
+
+def _kind(bases: tuple[Value, ...]) -> str | None:
+    for base in bases:
+        for choice in options(base):
+            kind = None
+            if isinstance(choice, Api):
+                kind = kind_of_class(choice.name)
+            elif isinstance(choice, Defined) and isinstance(choice.of, ClassFacts):
+                kind = choice.of.kind
+            if kind is not None:
+                return kind
+    return None
+
+
+def _setting_up_first(closure: Closure) -> int:
+    name = closure.facts.name
+    return SETTING_UP.index(name) if name in SETTING_UP and closure.facts.owner is not None else len(SETTING_UP)
+
+
+def _is_transparent(decorator: Value) -> bool:
+    made = decorator.callee if isinstance(decorator, Call) else decorator
+    return isinstance(made, Api) and made.is_(*TRANSPARENT)
+
+
+def _is_async(node: ast.AST) -> bool:
+    return isinstance(node, ast.AsyncFunctionDef)
+
+
+def _parameter_names(arguments: ast.arguments) -> tuple[str, ...]:
+    names = [node.arg for node in (*arguments.posonlyargs, *arguments.args)]
+    if arguments.vararg is not None:
+        names.append("*" + arguments.vararg.arg)
+    names.extend(node.arg for node in arguments.kwonlyargs)
+    if arguments.kwarg is not None:
+        names.append("**" + arguments.kwarg.arg)
+    return tuple(names)
+
+
+def _is_generator(node: FunctionNode) -> bool:
+    """Whether the function's own body, without functions inside it, has a `yield`."""
+    waiting: list[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else list(node.body)
+    while waiting:
+        inner = waiting.pop()
+        if isinstance(inner, (ast.Yield, ast.YieldFrom)):
+            return True
+        if not isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            waiting.extend(ast.iter_child_nodes(inner))
+    return False

@@ -1,0 +1,39 @@
+"""Evaluation of any expression and execution of any block: the function for a node is looked up by its type."""
+
+from __future__ import annotations
+
+import ast
+
+from mpdoctor.program.values import Unknown, Value
+from mpdoctor.source.interpreter.state.state import State
+
+DEEPEST = 250  # nested expressions and statements; Python's own parser stops not far beyond
+
+
+def evaluate(state: State, node: ast.expr) -> Value:
+    function = state.expressions.get(type(node))
+    if function is None or state.depth > DEEPEST:
+        return Unknown(state.place(node))
+    state.depth += 1
+    value = function(state, node)
+    state.depth -= 1
+    return value
+
+
+def execute_block(state: State, body: list[ast.stmt]) -> bool:
+    """Whether the program goes on behind it: False after return, raise, break and continue."""
+    if state.depth > DEEPEST:
+        return True
+    state.depth += 1
+    before, goes_on = state.context, True
+    for statement in body:
+        state.end_if_enough()
+        if state.walk.call_stack:
+            state.walk.inlined_statements += 1
+        function = state.statements.get(type(statement))
+        if function is not None and not function(state, statement):
+            goes_on = False
+            break
+    state.context = before
+    state.depth -= 1
+    return goes_on

@@ -1,0 +1,136 @@
+"""Operators, conditional expressions, f-strings and other expressions → values, and the events on the way."""
+
+from __future__ import annotations
+
+import ast
+
+from mpdoctor.program.values import MISSING, Branch, Known, Operation, Unknown, Value, known
+from mpdoctor.source.constant_folding import OPERATORS, folded_binary, folded_unary, is_told
+from mpdoctor.source.guards import asks_whether_it_works, may_prune
+from mpdoctor.source.interpreter.assignments import assign
+from mpdoctor.source.interpreter.dispatch import evaluate
+from mpdoctor.source.interpreter.state.recording import record_operation
+from mpdoctor.source.interpreter.state.state import State
+from mpdoctor.source.joining import joined
+
+
+def evaluate_constant(state: State, node: ast.Constant) -> Value:
+    value = getattr(node, "known", None)
+    if value is None:
+        place, known = state.place(node), node.value
+        value = Known(place, known) if is_told(known) else Unknown(place)
+        node.known = value  # type: ignore[attr-defined]
+    assert isinstance(value, Value)
+    return value
+
+
+def evaluate_binary(state: State, node: ast.BinOp) -> Value:
+    left, right = evaluate(state, node.left), evaluate(state, node.right)
+    return operation_on(state, node, OPERATORS[type(node.op)], left, right)
+
+
+def operation_on(
+    state: State, node: ast.expr | ast.stmt, symbol: str, left: Value, right: Value, augmented: bool = False
+) -> Value:
+    folded = folded_binary(symbol, left, right)
+    if isinstance(folded, Known):
+        return Known(state.place(node), folded.value)
+    return folded or record_operation(state, state.place(node), symbol, (left, right), augmented)
+
+
+def evaluate_unary(state: State, node: ast.UnaryOp) -> Value:
+    symbol, operand = OPERATORS[type(node.op)], evaluate(state, node.operand)
+    folded = folded_unary(symbol, operand)
+    if isinstance(folded, Known):
+        return Known(state.place(node), folded.value)
+    return record_operation(state, state.place(node), symbol, (operand,))
+
+
+def evaluate_comparison(state: State, node: ast.Compare) -> Value:
+    left, found = evaluate(state, node.left), []
+    for operator, comparator in zip(node.ops, node.comparators, strict=True):
+        right = evaluate(state, comparator)
+        found.append(operation_on(state, node, OPERATORS[type(operator)], left, right))
+        left = right
+    if len(found) == 1:
+        return found[0]
+    return Operation(state.place(node), "and", tuple(found), state.context, state.order)
+
+
+def evaluate_boolean(state: State, node: ast.BoolOp) -> Value:
+    """`a and b` is one of its operands; behind a guard (`hasattr(x, "lr") and x.lr`) the rest is
+    guarded."""
+    symbol, values = OPERATORS[type(node.op)], []
+    before = state.context
+    for operand in node.values:
+        value = evaluate(state, operand)
+        if isinstance(value, Known) and bool(value.value) == (symbol == "and") and operand is not node.values[-1]:
+            continue
+        values.append(value)
+        if isinstance(value, Known):
+            break
+        if asks_whether_it_works(operand, value) and not state.context.guarded:
+            state.context = state.context.but(guarded=True)
+    state.context = before
+    if len(values) > 1:
+        record_operation(state, state.place(node), symbol, tuple(values))
+    return joined(values)
+
+
+def evaluate_conditional(state: State, node: ast.IfExp) -> Value:
+    test = evaluate(state, node.test)
+    certain = known(test) if may_prune(node.test) else MISSING
+    guarded = state.context.guarded or asks_whether_it_works(node.test, test)
+    found = []
+    for taken, arm in ((True, node.body), (False, node.orelse)):
+        if certain is MISSING or bool(certain) is taken:
+            before, state.context = (
+                state.context,
+                state.context.but(guarded=guarded, branches=(*state.context.branches, Branch(id(node), taken, test))),
+            )
+            found.append(evaluate(state, arm))
+            state.context = before
+    return joined(found)
+
+
+def evaluate_walrus(state: State, node: ast.NamedExpr) -> Value:
+    value = evaluate(state, node.value)
+    assign(state, node.target, value)
+    return value
+
+
+def evaluate_f_string(state: State, node: ast.JoinedStr) -> Value:
+    parts = [evaluate(state, part) for part in node.values]
+    texts = [part.value for part in parts if isinstance(part, Known) and isinstance(part.value, str)]
+    if len(texts) == len(parts):
+        return Known(state.place(node), "".join(texts))
+    return Operation(state.place(node), "f-string", tuple(parts), state.context, state.order)
+
+
+def evaluate_formatted(state: State, node: ast.FormattedValue) -> Value:
+    value = evaluate(state, node.value)
+    is_plain = node.format_spec is None and node.conversion == -1
+    if is_plain and isinstance(value, Known) and isinstance(value.value, (str, int)):
+        return Known(value.location, str(value.value)[:200])
+    return value if not isinstance(value, Known) else Unknown(value.location)
+
+
+def evaluate_starred(state: State, node: ast.Starred) -> Value:
+    return evaluate(state, node.value)
+
+
+def evaluate_await(state: State, node: ast.Await) -> Value:
+    return evaluate(state, node.value)
+
+
+def evaluate_yield(state: State, node: ast.Yield | ast.YieldFrom) -> Value:
+    if node.value is not None:
+        evaluate(state, node.value)
+    return Unknown(state.place(node))
+
+
+def evaluate_slice(state: State, node: ast.Slice) -> Value:
+    for part in (node.lower, node.upper, node.step):
+        if part is not None:
+            evaluate(state, part)
+    return Unknown(state.place(node))

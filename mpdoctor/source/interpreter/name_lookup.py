@@ -1,0 +1,52 @@
+"""Plain names (`x`): the variable that Python's lookup finds, a builtin, or what a star import brings."""
+
+from __future__ import annotations
+
+import ast
+
+from mpdoctor.facts.location import Location
+from mpdoctor.program.values import MISSING, Api, Known, Unknown, Value, options
+from mpdoctor.source.constant_folding import constant_from_name
+from mpdoctor.source.interpreter.state.recording import record_use
+from mpdoctor.source.interpreter.state.state import State
+from mpdoctor.source.names import api_from_name, is_builtin
+
+
+def evaluate_name(state: State, node: ast.Name) -> Value:
+    value = find(state, node.id, node)
+    if id(value) in state.imported:
+        _record_uses(state, value, state.place(node))
+    return value
+
+
+def find(state: State, name: str, node: ast.expr) -> Value:
+    return state.scope.find(name) or _unbound(state, name, node)
+
+
+def library_name(spelled: str, location: Location) -> Value:
+    """An `Api`, or the constant that the name stands for (`math.inf`)."""
+    constant = constant_from_name(spelled)
+    return api_from_name(spelled, location) if constant is MISSING else Known(location, constant)
+
+
+def _unbound(state: State, name: str, node: ast.expr) -> Value:
+    if is_builtin(name):
+        return Api(state.place(node), "builtins." + name, "builtins", "builtins." + name)
+    return _from_star_import(state, name, state.place(node))
+
+
+def _from_star_import(state: State, name: str, location: Location) -> Value:
+    """`from keras.layers import *` gives every name that nothing else explains; two of them leave it open."""
+    stars = state.module.stars
+    if len(stars) != 1 or name.startswith("_"):
+        return Unknown(location)
+    value = library_name(f"{stars[0]}.{name}", location)
+    state.walk.side_effects.set(state.module.scope.names, name, value)
+    state.imported[id(value)] = value
+    return value
+
+
+def _record_uses(state: State, value: Value, location: Location) -> None:
+    for choice in options(value):
+        if isinstance(choice, Api):
+            record_use(state, choice, location)

@@ -1,0 +1,55 @@
+"""The events that running a file would cause: names used, calls, attributes read and written, operations, returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Protocol, TypeVar
+
+from mpdoctor.program.source_facts import Read, Return, Use, With, Write
+from mpdoctor.program.values import Call, Operation
+
+MOST_EVENTS = 200_000  # of one file and what it reaches
+
+
+class Enough(Exception):
+    """The program is so large that the interpreter stops; the events so far are kept."""
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Events:
+    """What one stretch of a program recorded."""
+
+    uses: list[Use] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    reads: list[Read] = field(default_factory=list)
+    writes: list[Write] = field(default_factory=list)
+    operations: list[Operation] = field(default_factory=list)
+    withs: list[With] = field(default_factory=list)
+    returns: list[Return] = field(default_factory=list)
+
+
+class _Ordered(Protocol):
+    @property
+    def order(self) -> int: ...
+
+
+Event = TypeVar("Event", bound=_Ordered)
+
+
+def joined_events(stretches: Sequence[Events]) -> Events:
+    """Several stretches as one, in program order."""
+    return Events(
+        _in_order(stretch.uses for stretch in stretches),
+        _in_order(stretch.calls for stretch in stretches),
+        _in_order(stretch.reads for stretch in stretches),
+        _in_order(stretch.writes for stretch in stretches),
+        _in_order(stretch.operations for stretch in stretches),
+        _in_order(stretch.withs for stretch in stretches),
+        _in_order(stretch.returns for stretch in stretches),
+    )
+
+
+def _in_order(stretches: Iterable[list[Event]]) -> list[Event]:
+    return sorted(chain.from_iterable(stretches), key=lambda event: event.order)

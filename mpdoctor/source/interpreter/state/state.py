@@ -1,0 +1,149 @@
+"""State of the symbolic interpreter: current scope, frame, module and context, the events so far, side effects."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mpdoctor.facts.location import Location
+from mpdoctor.program.values import ClassFacts, Context, Value
+from mpdoctor.source.interpreter.state.events import MOST_EVENTS, Enough, Events
+from mpdoctor.source.interpreter.state.scopes import Closure, Frame, Module, Scope
+from mpdoctor.source.interpreter.state.side_effects import SideEffects
+from mpdoctor.source.joining import joined
+from mpdoctor.source.modules import Files
+from mpdoctor.source.reading import Source
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Position:
+    """Where the interpreter is in a program, to come back to."""
+
+    module: Module
+    scope: Scope
+    frame: Frame
+    context: Context
+    events: Events
+    owner: ClassFacts | None
+    qualified: list[str]
+    depth: int
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Walk:
+    """One walk: a file executed as a script, or an imported module executed apart from what imports it.
+
+    guarded
+        The whole file: `SourceFacts.is_guarded`.
+    call_stack, inlined_statements
+        The functions that are being inlined, outermost first; statements executed in inlined functions so far.
+    times_inlined, statements_in, executed
+        How often each closure was inlined, how many statements were executed in it, and which were executed at all, by
+        id.
+    instantiated
+        Ids of the user's own classes of which the program makes instances.
+    last_order, modules_read
+        The event behind which the walk ends; modules that it has read so far.
+    """
+
+    guarded: bool = False
+    call_stack: list[Closure] = field(default_factory=list)
+    inlined_statements: int = 0
+    times_inlined: Counter[int] = field(default_factory=Counter)
+    statements_in: Counter[int] = field(default_factory=Counter)
+    executed: set[int] = field(default_factory=set)
+    instantiated: set[int] = field(default_factory=set)
+    side_effects: SideEffects = field(default_factory=SideEffects)
+    last_order: int = MOST_EVENTS
+    modules_read: int = 0
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class State:
+    """The first parameter of every function of the interpreter.
+
+    expressions, statements
+        The function that evaluates or executes a node, by its type. It is looked up here, since an expression may hold
+        statements (the function that it calls) as a statement holds expressions.
+    load_module
+        Reads and executes the file of a first-party module that was not imported before.
+    files, root, shown
+        Where first-party modules are found; how the files that were asked about are shown, by absolute path.
+    modules
+        Of the program's own, by absolute path.
+    owner, qualified
+        The class whose body is being executed; its name and those of the classes around it.
+    depth
+        How deeply the node in hand is nested.
+    order, runs, frameworks_named
+        Events so far; functions executed on their own so far; uses of TensorFlow's and Keras' names so far.
+    imported
+        By id, the values that import statements made.
+    closures
+        By id of their FunctionFacts, which the closure keeps alive.
+    attributes
+        Of one instance, by id of the Call that made it.
+    walk
+        The walk that is under way.
+    """
+
+    expressions: dict[type[ast.expr], Evaluate]
+    statements: dict[type[ast.stmt], Execute]
+    load_module: LoadModule
+    files: Files = field(default_factory=Files)
+    root: Path | None = None
+    shown: Mapping[Path, str] = field(default_factory=dict)
+    modules: dict[Path, Module] = field(default_factory=dict)
+    module: Module = field(default_factory=lambda: Module(source=Source("", "", ast.Module([], []))))
+    scope: Scope = field(default_factory=Scope)
+    frame: Frame = field(default_factory=Frame)
+    context: Context = field(default_factory=Context)
+    events: Events = field(default_factory=Events)
+    owner: ClassFacts | None = None
+    qualified: list[str] = field(default_factory=list)
+    depth: int = 0
+    order: int = 0
+    runs: int = 0
+    frameworks_named: int = 0
+    imported: dict[int, Value] = field(default_factory=dict)
+    closures: dict[int, Closure] = field(default_factory=dict)
+    attributes: dict[int, dict[str, Value]] = field(default_factory=dict)
+    walk: Walk = field(default_factory=Walk)
+
+    def next_order(self) -> int:
+        self.order += 1
+        return self.order
+
+    def end_if_enough(self) -> None:
+        """Asked before each statement."""
+        if self.order > self.walk.last_order:
+            raise Enough
+
+    def bind(self, name: str, value: Value) -> None:
+        """Outside the walked paths of this scope, a `global` may or may not have been assigned: both stay possible."""
+        elsewhere = self.scope.redirected.get(name)
+        if elsewhere is None:
+            self.scope.names[name] = value
+        else:
+            self.walk.side_effects.set(elsewhere.names, name, joined((elsewhere.names.get(name), value)))
+
+    def position(self) -> Position:
+        return Position(
+            self.module, self.scope, self.frame, self.context, self.events, self.owner, self.qualified, self.depth
+        )
+
+    def go_back_to(self, position: Position) -> None:
+        self.module, self.scope, self.frame = position.module, position.scope, position.frame
+        self.context, self.events = position.context, position.events
+        self.owner, self.qualified, self.depth = position.owner, position.qualified, position.depth
+
+    def place(self, node: ast.expr | ast.stmt) -> Location:
+        return getattr(node, "place", None) or self.module.source.location(node)
+
+
+Evaluate = Callable[[State, ast.expr], Value]
+Execute = Callable[[State, ast.stmt], bool]
+LoadModule = Callable[[State, Path, str], Module | None]

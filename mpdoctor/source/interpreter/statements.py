@@ -1,0 +1,109 @@
+"""Simple statements: what they bind, record and evaluate. Each tells whether the program goes on behind it."""
+
+from __future__ import annotations
+
+import ast
+
+from mpdoctor.program.values import Call, Known, Unknown, is_api, options
+from mpdoctor.source.constant_folding import OPERATORS
+from mpdoctor.source.interpreter.assignments import assign
+from mpdoctor.source.interpreter.attributes import attribute_of
+from mpdoctor.source.interpreter.calls import evaluate_call
+from mpdoctor.source.interpreter.dispatch import evaluate
+from mpdoctor.source.interpreter.expressions import operation_on
+from mpdoctor.source.interpreter.name_lookup import find
+from mpdoctor.source.interpreter.state.recording import record_return
+from mpdoctor.source.interpreter.state.state import State
+from mpdoctor.source.joining import joined
+
+_SKIPS = ("skipTest",)  # methods of a test case that end it
+_ENDS = ("sys.exit", "os._exit", "builtins.exit", "builtins.quit")
+
+
+def execute_expression(state: State, node: ast.Expr) -> bool:
+    if isinstance(node.value, ast.Call):
+        state.depth += 1
+        value = evaluate_call(state, node.value, dropped=True)
+        state.depth -= 1
+        if isinstance(value, Call) and is_api(value.callee, *_ENDS):
+            state.frame.ends_program = True
+            return False
+        if isinstance(value, Call) and value.method in _SKIPS:
+            state.frame.ends_program = False
+            return False
+    elif not isinstance(node.value, ast.Constant):
+        evaluate(state, node.value)
+    return True
+
+
+def execute_assignment(state: State, node: ast.Assign) -> bool:
+    value = evaluate(state, node.value)
+    for target in node.targets:
+        assign(state, target, value)
+    return True
+
+
+def execute_annotated_assignment(state: State, node: ast.AnnAssign) -> bool:
+    if node.value is not None:
+        assign(state, node.target, evaluate(state, node.value))
+    elif state.scope.is_class and isinstance(node.target, ast.Name):
+        state.bind(node.target.id, Unknown(state.place(node.target)))
+    return True
+
+
+def execute_augmented_assignment(state: State, node: ast.AugAssign) -> bool:
+    target = node.target
+    if isinstance(target, ast.Name):
+        old = find(state, target.id, target)
+    elif isinstance(target, ast.Attribute):
+        of = evaluate(state, target.value)
+        old = joined(attribute_of(state, choice, target.attr, state.place(target)) for choice in options(of))
+    else:
+        old = evaluate(state, target)
+    new = evaluate(state, node.value)
+    assign(state, target, operation_on(state, node, OPERATORS[type(node.op)], old, new, True), augmented=True)
+    return True
+
+
+def execute_return(state: State, node: ast.Return) -> bool:
+    value = Known(state.place(node), None) if node.value is None else evaluate(state, node.value)
+    state.frame.returns.append(value)
+    state.frame.ends_program = False
+    if node.value is not None:
+        record_return(state, value, state.place(node.value))
+    return False
+
+
+def execute_raise(state: State, node: ast.Raise) -> bool:
+    for part in (node.exc, node.cause):
+        if part is not None:
+            evaluate(state, part)
+    state.frame.ends_program = True
+    return False
+
+
+def execute_assert(state: State, node: ast.Assert) -> bool:
+    evaluate(state, node.test)
+    return True
+
+
+def execute_delete(state: State, node: ast.Delete) -> bool:
+    for target in node.targets:
+        if isinstance(target, ast.Name):
+            state.scope.forget(target.id)
+    return True
+
+
+def execute_global(state: State, node: ast.Global) -> bool:
+    state.scope.redirected.update(dict.fromkeys(node.names, state.scope.module))
+    return True
+
+
+def execute_nonlocal(state: State, node: ast.Nonlocal) -> bool:
+    for name in node.names:
+        scope = state.scope.parent
+        while scope is not None and name not in scope.names:
+            scope = scope.parent
+        if scope is not None:
+            state.scope.redirected[name] = scope
+    return True

@@ -1,0 +1,52 @@
+"""Joining of values where paths of the program meet: one value that may be each of several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mpdoctor.program.values import Api, Either, Known, Unknown, Value, options
+
+MOST_OPTIONS = 8
+
+
+class Earlier(Unknown):
+    """What a name holds at the start of a loop's body, from the second time on."""
+
+
+def without_earlier(value: Value) -> Value:
+    """A value behind the loop: what it was earlier is among what the body made of it."""
+    rest = [choice for choice in options(value) if not isinstance(choice, Earlier)]
+    return joined(rest) if rest else value
+
+
+def joined(values: Iterable[Value | None]) -> Value:
+    """One value that may be each of these. Equal constants and names count once."""
+    values = tuple(values)
+    if values and values[0] is not None and values.count(values[0]) == len(values):  # the same one: they compare so
+        return values[0]
+    found: list[Value] = []
+    for value in values:
+        for choice in options(value):
+            if not _is_among(choice, found):
+                found.append(choice)
+                if len(found) > MOST_OPTIONS:
+                    return Either(found[0].location, (*found[: MOST_OPTIONS - 1], Unknown()))
+    if not found:
+        return Unknown()
+    return found[0] if len(found) == 1 else Either(found[0].location, tuple(found))
+
+
+def _is_among(value: Value, found: list[Value]) -> bool:
+    for other in found:  # noqa: SIM110 - asked so often that a generator shows
+        if value is other or (type(value) is type(other) and _is_equal(value, other)):
+            return True
+    return False
+
+
+def _is_equal(value: Value, other: Value) -> bool:
+    """Of two values of one class."""
+    if isinstance(value, Known) and isinstance(other, Known):
+        return type(value.value) is type(other.value) and bool(value.value == other.value)
+    if isinstance(value, Api) and isinstance(other, Api):
+        return value.spelled == other.spelled
+    return type(value) is Unknown
