@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpdoctor.examiner.saved.contents import contents_from_configuration
-from mpdoctor.knowledge import loadable_functions, loadable_names
+from mpdoctor.knowledge.allow_lists import loadable_functions, loadable_names
 
 NAMED = {"class_name": "function", "config": "halved", "module": "builtins", "registered_name": "function"}
 LEAVES = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.sampled_from(["{", '{"class_name": 1}'])

@@ -19,7 +19,13 @@ from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.main import _with_own_path
 from mpdoctor.examiner.protocol.request import Request
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.knowledge.computing_ops import COMPUTING, PRINTS, READS_VOCABULARY, SAVING, effect_of_operation
+from mpdoctor.knowledge.allow_lists.computing_ops import (
+    COMPUTING,
+    PRINTS,
+    READS_VOCABULARY,
+    SAVING,
+    effect_of_operation,
+)
 
 MAKER = Path(__file__).with_name("saved_graphs.py")
 slow = pytest.mark.slow
@@ -80,7 +86,7 @@ def test_a_name_that_sounds_like_it_has_been_looked_at() -> None:
 
 
 def test_the_list_is_in_order_and_holds_what_a_model_needs() -> None:
-    source = Path(sys.modules["mpdoctor.knowledge.computing_ops"].__file__).read_text()
+    source = Path(sys.modules["mpdoctor.knowledge.allow_lists.computing_ops"].__file__).read_text()
     listed = source.partition('_words(\n    """')[2].partition('"""')[0].split()
     assert listed == sorted(set(listed)) and set(listed) == COMPUTING
     assert not COMPUTING & {*SAVING, READS_VOCABULARY, PRINTS}

@@ -11,8 +11,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Iterator, NamedTuple
 
-from mpdoctor.knowledge import loadable_functions
-from mpdoctor.knowledge.loadable_names import (
+from mpdoctor.knowledge.allow_lists import loadable_functions
+from mpdoctor.knowledge.allow_lists.loadable_names import (
     BY_TEXT,
     TYPE_SPEC_MODULES,
     TYPE_SPECS,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Iterator
 
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved.directories import SavedDirectory
-from mpdoctor.knowledge.computing_ops import (
+from mpdoctor.knowledge.allow_lists.computing_ops import (
     COMPUTING,
     PRINTS,
     READS_VOCABULARY,
