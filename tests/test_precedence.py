@@ -26,6 +26,8 @@ from mpdoctor.judging.precedence import (
     settled,
 )
 
+pytestmark = pytest.mark.fast
+
 
 def seen(code: str, line: int | None = 5, stage: str = "source", **more: Any) -> Finding:
     """A finding, by default one that stands in the source on line 5 of train.py."""
