@@ -44,7 +44,12 @@ pytest_cmdline_main = two_at_once.pytest_cmdline_main
 pytest_sessionfinish = two_at_once.pytest_sessionfinish
 pytest_testnodedown = two_at_once.pytest_testnodedown
 pytest_terminal_summary = two_at_once.pytest_terminal_summary
-pytest_collection_modifyitems = sampling.pytest_collection_modifyitems
+
+
+@pytest.hookimpl(trylast=True)  # after -m and -k
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    sampling.take_samples(config, items)
+    two_at_once.long_ones_first(items)
 
 
 SAVED_MODELS = Path(__file__).parent / "saved_models.py"
@@ -63,6 +68,7 @@ def needs_neither_process_nor_tensorflow(request: pytest.FixtureRequest, monkeyp
     """Holds for what is marked fast."""
     if request.node.get_closest_marker("fast"):
         monkeypatch.setattr(subprocess.Popen, "__init__", _starts_a_process)
+        monkeypatch.setattr(os, "fork", _starts_a_process)
         if "tensorflow" not in sys.modules:
             monkeypatch.setitem(sys.modules, "tensorflow", None)
 

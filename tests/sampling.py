@@ -51,8 +51,8 @@ def chosen(rows: Sequence[Any], count: int, seed: int, table: str = "") -> list[
     return [rows[number] for number in sorted(numbers)]
 
 
-@pytest.hookimpl(trylast=True)  # after -m and -k
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def take_samples(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselects the other rows."""
     if config.option.whole_tables:
         return
     tables: dict[str, tuple[int, dict[str, None]]] = {}

@@ -22,8 +22,6 @@ from mpdoctor.source import modules, outlines
 from mpdoctor.source.following import Following
 from mpdoctor.source_stage import worker
 
-pytestmark = pytest.mark.fast
-
 WRONG = "import tensorflow as tf\nopt = tf.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())\n"
 FILES = {
     "bad.py": WRONG + "burst()  # mpdoctor: ignore[MP302]\n",

@@ -23,8 +23,6 @@ from mpdoctor.progress import SilentProgress
 from mpdoctor.project.targets import target_from_text
 from mpdoctor.settings.options import Settings
 
-pytestmark = pytest.mark.fast
-
 KERAS = Keras("keras", "3.15.1", "2.21.0")
 HALF_OUTPUT = layer("dense", is_output=True, made_at=Location("train.py", 4))  # MP201, a warning
 RIGHT_OUTPUT = layer("dense", policy="float32", is_output=True)

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+import two_at_once
 from sampling import chosen
 
 pytest_plugins = ["pytester"]
 CONFTEST = """
-import sampling, two_at_once
+import pytest, sampling, two_at_once
+pytest_cmdline_main = two_at_once.pytest_cmdline_main
 pytest_addoption = sampling.add_options
 pytest_configure = sampling.choose_seed
-pytest_collection_modifyitems = sampling.pytest_collection_modifyitems
+pytest_collection_modifyitems = pytest.hookimpl(trylast=True)(sampling.take_samples)
 pytest_sessionfinish = two_at_once.pytest_sessionfinish
 pytest_testnodedown = two_at_once.pytest_testnodedown
 pytest_terminal_summary = two_at_once.pytest_terminal_summary
 """
 TABLE = """
 import pytest
+
+pytestmark = [pytest.mark.slow, pytest.mark.fast]
 
 @pytest.mark.sampled(4, "shared")
 @pytest.mark.parametrize("row", range(20))
@@ -48,18 +53,19 @@ def test_every_row_is_run_by_some_commit() -> None:
 
 @pytest.fixture
 def table(pytester: pytest.Pytester) -> pytest.Pytester:
-    pytester.makeini("[pytest]\nmarkers = sampled(count, table): sampled\n")
-    pytester.makeconftest(CONFTEST)
-    pytester.makepyfile(TABLE)
+    pytester.makeini("[pytest]\ntestpaths = a_table\n")
+    pytester.mkdir("a_table")
+    (pytester.path / "a_table" / "conftest.py").write_text(CONFTEST)
+    (pytester.path / "a_table" / "test_table.py").write_text(TABLE)
     return pytester
 
 
 @pytest.mark.parametrize(
     ("arguments", "passed", "deselected"),
     [
-        (["--sample-seed", "7"], 28, 32),
-        (["--sample-seed", "7", "--whole-tables"], 60, 0),
-        (["--sample-seed", "7", "-k", "19 and not whole"], 2, 58),
+        (["--sample-seed=7"], 28, 32),
+        (["--sample-seed=7", "--whole-tables"], 60, 0),
+        (["--sample-seed=7", "-k", "19 and not whole"], 2, 58),
     ],
 )
 def test_a_run_takes_a_sample(table: pytest.Pytester, arguments: list[str], passed: int, deselected: int) -> None:
@@ -72,9 +78,18 @@ def test_a_run_takes_a_sample(table: pytest.Pytester, arguments: list[str], pass
     assert said == (["sample: --sample-seed 7 (all rows: --whole-tables): 4 of 20 shared"] if passed == 28 else [])
 
 
-def test_two_processes_take_one_sample_and_say_so_once(table: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "processes"), [((), 2), (("-m", "slow"), 2), (("-m", "fast"), 0), (("-n", "0"), 0), (("a_table",), 0)]
+)
+def test_two_processes_take_one_sample_and_say_so_once(
+    table: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], processes: int
+) -> None:
     pytest.importorskip("xdist")
+    if len(os.sched_getaffinity(0)) < two_at_once.AT_ONCE:
+        pytest.skip("there is one core")
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
-    done = table.runpytest_subprocess("-n", "2", "-p", "no:cacheprovider")
-    done.assert_outcomes(passed=28)
+    done = table.runpytest_subprocess("-v", "-p", "no:cacheprovider", *arguments, timeout=200)
+    done.assert_outcomes(passed=28, deselected=0 if processes else 32)
+    workers = {line[:5] for line in done.outlines if line.startswith("[gw")}
+    assert workers == {f"[gw{number}]" for number in range(processes)}
     assert len([line for line in done.outlines if line.startswith("sample: --sample-seed")]) == 1

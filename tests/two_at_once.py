@@ -23,10 +23,17 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     option = config.option
     if not config.pluginmanager.hasplugin("xdist") or option.numprocesses is not None or option.usepdb:
         return
+    if hasattr(config, "workerinput"):  # this is one of the two
+        return
     whole_suite = config.args_source is config.ArgsSource.TESTPATHS and option.markexpr != "fast"
     if (whole_suite or option.markexpr in MANY) and len(os.sched_getaffinity(0)) >= AT_ONCE:
         option.numprocesses = AT_ONCE
         option.dist = "worksteal"
+
+
+def long_ones_first(items: list[pytest.Item]) -> None:
+    """Begun last, it would run by itself at the end, and the other core idle."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
 LINES = pytest.StashKey[list[str]]()
