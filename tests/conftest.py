@@ -59,14 +59,15 @@ SAVED = Path(__file__).parents[1] / "fixtures" / "saved"
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """`-m fast` does not even import the other files: that would take longer than the tests."""
     if config.option.markexpr == "fast" and collection_path.suffix == ".py":
-        return "pytest.mark.fast" not in collection_path.read_text(encoding="utf-8") or None
+        return "\npytestmark = pytest.mark.fast\n" not in collection_path.read_text(encoding="utf-8") or None
     return None
 
 
 @pytest.fixture(autouse=True)
-def needs_neither_process_nor_tensorflow(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def needs_neither_process_nor_tensorflow(request: pytest.FixtureRequest) -> None:
     """Holds for what is marked fast."""
     if request.node.get_closest_marker("fast"):
+        monkeypatch = request.getfixturevalue("monkeypatch")
         monkeypatch.setattr(subprocess.Popen, "__init__", _starts_a_process)
         monkeypatch.setattr(os, "fork", _starts_a_process)
         if "tensorflow" not in sys.modules:
