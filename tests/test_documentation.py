@@ -118,7 +118,7 @@ def test_a_stranger_can_follow_where_users_met_it(rule: registry.Rule) -> None:
 
 
 def test_the_published_schema_is_that_of_the_package() -> None:
-    schema = ROOT / "mpdoctor" / "reporters" / "schema" / "diagnosis-1.json"
+    schema = ROOT / "mpdoctor" / "reporters" / "json" / "schema" / "diagnosis-1.json"
     assert generated()["schema/diagnosis-1.json"] == schema.read_text(encoding="utf-8")
 
 
