@@ -15,13 +15,14 @@ from typing import Any
 import fuzzing
 import pytest
 import sampling
+import two_at_once
 from checking import PACKAGES, keras_is_missing
-from fuzzing import fuzz, pytest_terminal_summary
+from fuzzing import fuzz
 from hypothesis import HealthCheck, settings
 from sampling import sample
 from truth import options as truth_options
 
-__all__ = ["fuzz", "pytest_terminal_summary", "sample"]  # pytest finds hooks and fixtures here
+__all__ = ["fuzz", "sample"]  # pytest finds fixtures here
 
 # No property is judged by the clock: on a busy machine any example is slow. What a test may cost, its examples' number
 # says.
@@ -35,8 +36,46 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     truth_options.add_options(parser)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    sampling.choose_seed(config)
+
+
+pytest_cmdline_main = two_at_once.pytest_cmdline_main
+pytest_sessionfinish = two_at_once.pytest_sessionfinish
+pytest_testnodedown = two_at_once.pytest_testnodedown
+pytest_terminal_summary = two_at_once.pytest_terminal_summary
+
+
+@pytest.hookimpl(trylast=True)  # after -m and -k
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    sampling.take_samples(config, items)
+    two_at_once.long_ones_first(items)
+
+
 SAVED_MODELS = Path(__file__).parent / "saved_models.py"
 SAVED = Path(__file__).parents[1] / "fixtures" / "saved"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`-m fast` does not even import the other files: that would take longer than the tests."""
+    if config.option.markexpr == "fast" and collection_path.suffix == ".py":
+        return "\npytestmark = pytest.mark.fast\n" not in collection_path.read_text(encoding="utf-8") or None
+    return None
+
+
+@pytest.fixture(autouse=True)
+def needs_neither_process_nor_tensorflow(request: pytest.FixtureRequest) -> None:
+    """Holds for what is marked fast."""
+    if request.node.get_closest_marker("fast"):
+        monkeypatch = request.getfixturevalue("monkeypatch")
+        monkeypatch.setattr(subprocess.Popen, "__init__", _starts_a_process)
+        monkeypatch.setattr(os, "fork", _starts_a_process)
+        if "tensorflow" not in sys.modules:
+            monkeypatch.setitem(sys.modules, "tensorflow", None)
+
+
+def _starts_a_process(*_: object, **__: object) -> None:
+    raise AssertionError("a test that is marked fast starts no process")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -66,7 +105,12 @@ def saved_models(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pa
             subprocess.run([sys.executable, SAVED_MODELS, made], env=environment, check=True)
             fresh = kept.with_name(f"{kept.name}.new-{os.getpid()}")
             shutil.copytree(made, fresh)
-            fresh.rename(kept)
+            try:
+                fresh.rename(kept)
+            except OSError:  # a process beside this one was first
+                if not kept.exists():
+                    raise
+                shutil.rmtree(fresh)
         return kept
 
     return directory_of

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
+from two_at_once import closing_line
 
 LONGEST_CASE = 20.0  # seconds of this process' own time
 LARGEST_PROCESS = 2 * 2**30  # bytes of this process' peak memory
@@ -53,14 +54,10 @@ def fuzz(request: pytest.FixtureRequest) -> Fuzz:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         assert number, f"not a single case of {kind} ran"
         assert peak < LARGEST_PROCESS, f"{kind}: the process grew to {peak / 2**30:.1f} GiB; seed {seed}"
-        request.config.stash.setdefault(COUNTS, []).append(
-            f"{kind}: {number} cases, seed {seed}, longest {longest:.1f} s, peak {peak / 2**20:.0f} MiB"
-        )
+        cost = f"longest {longest:.1f} s, peak {peak / 2**20:.0f} MiB"
+        closing_line(request.config, f"fuzz: {kind}: {number} cases, seed {seed}, {cost}")
 
     return run
-
-
-COUNTS = pytest.StashKey[list[str]]()
 
 
 class TookTooLong(BaseException):
@@ -85,8 +82,3 @@ def at_most(seconds: float) -> Iterator[None]:
         for (number, timer, _), handler in zip(timers, before, strict=True):
             signal.setitimer(timer, 0)
             signal.signal(number, handler)
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    for line in config.stash.get(COUNTS, []):
-        terminalreporter.write_line(f"fuzz: {line}")

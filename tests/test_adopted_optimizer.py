@@ -203,6 +203,7 @@ def test_two_hundred_sequences_give_equal_steps(case: Case) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("case", cases(lambda case: True))
 def test_ten_thousand_sequences_give_equal_steps(case: Case) -> None:
     """10,000 sequences in each Keras, shared out among its optimizers and growth intervals."""

@@ -205,6 +205,7 @@ DEFAULT = {
     "generator": "tf_keras",
     "layers": "3",
 }
+SLOW = [pytest.mark.slow, pytest.mark.sampled(12, "live scripts")]
 
 
 @pytest.fixture(scope="module")
@@ -231,7 +232,7 @@ def in_kerases(*names: str) -> pytest.MarkDecorator:
                 name,
                 keras,
                 id=f"{name}-{keras}",
-                marks=[needs_keras(keras), *([] if DEFAULT.get(name) == keras else [pytest.mark.slow])],
+                marks=[needs_keras(keras), *([] if DEFAULT.get(name) == keras else SLOW)],
             )
             for name in names
             for keras in ("3", "tf_keras")

@@ -290,6 +290,7 @@ DEFAULT = {
     ("loop, an endless one in a function", "3"),
     ("loop, accumulating in functions", "tf_keras"),
 }
+SLOW = [pytest.mark.slow, pytest.mark.sampled(16, "shapes of training code")]
 # steps of each optimizer, in the order in which gradients first arrive
 SEVERAL = {
     "gan, eager": (12, 12),
@@ -324,7 +325,7 @@ def in_kerases(*names: str) -> pytest.MarkDecorator:
                 name,
                 keras,
                 id=f"{name}-{keras}",
-                marks=[needs_keras(keras), *([] if (name, keras) in DEFAULT else [pytest.mark.slow])],
+                marks=[needs_keras(keras), *([] if (name, keras) in DEFAULT else SLOW)],
             )
             for name in names
             for keras in ("3", "tf_keras")

@@ -17,12 +17,12 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
+from checking import needs_tensorflow
 from hypothesis import given
 from hypothesis import strategies as st
 
 import mpdoctor
 from mpdoctor.examiner.capture.layer_hooks import LayerWatch
-from mpdoctor.examiner.capture.model_facts import _own_policy_name
 from mpdoctor.examiner.failures.failure import failure_from_exception
 from mpdoctor.examiner.probe.short_fit import DROPPED, ENDLESS, shortened_fit
 from mpdoctor.examiner.process.import_hooks import ImportHooks
@@ -531,6 +531,9 @@ def test_an_error_that_was_caught_is_not_blamed_for_a_later_one() -> None:
     assert watch.layer_of_error(ValueError("wrong in deep")) is None
 
 
+@needs_tensorflow
 def test_a_layer_that_was_never_built_has_the_default_of_its_map_of_policies() -> None:
+    from mpdoctor.examiner.capture.model_facts import _own_policy_name
+
     policies = SimpleNamespace(default_policy=SimpleNamespace(name="mixed_float16"))
     assert _own_policy_name(SimpleNamespace(path=None, dtype_policy=policies)) == "mixed_float16"

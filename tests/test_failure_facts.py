@@ -13,6 +13,8 @@ from mpdoctor.examiner.process.user_code import is_own
 from mpdoctor.facts.failure import FailureFacts, Frame
 from mpdoctor.facts.location import Location
 
+pytestmark = pytest.mark.fast
+
 KERAS3, TF_KERAS = "site-packages/keras/src/", "site-packages/tf_keras/src/"
 KERAS215, KERAS210, TF24 = "site-packages/keras/src/", "site-packages/keras/", "site-packages/tensorflow/python/keras/"
 OWN, OPERATION = "train.py:loss", "site-packages/tensorflow/python/ops/math_ops.py:add"

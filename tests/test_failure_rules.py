@@ -19,6 +19,8 @@ from mpdoctor.rules.registry import findings_from_facts
 from mpdoctor.semantics.live.error_texts import essence_of_message, headline_from_failure
 from mpdoctor.semantics.live.shape_errors import shape_error_from_message
 
+pytestmark = pytest.mark.fast
+
 MESSAGES = Path(__file__).parent / "messages"
 HERE = Location("train.py", 7)
 MIXED = "Input 'y' of 'AddV2' Op has type float32 that does not match type float16 of argument 'x'."

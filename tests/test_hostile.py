@@ -38,7 +38,7 @@ def marks_of(text: str) -> dict[str, str]:
 def cases() -> list[object]:
     found = []
     for path in sorted(HOSTILE.glob("*.py")):
-        marks = [] if path.stem in QUICK else [pytest.mark.slow]
+        marks = [] if path.stem in QUICK else [pytest.mark.slow, pytest.mark.sampled(24)]
         if marks_of(path.read_text()).get("python") == "tensorflow":
             marks.append(needs_tensorflow)
         found.append(pytest.param(path, id=path.stem, marks=marks))

@@ -71,6 +71,7 @@ LONG: dict[str, tuple[Callable[[int], Diagnosis], int]] = {
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("form", OutputFormat)
 @pytest.mark.parametrize("name", LONG)
 def test_a_very_long_diagnosis_is_shown_in_time(form: OutputFormat, name: str) -> None:

@@ -88,6 +88,7 @@ def trained(tmp_path: Path, keras: str, text: str, steps: int) -> TrainingFacts:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("keras", "text", "steps", "expected"),
     [
@@ -104,6 +105,7 @@ def test_numbers_are_the_scripts_own(
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("keras", [pytest.param(keras, marks=needs_keras(keras)) for keras in BOTH])
 @pytest.mark.parametrize(("text", "expected"), [row[1:] for row in STILL], ids=[row[0] for row in STILL])
 def test_what_holds_the_weights_is_measured(tmp_path: Path, keras: str, text: str, expected: dict[str, Any]) -> None:
@@ -113,6 +115,7 @@ def test_what_holds_the_weights_is_measured(tmp_path: Path, keras: str, text: st
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("keras", [pytest.param(keras, marks=needs_keras(keras)) for keras in BOTH])
 @pytest.mark.parametrize(("rate", "diverges"), [(30.0, True), (0.05, False)])
 def test_weights_that_run_away_are_seen(tmp_path: Path, keras: str, rate: float, diverges: bool) -> None:

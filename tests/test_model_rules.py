@@ -20,6 +20,8 @@ from mpdoctor.facts.model import (
     OtherPolicyFacts,
 )
 
+pytestmark = pytest.mark.fast
+
 ADAM = OptimizerFacts("Adam", "keras")
 CLASS, CALLED, SET = Location("layers.py", 3), Location("train.py", 5), Location("train.py", 2)
 FLOAT32 = {"policy": "float32", "global_policy": "float32", "policy_set": False}

@@ -14,6 +14,8 @@ from mpdoctor.program.values import Value
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
 from mpdoctor.semantics.source.numbers.precision import Precision
 
+pytestmark = pytest.mark.fast
+
 MIXED = "mp.set_global_policy('mixed_float16')\n"
 
 

@@ -16,6 +16,8 @@ from mpdoctor.knowledge.policy_names import is_policy_name, meant_by
 from mpdoctor.rules.registry import findings_from_facts
 from mpdoctor.source import facts_from_file, facts_from_text
 
+pytestmark = pytest.mark.fast
+
 ADAM = (OptimizerFacts("Adam", "keras"),)
 FLOAT32_BODY = layer("body", "float32")
 SCALED = (OptimizerFacts("Adam", "keras", loss_scale_factor="1024.0"),)

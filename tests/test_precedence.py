@@ -20,6 +20,8 @@ CONFIRMED_LIVE = [rule.code for rule in all_rules() if rule.is_confirmed_live]
 RAISED = [rule.code for rule in all_rules() if rule.says_that_it_raised]
 OF_THE_ERROR = [rule.code for rule in all_rules() if rule.speaks_of_the_error]
 
+pytestmark = pytest.mark.fast
+
 
 def seen(code: str, line: int | None = 5, stage: str = "source", **more: Any) -> Finding:
     """A finding, by default one that stands in the source on line 5 of train.py."""

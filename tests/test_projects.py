@@ -1,13 +1,13 @@
 """End to end: `mpdoctor check` on every project under fixtures/projects gives exactly what its marks say.
 
-The checks run ahead, two at a time, while the tests wait for theirs: each is a process with a TensorFlow.
+What a project is to show besides is written below as functions for the projects they name.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from checking import Check, check, contents, needs_keras
 from marks import Marks, marks_from_source
 
 PROJECTS = Path(__file__).parents[1] / "fixtures" / "projects"
-AT_ONCE = 2
+SAMPLED, SAMPLED_AGAIN = 30, 16  # projects by default, and in the slow run; six seconds of a processor each
 
 
 @dataclass(frozen=True)
@@ -69,39 +69,37 @@ BY_NAME = {project.name: project for project in ALL}
 
 def marked(project: Project) -> pytest.param:
     """Default are all projects in Keras 3, and in tf_keras those that go otherwise there."""
-    marks = [needs_keras(project.keras)]
     again = project.keras == "tf_keras" and "3" in project.marks.keras and not project.marks.differ
-    if again:
-        marks.append(pytest.mark.slow)
-    return pytest.param(project, id=project.name, marks=marks)
+    marks = [pytest.mark.slow, pytest.mark.sampled(SAMPLED_AGAIN)] if again else [pytest.mark.sampled(SAMPLED)]
+    return pytest.param(project, id=project.name, marks=[needs_keras(project.keras), *marks])
 
 
-@pytest.fixture(scope="module")
-def diagnoses(request: pytest.FixtureRequest) -> Iterator[dict[str, Future[Check]]]:
-    """The checks of all projects whose tests were selected, under way."""
-    wanted: dict[str, Project] = {}
-    for item in request.session.items:
-        project = getattr(item, "callspec", None) and item.callspec.params.get("project")
-        if isinstance(project, Project) and not any(mark.args[0] for mark in item.iter_markers("skipif")):
-            wanted[project.name] = project
+@pytest.fixture(scope="module", autouse=True)
+def unchanged() -> Iterator[None]:
     before = contents(PROJECTS)
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        yield {name: pool.submit(project.check) for name, project in wanted.items()}
-        pool.shutdown(cancel_futures=True)
+    yield
     assert contents(PROJECTS) == before, "a check changed a file of the user's"
 
 
-@pytest.fixture
-def diagnosis(project: Project, diagnoses: dict[str, Future[Check]]) -> Check:
-    return diagnoses[project.name].result()
+Shows = Callable[[Project, Check], None]
+BESIDES: dict[str, list[Shows]] = defaultdict(list)
 
 
-def named(*names: str) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("project", [marked(BY_NAME[name]) for name in names])
+def shown_by(*names: str) -> Callable[[Shows], Shows]:
+    """What the diagnoses of these projects are to show besides."""
+    assert set(names) <= set(BY_NAME)
+
+    def added(shows: Shows) -> Shows:
+        for name in names:
+            BESIDES[name].append(shows)
+        return shows
+
+    return added
 
 
 @pytest.mark.parametrize("project", [marked(project) for project in ALL])
-def test_a_project_gets_exactly_what_its_marks_say(project: Project, diagnosis: Check) -> None:
+def test_a_project_gets_exactly_what_its_marks_say(project: Project) -> None:
+    diagnosis = project.check()
     report = diagnosis.report
     path = project.path.relative_to(project.directory).as_posix()
     found = sorted(
@@ -120,13 +118,15 @@ def test_a_project_gets_exactly_what_its_marks_say(project: Project, diagnosis: 
     verdict = project.marks.setting("verdict", project.keras)
     assert verdicts == (verdict.split(", ") if verdict else []), str(diagnosis)
     assert "Traceback" not in diagnosis.stderr
+    for shows in BESIDES[project.name]:
+        shows(project, diagnosis)
 
 
 OVERFLOWING = [f"overflow_{kind}-{keras}" for kind in ("sequential", "subclassed") for keras in ("3", "tf_keras")]
 
 
-@named(*OVERFLOWING)
-def test_an_overflow_names_the_layer_and_shows_the_scale_falling(project: Project, diagnosis: Check) -> None:
+@shown_by(*OVERFLOWING)
+def an_overflow_names_the_layer_and_shows_the_scale_falling(project: Project, diagnosis: Check) -> None:
     layer = {"overflow_sequential": "gather", "overflow_subclassed": "energy"}[project.path.stem]
     overflow = diagnosis.finding("MP904")
     assert layer in overflow["layer"]
@@ -138,58 +138,58 @@ def test_an_overflow_names_the_layer_and_shows_the_scale_falling(project: Projec
     assert probe["loss_scale"] == [max(2.0 ** (15 - step), floor) for step in range(50)]
 
 
-@named("loop_unscaled-3", "loop_unscaled-tf_keras", "train_step_unscaled-3", "train_step_unscaled-tf_keras")
-def test_a_loss_that_is_not_scaled_is_seen_live_as_well(project: Project, diagnosis: Check) -> None:
+@shown_by("loop_unscaled-3", "loop_unscaled-tf_keras", "train_step_unscaled-3", "train_step_unscaled-tf_keras")
+def a_loss_that_is_not_scaled_is_seen_live_as_well(project: Project, diagnosis: Check) -> None:
     seen = diagnosis.finding("MP401")["also_seen"]
     assert "training" in {sight["stage"] for sight in seen}, seen
     # In Keras 2 such a loop scales and unscales nothing, so that nothing depends on the scale.
     assert ("MP912" in {sight["code"] for sight in seen}) == (project.keras == "3"), seen
 
 
-@named("halves_everywhere-3", "halves_everywhere-tf_keras")
-def test_what_comes_of_a_16_bit_output_is_told_with_it(project: Project, diagnosis: Check) -> None:
+@shown_by("halves_everywhere-3", "halves_everywhere-tf_keras")
+def what_comes_of_a_16_bit_output_is_told_with_it(project: Project, diagnosis: Check) -> None:
     seen = {sight["code"] for sight in diagnosis.finding("MP201")["also_seen"] if sight["stage"] == "model"}
     # Keras 2 takes the loss from the logits behind the softmax, Keras 3 computes it in float32.
     assert seen & {"MP504", "MP507"} == ({"MP504"} if project.keras == "tf_keras" else {"MP507"})
 
 
-@named("loop_without_unscale-tf_keras")
-def test_gradients_that_are_not_unscaled_are_seen_live_as_well(project: Project, diagnosis: Check) -> None:
+@shown_by("loop_without_unscale-tf_keras")
+def gradients_that_are_not_unscaled_are_seen_live_as_well(project: Project, diagnosis: Check) -> None:
     seen = diagnosis.finding("MP402")["also_seen"]
     assert "MP912" in {sight["code"] for sight in seen}, seen
 
 
-@named("epsilon_written-3", "epsilon_written-tf_keras")
-def test_a_lost_epsilon_is_shown_beside_the_one_that_trains(project: Project, diagnosis: Check) -> None:
+@shown_by("epsilon_written-3", "epsilon_written-tf_keras")
+def a_lost_epsilon_is_shown_beside_the_one_that_trains(project: Project, diagnosis: Check) -> None:
     evidence = str(diagnosis.finding("MP302")["evidence"])
     assert "0.0001" in evidence
     assert "1e-07" in evidence
 
 
-@named("reshaping_layer-3", "reshaping_layer-tf_keras")
-def test_a_layer_that_reshapes_names_itself_and_the_shapes(project: Project, diagnosis: Check) -> None:
+@shown_by("reshaping_layer-3", "reshaping_layer-tf_keras")
+def a_layer_that_reshapes_names_itself_and_the_shapes(project: Project, diagnosis: Check) -> None:
     finding = diagnosis.finding("MP605")
     assert "ToPicture" in finding["message"] or "to_picture" in finding["message"]
     assert "100" in finding["message"]
     assert "28" in finding["message"]
 
 
-@named("wrong_width-3", "wrong_width-tf_keras")
-def test_data_that_does_not_fit_is_told_with_both_shapes(project: Project, diagnosis: Check) -> None:
+@shown_by("wrong_width-3", "wrong_width-tf_keras")
+def data_that_does_not_fit_is_told_with_both_shapes(project: Project, diagnosis: Check) -> None:
     message = diagnosis.finding("MP605")["message"]
     assert "20" in message
     assert "24" in message
 
 
-@named("factory_compiled-3", "factory_uncompiled-3", "library/zoo/factories-3")
-def test_a_factory_is_trained_on_made_up_data(project: Project, diagnosis: Check) -> None:
+@shown_by("factory_compiled-3", "factory_uncompiled-3", "library/zoo/factories-3")
+def a_factory_is_trained_on_made_up_data(project: Project, diagnosis: Check) -> None:
     (probe,) = diagnosis.report["probes"]
     assert probe["data"] == "synthetic"
     assert probe["call"]["kind"] == "none"
 
 
-@named("healthy_mlp-3", "healthy_mlp-tf_keras", "healthy_loop_keras3-3", "healthy_train_on_batch-3")
-def test_a_script_is_trained_on_its_own_data(project: Project, diagnosis: Check) -> None:
+@shown_by("healthy_mlp-3", "healthy_mlp-tf_keras", "healthy_loop_keras3-3", "healthy_train_on_batch-3")
+def a_script_is_trained_on_its_own_data(project: Project, diagnosis: Check) -> None:
     (probe,) = diagnosis.report["probes"]
     kinds = {"healthy_loop_keras3": "loop", "healthy_train_on_batch": "train_on_batch"}
     assert probe["data"] == "real"

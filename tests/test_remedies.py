@@ -200,7 +200,8 @@ REMEDIES = {
 IN_SOURCE = [name for name, one in REMEDIES.items() if one.code[2] != "9" and one.words]
 LIVE = [(name, keras) for name, one in REMEDIES.items() if one.live for keras in one.keras]
 # In every run; the others are for those who change the words of a remedy.
-SAMPLE = (("a-normalization-that-casts-nothing", "3"), ("share-of-zero", "tf_keras"))
+SLOW = [pytest.mark.slow, pytest.mark.sampled(10)]
+DEFAULT = (("a-normalization-that-casts-nothing", "3"), ("share-of-zero", "tf_keras"))
 
 
 @pytest.mark.parametrize("keras", BOTH)
@@ -216,9 +217,7 @@ def test_the_source_alone_names_the_edit_that_silences_it(name: str, keras: str)
 @pytest.mark.parametrize(
     ("name", "keras"),
     [
-        pytest.param(
-            *one, id="-".join(one), marks=[needs_keras(one[1]), *([] if one in SAMPLE else [pytest.mark.slow])]
-        )
+        pytest.param(*one, id="-".join(one), marks=[needs_keras(one[1]), *([] if one in DEFAULT else SLOW)])
         for one in LIVE
     ],
 )

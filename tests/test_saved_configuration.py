@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from mpdoctor.examiner.saved.configuration import policies_in, policy_of_model
 
+pytestmark = pytest.mark.fast
+
 LEAVES = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
 KEYS = st.text(max_size=5) | st.sampled_from(["class_name", "config", "name", "dtype"])
 CONFIGURATIONS = st.recursive(

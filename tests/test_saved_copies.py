@@ -3,7 +3,6 @@ and so are weights that lie in other files."""
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import json
 import os
@@ -18,14 +17,12 @@ from mpdoctor.examiner.saved import copies, hdf5_files
 from mpdoctor.examiner.saved.archives import saved_file_from_path
 from mpdoctor.examiner.saved.copies import path_to_load
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("h5py") is None, reason="h5py is not installed")
+h5py = pytest.importorskip("h5py", reason="h5py is not installed: it comes with TensorFlow")
 MODEL = {"class_name": "Sequential", "config": {"name": "innocent", "layers": []}}
 OTHER = {"class_name": "Sequential", "config": {"name": "other", "layers": []}}
 
 
 def hdf5(model: Any = MODEL, user_block: int = 0, fill: Any = lambda file: None) -> bytes:
-    import h5py
-
     stored = io.BytesIO()
     with h5py.File(stored, "w", **({"userblock_size": user_block} if user_block else {})) as file:
         file.create_group("model_weights").create_dataset("kernel", data=[1.0, 2.0])

@@ -18,6 +18,8 @@ from mpdoctor.knowledge.op_lists import ALLOW, DENY
 from mpdoctor.rules.registry import findings_from_facts
 from mpdoctor.semantics.live.loading_errors import headline_from_loading_error
 
+pytestmark = pytest.mark.fast
+
 ADAM = (OptimizerFacts("Adam", "keras"),)
 FLOAT32 = (layer("body", "float32"), layer("head", "float32", is_output=True))
 NESTED = (layer("back", is_model=True, variables=()), layer("back/body"), layer("new", "float32"), HEAD)

@@ -8,6 +8,8 @@ from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.source import facts_from_text
 from mpdoctor.source.names import canonical_name
 
+pytestmark = pytest.mark.fast
+
 SPELLINGS = [
     ("tensorflow.keras.layers.Dense", "keras.layers.Dense"),
     ("tf_keras.layers.Dense", "keras.layers.Dense"),

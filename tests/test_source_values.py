@@ -15,6 +15,8 @@ from mpdoctor.program.values import (
     walk,
 )
 
+pytestmark = pytest.mark.fast
+
 VALUES = [
     # constants
     ("x = 2**15", "32768"),

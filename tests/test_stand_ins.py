@@ -76,6 +76,7 @@ def test_what_lies_here_is_used(offline: Any) -> None:
     assert (told, stand_ins.data) == ([], False)
 
 
+@needs_numpy
 @pytest.mark.parametrize(
     ("address", "error"),
     [

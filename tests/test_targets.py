@@ -12,6 +12,8 @@ from mpdoctor.judging.excerpts import excerpt_from_location
 from mpdoctor.project.targets import SUPPORTED, Target, TargetError, target_from_text, walked
 from mpdoctor.settings.options import Settings, keras_from_text
 
+pytestmark = pytest.mark.fast
+
 
 @pytest.fixture(autouse=True)
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,8 @@ from mpdoctor.finding import Finding, Severity
 from mpdoctor.loss_scale import LossScale, keras2
 from mpdoctor.rules.registry import findings_from_facts
 
+pytestmark = pytest.mark.fast
+
 KERAS3, KERAS2 = Keras("keras", "3.15.1", "2.21.0"), Keras("tf_keras", "2.21.0", "2.21.0")
 APPLIED_AT = Location("train.py", 44)
 IN_KERAS2 = {"model": dataclasses.replace(model(), keras=KERAS2), "floor": 1.0}

@@ -26,6 +26,8 @@ from mpdoctor.finding import Verdict
 from mpdoctor.semantics.live.verdict import probe_from_training, verdict_from_training
 from mpdoctor.semantics.live.verdict_meanings import FEWEST_STEPS, HALVINGS_TO_SETTLE, MEANINGS
 
+pytestmark = pytest.mark.fast
+
 NAN, INF = math.nan, math.inf
 KERAS2 = {"floor": 1.0, "model": dataclasses.replace(model(), keras=Keras("tf_keras", "2.21.0", "2.21.0"))}
 

@@ -37,6 +37,7 @@ CLEAN = Outcome(
 
 # --- the sample -------------------------------------------------------------------------------------------------
 @pytest.mark.slow
+@pytest.mark.long
 @needs_keras("3")
 @needs_keras("tf_keras")
 def test_a_sample_of_scripts(request: pytest.FixtureRequest, tmp_path: Path) -> None:
