@@ -96,13 +96,13 @@ def test_of_a_program_that_imports_what_breaks_the_rest_is_told(
 
 
 def test_a_process_that_ends_takes_one_file_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def walk(self: worker.Desk, path: Path, guarded: bool = False) -> None:
+    def walk(self: worker.Worker, path: Path, guarded: bool = False) -> None:
         if path.name == "bad.py":
             os._exit(9)
         original(self, path, guarded)
 
-    original = worker.Desk._walk
-    monkeypatch.setattr(worker.Desk, "_walk", walk)
+    original = worker.Worker._walk
+    monkeypatch.setattr(worker.Worker, "_walk", walk)
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
     monkeypatch.setattr(source_stage, "WORTH_A_PROCESS", 10)
     diagnosis = diagnosed(tmp_path, monkeypatch)

@@ -26,7 +26,7 @@ from mpdoctor.rules.registry import all_rules
 from mpdoctor.source_stage import SourceStage
 from mpdoctor.source_stage.cache import Cache, Entry, users_cache
 from mpdoctor.source_stage.cache_values import row_from_value, value_from_row
-from mpdoctor.source_stage.worker import Desk
+from mpdoctor.source_stage.worker import Worker
 
 CODES = frozenset(rule.code for rule in all_rules())
 POLICY = 'import keras\nkeras.mixed_precision.set_global_policy("mixed_float16")\n'
@@ -59,7 +59,7 @@ def test_what_is_remembered_is_what_was_found(tmp_path: Path, monkeypatch: pytes
     first = [found_in(files, cache_in(tmp_path), keras) for keras in kerases]
     assert first[0] != first[1] and all(len(found) > 50 for found in first)
     for what in ("walk", "read", "judge"):
-        monkeypatch.delattr(Desk, what)
+        monkeypatch.delattr(Worker, what)
     assert [found_in(files, cache_in(tmp_path), keras) for keras in kerases] == first
 
 
@@ -150,7 +150,7 @@ def files(tmp_path: Path) -> dict[Path, str]:
 def silent_cache(files: Mapping[Path, str], cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves there that nothing is wrong with the files."""
     with monkeypatch.context() as patch:
-        patch.setattr(Desk, "_judged", lambda *_: [])
+        patch.setattr(Worker, "_judged", lambda *_: [])
         assert found_in(files, cache) == []
 
 

@@ -167,9 +167,9 @@ def test_a_process_that_begins_anew_imports_nothing_of_the_working_directory(sha
         "    process_count.FORKS = False\n"
         "    if process_count.most_processes() == 1: print('alone'); raise SystemExit\n"
         "    worker_process._processes = multiprocessing.get_context('spawn')\n"
-        "    desk = worker_process.DeskElsewhere({}, {}, None)\n"
-        "    desk.ask('nothing', (['asked'],))\n"
-        "    ((facts, _),) = desk.answer().values()\n"
+        "    worker = worker_process.WorkerProcess({}, {}, None)\n"
+        "    worker.ask('nothing', (['asked'],))\n"
+        "    ((facts, _),) = worker.answer().values()\n"
         "    print('answered', 'nothing' in str(facts.breakdowns), 'PYTHONSAFEPATH' in os.environ)\n"
     )
     done = run(sys.executable, launcher, directory=shadows.folder)

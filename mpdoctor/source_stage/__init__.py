@@ -19,12 +19,12 @@ from mpdoctor.finding import Crashed, Finding
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.source.prefilter import Outlines, outlines_from_files
 from mpdoctor.source_stage.cache import Cache
-from mpdoctor.source_stage.file_texts import Texts
-from mpdoctor.source_stage.incremental import Memory
-from mpdoctor.source_stage.pool import Desks
+from mpdoctor.source_stage.file_texts import FileTexts
+from mpdoctor.source_stage.incremental import IncrementalResults
+from mpdoctor.source_stage.pool import WorkerPool
 from mpdoctor.source_stage.process_count import most_processes
 from mpdoctor.source_stage.version_guards import guarded_files
-from mpdoctor.source_stage.worker import Judged, Order, crash_from_breakdown
+from mpdoctor.source_stage.worker import Judged, Task, crash_from_breakdown
 
 WORTH_A_PROCESS = 400_000  # bytes of source: fewer are walked before another process is up
 MOST_TOGETHER = 40  # files of a program that is walked once more as one
@@ -58,13 +58,13 @@ class SourceStage:
         self._facts: dict[Path, SourceFacts] = {}
         self._mixed: set[Path] = set()
         self._crashes: set[Crashed] = set()
-        texts = Texts(unsaved)
+        texts = FileTexts(unsaved)
         self._outlines = Outlines() if with_imports else outlines_from_files(files, texts.of)
         self.passed_over = self._outlines.passed_over
-        self._memory = Memory(None if with_imports else cache, self._outlines, files, texts)
+        self._memory = IncrementalResults(None if with_imports else cache, self._outlines, files, texts)
         size = sum(one.size for path, one in self._outlines.items() if one.names_framework and path in self._memory.new)
         processes = min(most_processes(), 1 + size // WORTH_A_PROCESS)
-        self._desks = Desks(processes, self._files, unsaved, self._outlines)
+        self._workers = WorkerPool(processes, self._files, unsaved, self._outlines)
         if with_imports:
             self._do("walk_with_imports", files)
         else:
@@ -78,7 +78,7 @@ class SourceStage:
 
     def judge(self, keras: Callable[[str], Keras], codes: frozenset[str], paths: Collection[str]) -> Judged:
         """What the rules of these codes find in these files (paths as shown), each by its own Keras."""
-        orders: dict[Path, Order] = {}
+        tasks: dict[Path, Task] = {}
         for shown_as in paths:
             if self.facts[shown_as].is_broken:
                 continue
@@ -91,17 +91,17 @@ class SourceStage:
                 "float32_classes": self._float32_classes_seen_by(self.facts[shown_as]),
             }
             path = self._paths[shown_as]
-            orders[path] = Order(path, changes, codes, self._program_of(path))
-        found = {path: said for path, order in orders.items() if (said := self._memory.findings(order)) is not None}
-        new = {path: order for path, order in orders.items() if path not in found}
+            tasks[path] = Task(path, changes, codes, self._program_of(path))
+        found = {path: said for path, task in tasks.items() if (said := self._memory.findings(task)) is not None}
+        new = {path: task for path, task in tasks.items() if path not in found}
         for what, walked in (("walk", True), ("read", False)):
-            unknown = [path for path in new if not self._desks.know(path) and self._memory.was_walked(path) is walked]
-            list(self._desks.all_do(what, unknown, self._size_of))
-        judged = self._desks.judge(new)
+            unknown = [path for path in new if not self._workers.know(path) and self._memory.was_walked(path) is walked]
+            list(self._workers.all_do(what, unknown, self._size_of))
+        judged = self._workers.judge(new)
         for path, said in judged.items():
             self._memory.keep_findings(new[path], said)
         found |= judged
-        programs_first = sorted(orders, key=lambda path: not orders[path].program)
+        programs_first = sorted(tasks, key=lambda path: not tasks[path].program)
         return self._each_once([*self._broken(paths), *(item for path in programs_first for item in found[path])])
 
     def save(self) -> None:
@@ -157,7 +157,7 @@ class SourceStage:
                 self._take(path, *known)
             else:
                 new.append(path)
-        for path, (facts, is_mixed) in self._desks.all_do(what, new, self._size_of):
+        for path, (facts, is_mixed) in self._workers.all_do(what, new, self._size_of):
             self._take(path, facts, is_mixed)
             self._memory.keep(path, facts, is_mixed, walked=what == "walk")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from mpdoctor.project.regular_files import bytes_from_file
 
 
-class Texts:
+class FileTexts:
     """The bytes of files, each read once. `passing`: the files whose text no later run will find under their name: it
     was handed over in their place, or they can't be read today."""
 
@@ -17,7 +17,7 @@ class Texts:
         self.passing = set(unsaved)
 
     def of(self, path: Path) -> bytes:
-        """b"" where it can't be read: the desk that reads it says why."""
+        """b"" where it can't be read: the worker that reads it says why."""
         if path not in self._read:
             try:
                 self._read[path] = bytes_from_file(path)

@@ -12,19 +12,19 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.source.prefilter import Outlines
 from mpdoctor.source.reading import text_from_bytes
 from mpdoctor.source_stage.cache import Cache, Entry
-from mpdoctor.source_stage.file_texts import Texts
-from mpdoctor.source_stage.worker import Judged, Order
+from mpdoctor.source_stage.file_texts import FileTexts
+from mpdoctor.source_stage.worker import Judged, Task
 
 SUFFIX = ".py"  # of a notebook the cells are joined anew each time
 
 
-class Memory:
+class IncrementalResults:
     def __init__(
         self,
         cache: Cache | None,
         outlines: Outlines,
         shown: Mapping[Path, str],
-        texts: Texts,
+        texts: FileTexts,
     ) -> None:
         self._cache = cache if outlines.whole else None
         self._outlines, self._shown, self._texts = outlines, shown, texts
@@ -54,17 +54,17 @@ class Memory:
     def was_walked(self, path: Path) -> bool:
         return path in self._entries and self._entries[path].was_walked
 
-    def findings(self, order: Order) -> Judged | None:
+    def findings(self, task: Task) -> Judged | None:
         """What the rules found; None where they are to look."""
-        entry = self._entries.get(order.path)
-        found = None if entry is None else entry.findings.get(order.digest)
+        entry = self._entries.get(task.path)
+        found = None if entry is None else entry.findings.get(task.digest)
         return None if found is None else list(found)
 
-    def keep_findings(self, order: Order, found: Judged) -> None:
-        entry = self._entries.get(order.path)
+    def keep_findings(self, task: Task, found: Judged) -> None:
+        entry = self._entries.get(task.path)
         findings = [one for one in found if isinstance(one, Finding)]
         if self._cache is not None and entry is not None and len(findings) == len(found):
-            self._cache.keep_findings(entry, order.digest, findings)
+            self._cache.keep_findings(entry, task.digest, findings)
 
     def save(self) -> None:
         if self._cache is not None:

@@ -1,4 +1,4 @@
-"""All desks of a run: one here, or several in processes of their own."""
+"""All workers of a run: one in this process, or several in processes of their own."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.source_stage.worker import Desk, Judged, Order
+from mpdoctor.source_stage.worker import Judged, Task, Worker
 
 if TYPE_CHECKING:
-    from mpdoctor.source_stage.worker_process import DeskElsewhere
+    from mpdoctor.source_stage.worker_process import WorkerProcess
 
-PORTIONS = 8  # for each desk: who is done early takes another one
+PORTIONS = 8  # for each worker: who is done early takes another one
 
 
-class Desks:
-    """They are set up when there is something to do. `given`: what a `Desk` takes."""
+class WorkerPool:
+    """They are set up when there is something to do. `given`: what a `Worker` takes."""
 
     def __init__(self, count: int, *given: Any) -> None:
         self._count, self._given = count, given
-        self._desk_of: dict[Path, DeskHere | DeskElsewhere] = {}
+        self._worker_of: dict[Path, LocalWorker | WorkerProcess] = {}
 
     def know(self, path: Path) -> bool:
         """Whether one of them has looked at this file."""
-        return path in self._desk_of
+        return path in self._worker_of
 
     def all_do(
         self, what: str, paths: Sequence[Path], size_of: Callable[[Path], int]
@@ -34,50 +34,50 @@ class Desks:
         if not paths:
             return
         waiting = deque(_portions(paths, size_of, 1 if self._count == 1 else self._count * PORTIONS))
-        free = list(self._desks)
-        busy: dict[DeskHere | DeskElsewhere, list[Path]] = {}
+        free = list(self._workers)
+        busy: dict[LocalWorker | WorkerProcess, list[Path]] = {}
         while waiting or busy:
             while waiting and free:
-                desk, portion = free.pop(0), waiting.popleft()
-                busy[desk] = portion
-                desk.ask(what, (portion,))
-            for desk in self._ready([*busy]):
-                portion, answer = busy.pop(desk), desk.answer()
-                if desk.has_ended:
-                    desk = self._in_place_of(desk)
+                worker, portion = free.pop(0), waiting.popleft()
+                busy[worker] = portion
+                worker.ask(what, (portion,))
+            for worker in self._ready([*busy]):
+                portion, answer = busy.pop(worker), worker.answer()
+                if worker.has_ended:
+                    worker = self._in_place_of(worker)
                     if len(portion) > 1:  # which of them was it?
                         waiting.extend([path] for path in portion)
                         answer = {}
                 else:
-                    self._desk_of |= dict.fromkeys(answer, desk)
+                    self._worker_of |= dict.fromkeys(answer, worker)
                 yield from answer.items()
-                free.append(desk)
+                free.append(worker)
 
-    def judge(self, orders: Mapping[Path, Order]) -> dict[Path, Judged]:
+    def judge(self, tasks: Mapping[Path, Task]) -> dict[Path, Judged]:
         """Each file where it was looked at."""
-        by_desk: dict[DeskHere | DeskElsewhere, list[Order]] = {}
-        for path, order in orders.items():
-            by_desk.setdefault(self._desk_of[path], []).append(order)
-        for desk, own in by_desk.items():
-            desk.ask("judge", (own,))
-        return {path: judged for desk in by_desk for path, judged in desk.answer().items()}
+        by_worker: dict[LocalWorker | WorkerProcess, list[Task]] = {}
+        for path, task in tasks.items():
+            by_worker.setdefault(self._worker_of[path], []).append(task)
+        for worker, own in by_worker.items():
+            worker.ask("judge", (own,))
+        return {path: judged for worker in by_worker for path, judged in worker.answer().items()}
 
-    def _in_place_of(self, ended: DeskHere | DeskElsewhere) -> DeskHere | DeskElsewhere:
-        from mpdoctor.source_stage.worker_process import DeskElsewhere
+    def _in_place_of(self, ended: LocalWorker | WorkerProcess) -> LocalWorker | WorkerProcess:
+        from mpdoctor.source_stage.worker_process import WorkerProcess
 
-        self._desks.remove(ended)
-        self._desks.append(DeskElsewhere(*self._given))
-        return self._desks[-1]
+        self._workers.remove(ended)
+        self._workers.append(WorkerProcess(*self._given))
+        return self._workers[-1]
 
     @cached_property
-    def _desks(self) -> list[DeskHere | DeskElsewhere]:
+    def _workers(self) -> list[LocalWorker | WorkerProcess]:
         """What those elsewhere built goes with their process, and is not taken down piece by piece, which would take as
         long as to judge it."""
         if self._count == 1:
-            return [DeskHere(*self._given)]
-        from mpdoctor.source_stage.worker_process import DeskElsewhere
+            return [LocalWorker(*self._given)]
+        from mpdoctor.source_stage.worker_process import WorkerProcess
 
-        return [DeskElsewhere(*self._given) for _ in range(self._count)]
+        return [WorkerProcess(*self._given) for _ in range(self._count)]
 
     def _ready(self, busy: Sequence[Any]) -> list[Any]:
         if self._count == 1:
@@ -87,13 +87,13 @@ class Desks:
         return ready(busy)
 
 
-class DeskHere:
-    """A desk of this process."""
+class LocalWorker:
+    """A worker of this process."""
 
     has_ended = False
 
     def __init__(self, *given: Any) -> None:
-        self._desk = Desk(*given)
+        self._desk = Worker(*given)
 
     def ask(self, what: str, arguments: tuple[Any, ...]) -> None:
         self._answer = getattr(self._desk, what)(*arguments)

@@ -25,7 +25,7 @@ Judged = list[Finding | Crashed]
 
 
 @dataclasses.dataclass(frozen=True)
-class Order:
+class Task:
     """To judge a file: what its facts are to say besides, and the rules that look.
 
     program
@@ -45,7 +45,7 @@ class Order:
         return blake2b(repr(asked).encode(), digest_size=16).digest()
 
 
-class Desk:
+class Worker:
     """Walks some of the files, keeps their facts, and judges them."""
 
     def __init__(self, files: Mapping[Path, str], unsaved: Mapping[Path, bytes], outlines: Outlines) -> None:
@@ -78,8 +78,8 @@ class Desk:
         return self._told(list(self._facts))
 
     @without_garbage_collection()
-    def judge(self, orders: list[Order]) -> dict[Path, Judged]:
-        return {one.path: self._judged_with_imports(one) if one.program else self._judged(one) for one in orders}
+    def judge(self, tasks: list[Task]) -> dict[Path, Judged]:
+        return {one.path: self._judged_with_imports(one) if one.program else self._judged(one) for one in tasks}
 
     def _walk(self, path: Path, guarded: bool = False) -> None:
         source = source_or_problem(self._files, path, self._shown[path])
@@ -96,38 +96,38 @@ class Desk:
                 told[path] = _without_events(self._facts[path]), is_mixed
         return told
 
-    def _judged(self, order: Order) -> Judged:
+    def _judged(self, task: Task) -> Judged:
         """What the rules say; and where we broke on the file, or on one that it imports, that."""
-        if self._facts[order.path].is_blank:
+        if self._facts[task.path].is_blank:
             return []
         said: Judged = []
-        with self._guard(order.path):
-            if order.changes.get("is_guarded"):
-                self._walk(order.path, guarded=True)
-            facts = dataclasses.replace(self._facts[order.path], **order.changes)
-            with self._project.as_walked(order.path):
-                said += _findings(facts, order.codes)
-        return [*map(crash_from_breakdown, self._facts[order.path].breakdowns), *said]
+        with self._guard(task.path):
+            if task.changes.get("is_guarded"):
+                self._walk(task.path, guarded=True)
+            facts = dataclasses.replace(self._facts[task.path], **task.changes)
+            with self._project.as_walked(task.path):
+                said += _findings(facts, task.codes)
+        return [*map(crash_from_breakdown, self._facts[task.path].breakdowns), *said]
 
-    def _judged_with_imports(self, order: Order) -> Judged:
+    def _judged_with_imports(self, task: Task) -> Judged:
         """What the rules say of a whole program, each of its files as `check` of its script alone would judge it."""
         said: Judged = []
         program: dict[Path, SourceFacts] = {}
-        with self._guard(order.path), _garbage_given_back():
-            program = facts_with_imports(order.path, self._shown[order.path], self._files, self._shown)
+        with self._guard(task.path), _garbage_given_back():
+            program = facts_with_imports(task.path, self._shown[task.path], self._files, self._shown)
             imported = {path for facts in program.values() for path in facts.imports}
             is_mixed = {facts.path: self._is_mixed(path, facts) for path, facts in program.items()}
             reached = {path for facts in program.values() if is_mixed[facts.path] for path in facts.imports}
             for path, facts in program.items():
-                changes = order.changes | {
+                changes = task.changes | {
                     "is_imported": facts.path in imported,
                     "is_guarded": False,  # what the program asks first is known of each of its events
                     "mixed_elsewhere": facts.path in reached,
                 }
-                if facts.path in order.program and is_mixed[facts.path] is not None:
+                if facts.path in task.program and is_mixed[facts.path] is not None:
                     with self._guard(path):
-                        said += _findings(dataclasses.replace(facts, **changes), order.codes)
-        broken = (self._facts[path].breakdowns for path in {order.path: None, **program} if path in self._facts)
+                        said += _findings(dataclasses.replace(facts, **changes), task.codes)
+        broken = (self._facts[path].breakdowns for path in {task.path: None, **program} if path in self._facts)
         return [*(crash_from_breakdown(one) for breakdowns in broken for one in breakdowns), *said]
 
     def _is_mixed(self, path: Path, facts: SourceFacts) -> bool | None:

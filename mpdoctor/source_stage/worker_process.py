@@ -1,4 +1,4 @@
-"""Desks in processes of their own. Apart, because most runs need none and `multiprocessing` is slow to import."""
+"""Workers in processes of their own. Apart, because most runs need none and `multiprocessing` is slow to import."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Any, NoReturn
 
 from mpdoctor.facts.breakdown import Breakdown, breakdown_from_error
 from mpdoctor.source_stage.process_count import FORKS, safe_path
-from mpdoctor.source_stage.worker import Desk, broken_facts, crash_from_breakdown
+from mpdoctor.source_stage.worker import Worker, broken_facts, crash_from_breakdown
 
 _processes = multiprocessing.get_context("fork") if FORKS else multiprocessing.get_context("spawn")
 
 
-class DeskElsewhere:
-    """A desk of a process of its own, which ends with this one. Should it have ended before (a system that is short of
+class WorkerProcess:
+    """A worker of a process of its own, which ends with this one. Should it have ended before (a system that is short of
     memory ends the largest), the answer is that we broke on each file."""
 
     def __init__(self, shown: Mapping[Path, str], *given: Any) -> None:
@@ -49,30 +49,30 @@ class DeskElsewhere:
         """An answer that could not be given, file by file."""
         what, (asked,) = self._asked
         if what == "judge":
-            return {order.path: [crash_from_breakdown(self._breakdown(order.path, error))] for order in asked}
+            return {task.path: [crash_from_breakdown(self._breakdown(task.path, error))] for task in asked}
         return {path: (broken_facts(self._breakdown(path, error)), False) for path in asked}
 
     def _breakdown(self, path: Path, error: Exception) -> Breakdown:
         return breakdown_from_error(self._shown.get(path, str(path)), error)
 
 
-def ready(desks: Sequence[DeskElsewhere]) -> list[DeskElsewhere]:
+def ready(workers: Sequence[WorkerProcess]) -> list[WorkerProcess]:
     """Those that have an answer, as soon as one has."""
-    lines = wait([desk.line for desk in desks])
-    return [desk for desk in desks if desk.line in lines]
+    lines = wait([worker.line for worker in workers])
+    return [worker for worker in workers if worker.line in lines]
 
 
 def _serve(line: Connection, *given: Any) -> NoReturn:
     for number in (signal.SIGINT, signal.SIGTERM):  # forked, it would clean up what is the first process' own
         if callable(signal.getsignal(number)):
             signal.signal(number, signal.SIG_DFL)
-    desk = Desk(*given)
+    worker = Worker(*given)
     while True:
         try:
             what, arguments = line.recv()
         except EOFError:  # the other end has all that it wanted; to take down what was built would take a while
             os._exit(0)
         try:
-            line.send((None, getattr(desk, what)(*arguments)))
-        except Exception as error:  # the desk guards each file, so that it is the answer that cannot be sent
+            line.send((None, getattr(worker, what)(*arguments)))
+        except Exception as error:  # the worker guards each file, so that it is the answer that cannot be sent
             line.send((RuntimeError(f"{type(error).__name__}: {error}"), None))

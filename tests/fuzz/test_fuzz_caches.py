@@ -18,7 +18,7 @@ from test_cache import LAYER, POLICY, Calls, found_in
 
 from mpdoctor.finding import Crashed, Finding
 from mpdoctor.source_stage.cache import Cache
-from mpdoctor.source_stage.worker import Desk
+from mpdoctor.source_stage.worker import Worker
 
 pytestmark = [pytest.mark.fuzz, pytest.mark.skipif(os.name == "nt", reason="no pipes, owners or modes to play with")]
 
@@ -86,7 +86,7 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workplace:
     poisoned = []
     for key in ("other.key", "another.key"):
         with monkeypatch.context() as patch:
-            patch.setattr(Desk, "_judged", lambda *_: [])
+            patch.setattr(Worker, "_judged", lambda *_: [])
             os.chdir(tmp_path / "one")
             assert found_in(empty.files("one"), Cache(tmp_path / key, tmp_path / f"{key}s" / key)) == []
         poisoned += [path.read_bytes() for path in (tmp_path / key).iterdir()]
