@@ -23,8 +23,8 @@ from mpdoctor.finding import Crashed, Diagnosis, Finding, Probe, Skipped, Stage,
 from mpdoctor.judging.generations import findings_of_source, told_once
 from mpdoctor.judging.keras_version import JudgedBy, keras_of_target
 from mpdoctor.judging.outcome import brings_nothing, exit_code, stages_of_target
-from mpdoctor.judging.precedence import Ties, of_one_program, settled, tied_by_imports
-from mpdoctor.judging.presented import in_reading_order, rule_summaries, told
+from mpdoctor.judging.precedence import Ties, merged_findings, of_one_program, tied_by_imports
+from mpdoctor.judging.presented import in_reading_order, presented, rule_summaries
 from mpdoctor.judging.suppressions import Suppressions
 from mpdoctor.judging.what_if import chosen_rules, findings_of_run, with_what_if_marked, without_needless
 from mpdoctor.progress import Progress
@@ -50,7 +50,7 @@ def diagnose(settings: Settings, progress: Progress) -> Diagnosis:
     examined = [_with_comments_judged(target, suppressions, settings) for target in examined]
     stage.save()
     progress.close()
-    findings = told((finding for target in examined for finding in target.findings), stage.facts)
+    findings = presented((finding for target in examined for finding in target.findings), stage.facts)
     crashed = (*(crash for target in examined for crash in target.crashed), *suppressions.crashed)
     return Diagnosis(
         targets=tuple(target.report for target in examined),
@@ -102,7 +102,7 @@ def _examine(
     runs, crashes = runs_of_target(target, settings, progress, unreadable)
     keras = keras_of_target(target, settings, paths, stage.facts, runs)
     judged = _judge(target, stage, paths, keras, runs, settings)
-    all_findings = without_needless(settled(with_what_if_marked(judged.findings), _ties(target, stage)), runs)
+    all_findings = without_needless(merged_findings(with_what_if_marked(judged.findings), _ties(target, stage)), runs)
     left = suppressions.left_of(f for f in all_findings if settings.chooses(f.code, f.name))
     left += told_once(suppressions.left_of(judged.gone), stage.facts, keras.usual)
     shown_run = run_to_show(runs)

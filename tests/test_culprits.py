@@ -22,7 +22,7 @@ class Step:
         self.keras = importlib.import_module("keras" if name == "3" else "tf_keras")
         self.layers = self.keras.layers
         self.adapter = importlib.import_module("mpdoctor.examiner.keras.choose").adapter_for(self.keras)
-        self.watch = importlib.import_module("mpdoctor.examiner.capture.layer_hooks").LayerWatch()
+        self.watch = importlib.import_module("mpdoctor.examiner.capture.layer_hooks").LayerHooks()
         self.is_keras3 = name == "3"
 
     def layer(self, call: Callable[..., Any], **given: Any) -> Any:

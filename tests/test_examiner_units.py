@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mpdoctor
-from mpdoctor.examiner.capture.layer_hooks import LayerWatch
+from mpdoctor.examiner.capture.layer_hooks import LayerHooks
 from mpdoctor.examiner.failures.failure import failure_from_exception
 from mpdoctor.examiner.probe.short_fit import DROPPED, ENDLESS, shortened_fit
 from mpdoctor.examiner.process.import_hooks import ImportHooks
@@ -500,10 +500,10 @@ class Layer:
         return self.inner(value) if self.inner is not None else value
 
 
-def watched_layers() -> tuple[LayerWatch, type[Layer]]:
+def watched_layers() -> tuple[LayerHooks, type[Layer]]:
     parts = {"__call__": Layer.__call__, "__new__": lambda cls, *_, **__: object.__new__(cls)}
     watched = type("Layer", (Layer,), parts)
-    watch = LayerWatch()
+    watch = LayerHooks()
     watch.install(watched)
     return watch, watched
 

@@ -22,7 +22,7 @@ from marks import marks_from_source
 from mpdoctor.examination.event_reader import event_from_line
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding
-from mpdoctor.judging.precedence import settled
+from mpdoctor.judging.precedence import merged_findings
 from mpdoctor.rules.registry import all_rules, findings_from_facts
 from mpdoctor.semantics.live.error_texts import essence_of_message
 
@@ -47,10 +47,10 @@ SEEN = [
 ]
 
 
-def told(failure: FailureFacts) -> list[Finding]:
+def presented(failure: FailureFacts) -> list[Finding]:
     found = list(findings_from_facts("in_failure", failure, failure.keras, lambda rule: True))
     assert all(isinstance(one, Finding) for one in found), found
-    return settled(one for one in found if isinstance(one, Finding))
+    return merged_findings(one for one in found if isinstance(one, Finding))
 
 
 def expected(name: str, keras: str) -> set[tuple[str, str]]:
@@ -69,7 +69,7 @@ def without_marks(line: str) -> str:
 @pytest.mark.parametrize(("keras", "name", "facts"), SEEN)
 def test_an_error_is_told_by_its_rule_and_with_its_line(keras: str, name: str, facts: dict[str, Any]) -> None:
     failure = cattrs.structure(facts, FailureFacts)
-    found = told(failure)
+    found = presented(failure)
     (finding,) = found
     assert (finding.code, without_marks(failure.failing_line)) in expected(name, keras), finding.message
     assert finding.location == failure.location
@@ -90,7 +90,7 @@ def test_what_is_not_of_mixed_precision_is_not_told_as_such(
     """The same words, raised by the program itself or in a program without 16-bit layers, prove nothing of the kind."""
     of_precision = {"MP202", "MP203", "MP205", "MP206", "MP212", "MP214", "MP217", "MP505", "MP508"}
     other = {"raised_by_program": True} if kind == "raised_by_program" else {"computes_in_half": False}
-    codes = {one.code for one in told(cattrs.structure({**facts, **other}, FailureFacts))}
+    codes = {one.code for one in presented(cattrs.structure({**facts, **other}, FailureFacts))}
     assert not codes & of_precision
     assert kind == "float32" or codes <= set(FAR)
 
@@ -128,7 +128,7 @@ def test_what_is_raised_here_is_told_likewise(keras: str, tmp_path: Path) -> Non
     assert len(seen) >= 80
     for name, facts in seen.items():
         failure = cattrs.structure(facts, FailureFacts)
-        codes = {(one.code, without_marks(failure.failing_line)) for one in told(failure)}
+        codes = {(one.code, without_marks(failure.failing_line)) for one in presented(failure)}
         assert codes <= expected(name, keras_of(file)), name
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding
-from mpdoctor.judging.precedence import Candidates, explains, settled
+from mpdoctor.judging.precedence import Candidates, explains, merged_findings
 from mpdoctor.rules.registry import all_rules, rules_by_code
 
 EXPLAINED = [(rule.code, right, nearness) for rule in all_rules() for right, nearness in rule.explains.items()]
@@ -28,8 +28,8 @@ def seen(code: str, line: int | None = 5, stage: str = "source", **more: Any) ->
     column = more.pop("column", 0)
     path = more.pop("path", "train.py")
     place = None if line is None else Location(path, line, column)
-    told = {"message": f"{code} at {line}", "help": "mend it", "target": "train.py"}
-    return Finding(code=code, stage=stage, location=place, **{**told, **more})
+    presented = {"message": f"{code} at {line}", "help": "mend it", "target": "train.py"}
+    return Finding(code=code, stage=stage, location=place, **{**presented, **more})
 
 
 PAIRS = [
@@ -48,7 +48,7 @@ def codes(findings: list[Finding]) -> list[str]:
 def test_left_explains_right_in_any_order(left: str, right: str, nearness: str) -> None:
     both = [seen(left), seen(right, message="the evidence")]
     for given_order in (both, both[::-1]):
-        (spoken,) = settled(given_order)
+        (spoken,) = merged_findings(given_order)
         assert spoken.code == left
         assert [(also.code, also.text, also.line) for also in spoken.also_seen] == [(right, "the evidence", 5)]
 
@@ -56,9 +56,9 @@ def test_left_explains_right_in_any_order(left: str, right: str, nearness: str) 
 @pytest.mark.parametrize(("left", "right"), [pair for *pair, nearness in EXPLAINED if nearness == "training"])
 def test_what_the_training_alone_shows_is_explained_and_what_the_source_shows_is_not(left: str, right: str) -> None:
     speaker = seen(left, 5, stage="training")
-    assert codes(settled([speaker, seen(right, 9, stage="training")])) == [left]
-    assert codes(settled([speaker, seen(right, 9)])) == [left, right]
-    both = settled([speaker, seen(right, 9), seen(right, 11, stage="training")])
+    assert codes(merged_findings([speaker, seen(right, 9, stage="training")])) == [left]
+    assert codes(merged_findings([speaker, seen(right, 9)])) == [left, right]
+    both = merged_findings([speaker, seen(right, 9), seen(right, 11, stage="training")])
     assert codes(both) == [left, right]  # what was seen live is a second sight of what stands in the source
 
 
@@ -73,19 +73,19 @@ def test_how_near_they_must_be(left: str, right: str, nearness: str) -> None:
     in_no_line = [seen(left, 5), seen(right, None)]
     in_other_models = [seen(left, 5, model="a"), seen(right, 5, model="b")]
     in_other_targets = [seen(left), seen(right, target="other.py")]
-    assert len(settled(elsewhere)) == (1 if nearness == "model" else 2)
-    assert len(settled(in_no_line)) == (1 if nearness == "model" else 2)
-    assert len(settled(in_other_models)) == (1 if nearness == "line" else 2)
-    assert len(settled(in_other_targets)) == 2
+    assert len(merged_findings(elsewhere)) == (1 if nearness == "model" else 2)
+    assert len(merged_findings(in_no_line)) == (1 if nearness == "model" else 2)
+    assert len(merged_findings(in_other_models)) == (1 if nearness == "line" else 2)
+    assert len(merged_findings(in_other_targets)) == 2
 
 
 @pytest.mark.parametrize(("left", "right", "nearness"), PAIRS)
 def test_files_that_no_import_ties_are_about_models_of_their_own(left: str, right: str, nearness: str) -> None:
     elsewhere = [seen(left, path="a.py"), seen(right, path="b.py")]
-    assert len(settled(elsewhere, lambda path, other: False)) == 2
-    assert len(settled(elsewhere, lambda path, other: True)) == (1 if nearness == "model" else 2)
+    assert len(merged_findings(elsewhere, lambda path, other: False)) == 2
+    assert len(merged_findings(elsewhere, lambda path, other: True)) == (1 if nearness == "model" else 2)
     in_one_file = [seen(left, path="a.py"), seen(right, path="a.py")]
-    assert len(settled(in_one_file, lambda path, other: False)) == 1
+    assert len(merged_findings(in_one_file, lambda path, other: False)) == 1
 
 
 def test_no_circle_of_explanations() -> None:
@@ -117,33 +117,33 @@ def ran_away(code: str, line: int | None = 20, **more: Any) -> Finding:
         (["MP905"], ["MP905"]),
     ],
 )
-def test_weights_that_ran_away_are_told_once(findings: list[str], told: list[str]) -> None:
+def test_weights_that_ran_away_are_told_once(findings: list[str], presented: list[str]) -> None:
     for order in (findings, findings[::-1]):
         given_lines = [ran_away(code, 20 + len(code)) for code in order]
-        (spoken,) = settled(given_lines)
-        assert [spoken.code] == told
-        assert {also.code for also in spoken.also_seen} == set(findings) - set(told)
+        (spoken,) = merged_findings(given_lines)
+        assert [spoken.code] == presented
+        assert {also.code for also in spoken.also_seen} == set(findings) - set(presented)
     two_models = [ran_away(findings[0], 20, model="a"), ran_away("MP903", 21, model="b")]
-    assert len(settled(two_models)) == 2
+    assert len(merged_findings(two_models)) == 2
 
 
 def test_what_was_also_seen_does_not_tell_the_story_again() -> None:
     story = "The training diverges: the largest weight went from 0.5 to 21."
     first = ran_away("MP904", 20, message=f"The output is not finite. {story}")
-    (spoken,) = settled([first, ran_away("MP907", 30, message=f"The loss is nan. {story}")])
+    (spoken,) = merged_findings([first, ran_away("MP907", 30, message=f"The loss is nan. {story}")])
     assert [also.text for also in spoken.also_seen] == ["The loss is nan."]
-    assert settled([ran_away("MP907", 30, message=f"The loss is nan. {story}")])[0].message.endswith(story)
+    assert merged_findings([ran_away("MP907", 30, message=f"The loss is nan. {story}")])[0].message.endswith(story)
 
 
 def test_without_weights_that_ran_away_an_overflow_and_the_fall_of_the_scale_are_two_sights() -> None:
-    assert codes(settled([seen("MP904", 20, "training"), ran_away("MP903", 21)])) == ["MP904", "MP903"]
+    assert codes(merged_findings([seen("MP904", 20, "training"), ran_away("MP903", 21)])) == ["MP904", "MP903"]
 
 
 @pytest.mark.parametrize("code", ["MP904", "MP902", "MP903", "MP907", "MP905"])
 def test_gradients_that_are_never_unscaled_make_weights_run_away(code: str) -> None:
-    (spoken,) = settled([ran_away(code), seen("MP402", 5)])
+    (spoken,) = merged_findings([ran_away(code), seen("MP402", 5)])
     assert spoken.code == "MP402" and [also.code for also in spoken.also_seen] == [code]
-    in_other_lines = codes(settled([seen(code, 20, "training"), seen("MP402", 5)]))
+    in_other_lines = codes(merged_findings([seen(code, 20, "training"), seen("MP402", 5)]))
     assert in_other_lines == (["MP402"] if code == "MP902" else ["MP402", code])
 
 
@@ -157,9 +157,9 @@ def test_gradients_that_are_never_unscaled_make_weights_run_away(code: str) -> N
     ],
     ids=["the-same", "another", "in-another-file", "seen-in-another-file"],
 )
-def test_what_was_also_seen_does_not_repeat_the_line_that_is_shown(speaker: Finding, text: str, told: str) -> None:
-    (spoken,) = settled([speaker, seen("MP907", 30, "training", message=text)])
-    assert spoken.also_seen[0].text.endswith(told)
+def test_what_was_also_seen_does_not_repeat_the_line_that_is_shown(speaker: Finding, text: str, presented: str) -> None:
+    (spoken,) = merged_findings([speaker, seen("MP907", 30, "training", message=text)])
+    assert spoken.also_seen[0].text.endswith(presented)
 
 
 # --- the line that raised ---------------------------------------------------------------------------------------
@@ -172,51 +172,54 @@ def test_what_was_also_seen_does_not_repeat_the_line_that_is_shown(speaker: Find
         (seen("MP304", path="other.py"), 2),
         (seen("MP304", None), 2),
         (seen("MP304", target="other.py"), 2),
-        (seen("MP304", 6, also_seen=settled([seen("MP304", 6), seen("MP304", 5, "model")])[0].also_seen), 1),
+        (seen("MP304", 6, also_seen=merged_findings([seen("MP304", 6), seen("MP304", 5, "model")])[0].also_seen), 1),
     ],
     ids=["same-line", "next-line", "other-file", "no-line", "other-target", "a-sight-of-it-there"],
 )
-def test_what_stands_on_the_raising_line_explains_it(raised: str, speaker: Finding, told: int) -> None:
-    assert len(settled([seen(raised, stage="training"), speaker])) == told
+def test_what_stands_on_the_raising_line_explains_it(raised: str, speaker: Finding, presented: int) -> None:
+    assert len(merged_findings([seen(raised, stage="training"), speaker])) == presented
 
 
 @pytest.mark.parametrize("raised", RAISED)
 def test_an_error_is_told_with_what_speaks_of_it(raised: str) -> None:
     """Not with what costs digits on the same line, nor with the first of several in the order of their codes."""
     error = seen(raised, stage="training")
-    assert codes(settled([error, seen("MP201")])) == sorted(["MP201", raised])
-    told = {one.code: [also.code for also in one.also_seen] for one in settled([error, seen("MP101"), seen("MP505")])}
-    assert told == {"MP101": [], "MP505": [raised]}
+    assert codes(merged_findings([error, seen("MP201")])) == sorted(["MP201", raised])
+    presented = {
+        one.code: [also.code for also in one.also_seen]
+        for one in merged_findings([error, seen("MP101"), seen("MP505")])
+    }
+    assert presented == {"MP101": [], "MP505": [raised]}
 
 
 def test_two_ends_do_not_explain_each_other() -> None:
-    assert codes(settled([seen("MP002"), seen("MP901")])) == ["MP002", "MP901"]
+    assert codes(merged_findings([seen("MP002"), seen("MP901")])) == ["MP002", "MP901"]
 
 
 @pytest.mark.parametrize("raised", RAISED)
 def test_without_a_line_only_what_speaks_of_the_error_explains_it(raised: str) -> None:
     error = seen(raised, None)
-    assert len(settled([error, seen("MP201", None)])) == 2
-    assert [len(settled([error, seen(code, None)])) for code in OF_THE_ERROR] == [1] * len(OF_THE_ERROR)
-    assert len(settled([error, seen(OF_THE_ERROR[0], 7)])) == 2
+    assert len(merged_findings([error, seen("MP201", None)])) == 2
+    assert [len(merged_findings([error, seen(code, None)])) for code in OF_THE_ERROR] == [1] * len(OF_THE_ERROR)
+    assert len(merged_findings([error, seen(OF_THE_ERROR[0], 7)])) == 2
 
 
 def test_what_is_explained_by_something_explained_is_attached_to_who_speaks() -> None:
-    (spoken,) = settled([seen("MP002", stage="model"), seen("MP301"), seen("MP407")])
+    (spoken,) = merged_findings([seen("MP002", stage="model"), seen("MP301"), seen("MP407")])
     assert spoken.code == "MP407"
     assert sorted(also.code for also in spoken.also_seen) == ["MP002", "MP301"]
 
 
 @pytest.mark.parametrize(("left", "right", "nearness"), PAIRS)
 def test_what_would_be_never_hides_what_is(left: str, right: str, nearness: str) -> None:
-    assert len(settled([seen(left, what_if=True), seen(right)])) == 2
-    assert len(settled([seen(left, what_if=True), seen(right, what_if=True)])) == 1
-    assert len(settled([seen(left), seen(right, what_if=True)])) == 1
+    assert len(merged_findings([seen(left, what_if=True), seen(right)])) == 2
+    assert len(merged_findings([seen(left, what_if=True), seen(right, what_if=True)])) == 1
+    assert len(merged_findings([seen(left), seen(right, what_if=True)])) == 1
 
 
 # --- sights of one defect ---------------------------------------------------------------------------------------
 def test_source_model_and_training_are_one_finding() -> None:
-    (spoken,) = settled(
+    (spoken,) = merged_findings(
         [
             seen("MP201", column=8, message="from the source", evidence={"a": 1}),
             seen("MP201", stage="model", message="from the model", layer="dense", model="m", evidence={"a": 2, "b": 3}),
@@ -247,23 +250,23 @@ def test_source_model_and_training_are_one_finding() -> None:
          "no-line-two-messages", "no-line-two-models", "line-in-the-source-and-none-live",
          "line-and-no-line-live"],
 )  # fmt: skip
-def test_what_is_one_finding(two: list[Finding], told: int) -> None:
-    assert len(settled(two)) == told
+def test_what_is_one_finding(two: list[Finding], presented: int) -> None:
+    assert len(merged_findings(two)) == presented
 
 
 @pytest.mark.parametrize("code", CONFIRMED_LIVE)
 @pytest.mark.parametrize("line", [None, 40], ids=["no-line", "other-line"])
 def test_a_live_sight_confirms_what_the_source_shows(code: str, line: int | None) -> None:
     live = seen(code, line, "training", message="seen live")
-    (spoken,) = settled([seen(code), live])
+    (spoken,) = merged_findings([seen(code), live])
     assert spoken.location == Location("train.py", 5)
     assert [(also.stage, also.text, also.line) for also in spoken.also_seen] == [("training", "seen live", line)]
-    assert len(settled([seen(code), dataclasses.replace(live, target="other.py")])) == 2
-    assert codes(settled([live])) == [code]
+    assert len(merged_findings([seen(code), dataclasses.replace(live, target="other.py")])) == 2
+    assert codes(merged_findings([live])) == [code]
 
 
 def test_other_codes_are_not_confirmed_from_elsewhere() -> None:
-    assert len(settled([seen("MP302"), seen("MP302", 40, "model")])) == 2
+    assert len(merged_findings([seen("MP302"), seen("MP302", 40, "model")])) == 2
 
 
 def test_the_order_of_the_list() -> None:
@@ -277,7 +280,7 @@ def test_the_order_of_the_list() -> None:
         seen("MP001", None),
         seen("MP903", None),
     ]
-    assert settled(reversed(expected)) == expected
+    assert merged_findings(reversed(expected)) == expected
 
 
 # --- nothing is lost --------------------------------------------------------------------------------------------
@@ -304,15 +307,15 @@ def place_of(finding: Any) -> tuple[Any, ...]:
 @given(st.lists(FINDINGS, max_size=12))
 def test_no_defect_is_lost(findings: list[Finding]) -> None:
     """Every code at its line is told, or stands in the evidence of what is told about the same target."""
-    told = settled(findings)
+    presented = merged_findings(findings)
     for finding in findings:
         place = place_of(finding)
-        of_target = [other for other in told if other.target == finding.target]
+        of_target = [other for other in presented if other.target == finding.target]
         assert any(
             (other.code, place_of(other)) == (finding.code, place)
             or any((also.code, also.path, also.line) == (finding.code, *place) for also in other.also_seen)
             for other in of_target
-        ), (finding, told)
+        ), (finding, presented)
 
 
 @given(st.lists(FINDINGS, max_size=8))
@@ -324,7 +327,7 @@ def test_whoever_explains_a_finding_is_asked(findings: list[Finding]) -> None:
 
 def test_thousands_of_findings_are_settled_at_once() -> None:
     started = time.process_time()
-    assert len(settled(seen("MP207" if line % 2 else "MP202", line) for line in range(8000))) == 8000
+    assert len(merged_findings(seen("MP207" if line % 2 else "MP202", line) for line in range(8000))) == 8000
     assert time.process_time() - started < 10  # 40 s where each was asked about each other
 
 
@@ -332,4 +335,6 @@ def test_thousands_of_findings_are_settled_at_once() -> None:
 def test_no_real_defect_becomes_a_what_if(findings: list[Finding]) -> None:
     """What a program has as it stands fails the run, whatever a forced policy would show."""
     real = [finding for finding in findings if not finding.what_if]
-    assert any(not finding.what_if for finding in settled(real + [f for f in findings if f.what_if])) == bool(real)
+    assert any(not finding.what_if for finding in merged_findings(real + [f for f in findings if f.what_if])) == bool(
+        real
+    )

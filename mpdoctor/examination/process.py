@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
-from mpdoctor.examiner.process.supervisor import PATIENCE, is_kept
+from mpdoctor.examiner.process.supervisor import PATIENCE, is_supervised
 
 START = Path(__file__).parents[1] / "examiner" / "start.py"
 LAST_WORDS = 40  # lines of stderr that are kept
@@ -40,7 +40,7 @@ class ExaminerProcess:
             [str(python), str(START), str(request)],
             env={**QUIET, **environment},
             # a keeper waits for the end of it
-            stdin=subprocess.PIPE if is_kept() else subprocess.DEVNULL,
+            stdin=subprocess.PIPE if is_supervised() else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,

@@ -33,8 +33,8 @@ def main(request_path: str, imports: OwnImports, foreground: bool = False) -> No
         events: Events = PrintedEvents(request.events)
     else:
         events = Events(request.events)
-        if supervisor.is_kept():
-            supervisor.keep_examiner(events)
+        if supervisor.is_supervised():
+            supervisor.supervise_examiner(events)
             events = Events(request.events)
     events.send(Started("{}.{}.{}".format(*sys.version_info[:3])))
     imports.hand_over(_folder_of_program(request))

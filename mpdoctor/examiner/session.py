@@ -11,10 +11,10 @@ import traceback
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable
 
-from mpdoctor.examiner.capture.layer_hooks import LayerWatch
+from mpdoctor.examiner.capture.layer_hooks import LayerHooks
 from mpdoctor.examiner.capture.live_models import live_models, model_of_variables
-from mpdoctor.examiner.capture.load_hooks import LoadWatch
-from mpdoctor.examiner.capture.optimizer_hooks import OptimizerNotes
+from mpdoctor.examiner.capture.load_hooks import LoadHooks
+from mpdoctor.examiner.capture.optimizer_hooks import OptimizerHooks
 from mpdoctor.examiner.exceptions import OtherBackend, chain_of
 from mpdoctor.examiner.process import autograph_files
 from mpdoctor.examiner.process.import_hooks import ImportHooks
@@ -73,12 +73,12 @@ class Session:
     def __init__(self, request: Request, events: Events) -> None:
         self.request = request
         self.events = events
-        self.watch = LayerWatch()
-        self.notes = OptimizerNotes()
+        self.watch = LayerHooks()
+        self.notes = OptimizerHooks()
         self.stand_ins = StandIns(
             os.path.join(request.scratch, "stand-ins"), lambda names: events.send(StandInsUsed(tuple(names)))
         )
-        self.loads = LoadWatch()
+        self.loads = LoadHooks()
         self.keras: KerasAdapter | None = None
         self.training: Training | None = None
         self._new_training: type[Training]
@@ -255,7 +255,7 @@ class Session:
     def end_training(self) -> None:
         """The program goes on, to its next training."""
         assert self.training is not None
-        self.trained_models += [entry.model for entry in self.training.entries]
+        self.trained_models += [entry.model for entry in self.training.training_calls]
         self.training = None
 
     @property
@@ -449,7 +449,7 @@ class Session:
     def tell_predictions(self) -> None:
         """What the program computed with models that it does not train."""
         try:
-            now = [] if self.training is None else [entry.model for entry in self.training.entries]
+            now = [] if self.training is None else [entry.model for entry in self.training.training_calls]
             trained = [*self.trained_models, *now] if self.has_trained else None
             for facts in [] if self._predictions is None else self.predictions.facts(trained):
                 self.events.model_seen(facts.model)

@@ -13,7 +13,7 @@ from mpdoctor.facts.location import Location, location_in_cell
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import AlsoSeen, Crashed, Finding
 from mpdoctor.judging.keras_version import JudgedBy
-from mpdoctor.judging.precedence import settled
+from mpdoctor.judging.precedence import merged_findings
 from mpdoctor.judging.what_if import chosen_rules
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.rules.registry import all_rules
@@ -53,7 +53,7 @@ def findings_of_source(
 
     whole = len(older) == len(paths)
     by = JudgedBy(next(iter(older.values())) if whole else keras.usual, {**keras.others, **older})
-    gone = settled(item for item in first if isinstance(item, Finding) and is_older(item))
+    gone = merged_findings(item for item in first if isinstance(item, Finding) and is_older(item))
     rest = [item for item in first if not is_older(item)]
     return [*rest, *judge(by.of, codes, tuple(older))], by, [finding for finding in gone if is_gone(finding)]
 
@@ -96,7 +96,10 @@ def told_once(gone: Sequence[Finding], facts: Mapping[str, SourceFacts], guessed
             f"{listed(named)}. Nothing asks for a certain TensorFlow, and {which}.",
             help=_help(release),
             evidence={"lines": len(gone), "written_for": f"tensorflow<{_next(release)}"},
-            also_seen=(*gone[0].also_seen, *(sight for one in gone[1:] for sight in (_sight(one), *one.also_seen))),
+            also_seen=(
+                *gone[0].also_seen,
+                *(also for one in gone[1:] for also in (_sight(one), *one.also_seen)),
+            ),
         )
     ]
 

@@ -88,8 +88,8 @@ def _declared(sources: Iterable[SourceFacts]) -> dict[str, Keras]:
         return {}
     handed_on = {path: own[source.path] for source in sources if source.path in own for path in source.imports}
     taken = {source.path: own[path] for source in sources for path in source.imports if path in own}
-    told = {**taken, **handed_on, **own}
-    return {source.path: told[source.path] for source in sources if source.path in told}
+    presented = {**taken, **handed_on, **own}
+    return {source.path: presented[source.path] for source in sources if source.path in presented}
 
 
 def _own(sources: Iterable[SourceFacts]) -> dict[str, Keras]:

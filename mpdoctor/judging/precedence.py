@@ -26,7 +26,7 @@ def tied_by_imports(imports: Mapping[str, Collection[str]]) -> Ties:
     return lambda path, other: other in imports.get(path, ()) or path in imports.get(other, ())
 
 
-def settled(findings: Iterable[Finding], are_tied: Ties = of_one_program) -> list[Finding]:
+def merged_findings(findings: Iterable[Finding], are_tied: Ties = of_one_program) -> list[Finding]:
     """Merge the sights of one defect by several stages, then attach what is explained to what explains it.
 
     `are_tied` says of which files the findings may be about one model: in a directory lie many that have nothing to do
@@ -40,9 +40,9 @@ def settled(findings: Iterable[Finding], are_tied: Ties = of_one_program) -> lis
         if primary == number:
             spoken.append(number)
         else:
-            extra.setdefault(primary, []).extend([sight(finding, merged[primary]), *finding.also_seen])
-    told = [dataclasses.replace(merged[i], also_seen=(*merged[i].also_seen, *extra.get(i, ()))) for i in spoken]
-    return sorted(told, key=_reading_order)
+            extra.setdefault(primary, []).extend([also_seen_from_finding(finding, merged[primary]), *finding.also_seen])
+    presented = [dataclasses.replace(merged[i], also_seen=(*merged[i].also_seen, *extra.get(i, ()))) for i in spoken]
+    return sorted(presented, key=_reading_order)
 
 
 def _primary_of(merged: list[Finding], number: int, candidates: Candidates, are_tied: Ties) -> int:
@@ -118,10 +118,10 @@ def _rule(finding: Finding) -> Rule:
 
 def _tells_why_weights_ran_away(primary: Finding, finding: Finding) -> bool:
     """Weights that ran away are told once: by why they did, else by the first of the rules that tell of it."""
-    cause, told = _rule(primary), _rule(finding)
-    if not told.tells_of_divergence or not _ran_away(finding):
+    cause, presented = _rule(primary), _rule(finding)
+    if not presented.tells_of_divergence or not _ran_away(finding):
         return False
-    is_first = 0 < cause.tells_of_divergence < told.tells_of_divergence
+    is_first = 0 < cause.tells_of_divergence < presented.tells_of_divergence
     return cause.causes_divergence or (is_first and _ran_away(primary))
 
 
@@ -129,7 +129,7 @@ def _ran_away(finding: Finding) -> bool:
     return finding.evidence.get("weights_ran_away") is True
 
 
-def sight(finding: Finding, primary: Finding | None = None) -> AlsoSeen:
+def also_seen_from_finding(finding: Finding, primary: Finding | None = None) -> AlsoSeen:
     """`primary` is the finding that it is told with: its line, and its last sentence, are not said again."""
     place = finding.location
     path, line = (place.path, place.line) if place else (None, None)
@@ -180,7 +180,7 @@ def _with_sight(first: Finding, later: Finding) -> Finding:
         model=first.model or later.model,
         layer=first.layer or later.layer,
         evidence={**later.evidence, **first.evidence},
-        also_seen=(*first.also_seen, sight(later)),
+        also_seen=(*first.also_seen, also_seen_from_finding(later)),
     )
 
 

@@ -14,7 +14,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.rules.registry import all_rules
 
 
-def told(findings: Iterable[Finding], sources: Mapping[str, SourceFacts]) -> list[Finding]:
+def presented(findings: Iterable[Finding], sources: Mapping[str, SourceFacts]) -> list[Finding]:
     """Fill in what a report needs. A line of a notebook is from here on counted in its cell."""
     seen: Counter[str] = Counter()
     shown = []

@@ -11,7 +11,7 @@ from mpdoctor.finding import Diagnosis, Finding
 
 
 @dataclass(frozen=True)
-class Whereabouts:
+class FallbackLocation:
     """A line that the examination saw, and in words what stands there."""
 
     location: Location
@@ -46,17 +46,17 @@ class Models:
             return self._with_layer.get((finding.target, finding.layer), [])
         return self._of_target.get(finding.target, [])
 
-    def whereabouts_of_finding(self, finding: Finding) -> Whereabouts | None:
+    def fallback_location_of_finding(self, finding: Finding) -> FallbackLocation | None:
         """The class of the finding's layer where it is the user's own, else the line that made the layer, else the
         training call of its model. None for a finding with a line, and where no such line was seen."""
         if finding.location is not None or finding.stage == "source":
             return None
         for layer in self._layers_of_finding(finding):
-            found = _whereabouts_from_layer(layer)
+            found = _fallback_location_from_layer(layer)
             if found is not None:
                 return found
         calls = self._calls_of_finding(finding)
-        return Whereabouts(next(iter(calls)), "the training call") if len(calls) == 1 else None
+        return FallbackLocation(next(iter(calls)), "the training call") if len(calls) == 1 else None
 
     def _layers_of_finding(self, finding: Finding) -> list[LayerFacts]:
         if finding.layer is None:
@@ -70,9 +70,9 @@ class Models:
         return {model.call.location for model in self.of_finding(finding) if model.call.location is not None}
 
 
-def _whereabouts_from_layer(layer: LayerFacts) -> Whereabouts | None:
+def _fallback_location_from_layer(layer: LayerFacts) -> FallbackLocation | None:
     if layer.own_class and layer.class_location is not None:
-        return Whereabouts(layer.class_location, f"the class of layer {layer.path}")
+        return FallbackLocation(layer.class_location, f"the class of layer {layer.path}")
     if layer.made_at is not None:
-        return Whereabouts(layer.made_at, f"where layer {layer.path} is made")
+        return FallbackLocation(layer.made_at, f"where layer {layer.path} is made")
     return None

@@ -123,7 +123,7 @@ def _result(finding: Finding, numbers: dict[str, int], seen: _Seen) -> dict[str,
 def _location_of_finding(finding: Finding, seen: _Seen) -> dict[str, Any]:
     """Code scanning shows nothing without a file. A live finding without a line of its own is led to one that the
     examination saw, which is said in words; where there is none, to the file without any line."""
-    near = seen.models.whereabouts_of_finding(finding)
+    near = seen.models.fallback_location_of_finding(finding)
     if finding.location is not None:
         location = _location(finding.location, finding.excerpt)
     elif near is not None:

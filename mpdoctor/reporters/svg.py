@@ -11,7 +11,7 @@ from mpdoctor.finding import Diagnosis
 from mpdoctor.reporters.printable import one_line, shortened
 from mpdoctor.reporters.terminal import paragraphs_from_diagnosis
 from mpdoctor.reporters.terminal.drawing import print_paragraphs
-from mpdoctor.reporters.terminal.style import Look
+from mpdoctor.reporters.terminal.style import Style
 
 WIDTH = 80
 LONGEST_TITLE = 70
@@ -70,6 +70,6 @@ def render(diagnosis: Diagnosis) -> str:
         emoji=False,
         legacy_windows=False,
     )
-    print_paragraphs(console, paragraphs_from_diagnosis(diagnosis, Look(WIDTH, blocks=True), MOST_FINDINGS))
+    print_paragraphs(console, paragraphs_from_diagnosis(diagnosis, Style(WIDTH, blocks=True), MOST_FINDINGS))
     title = shortened(one_line(diagnosis.command), LONGEST_TITLE)
     return console.export_svg(title=title, theme=THEME, code_format=PICTURE)

@@ -19,8 +19,8 @@ _processes = multiprocessing.get_context("fork") if FORKS else multiprocessing.g
 
 
 class WorkerProcess:
-    """A worker of a process of its own, which ends with this one. Should it have ended before (a system that is short of
-    memory ends the largest), the answer is that we broke on each file."""
+    """A worker of a process of its own, which ends with this one. Should it have ended before (a system that is short
+    of memory ends the largest), the answer is that we broke on each file."""
 
     def __init__(self, shown: Mapping[Path, str], *given: Any) -> None:
         self.line, far_end = multiprocessing.Pipe()

@@ -31,7 +31,7 @@ Arguments = Tuple[Tuple[Any, ...], Dict[str, Any]]
 _IS_FUNCTION = re.compile(r"[/\\]keras[/\\]src[/\\](ops|backend|activations|random)[/\\]").search
 
 
-class LayerWatch:
+class LayerHooks:
     """What is known of the layers of one process.
 
     observer

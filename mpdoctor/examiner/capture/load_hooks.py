@@ -42,7 +42,7 @@ LOADERS = (
 )
 
 
-class LoadWatch:
+class LoadHooks:
     """What was loaded so far, by model."""
 
     def __init__(self) -> None:

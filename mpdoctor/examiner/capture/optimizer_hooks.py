@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 LOST_CALLS = ("exclude_from_weight_decay",)
 
 
-class OptimizerNotes:
+class OptimizerHooks:
     """Notes on every optimizer of one process."""
 
     def __init__(self) -> None:

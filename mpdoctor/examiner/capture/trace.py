@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from mpdoctor.examiner.capture.layer_hooks import LayerWatch
+from mpdoctor.examiner.capture.layer_hooks import LayerHooks
 from mpdoctor.examiner.keras.private_state import functional_model_of, input_structure
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasModel
 
 
-def trace_outputs(watch: LayerWatch, keras: KerasAdapter, model: KerasModel) -> None:
+def trace_outputs(watch: LayerHooks, keras: KerasAdapter, model: KerasModel) -> None:
     """Keras 3 takes many a layer's word for the dtype of what it puts out. Nothing is computed."""
     functional = functional_model_of(model)
     structure = input_structure(functional)

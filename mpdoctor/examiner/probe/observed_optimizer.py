@@ -36,7 +36,7 @@ RISE = 2.0  # times the loss before
 MOST_RISES = 40
 
 
-class Entry:
+class TrainingCall:
     """One training call of the program: fit() or train_on_batch() of one model, or its own loop.
 
     model
@@ -72,7 +72,7 @@ class Entry:
         return 1 if strategy is None else int(strategy.num_replicas_in_sync)
 
 
-class Learner:
+class ObservedOptimizer:
     """What is known of one outermost optimizer.
 
     entry
@@ -98,9 +98,14 @@ class Learner:
     """
 
     def __init__(
-        self, keras: KerasAdapter, optimizer: KerasOptimizer | None, entry: Entry, losses: Losses, replicas: int
+        self,
+        keras: KerasAdapter,
+        optimizer: KerasOptimizer | None,
+        training_call: TrainingCall,
+        losses: Losses,
+        replicas: int,
     ) -> None:
-        self.keras, self.optimizer, self.entry = keras, optimizer, entry
+        self.keras, self.optimizer, self.training_call = keras, optimizer, training_call
         self._losses = losses
         self._record = Record(replicas)
         self.machine: LossScale | None = None
@@ -110,7 +115,7 @@ class Learner:
         self.seen = 0
         self.steps_a_call = 1
         self.variables: list[KerasVariable] = []
-        self.around: Learner | None = None
+        self.around: ObservedOptimizer | None = None
         self.applied_at: Location | None = None
         self.repeat: Callable[[], object] | None = None
         self.repeat_all: Callable[[], object] | None = None
@@ -121,7 +126,7 @@ class Learner:
         self.dependence: ScaleDependenceFacts | None = None
         self.standstill: StandstillFacts | None = None
         self.rises: list[tuple[int, float, float]] = []  # (step, loss, largest weight)
-        self.slopes: tuple[tuple[str, float], ...] = ()  # exponents by differentiation
+        self.derivatives: tuple[tuple[str, float], ...] = ()  # exponents by differentiation
         self.not_looked: list[tuple[NotMeasured, str]] = []
         self._weights: list[tuple[KerasVariable, tf.Tensor]] = []
         self._weights_from = 0  # steps that had been seen when the weights were remembered

@@ -15,12 +15,12 @@ from mpdoctor.examiner.capture.model_facts import model_from_live
 from mpdoctor.examiner.keras.replicas import replicas_in_step
 from mpdoctor.examiner.probe.fit_end import FitEnd, failure_of_fit
 from mpdoctor.examiner.probe.graph_stop import InGraphStop
-from mpdoctor.examiner.probe.observed_optimizer import Entry, Learner
+from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer, TrainingCall
 from mpdoctor.examiner.probe.script_steps import OwnBatches
 from mpdoctor.examiner.probe.short_fit import shortened_fit
-from mpdoctor.examiner.probe.training_facts import names_of_learners, trained_models, training_facts
+from mpdoctor.examiner.probe.training_facts import names_of_optimizers, trained_models, training_facts
 from mpdoctor.examiner.protocol.event_kinds import TrainingStatus
-from mpdoctor.examiner.replay.step_replay import CloserLook
+from mpdoctor.examiner.replay.step_replay import StepReplay
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import CallFacts, ModelFacts
 from mpdoctor.facts.training import StepFacts
@@ -70,17 +70,17 @@ class Training:
     ) -> None:
         session.begins_to_train()
         self.session, self.keras = session, keras
-        self.entries = [Entry(call, model)]
-        self.learners: list[Learner] = []
+        self.training_calls = [TrainingCall(call, model)]
+        self.observed_optimizers: list[ObservedOptimizer] = []
         self.is_loop = call.kind == "loop"
         self.data_kind = "stand-in" if data == "real" and session.stand_ins.data else data
         self.made_up_loss = made_up_loss
         self.wanted = session.request.steps
         self.started = 0.0
         self._given_optimizer = optimizer
-        self._look = CloserLook(self)
+        self._look = StepReplay(self)
         self._stop = InGraphStop()
-        self._entry = self.entries[0]
+        self._training_call = self.training_calls[0]
         self._reported = self._first_step_at = 0.0
         self._calls = 0
         self._since: list[Callable[[], object]] = []  # what was run since the last step, as gradients are added up
@@ -93,14 +93,14 @@ class Training:
     def run_fit(self, fit: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]) -> object:
         """The user's fit(), shortened. Returns its History where the program shall go on to its next fit(); else
         never."""
-        entry = self.entries[0]
+        training_call = self.training_calls[0]
         try:
-            (_, *given) = inspect.signature(fit).bind(entry.model, *args, **kwargs).arguments.items()
+            (_, *given) = inspect.signature(fit).bind(training_call.model, *args, **kwargs).arguments.items()
         except TypeError as error:  # an argument that fit() does not know
             self._failed(error)
-        shortened = self._begin_fit(entry, dict(given))
+        shortened = self._begin_fit(training_call, dict(given))
         try:
-            history = fit(entry.model, **shortened)
+            history = fit(training_call.model, **shortened)
         except Exception as error:
             if self._is_ending:
                 self._finish(error)
@@ -112,14 +112,14 @@ class Training:
         return history
 
     @own_work
-    def _begin_fit(self, entry: Entry, arguments: dict[str, Any]) -> dict[str, Any]:
-        entry.data = data_facts.arrays_from_arguments(arguments)
+    def _begin_fit(self, training_call: TrainingCall, arguments: dict[str, Any]) -> dict[str, Any]:
+        training_call.data = data_facts.arrays_from_arguments(arguments)
         self._begin()
-        self._observe(entry)
+        self._observe(training_call)
         self._own_batches = OwnBatches(self.keras, arguments, lambda: self._calls)
         shortened = shortened_fit(self.keras, arguments, lambda: self._enough("script"))
-        assert entry.model is not None
-        self._end = FitEnd(self.session, self.keras, entry.model, entry.call.location)
+        assert training_call.model is not None
+        self._end = FitEnd(self.session, self.keras, training_call.model, training_call.call.location)
         self._end.watch(arguments.get("callbacks"), shortened["callbacks"])
         return self._own_batches.counted(shortened)
 
@@ -129,28 +129,32 @@ class Training:
     ) -> None:
         """train_on_batch() of a model, which may be the second one to take its turn."""
         arguments = inspect.signature(type(model).train_on_batch).bind(model, *args, **kwargs).arguments
-        entry = self.entries[0]
-        if entry.observed:
-            entry = Entry(call, model)
-            self.entries.append(entry)
-        entry.data = data_facts.arrays_from_arguments(arguments)
+        training_call = self.training_calls[0]
+        if training_call.observed:
+            training_call = TrainingCall(call, model)
+            self.training_calls.append(training_call)
+        training_call.data = data_facts.arrays_from_arguments(arguments)
         if not self.started:
             self._begin()
-        elif not any(learner.owns(model.optimizer) for learner in self.learners):
-            self._adopt(model.optimizer, entry.replicas)
-        self._observe(entry)
+        elif not any(observed.owns(model.optimizer) for observed in self.observed_optimizers):
+            self._adopt(model.optimizer, training_call.replicas)
+        self._observe(training_call)
 
     def observes(self, model: KerasModel) -> bool:
         """Whether this model's training call is known, or belongs to a training of another kind."""
-        return self.entries[0].call.kind != "train_on_batch" or any(entry.model is model for entry in self.entries)
+        return self.training_calls[0].call.kind != "train_on_batch" or any(
+            training_call.model is model for training_call in self.training_calls
+        )
 
     @own_work
     def begin_loop(self) -> None:
         self._begin()
 
     def _begin(self) -> None:
-        events, entry = self.session.events, self.entries[0]
-        facts = model_from_live(self.session, self.keras, entry.model, self._given_optimizer, entry.call, entry.data)
+        events, training_call = self.session.events, self.training_calls[0]
+        facts = model_from_live(
+            self.session, self.keras, training_call.model, self._given_optimizer, training_call.call, training_call.data
+        )
         if self.made_up_loss is not None:
             facts = replace(facts, compiled=False, optimizer=(), loss="")
         events.model_seen(facts)
@@ -161,54 +165,54 @@ class Training:
         if self.session.request.policy == "auto" and not facts.computes_in_half and facts.wrapper is None:
             self.wanted = min(self.wanted, FLOAT32_STEPS)
         if self._given_optimizer is not None and not self.is_loop:
-            self._adopt(self._given_optimizer, self.entries[0].replicas)
+            self._adopt(self._given_optimizer, self.training_calls[0].replicas)
         events.stage("training")
         self.started = time.monotonic()
 
-    def _observe(self, entry: Entry) -> None:
-        assert entry.model is not None
-        entry.observed = True
-        self.keras.observe_train_function(entry.model, functools.partial(self._one_step, entry))
+    def _observe(self, training_call: TrainingCall) -> None:
+        assert training_call.model is not None
+        training_call.observed = True
+        self.keras.observe_train_function(training_call.model, functools.partial(self._one_step, training_call))
 
     # --- every step -----------------------------------------------------------------------------------------------
-    def _one_step(self, entry: Entry, run: Callable[[object], object], batch: object) -> object:
+    def _one_step(self, training_call: TrainingCall, run: Callable[[object], object], batch: object) -> object:
         """One batch of fit() or train_on_batch(); `run` is Keras' own compiled step."""
         if self._look.repeats or self._is_ending:
             return run(batch)
-        self._prepare_step(entry, batch)
+        self._prepare_step(training_call, batch)
         try:
             logs = run(batch)
         except Exception as error:
-            self._failed(self._look.first_error(error, functools.partial(entry.repeat_step, batch)))
-        self.after_step(functools.partial(entry.repeat_step, batch))
+            self._failed(self._look.first_error(error, functools.partial(training_call.repeat_step, batch)))
+        self.after_step(functools.partial(training_call.repeat_step, batch))
         return logs
 
     @own_work
-    def _prepare_step(self, entry: Entry, batch: object) -> None:
-        assert entry.model is not None
-        self._entry = entry
-        if not entry.data:
-            entry.data = data_facts.arrays_from_batch(batch)
-        entry.begin_step(batch)
-        for learner in self.learners:
-            if learner.entry is not entry:
+    def _prepare_step(self, training_call: TrainingCall, batch: object) -> None:
+        assert training_call.model is not None
+        self._training_call = training_call
+        if not training_call.data:
+            training_call.data = data_facts.arrays_from_batch(batch)
+        training_call.begin_step(batch)
+        for observed in self.observed_optimizers:
+            if observed.training_call is not training_call:
                 continue
-            if not learner.steps:
-                learner.remember_weights(self.keras.trainable_variables(entry.model))
-            if self._needs_weights_of(learner):
-                learner.keep_weights_before_step(self.keras.trainable_variables(entry.model))
+            if not observed.steps:
+                observed.remember_weights(self.keras.trainable_variables(training_call.model))
+            if self._needs_weights_of(observed):
+                observed.keep_weights_before_step(self.keras.trainable_variables(training_call.model))
 
     @own_work
     def before_call(self) -> None:
         """Before the outermost tf.function of a custom loop."""
         if not self._look.repeats:
-            for learner in self.learners:
-                if self._needs_weights_of(learner):
-                    learner.keep_weights_before_step(learner.variables)
+            for observed in self.observed_optimizers:
+                if self._needs_weights_of(observed):
+                    observed.keep_weights_before_step(observed.variables)
 
-    def _needs_weights_of(self, learner: Learner) -> bool:
+    def _needs_weights_of(self, observed: ObservedOptimizer) -> bool:
         """Where no loss scale is adjusted a bad step is applied: the weights that it failed with must be kept."""
-        return learner.machine is None and self._in_half and not self._look.is_explained(learner)
+        return observed.machine is None and self._in_half and not self._look.is_explained(observed)
 
     @own_work
     def arrived(
@@ -220,59 +224,59 @@ class Training:
     ) -> bool:
         """Gradients arrive at an optimizer, in whatever graph. True if it is an outermost one. `within`: the optimizers
         whose step is under way, the outermost first."""
-        learner = next((one for one in self.learners if one.optimizer is optimizer), None)
-        owner = next((one for one in self.learners if one.owns(optimizer)), None)
-        if learner is None and owner is not None and (within or owner.variables):
+        observed = next((one for one in self.observed_optimizers if one.optimizer is optimizer), None)
+        owner = next((one for one in self.observed_optimizers if one.owns(optimizer)), None)
+        if observed is None and owner is not None and (within or owner.variables):
             if optimizer is owner.innermost:
                 self._look.unscaled_gradients_arrived(owner, gradients, variables)
             return False
-        if learner is None:
+        if observed is None:
             replicas = replicas_in_step()
             with tf.init_scope():
-                learner = self._adopt(optimizer, replicas)
-            learner.around = self._around(within, variables)
-        if not learner.variables:
-            learner.entry = self._entry
+                observed = self._adopt(optimizer, replicas)
+            observed.around = self._around(within, variables)
+        if not observed.variables:
+            observed.training_call = self._training_call
         if self.is_loop and not tf.executing_eagerly() and not self._first_step_at:
             self._stop.allow(self.session.request.budget)  # counted from here: the graph is all but traced
-        learner.arrive(gradients, variables)
+        observed.arrive(gradients, variables)
         return True
 
-    def _around(self, within: list[KerasOptimizer], variables: list[KerasVariable]) -> Learner | None:
+    def _around(self, within: list[KerasOptimizer], variables: list[KerasVariable]) -> ObservedOptimizer | None:
         """Whose step hands these variables' gradients on to another optimizer, as a MultiOptimizer does."""
         handed_on = {id(variable) for variable in variables}
         return next(
             (
-                learner
-                for learner in self.learners
-                if any(learner.optimizer is one for one in within)
-                and handed_on <= {id(variable) for variable in learner.variables}
+                observed
+                for observed in self.observed_optimizers
+                if any(observed.optimizer is one for one in within)
+                and handed_on <= {id(variable) for variable in observed.variables}
             ),
             None,
         )
 
-    def _adopt(self, optimizer: KerasOptimizer, replicas: int) -> Learner:
-        learner = Learner(self.keras, optimizer, self._entry, self.session.losses, replicas)
-        number = len(self.learners)
-        self.learners.append(learner)
+    def _adopt(self, optimizer: KerasOptimizer, replicas: int) -> ObservedOptimizer:
+        observed = ObservedOptimizer(self.keras, optimizer, self._training_call, self.session.losses, replicas)
+        number = len(self.observed_optimizers)
+        self.observed_optimizers.append(observed)
         if self.is_loop:
             self._stop.join(number)
-            learner.guard_graphs(lambda: None if self.session.in_xla else self._stop.check(number, self.wanted))
-        return learner
+            observed.guard_graphs(lambda: None if self.session.in_xla else self._stop.check(number, self.wanted))
+        return observed
 
     def holds_still(self, optimizer: KerasOptimizer) -> bool:
         """While the probe repeats a step, no optimizer that it does not know may move its weights."""
-        return self._look.holds_weights and not any(learner.owns(optimizer) for learner in self.learners)
+        return self._look.holds_weights and not any(observed.owns(optimizer) for observed in self.observed_optimizers)
 
     def is_our_own(self, optimizer: KerasOptimizer) -> bool:
         """Whether the probe made it, to measure with."""
         return any(optimizer is one for one in self._look.own_optimizers)
 
     @property
-    def active(self) -> list[Learner]:
+    def active(self) -> list[ObservedOptimizer]:
         """The optimizers that gradients arrived at. Of one that hands them on to others and of these others, those that
         know a loss scale; where none does, the one that hands them on."""
-        reached = [learner for learner in self.learners if learner.variables]
+        reached = [observed for observed in self.observed_optimizers if observed.variables]
         with_scale = {id(one.around) for one in reached if one.around is not None and one.can_set_scale}
         return [
             one
@@ -310,15 +314,15 @@ class Training:
         self._calls += 1
         self._since = [*self._since[-CALLS_A_STEP:], repeat] if repeat is not None else []
         moved = []
-        for learner in self.learners:
-            rows = learner.unread()
-            learner.seen += len(rows)
-            if rows and not self._look.takes_step(learner):
-                learner.repeat = repeat
-                learner.repeat_all = _all_of(self._since) if len(self._since) > 1 else repeat
-                learner.last_call = self._calls
-                learner.take(rows)
-                moved.append(learner)
+        for observed in self.observed_optimizers:
+            rows = observed.unread()
+            observed.seen += len(rows)
+            if rows and not self._look.takes_step(observed):
+                observed.repeat = repeat
+                observed.repeat_all = _all_of(self._since) if len(self._since) > 1 else repeat
+                observed.last_call = self._calls
+                observed.take(rows)
+                moved.append(observed)
         if moved:
             self._since = []
         now = time.monotonic()
@@ -340,32 +344,32 @@ class Training:
     def _rounds(self) -> int:
         """Steps that every optimizer of the training took; one that has come to rest does not count."""
         awake = [one for one in self.active if self._calls - one.last_call <= self.wanted]
-        return min((len(learner.steps) for learner in awake), default=0)
+        return min((len(observed.steps) for observed in awake), default=0)
 
-    def _note_steps(self, moved: list[Learner], now: float) -> None:
+    def _note_steps(self, moved: list[ObservedOptimizer], now: float) -> None:
         told = self.active
-        for learner in moved:
-            learner.note_growth()
-            if learner in told:
-                self._look.look_for_culprit(learner, self.wanted)
+        for observed in moved:
+            observed.note_growth()
+            if observed in told:
+                self._look.look_for_culprit(observed, self.wanted)
         if now - self._reported > 0.1:
             self._reported = now
             self.session.events.steps(min(self._rounds(), self.wanted), self.wanted)
 
-    def steps_to_tell(self, learner: Learner) -> tuple[list[StepFacts], int]:
+    def steps_to_tell(self, observed: ObservedOptimizer) -> tuple[list[StepFacts], int]:
         """(steps, steps wanted) of one optimizer: the whole training's share of it, where its steps ran further in one
         call than was asked for, or where it takes several steps for one of another."""
         fewest = min((len(one.steps) for one in self.active if one.steps), default=1)
-        a_round = max(len(learner.steps) // fewest, 1)
+        a_round = max(len(observed.steps) // fewest, 1)
         wanted = self.wanted * a_round
-        return learner.steps[:wanted], wanted
+        return observed.steps[:wanted], wanted
 
-    def own_steps(self, learner: Learner, ended: str) -> int | None:
+    def own_steps(self, observed: ObservedOptimizer, ended: str) -> int | None:
         """How many steps of this optimizer the script itself takes; None where that is not known."""
         if ended == "script":
-            return learner.seen
+            return observed.seen
         batches = None if self._own_batches is None else self._own_batches.in_all
-        return None if batches is None or not self._calls else round(batches * learner.seen / self._calls)
+        return None if batches is None or not self._calls else round(batches * observed.seen / self._calls)
 
     # --- the end --------------------------------------------------------------------------------------------------
     @own_work
@@ -392,7 +396,7 @@ class Training:
     def _failed(self, error: Exception) -> None:
         failure = failure_of_fit(self.session, self.keras, error, "training")
         if failure.location is None:  # Keras raised by itself: the user's line is the one that called it
-            failure = replace(failure, location=self.entries[-1].call.location)
+            failure = replace(failure, location=self.training_calls[-1].call.location)
         self.conclude("failed", failure)
 
     @own_work
@@ -412,24 +416,24 @@ class Training:
     def _tell(self, ended: str, failure: FailureFacts | None) -> None:
         events = self.session.events
         self._look.end_trial()
-        stepped = [learner for learner in self.active if learner.steps]  # not those that were merely traced
-        learners = stepped or self.active or self.learners[:1] or [self._unadopted()]
+        stepped = [observed for observed in self.active if observed.steps]  # not those that were merely traced
+        observed_optimizers = stepped or self.active or self.observed_optimizers[:1] or [self._unadopted()]
         if ended == "budget" and self._rounds() < self.wanted:
-            for learner in learners:
-                learner.not_looked.append(
+            for observed in observed_optimizers:
+                observed.not_looked.append(
                     ("two loss scales", "the budget was spent before two scales were compared: --budget")
                 )
         elif failure is None:
             ended = "steps" if ended == "budget" else ended
-            self._look.compare_scales(learners)
-            self._look.look_at_standstill(learners)
-        models = trained_models(self, learners)
-        names = names_of_learners([of_steps for _, of_steps in models], learners)
+            self._look.compare_scales(observed_optimizers)
+            self._look.look_at_standstill(observed_optimizers)
+        models = trained_models(self, observed_optimizers)
+        names = names_of_optimizers([of_steps for _, of_steps in models], observed_optimizers)
         for told, _ in sorted(models, key=lambda pair: len(pair[0].optimizer)):  # the last one told of a model counts
             events.model_seen(told)
-        for learner, (_, model), name in zip(learners, models, names):
+        for observed, (_, model), name in zip(observed_optimizers, models, names):
             name = self._name_among_all(model, name)
-            events.training(training_facts(self, learner, model, name, ended, failure))
+            events.training(training_facts(self, observed, model, name, ended, failure))
 
     def _name_among_all(self, model: ModelFacts, name: str) -> str:
         """With the line of its call, where each fit() of the program is looked at."""
@@ -438,9 +442,9 @@ class Training:
             return name
         return f"{name or model.id} at line {place.line}"
 
-    def _unadopted(self) -> Learner:
+    def _unadopted(self) -> ObservedOptimizer:
         """For a model without an optimizer: it failed, or ended, before one was seen."""
-        return Learner(self.keras, None, self.entries[0], self.session.losses, 1)
+        return ObservedOptimizer(self.keras, None, self.training_calls[0], self.session.losses, 1)
 
 
 def _all_of(runs: list[Callable[[], object]]) -> Callable[[], None]:

@@ -11,7 +11,7 @@ import tensorflow as tf
 from mpdoctor.examiner.capture.live_models import smallest_model
 from mpdoctor.examiner.capture.model_facts import model_from_live
 from mpdoctor.examiner.capture.optimizer_chain import holds
-from mpdoctor.examiner.probe.observed_optimizer import Learner
+from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import CallFacts, ModelFacts
 from mpdoctor.facts.training import GrowthFacts, TrainingFacts
@@ -21,62 +21,69 @@ if TYPE_CHECKING:
     from mpdoctor.examiner.probe.training import Training
 
 
-def trained_models(training: Training, learners: list[Learner]) -> list[tuple[ModelFacts, ModelFacts]]:
+def trained_models(
+    training: Training, observed_optimizers: list[ObservedOptimizer]
+) -> list[tuple[ModelFacts, ModelFacts]]:
     """For each optimizer (the model to be told of, the model of its steps); they differ where the model is a part of
     one that was given to fit(): the whole has been judged, and the part is only shown."""
-    if len(learners) == 1:
-        (learner,) = learners
-        whole = _model_facts(training, learner, learner.entry.model or _holder(training, learner))
+    if len(observed_optimizers) == 1:
+        (observed,) = observed_optimizers
+        whole = _model_facts(training, observed, observed.training_call.model or _holder(training, observed))
         return [(whole, whole)]
     told: list[tuple[ModelFacts, ModelFacts]] = []
     names: dict[str, KerasModel | None] = {}
-    for learner in learners:
-        model = _holder(training, learner)
-        facts = _model_facts(training, learner, model)
+    for observed in observed_optimizers:
+        model = _holder(training, observed)
+        facts = _model_facts(training, observed, model)
         while names.setdefault(facts.id, model) is not model:  # two models may have one name
             facts = replace(facts, id=facts.id + "'")
-        is_part = learner.entry.model not in (None, model)
+        is_part = observed.training_call.model not in (None, model)
         told.append((replace(facts, call=CallFacts("none"), compiled=False) if is_part else facts, facts))
     return told
 
 
-def _holder(training: Training, learner: Learner) -> KerasModel | None:
-    return smallest_model(training.keras, learner.variables)
+def _holder(training: Training, observed: ObservedOptimizer) -> KerasModel | None:
+    return smallest_model(training.keras, observed.variables)
 
 
-def _model_facts(training: Training, learner: Learner, model: KerasModel | None) -> ModelFacts:
-    entry = learner.entry
-    optimizer = _outermost(training, learner)
-    facts = model_from_live(training.session, training.keras, model, optimizer, entry.call, entry.data)
+def _model_facts(training: Training, observed: ObservedOptimizer, model: KerasModel | None) -> ModelFacts:
+    training_call = observed.training_call
+    optimizer = _outermost(training, observed)
+    facts = model_from_live(training.session, training.keras, model, optimizer, training_call.call, training_call.data)
     # what we compiled for want of a loss is not the user's doing
     return facts if training.made_up_loss is None else replace(facts, compiled=False, optimizer=(), loss="")
 
 
-def _outermost(training: Training, learner: Learner) -> KerasOptimizer | None:
+def _outermost(training: Training, observed: ObservedOptimizer) -> KerasOptimizer | None:
     """What the program applies gradients with, where a wrapper is to be seen inside of it."""
-    outer = learner.around
-    if outer is None or not holds(training.keras, outer.optimizer, learner.optimizer):
-        return learner.optimizer
+    outer = observed.around
+    if outer is None or not holds(training.keras, outer.optimizer, observed.optimizer):
+        return observed.optimizer
     return outer.optimizer
 
 
-def names_of_learners(models: list[ModelFacts], learners: list[Learner]) -> list[str]:
+def names_of_optimizers(models: list[ModelFacts], observed_optimizers: list[ObservedOptimizer]) -> list[str]:
     """The model's name, with the optimizer's where one model has several; "" where only one thing is trained."""
     if len(models) < 2:
         return [""] * len(models)
     ids = [model.id for model in models]
     names = []
-    for model, learner in zip(models, learners):
-        name = getattr(learner.innermost, "name", None) or type(learner.innermost).__name__
+    for model, observed in zip(models, observed_optimizers):
+        name = getattr(observed.innermost, "name", None) or type(observed.innermost).__name__
         names.append(model.id if ids.count(model.id) == 1 else f"{model.id} ({name})")
     return names
 
 
 def training_facts(
-    training: Training, learner: Learner, model: ModelFacts, name: str, ended: str, failure: FailureFacts | None
+    training: Training,
+    observed: ObservedOptimizer,
+    model: ModelFacts,
+    name: str,
+    ended: str,
+    failure: FailureFacts | None,
 ) -> TrainingFacts:
-    machine, factor = learner.machine, learner.fixed_scale
-    steps, wanted = training.steps_to_tell(learner)
+    machine, factor = observed.machine, observed.fixed_scale
+    steps, wanted = training.steps_to_tell(observed)
     return TrainingFacts(
         model=model,
         data=training.data_kind,
@@ -91,28 +98,28 @@ def training_facts(
         growth_interval=machine.growth_interval if machine else None,
         floor=machine.floor if machine else None,
         uses_loss_scale_factor=training.keras.scales_by_factor and factor is not None,
-        weights_changed=learner.weights_changed(),
-        weights_finite=learner.weights_finite(),
+        weights_changed=observed.weights_changed(),
+        weights_finite=observed.weights_finite(),
         jit_compile=model.jit_compile,
-        scale_dependence=learner.dependence,
-        culprit=learner.culprit,
-        loss_culprit=learner.loss_culprit,
-        gradient_culprit=learner.gradient_culprit,
+        scale_dependence=observed.dependence,
+        culprit=observed.culprit,
+        loss_culprit=observed.loss_culprit,
+        gradient_culprit=observed.gradient_culprit,
         failure=failure,
-        applied_at=learner.applied_at,
-        not_looked=tuple(learner.not_looked),
+        applied_at=observed.applied_at,
+        not_looked=tuple(observed.not_looked),
         seconds=time.monotonic() - training.started if training.started else 0.0,
         name=name,
-        replicas=learner.replicas,
-        script_steps=training.own_steps(learner, ended),
-        standstill=learner.standstill,
-        growth=_growth(training, learner),
+        replicas=observed.replicas,
+        script_steps=training.own_steps(observed, ended),
+        standstill=observed.standstill,
+        growth=_growth(training, observed),
     )
 
 
-def _growth(training: Training, learner: Learner) -> GrowthFacts | None:
-    calls, growth = training.session.scale_calls, learner.growth
-    kept = learner.keras.unscaling_methods() and calls["scaled"] and not calls["unscaled"]
+def _growth(training: Training, observed: ObservedOptimizer) -> GrowthFacts | None:
+    calls, growth = training.session.scale_calls, observed.growth
+    kept = observed.keras.unscaling_methods() and calls["scaled"] and not calls["unscaled"]
     return replace(growth, scaled_gradients=True) if growth is not None and kept else growth
 
 

@@ -24,12 +24,12 @@ _ADOPT_ORPHANS = 36
 _HIGHEST = 1 << 22  # process number that Linux gives, however it is set up
 
 
-def is_kept() -> bool:
+def is_supervised() -> bool:
     """Whether this system has what a keeper needs."""
     return sys.platform == "linux"
 
 
-def keep_examiner(events: Events) -> None:
+def supervise_examiner(events: Events) -> None:
     """Returns in a new process, which is to examine. The one that called stays behind, says how the new one ended, and
     ends whatever is left of it; at once, where its standard input comes to an end, because mpdoctor did."""
     examiner = os.fork()

@@ -15,8 +15,8 @@ from mpdoctor.examiner.replay.step_observer import Enough, StepObserver
 from mpdoctor.facts.training import StepFacts
 
 if TYPE_CHECKING:
-    from mpdoctor.examiner.capture.layer_hooks import LayerWatch
-    from mpdoctor.examiner.probe.observed_optimizer import Learner
+    from mpdoctor.examiner.capture.layer_hooks import LayerHooks
+    from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer
 
 
 ATTEMPTS = 3  # failing steps of one optimizer that are looked at in vain
@@ -24,51 +24,51 @@ TRIES = 3  # repetitions of one failing step: dropout may draw another mask
 WATCHED_STEPS = 20  # of an eager loop, until one of them fails again
 
 
-class CulpritHunt:
+class CulpritSearch:
     """For all optimizers of a training. `repeating()` is the context in which a step may run and moves nothing."""
 
-    def __init__(self, watch: LayerWatch, repeating: Callable[[], ContextManager[object]]) -> None:
+    def __init__(self, watch: LayerHooks, repeating: Callable[[], ContextManager[object]]) -> None:
         self._watch, self._repeating = watch, repeating
         self._attempts: dict[int, int] = {}
         self._seen: dict[int, int] = {}  # steps of each optimizer that were judged
-        self._watched: Learner | None = None  # the optimizer whose next failing step is waited for
+        self._watched: ObservedOptimizer | None = None  # the optimizer whose next failing step is waited for
         self._observer: StepObserver | None = None
         self._patience = 0
 
-    def is_over(self, learner: Learner) -> bool:
+    def is_over(self, observed: ObservedOptimizer) -> bool:
         """Whether no further failing step of this optimizer needs to be repeated."""
-        return self.has_found(learner) or self._attempts.get(id(learner), 0) >= ATTEMPTS
+        return self.has_found(observed) or self._attempts.get(id(observed), 0) >= ATTEMPTS
 
-    def has_found(self, learner: Learner) -> bool:
-        return (learner.culprit or learner.loss_culprit or learner.gradient_culprit) is not None
+    def has_found(self, observed: ObservedOptimizer) -> bool:
+        return (observed.culprit or observed.loss_culprit or observed.gradient_culprit) is not None
 
-    def after_step(self, learner: Learner, wanted: int) -> None:
+    def after_step(self, observed: ObservedOptimizer, wanted: int) -> None:
         """After a step of this optimizer, or several that were taken in one call."""
-        steps = learner.steps
-        since, self._seen[id(learner)] = self._seen.get(id(learner), 0), len(steps)
+        steps = observed.steps
+        since, self._seen[id(observed)] = self._seen.get(id(observed), 0), len(steps)
         failed = [number for number in range(since, len(steps)) if _failed(steps[number])]
         if self._observer is not None:
-            if self._watched is learner:
-                self._end_watching(learner, failed)
+            if self._watched is observed:
+                self._end_watching(observed, failed)
             return
         failed = [number for number in failed if _asks_for_reason(steps[number], number, wanted)]
-        if not failed or self.is_over(learner):
+        if not failed or self.is_over(observed):
             return
-        self._attempts[id(learner)] = self._attempts.get(id(learner), 0) + 1
-        if learner.repeat is None:  # a loop that only the user's own code can drive
-            self._observer = StepObserver(learner.keras, self._watch, learner.optimizer)
+        self._attempts[id(observed)] = self._attempts.get(id(observed), 0) + 1
+        if observed.repeat is None:  # a loop that only the user's own code can drive
+            self._observer = StepObserver(observed.keras, self._watch, observed.optimizer)
             self._observer.__enter__()
-            self._watched, self._patience = learner, WATCHED_STEPS
+            self._watched, self._patience = observed, WATCHED_STEPS
             return
         try:
-            with self._repeating(), learner.weights_of_last_step():
-                self._tell(learner, self._repeat(learner, failed[0]))
+            with self._repeating(), observed.weights_of_last_step():
+                self._tell(observed, self._repeat(observed, failed[0]))
         except Exception as error:  # the user's step, which may be fit for graphs only
-            learner.not_looked.append(
+            observed.not_looked.append(
                 ("first number not finite", f"the failing step cannot be repeated eagerly: {first_line(error)}")
             )
 
-    def _end_watching(self, learner: Learner, failed: list[int]) -> None:
+    def _end_watching(self, observed: ObservedOptimizer, failed: list[int]) -> None:
         observer = self._observer
         assert observer is not None
         self._patience -= 1
@@ -78,41 +78,41 @@ class CulpritHunt:
         observer.__exit__()
         self._observer = self._watched = None
         if failed:
-            scale = learner.steps[failed[-1]].loss_scale
+            scale = observed.steps[failed[-1]].loss_scale
             try:
-                self._tell(learner, culprits_from_step(learner.keras, self._watch, observer, failed[-1], scale))
+                self._tell(observed, culprits_from_step(observed.keras, self._watch, observer, failed[-1], scale))
             except Exception as error:
-                learner.not_looked.append(
+                observed.not_looked.append(
                     ("first number not finite", f"the failing step cannot be followed: {first_line(error)}")
                 )
 
-    def _repeat(self, learner: Learner, step: int) -> Culprits | None:
-        scale: float | None = learner.steps[step].loss_scale
+    def _repeat(self, observed: ObservedOptimizer, step: int) -> Culprits | None:
+        scale: float | None = observed.steps[step].loss_scale
         found = None
         for _ in range(TRIES):
-            if scale is not None and learner.can_set_scale:
-                learner.set_scale(scale)
-            found = self._observed(learner, step, scale)
+            if scale is not None and observed.can_set_scale:
+                observed.set_scale(scale)
+            found = self._observed(observed, step, scale)
             if found is not None:
                 break
-        if found is None or found.gradient is None or scale is None or not learner.can_set_scale:
+        if found is None or found.gradient is None or scale is None or not observed.can_set_scale:
             return found
-        learner.set_scale(1.0)
-        without = self._observed(learner, step, 1.0) is not None
-        learner.set_scale(scale)
+        observed.set_scale(1.0)
+        without = self._observed(observed, step, 1.0) is not None
+        observed.set_scale(scale)
         return found._replace(gradient=replace(found.gradient, without_scale=without))
 
-    def _observed(self, learner: Learner, step: int, scale: float | None) -> Culprits | None:
+    def _observed(self, observed: ObservedOptimizer, step: int, scale: float | None) -> Culprits | None:
         """One repetition of the last call, until a step in it fails."""
-        assert learner.repeat is not None
-        with StepObserver(learner.keras, self._watch, learner.optimizer, stops=True) as observer, suppress(Enough):
-            learner.repeat()
-        entry = learner.entry
-        return culprits_from_step(learner.keras, self._watch, observer, step, scale, entry.batch, entry.call.location)
+        assert observed.repeat is not None
+        with StepObserver(observed.keras, self._watch, observed.optimizer, stops=True) as observer, suppress(Enough):
+            observed.repeat()
+        entry = observed.training_call
+        return culprits_from_step(observed.keras, self._watch, observer, step, scale, entry.batch, entry.call.location)
 
-    def _tell(self, learner: Learner, found: Culprits | None) -> None:
+    def _tell(self, observed: ObservedOptimizer, found: Culprits | None) -> None:
         if found is not None:
-            learner.culprit, learner.loss_culprit, learner.gradient_culprit = found
+            observed.culprit, observed.loss_culprit, observed.gradient_culprit = found
 
 
 def _failed(step: StepFacts) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from mpdoctor.examiner.capture.layer_hooks import LayerWatch
+from mpdoctor.examiner.capture.layer_hooks import LayerHooks
 from mpdoctor.examiner.process.user_code import class_location
 from mpdoctor.examiner.replay.magnitudes import state_of
 from mpdoctor.examiner.replay.op_trace import Operation
@@ -33,7 +33,7 @@ class Culprits(NamedTuple):
 
 def culprits_from_step(
     keras: KerasAdapter,
-    watch: LayerWatch,
+    watch: LayerHooks,
     observer: StepObserver,
     step: int,
     scale: float | None,
@@ -70,7 +70,7 @@ def _forget_line_of_call(root: Operation, called_at: Location | None) -> None:
 
 
 def _of_what_was_given(
-    keras: KerasAdapter, watch: LayerWatch, observer: StepObserver, root: Operation | None, step: int, batch: object
+    keras: KerasAdapter, watch: LayerHooks, observer: StepObserver, root: Operation | None, step: int, batch: object
 ) -> Culprits:
     """What was not finite was made by no operation that was seen: it is in the batch, it is a weight or a constant, or
     nobody knows more than the first layer that put it out."""
@@ -95,7 +95,7 @@ def _of_what_was_given(
     return Culprits(layer=_layer(keras, observer, watch, root, step))
 
 
-def _layer(keras: KerasAdapter, observer: StepObserver, watch: LayerWatch, root: Operation, step: int) -> CulpritFacts:
+def _layer(keras: KerasAdapter, observer: StepObserver, watch: LayerHooks, root: Operation, step: int) -> CulpritFacts:
     call = root.layer
     assert call is not None
     overflow = call.output
@@ -118,7 +118,7 @@ def _layer(keras: KerasAdapter, observer: StepObserver, watch: LayerWatch, root:
 
 def _gradient(
     keras: KerasAdapter,
-    watch: LayerWatch,
+    watch: LayerHooks,
     observer: StepObserver,
     root: Operation,
     step: int,

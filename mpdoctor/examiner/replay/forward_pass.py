@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Callable, Iterator
 
 import tensorflow as tf
 
-from mpdoctor.examiner.capture.layer_hooks import LayerWatch
+from mpdoctor.examiner.capture.layer_hooks import LayerHooks
 from mpdoctor.examiner.replay.culprits import Culprits, culprits_from_step
 from mpdoctor.examiner.replay.step_observer import LayerCall, StepObserver
 from mpdoctor.examiner.replay.variable_snapshot import variables_put_back
@@ -35,7 +35,7 @@ class ForwardObserver(StepObserver):
         return [tensor for tensor in self.outputs if self.trace.is_bad(tensor)]
 
 
-def culprits_of_forward_pass(keras: KerasAdapter, watch: LayerWatch, run: Callable[[], object]) -> Culprits | None:
+def culprits_of_forward_pass(keras: KerasAdapter, watch: LayerHooks, run: Callable[[], object]) -> Culprits | None:
     """None where every output was finite, this time. `run` moves no variable: all are put back."""
     eagerly = tf.config.functions_run_eagerly()
     tf.config.run_functions_eagerly(True)

@@ -19,7 +19,7 @@ import tensorflow as tf
 MOST_VARIABLES = 9  # each costs another way back through the step
 
 
-class Slope:
+class ScaleDerivative:
     """One step of an eager loop, from the moment that this is made to the arrival of its gradients.
 
     scale
@@ -60,14 +60,14 @@ class Slope:
         for path, (by_scale, by_one), norm in products:
             if not 0 < norm < math.inf:
                 continue
-            slopes = [self._slope(by_scale) * scale / (norm * scale), self._slope(by_one) * scale / norm]
-            found += [(path, slope) for slope in slopes if math.isfinite(slope)][:1]
+            derivatives = [self._slope(by_scale) * scale / (norm * scale), self._slope(by_one) * scale / norm]
+            found += [(path, derivative) for derivative in derivatives if math.isfinite(derivative)][:1]
         return tuple(found)
 
     def _slope(self, product: tf.Tensor) -> float:
         """0 where the product does not depend on the scale."""
-        slope = self._tape.gradient(product, self._scale)
-        return 0.0 if slope is None else float(slope)
+        derivative = self._tape.gradient(product, self._scale)
+        return 0.0 if derivative is None else float(derivative)
 
 
 def _direction(values: tf.Tensor, length: float) -> tf.Tensor:

@@ -22,9 +22,9 @@ from mpdoctor.examiner.replay.variable_snapshot import variables_put_back
 from mpdoctor.facts.training import StandstillFacts
 
 if TYPE_CHECKING:
-    from mpdoctor.examiner.capture.layer_hooks import LayerWatch
+    from mpdoctor.examiner.capture.layer_hooks import LayerHooks
     from mpdoctor.examiner.keras.adapter import KerasOptimizer, KerasVariable
-    from mpdoctor.examiner.probe.observed_optimizer import Learner
+    from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer
 
 
 # How much larger than it is the loss is made. The first float16 number is 2^-24, and float32 ends at 2^128.
@@ -35,18 +35,18 @@ Repeating = Callable[[], ContextManager[Any]]
 
 
 def look_at_standstill(
-    learner: Learner, watch: LayerWatch, repeating: Repeating, aside: Callable[[KerasOptimizer], None]
+    observed: ObservedOptimizer, watch: LayerHooks, repeating: Repeating, aside: Callable[[KerasOptimizer], None]
 ) -> None:
     """Tell the learner. `aside(optimizer)` makes known that this one is the probe's own."""
-    facts = StandstillFacts(learning_rate(learner.innermost), _schedule(learner.innermost))
-    learner.standstill = facts
-    if learner.repeat is None:
-        learner.not_looked.append(("what holds the weights", "a step of an eager loop cannot be repeated"))
+    facts = StandstillFacts(learning_rate(observed.innermost), _schedule(observed.innermost))
+    observed.standstill = facts
+    if observed.repeat is None:
+        observed.not_looked.append(("what holds the weights", "a step of an eager loop cannot be repeated"))
         return
     try:
-        learner.standstill = _with_gradients(facts, learner, watch, repeating, aside)
+        observed.standstill = _with_gradients(facts, observed, watch, repeating, aside)
     except Exception as error:  # the user's step, which may be fit for graphs only
-        learner.not_looked.append(
+        observed.not_looked.append(
             ("what holds the weights", f"the step cannot be repeated eagerly: {first_line(error)}")
         )
 
@@ -61,16 +61,16 @@ def _schedule(optimizer: KerasOptimizer) -> str:
 # --- the gradients ----------------------------------------------------------------------------------------------
 def _with_gradients(
     facts: StandstillFacts,
-    learner: Learner,
-    watch: LayerWatch,
+    observed: ObservedOptimizer,
+    watch: LayerHooks,
     repeating: Repeating,
     aside: Callable[[KerasOptimizer], None],
 ) -> StandstillFacts:
     with repeating() as catchers:
-        catcher: GradientCatcher = catchers[learner]
-        catcher.stops = learner.steps_a_call > 1
+        catcher: GradientCatcher = catchers[observed]
+        catcher.stops = observed.steps_a_call > 1
         for factor in FACTORS:
-            largest = _largest_gradient(learner, factor)
+            largest = _largest_gradient(observed, factor)
             if factor == 1.0:
                 first, caught = largest, list(catcher.caught)
             if largest is None or largest > 0:
@@ -80,18 +80,18 @@ def _with_gradients(
     facts = replace(facts, gradient=first, factor=None if not largest else factor, most=FACTORS[-1])
     if not largest:
         with repeating():
-            return _with_place(facts, learner, watch)
+            return _with_place(facts, observed, watch)
     if first and caught and facts.learning_rate:
-        return _with_update(facts, learner, caught, aside)
+        return _with_update(facts, observed, caught, aside)
     return facts
 
 
-def _largest_gradient(learner: Learner, factor: float) -> float | None:
+def _largest_gradient(observed: ObservedOptimizer, factor: float) -> float | None:
     """The largest finite magnitude of the gradients that a tape gives for its variables; None where none was asked."""
-    with _loss_times(factor, learner.variables) as seen, variables_put_back(), suppress(Enough):
+    with _loss_times(factor, observed.variables) as seen, variables_put_back(), suppress(Enough):
         tf.random.set_seed(1)
-        assert learner.repeat is not None
-        learner.repeat()
+        assert observed.repeat is not None
+        observed.repeat()
     return max(seen, default=None)
 
 
@@ -135,9 +135,9 @@ def _largest(gradient: tf.Tensor) -> float:
     return float(finite.max()) if finite.size else 0.0
 
 
-def _with_place(facts: StandstillFacts, learner: Learner, watch: LayerWatch) -> StandstillFacts:
+def _with_place(facts: StandstillFacts, observed: ObservedOptimizer, watch: LayerHooks) -> StandstillFacts:
     """Every gradient is 0: the last layer on the way back whose output still gets one."""
-    frames = next((seen for seen in _ways_back(learner, watch) if not any(at.gradient.nonfinite for at in seen)), [])
+    frames = next((seen for seen in _ways_back(observed, watch) if not any(at.gradient.nonfinite for at in seen)), [])
     alive = [at for at in frames if at.gradient.largest]
     if not frames:
         return facts
@@ -153,36 +153,36 @@ def _with_place(facts: StandstillFacts, learner: Learner, watch: LayerWatch) -> 
     )
 
 
-def _ways_back(learner: Learner, watch: LayerWatch) -> Iterator[list[BackFrame]]:
+def _ways_back(observed: ObservedOptimizer, watch: LayerHooks) -> Iterator[list[BackFrame]]:
     """The gradients at the outputs of the layers, at the largest factor first."""
-    assert learner.repeat is not None
+    assert observed.repeat is not None
     for factor in reversed(FACTORS):
-        observer = StepObserver(learner.keras, watch, learner.optimizer, stops=True)
-        with _loss_times(factor, learner.variables), variables_put_back(), observer, suppress(Enough):
-            assert learner.repeat is not None
-        learner.repeat()
+        observer = StepObserver(observed.keras, watch, observed.optimizer, stops=True)
+        with _loss_times(factor, observed.variables), variables_put_back(), observer, suppress(Enough):
+            assert observed.repeat is not None
+        observed.repeat()
         yield observer.way_back
 
 
 # --- the update -------------------------------------------------------------------------------------------------
 def _with_update(
     facts: StandstillFacts,
-    learner: Learner,
+    observed: ObservedOptimizer,
     caught: list[tuple[tf.Tensor, KerasVariable]],
     aside: Callable[[KerasOptimizer], None],
 ) -> StandstillFacts:
     """What a new optimizer of the same configuration does with these gradients in float64, and whether it is gone when
     it is rounded to the weights' own dtype."""
-    innermost = learner.innermost
+    innermost = observed.innermost
     clone = type(innermost).from_config(innermost.get_config())
     aside(clone)
     variables = [variable for _, variable in caught]
     before = [array_from_tensor(tf.convert_to_tensor(variable)).astype(np.float64) for variable in variables]
     gradients = [tf.cast(tf.convert_to_tensor(gradient), tf.float64) for gradient, _ in caught]
-    after = learner.keras.applied_in_float64(clone, innermost, gradients, variables)
+    after = observed.keras.applied_in_float64(clone, innermost, gradients, variables)
     largest, place = 0.0, -1
     for number, (then, now) in enumerate(zip(before, after)):
-        kept = tf.cast(tf.cast(now, learner.keras.dtype_of(variables[number])), tf.float64)
+        kept = tf.cast(tf.cast(now, observed.keras.dtype_of(variables[number])), tf.float64)
         if not np.array_equal(kept, then):
             return facts  # this one would move
         if np.abs(now - then).max(initial=0.0) > largest:
@@ -190,11 +190,11 @@ def _with_update(
     if place < 0:
         return facts
     at = np.abs(after[place] - before[place]).argmax()
-    weight, dtype = abs(float(before[place].flat[at])), learner.keras.dtype_of(variables[place])
+    weight, dtype = abs(float(before[place].flat[at])), observed.keras.dtype_of(variables[place])
     return replace(
         facts,
         update=largest,
         half_digit=2.0 ** (math.floor(math.log2(weight)) - DIGITS[dtype] - 1) if weight else None,
-        variable=learner.keras.path(variables[place]),
+        variable=observed.keras.path(variables[place]),
         dtype=dtype,
     )

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from mpdoctor.examiner.capture.layer_calls import dtype_name
-from mpdoctor.examiner.capture.layer_hooks import LayerWatch
+from mpdoctor.examiner.capture.layer_hooks import LayerHooks
 from mpdoctor.examiner.keras.private_state import give_mask, mask_of
 from mpdoctor.examiner.process.patching import replace_for_now
 from mpdoctor.examiner.process.user_code import class_location, own_location
@@ -66,7 +66,7 @@ class StepObserver:
     next one begins."""
 
     def __init__(
-        self, keras: KerasAdapter, watch: LayerWatch, optimizer: KerasOptimizer | None, stops: bool = False
+        self, keras: KerasAdapter, watch: LayerHooks, optimizer: KerasOptimizer | None, stops: bool = False
     ) -> None:
         self.trace = OperationTrace()
         self._optimizer, self._stops = optimizer, stops
@@ -250,7 +250,7 @@ class StepObserver:
         return [t for t in losses if self.trace.is_bad(t)] or [gradient for gradient, _ in self.bad_gradients]
 
 
-def tensor_from_values(watch: LayerWatch, call: LayerCall, tensor: tf.Tensor) -> TensorFacts:
+def tensor_from_values(watch: LayerHooks, call: LayerCall, tensor: tf.Tensor) -> TensorFacts:
     """The magnitudes of a layer's output, or of its gradient."""
     layer = call.layer
     values = np.abs(array_from_tensor(tensor).astype(np.float32))

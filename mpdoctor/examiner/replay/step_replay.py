@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Callable, ContextManager, Iterator
 import tensorflow as tf
 
 from mpdoctor.examiner.exceptions import first_line
-from mpdoctor.examiner.replay.culprit_search import CulpritHunt
-from mpdoctor.examiner.replay.scale_derivative import Slope
+from mpdoctor.examiner.replay.culprit_search import CulpritSearch
+from mpdoctor.examiner.replay.scale_derivative import ScaleDerivative
 from mpdoctor.examiner.replay.standstill import look_at_standstill
 from mpdoctor.examiner.replay.step_observer import Enough
 from mpdoctor.examiner.replay.two_scales import (
@@ -28,7 +28,7 @@ from mpdoctor.facts.training import ScaleDependenceFacts
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasOptimizer, KerasVariable
-    from mpdoctor.examiner.probe.observed_optimizer import Learner
+    from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer
     from mpdoctor.examiner.probe.training import Training
 
 
@@ -37,7 +37,7 @@ EQUAL_BY_SLOPE = 0.05  # a slope nearer to 0 than this needs no second run
 AGREE = 0.5  # two batches move an exponent by less than this; where the slope is that near, it is the exact one
 
 
-class CloserLook:
+class StepReplay:
     """What repeated steps show; each learner is told what was seen of it.
 
     `training` is the Training that is looked at. `holds_weights` is true while steps run that must move nothing.
@@ -48,9 +48,9 @@ class CloserLook:
         self._training = training
         self.holds_weights = False
         self.own_optimizers: list[KerasOptimizer] = []
-        self._hunt = CulpritHunt(training.session.watch, self._repeating)
+        self._search = CulpritSearch(training.session.watch, self._repeating)
         self._trial: EagerTrial | None = None
-        self._slopes: dict[int, Slope] = {}  # by learner
+        self._derivatives: dict[int, ScaleDerivative] = {}  # by learner
         self._tried: set[int] = set()  # optimizers of an eager loop that had their trial
 
     @property
@@ -74,116 +74,116 @@ class CloserLook:
         return error
 
     # --- what was not finite first ----------------------------------------------------------------------------------
-    def is_explained(self, learner: Learner) -> bool:
+    def is_explained(self, observed: ObservedOptimizer) -> bool:
         """Whether no further failing step of this optimizer needs to be repeated."""
-        return self._hunt.is_over(learner)
+        return self._search.is_over(observed)
 
-    def look_for_culprit(self, learner: Learner, wanted: int) -> None:
-        self._hunt.after_step(learner, wanted)
+    def look_for_culprit(self, observed: ObservedOptimizer, wanted: int) -> None:
+        self._search.after_step(observed, wanted)
 
     # --- one step at two loss scales --------------------------------------------------------------------------------
-    def compare_scales(self, learners: list[Learner]) -> None:
+    def compare_scales(self, observed_optimizers: list[ObservedOptimizer]) -> None:
         """The last batch at two scales, one optimizer's after the other's. Only after a training whose scale found its
         place."""
-        for learner in learners:
-            if self._may_compare(learner) and learner.repeat is not None:
+        for observed in observed_optimizers:
+            if self._may_compare(observed) and observed.repeat is not None:
                 self._training.session.events.stage("comparing two loss scales")
                 try:
-                    self._compare(learner)
+                    self._compare(observed)
                 except Exception as error:  # the user's step, which may be fit for graphs only
                     reason = f"the step cannot be repeated eagerly: {first_line(error)}"
-                    learner.not_looked.append(("two loss scales", reason))
+                    observed.not_looked.append(("two loss scales", reason))
 
-    def _may_compare(self, learner: Learner) -> bool:
-        settled = learner.steps and learner.steps[-1].applied and not self._hunt.has_found(learner)
-        return bool(settled and learner.can_set_scale and learner.dependence is None)
+    def _may_compare(self, observed: ObservedOptimizer) -> bool:
+        settled = observed.steps and observed.steps[-1].applied and not self._search.has_found(observed)
+        return bool(settled and observed.can_set_scale and observed.dependence is None)
 
-    def _compare(self, learner: Learner) -> None:
+    def _compare(self, observed: ObservedOptimizer) -> None:
         """Gradients that are added up over several calls arrive with the last of them, and all are repeated."""
-        for repeat in dict.fromkeys((learner.repeat, learner.repeat_all)):
+        for repeat in dict.fromkeys((observed.repeat, observed.repeat_all)):
             assert repeat is not None
             with self._repeating() as catchers:
-                catcher = catchers[learner]
-                catcher.stops = learner.steps_a_call > 1
-                pairs = pairs_from_scale(learner.steps[-1].loss_scale)
+                catcher = catchers[observed]
+                catcher.stops = observed.steps_a_call > 1
+                pairs = pairs_from_scale(observed.steps[-1].loss_scale)
                 again = functools.partial(_from_the_same_state, repeat)
-                measured = dependence_from_replays(learner.set_scale, again, catcher, pairs)
+                measured = dependence_from_replays(observed.set_scale, again, catcher, pairs)
             if measured is not None:
-                self._note_dependence(learner, *measured, catcher.wrappers)
-            if learner.dependence is not None:
+                self._note_dependence(observed, *measured, catcher.wrappers)
+            if observed.dependence is not None:
                 return
-        learner.not_looked.append(
+        observed.not_looked.append(
             ("two loss scales", "no finite gradient arrived when the step was repeated at two scales")
         )
 
     # --- what never moved -------------------------------------------------------------------------------------------
-    def look_at_standstill(self, learners: list[Learner]) -> None:
-        for learner in learners:
-            if learner.weights_changed() is False:
+    def look_at_standstill(self, observed_optimizers: list[ObservedOptimizer]) -> None:
+        for observed in observed_optimizers:
+            if observed.weights_changed() is False:
                 self._training.session.events.stage("looking for what holds the weights")
-                look_at_standstill(learner, self._training.session.watch, self._repeating, self.own_optimizers.append)
+                look_at_standstill(observed, self._training.session.watch, self._repeating, self.own_optimizers.append)
 
     # --- in an eager loop -------------------------------------------------------------------------------------------
-    def begin_trial(self, moved: list[Learner]) -> None:
+    def begin_trial(self, moved: list[ObservedOptimizer]) -> None:
         """After a step of an eager loop, which can't be repeated: its next step is differentiated by the scale; where
         that does not settle it, its next steps are spent on two scales."""
-        for learner in moved:
-            if self._trial is not None or id(learner) in self._tried or not self._may_compare(learner):
+        for observed in moved:
+            if self._trial is not None or id(observed) in self._tried or not self._may_compare(observed):
                 continue
-            slope = self._slopes.get(id(learner))
-            if self._can_follow(learner) and (slope is None or slope.is_open):  # open: the step was skipped
-                if slope is not None:
-                    slope.leave()
-                self._slopes[id(learner)] = self._slope_of_next_step(learner)
+            derivative = self._derivatives.get(id(observed))
+            if self._can_follow(observed) and (derivative is None or derivative.is_open):  # open: the step was skipped
+                if derivative is not None:
+                    derivative.leave()
+                self._derivatives[id(observed)] = self._slope_of_next_step(observed)
             else:
-                self._tried.add(id(learner))
-                self._trial = EagerTrial(learner, self._repeating())
+                self._tried.add(id(observed))
+                self._trial = EagerTrial(observed, self._repeating())
 
-    def _can_follow(self, learner: Learner) -> bool:
+    def _can_follow(self, observed: ObservedOptimizer) -> bool:
         """Whether every operation with its loss scale can be differentiated by it. A fixed one is a number, in whose
         place a float32 tensor can stand where Keras casts it, or where all that meets it is float32."""
-        if learner.machine is not None:
+        if observed.machine is not None:
             return True
-        if learner.innermost is not learner.optimizer:
-            return len(learner.chain) == 2
-        dtypes = {learner.keras.dtype_of(variable) for variable in learner.variables}
+        if observed.innermost is not observed.optimizer:
+            return len(observed.chain) == 2
+        dtypes = {observed.keras.dtype_of(variable) for variable in observed.variables}
         return {*dtypes, self._training.session.losses.scaled_dtype} == {"float32"}
 
-    def _slope_of_next_step(self, learner: Learner) -> Slope:
-        scale = learner.fixed_scale
+    def _slope_of_next_step(self, observed: ObservedOptimizer) -> ScaleDerivative:
+        scale = observed.fixed_scale
         if scale is None:
-            return Slope(learner.keras.scale_variable(learner.chain[0]))
+            return ScaleDerivative(observed.keras.scale_variable(observed.chain[0]))
         watched = tf.constant(scale, tf.float32)
-        learner.set_scale(watched)
-        ends: list[Callable[[], object]] = [functools.partial(learner.set_scale, scale)]
-        if learner.innermost is learner.optimizer:
-            tell = functools.partial(self.unscaled_gradients_arrived, learner)
-            ends.append(learner.keras.watch_gradients(learner.innermost, tell))
-        return Slope(watched, tuple(ends))
+        observed.set_scale(watched)
+        ends: list[Callable[[], object]] = [functools.partial(observed.set_scale, scale)]
+        if observed.innermost is observed.optimizer:
+            tell = functools.partial(self.unscaled_gradients_arrived, observed)
+            ends.append(observed.keras.watch_gradients(observed.innermost, tell))
+        return ScaleDerivative(watched, tuple(ends))
 
     def unscaled_gradients_arrived(
-        self, learner: Learner, gradients: list[tf.Tensor], variables: list[KerasVariable]
+        self, observed: ObservedOptimizer, gradients: list[tf.Tensor], variables: list[KerasVariable]
     ) -> None:
         """At the innermost optimizer of this learner."""
-        slope = self._slopes.get(id(learner))
-        if slope is None or not slope.is_open:
+        derivative = self._derivatives.get(id(observed))
+        if derivative is None or not derivative.is_open:
             return
         try:
-            learner.slopes = slope.exponents(gradients, [learner.keras.path(v) for v in variables])
+            observed.derivatives = derivative.exponents(gradients, [observed.keras.path(v) for v in variables])
         except Exception:  # an operation of the user's whose gradient has none: two runs will tell
-            slope.leave()
+            derivative.leave()
         calls, losses = self._training.session.scale_calls, self._training.session.losses
-        fixed = learner.fixed_scale
-        scale = float(learner.keras.scale_variable(learner.chain[0])) if fixed is None else fixed
+        fixed = observed.fixed_scale
+        scale = float(observed.keras.scale_variable(observed.chain[0])) if fixed is None else fixed
         found = ScaleDependenceFacts(
             scale,
             scale,
-            learner.slopes,
+            observed.derivatives,
             calls["scaled"],
-            calls["unscaled"] if learner.keras.unscaling_methods() else None,
+            calls["unscaled"] if observed.keras.unscaling_methods() else None,
             loss_dtype=losses.scaled_dtype,
             scaled_at=losses.scaled_at,
-            wrappers=len(learner.chain) - 1,
+            wrappers=len(observed.chain) - 1,
         )
         if (
             found.exponents
@@ -192,49 +192,49 @@ class CloserLook:
             and calls["scaled"]
             and found.unscaled_called is not False
         ):
-            learner.dependence = found
+            observed.dependence = found
 
-    def takes_step(self, learner: Learner) -> bool:
+    def takes_step(self, observed: ObservedOptimizer) -> bool:
         """Whether the step of this optimizer that just ended belongs to a trial of two scales, and not to the
         training."""
         if self._trial is None:
             return False
         trial = self._trial
-        if trial.learner is learner:
+        if trial.observed is observed:
             measured = trial.go_on()
             if measured is not None:
                 self._trial = None
-                self._note_dependence(learner, *trial.pair, *measured, trial.catcher.wrappers)
+                self._note_dependence(observed, *trial.pair, *measured, trial.catcher.wrappers)
         return True
 
     def end_trial(self) -> None:
         """The training is over before the trial is."""
-        for slope in self._slopes.values():
-            slope.leave()
+        for derivative in self._derivatives.values():
+            derivative.leave()
         if self._trial is not None:
             trial, self._trial = self._trial, None
             trial.abandon()
 
     def _note_dependence(
-        self, learner: Learner, low: float, high: float, at_low: Passage, at_high: Passage, wrappers: int
+        self, observed: ObservedOptimizer, low: float, high: float, at_low: Passage, at_high: Passage, wrappers: int
     ) -> None:
         calls = self._training.session.scale_calls
         unscaled = calls["unscaled"] if self._training.keras.unscaling_methods() else None
         found = dependence_from_passages(low, high, at_low, at_high, calls["scaled"], unscaled, wrappers)
         if found is not None:
             scaled_at = self._training.session.losses.scaled_at
-            found = replace(found, scaled_at=scaled_at, scaled_by_another=learner.is_scaled_by_another)
-        if found is not None and learner.slopes and wrappers == 1:
-            exact = replace(found, exponents=learner.slopes)
+            found = replace(found, scaled_at=scaled_at, scaled_by_another=observed.is_scaled_by_another)
+        if found is not None and observed.derivatives and wrappers == 1:
+            exact = replace(found, exponents=observed.derivatives)
             found = exact if abs(exact.median - found.median) < AGREE else found
-        learner.dependence = found
+        observed.dependence = found
 
     # --- repeating --------------------------------------------------------------------------------------------------
     @contextmanager
-    def _repeating(self) -> Iterator[dict[Learner, GradientCatcher]]:
+    def _repeating(self) -> Iterator[dict[ObservedOptimizer, GradientCatcher]]:
         """Steps in here run eagerly, no optimizer moves anything, and every variable is put back to what it was."""
-        learners = self._training.learners
-        fixed = [(learner.keras, *scaled) for learner in learners for scaled in learner.fixed_scales()]
+        observed_optimizers = self._training.observed_optimizers
+        fixed = [(observed.keras, *scaled) for observed in observed_optimizers for scaled in observed.fixed_scales()]
         eagerly = tf.config.functions_run_eagerly()
         self.holds_weights = True
         tf.config.run_functions_eagerly(True)
@@ -242,35 +242,37 @@ class CloserLook:
             with ExitStack() as stack:
                 stack.enter_context(variables_put_back())
                 yield {
-                    learner: stack.enter_context(GradientCatcher(learner.keras, learner.chain[0]))
-                    for learner in learners
+                    observed: stack.enter_context(GradientCatcher(observed.keras, observed.chain[0]))
+                    for observed in observed_optimizers
                 }
         finally:
             tf.config.run_functions_eagerly(eagerly)
             self.holds_weights = False
             for keras, optimizer, scale in fixed:
                 keras.set_scale(optimizer, scale)
-            for learner in learners:
-                learner.unread()  # of steps that were no steps of the training
+            for observed in observed_optimizers:
+                observed.unread()  # of steps that were no steps of the training
 
 
 class EagerTrial:
     """An eager loop at two scales, which only the user's code can drive: its next steps run at a low and a high scale
     in turn and change nothing. Their batches differ, which moves an exponent far less than a defect does."""
 
-    def __init__(self, learner: Learner, repeating: ContextManager[dict[Learner, GradientCatcher]]) -> None:
-        self.learner, self._repeating = learner, repeating
-        self.pair = pairs_from_scale(learner.steps[-1].loss_scale)[0]
-        self.catcher = repeating.__enter__()[learner]
+    def __init__(
+        self, observed: ObservedOptimizer, repeating: ContextManager[dict[ObservedOptimizer, GradientCatcher]]
+    ) -> None:
+        self.observed, self._repeating = observed, repeating
+        self.pair = pairs_from_scale(observed.steps[-1].loss_scale)[0]
+        self.catcher = repeating.__enter__()[observed]
         self._seen: tuple[list[Passage], list[Passage]] = ([], [])
-        learner.set_scale(self.pair[0])
+        observed.set_scale(self.pair[0])
 
     def go_on(self) -> tuple[Passage, Passage] | None:
         """After one step of the user's loop; the means at both scales when there were enough."""
         done = len(self._seen[0]) + len(self._seen[1]) + 1
         self._seen[(done - 1) % 2].append(self.catcher.take())
         if done < TRIAL_STEPS:
-            self.learner.set_scale(self.pair[done % 2])
+            self.observed.set_scale(self.pair[done % 2])
             return None
         self.abandon()
         return mean_of_passages(self._seen[0]), mean_of_passages(self._seen[1])

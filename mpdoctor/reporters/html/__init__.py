@@ -21,10 +21,10 @@ from mpdoctor.reporters.html import plot
 from mpdoctor.reporters.printable import place_text, shortened, visible
 from mpdoctor.reporters.terminal.drawing import drawn
 from mpdoctor.reporters.terminal.graphs import paragraphs_from_graphs
-from mpdoctor.reporters.terminal.style import Look as TerminalLook
+from mpdoctor.reporters.terminal.style import Style as TerminalLook
 from mpdoctor.reporters.text import checklist, environment, excerpts, findings, headline, layers, targets, training
 from mpdoctor.reporters.text.prose import parts_from_prose
-from mpdoctor.reporters.text.style import Look, count, number_text
+from mpdoctor.reporters.text.style import Style, count, number_text
 
 TEMPLATES = Path(__file__).parent / "templates"
 LONGEST_PROSE = 1500
@@ -32,7 +32,7 @@ LONGEST_PROSE = 1500
 
 def render(diagnosis: Diagnosis) -> str:
     style, script = (_source(name) for name in ("style.css", "search.js"))
-    look = Look()
+    look = Style()
     page = _templates().get_template("report.html")
     return page.render(
         diagnosis=diagnosis,

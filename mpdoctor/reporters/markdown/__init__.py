@@ -15,13 +15,13 @@ from mpdoctor.reporters.markdown.escaping import block, prose
 from mpdoctor.reporters.markdown.sections import environment, findings, graphs, layers, trainings
 from mpdoctor.reporters.printable import one_line, shortened
 from mpdoctor.reporters.text.headline import headline_from_diagnosis
-from mpdoctor.reporters.text.style import Look
+from mpdoctor.reporters.text.style import Style
 
 MOST = 60_000  # GitHub takes 65 536 characters
 
 
 def render(diagnosis: Diagnosis) -> str:
-    look = Look()
+    look = Style()
     headline = headline_from_diagnosis(diagnosis, look)
     told = chain(
         [f"## {headline.mood.mark(look)} {prose(headline.whole)}", environment(diagnosis, look)],

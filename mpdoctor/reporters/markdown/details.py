@@ -9,14 +9,14 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.training import TensorFacts, TrainingFacts
 from mpdoctor.finding import Diagnosis
 from mpdoctor.reporters.markdown.escaping import block, code, folded, prose, table
-from mpdoctor.reporters.text.style import Look, number_text
+from mpdoctor.reporters.text.style import Style, number_text
 from mpdoctor.reporters.text.targets import about, broken, not_done
 from mpdoctor.reporters.text.training import frames_of_culprit
 
 MOST = 12
 
 
-def details(diagnosis: Diagnosis, look: Look) -> Iterator[str]:
+def details(diagnosis: Diagnosis, look: Style) -> Iterator[str]:
     for probe in diagnosis.probes:
         yield from _training(probe.training, look)
     made = [line for _, model in diagnosis.models[:MOST] for line in _model(model, look)]
@@ -29,7 +29,7 @@ def details(diagnosis: Diagnosis, look: Look) -> Iterator[str]:
     yield prose(look.dot.join(about(diagnosis, look)[:MOST]))
 
 
-def _training(training: TrainingFacts, look: Look) -> Iterator[str]:
+def _training(training: TrainingFacts, look: Style) -> Iterator[str]:
     frames = frames_of_culprit(training)
     if frames:
         rows = [_frame(frame, look) for frame in frames]
@@ -39,7 +39,7 @@ def _training(training: TrainingFacts, look: Look) -> Iterator[str]:
         yield folded("The error", *_failure(training.failure, look))
 
 
-def _frame(frame: TensorFacts, look: Look) -> tuple[str, ...]:
+def _frame(frame: TensorFacts, look: Style) -> tuple[str, ...]:
     again = f" (call {frame.call})" if frame.call > 1 else ""
     shares = (f"{share:.0%}" for share in (frame.near_limit, frame.subnormal, frame.nonfinite))
     layer = code(f"{look.name(frame.layer, 60)} ({look.name(frame.layer_class, 30)}){again}")
@@ -47,7 +47,7 @@ def _frame(frame: TensorFacts, look: Look) -> tuple[str, ...]:
     return (layer, code(frame.dtype, 20), largest, number_text(frame.smallest), *map(prose, shares))
 
 
-def _failure(failure: FailureFacts, look: Look) -> Iterator[str]:
+def _failure(failure: FailureFacts, look: Style) -> Iterator[str]:
     lines = []
     for frame in failure.frames[-MOST:]:
         lines.append(f"{look.name(frame.path, 100)}:{frame.line} in {look.name(frame.function, 60)}")
@@ -56,7 +56,7 @@ def _failure(failure: FailureFacts, look: Look) -> Iterator[str]:
     yield block([*lines, *said.split("\n")])
 
 
-def _model(model: ModelFacts, look: Look) -> Iterator[str]:
+def _model(model: ModelFacts, look: Style) -> Iterator[str]:
     optimizers = f" {look.arrow} ".join(filter(None, (code(link.class_name, 60) for link in model.optimizer)))
     told = [code(model.name, 60), code(model.class_name, 60), f"policy {code(model.policy, 40)}"]
     told += [f"optimizer {optimizers}"] if optimizers else []

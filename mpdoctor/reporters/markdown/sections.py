@@ -10,14 +10,14 @@ from mpdoctor.reporters.markdown.escaping import block, code, folded, prose, tab
 from mpdoctor.reporters.printable import place_text
 from mpdoctor.reporters.terminal.drawing import drawn
 from mpdoctor.reporters.terminal.graphs import paragraphs_from_graphs
-from mpdoctor.reporters.terminal.style import Look as TerminalLook
 from mpdoctor.reporters.terminal.style import Paragraph
+from mpdoctor.reporters.terminal.style import Style as TerminalLook
 from mpdoctor.reporters.terminal.training import paragraph_from_probe
 from mpdoctor.reporters.text.environment import rows_from_environment
 from mpdoctor.reporters.text.excerpts import lines_from_finding
 from mpdoctor.reporters.text.findings import also_seen, further_layers
 from mpdoctor.reporters.text.layers import ByLayer, LayerRow, findings_by_layer, in_dtypes, rows_from_model
-from mpdoctor.reporters.text.style import Look, count
+from mpdoctor.reporters.text.style import Style, count
 
 MOST_FINDINGS = 25
 MOST_OPEN_LAYERS = 12
@@ -25,13 +25,13 @@ MOST_LAYERS = 100
 MOST_MODELS = 4
 
 
-def environment(diagnosis: Diagnosis, look: Look) -> str:
+def environment(diagnosis: Diagnosis, look: Style) -> str:
     rows = rows_from_environment(diagnosis, look)
     return table(("Environment", ""), ((prose(label), code(text, 300)) for label, text in rows))
 
 
 # --- findings ---------------------------------------------------------------------------------------------------------
-def findings(diagnosis: Diagnosis, look: Look) -> Iterator[str]:
+def findings(diagnosis: Diagnosis, look: Style) -> Iterator[str]:
     real = [finding for finding in diagnosis.findings if not finding.what_if]
     what_if = [finding for finding in diagnosis.findings if finding.what_if]
     for title, told in (("Findings", real), ("If mixed_float16 were turned on", what_if)):
@@ -43,7 +43,7 @@ def findings(diagnosis: Diagnosis, look: Look) -> Iterator[str]:
             yield f"*{prose(f'And {len(told) - MOST_FINDINGS} more.')}*"
 
 
-def _finding(finding: Finding, look: Look) -> str:
+def _finding(finding: Finding, look: Style) -> str:
     severity = (finding.severity or Severity.INFO).value
     told = [f"#### {severity} {prose(f'{finding.code} {finding.name}')}", prose(finding.message)]
     if finding.location:
@@ -74,7 +74,7 @@ def _left(number: int) -> str:
 
 
 # --- layers -----------------------------------------------------------------------------------------------------------
-def layers(diagnosis: Diagnosis, look: Look) -> Iterator[str]:
+def layers(diagnosis: Diagnosis, look: Style) -> Iterator[str]:
     models = [model for _, model in diagnosis.models if model.layers]
     named = findings_by_layer(diagnosis)
     for model in models[:MOST_MODELS]:
@@ -85,7 +85,7 @@ def layers(diagnosis: Diagnosis, look: Look) -> Iterator[str]:
         yield f"*{prose(f'And the layers of {told}.')}*"
 
 
-def _layers(model: ModelFacts, named: ByLayer, look: Look) -> str:
+def _layers(model: ModelFacts, named: ByLayer, look: Style) -> str:
     rows = rows_from_model(model, named)
     # where there are too many, those that somebody looks for
     shown = rows if len(rows) <= MOST_LAYERS else [row for row in rows if row.odd or row.findings][:MOST_LAYERS]
@@ -100,7 +100,7 @@ def _layers(model: ModelFacts, named: ByLayer, look: Look) -> str:
     return folded(f"{title} ({in_dtypes(model.layers, look)})", told)
 
 
-def _layer(row: LayerRow, look: Look) -> tuple[str, ...]:
+def _layer(row: LayerRow, look: Style) -> tuple[str, ...]:
     layer = row.layer
     shown = f"{layer.compute_dtype} {look.arrow} {layer.variable_dtype}" if layer.follows_policy else ""
     dtypes = code(shown, 50)
@@ -111,13 +111,13 @@ def _layer(row: LayerRow, look: Look) -> tuple[str, ...]:
 
 
 # --- graphs and trainings: as the terminal draws them -----------------------------------------------------------------
-def graphs(diagnosis: Diagnosis, look: Look) -> Iterator[str]:
+def graphs(diagnosis: Diagnosis, look: Style) -> Iterator[str]:
     terminal = TerminalLook(look.width, look.blocks)
     for paragraph in paragraphs_from_graphs(diagnosis, terminal):
         yield _block([paragraph], look)
 
 
-def trainings(diagnosis: Diagnosis, look: Look) -> Iterator[str]:
+def trainings(diagnosis: Diagnosis, look: Style) -> Iterator[str]:
     terminal = TerminalLook(look.width, look.blocks)
     if diagnosis.probes:
         yield "### Training"
@@ -125,5 +125,5 @@ def trainings(diagnosis: Diagnosis, look: Look) -> Iterator[str]:
         yield _block([paragraph_from_probe(probe, terminal, short=False)], look)
 
 
-def _block(paragraphs: list[Paragraph], look: Look) -> str:
+def _block(paragraphs: list[Paragraph], look: Style) -> str:
     return block(drawn(paragraphs, look.width).rstrip("\n").split("\n"))

@@ -10,7 +10,7 @@ from mpdoctor.reporters.terminal.ending import ending, stages
 from mpdoctor.reporters.terminal.findings import paragraph_from_finding
 from mpdoctor.reporters.terminal.graphs import paragraph_from_graph
 from mpdoctor.reporters.terminal.layers import paragraphs_from_models
-from mpdoctor.reporters.terminal.style import Look, Paragraph, left_out
+from mpdoctor.reporters.terminal.style import Paragraph, Style, left_out
 from mpdoctor.reporters.terminal.training import paragraph_from_probe
 from mpdoctor.reporters.terminal.verdict import headlines
 
@@ -21,10 +21,10 @@ MOST_GRAPHS = 20
 
 def render(diagnosis: Diagnosis, *, width: int = 80, color: bool = False, blocks: bool = True) -> str:
     """`blocks`: whether marks, lines and block characters can be shown; else all that is ours is ASCII."""
-    return drawn(paragraphs_from_diagnosis(diagnosis, Look(width, blocks)), width, color)
+    return drawn(paragraphs_from_diagnosis(diagnosis, Style(width, blocks)), width, color)
 
 
-def paragraphs_from_diagnosis(diagnosis: Diagnosis, look: Look, most: int = MOST_FINDINGS) -> list[Paragraph]:
+def paragraphs_from_diagnosis(diagnosis: Diagnosis, look: Style, most: int = MOST_FINDINGS) -> list[Paragraph]:
     """`most`: of the findings."""
     real = [finding for finding in diagnosis.findings if not finding.what_if]
     what_if = [finding for finding in diagnosis.findings if finding.what_if]

@@ -6,14 +6,14 @@ from rich.text import Text
 
 from mpdoctor.finding import Diagnosis
 from mpdoctor.reporters.printable import one_line, shortened
-from mpdoctor.reporters.terminal.style import Look, Paragraph, indented, labelled, left_out
+from mpdoctor.reporters.terminal.style import Paragraph, Style, indented, labelled, left_out
 from mpdoctor.reporters.text.targets import about, broken, not_done
 
 MOST_LINES = 100
 MOST_ABOUT = 12
 
 
-def stages(diagnosis: Diagnosis, look: Look) -> Paragraph:
+def stages(diagnosis: Diagnosis, look: Style) -> Paragraph:
     """Stages that were skipped or failed, rules that could not look, stand-ins for data, files written, what broke."""
     undone, broke = not_done(diagnosis, look), broken(diagnosis, look)
     told: Paragraph = [indented(Text(line, style="dim", overflow="fold")) for line in undone[:MOST_LINES]]
@@ -22,7 +22,7 @@ def stages(diagnosis: Diagnosis, look: Look) -> Paragraph:
     return told + left_out(len(broke) - MOST_LINES, "such failure", look)
 
 
-def ending(diagnosis: Diagnosis, look: Look) -> Paragraph:
+def ending(diagnosis: Diagnosis, look: Style) -> Paragraph:
     told = about(diagnosis, look)[:MOST_ABOUT]
     if diagnosis.findings:
         told.append(f"more on a rule: mpdoctor explain {diagnosis.findings[0].code}")

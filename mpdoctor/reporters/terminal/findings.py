@@ -8,14 +8,14 @@ from rich.text import Text
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Excerpt, Finding, Severity
 from mpdoctor.reporters.printable import one_line, place_text
-from mpdoctor.reporters.terminal.style import SEVERITY_STYLES, Look, Paragraph, indented, labelled, left_out
+from mpdoctor.reporters.terminal.style import SEVERITY_STYLES, Paragraph, Style, indented, labelled, left_out
 from mpdoctor.reporters.text.findings import also_seen, further_layers, marked_span
 
 MOST_LINES = 8
 MOST_SIGHTS = 12
 
 
-def paragraph_from_finding(finding: Finding, look: Look) -> Paragraph:
+def paragraph_from_finding(finding: Finding, look: Style) -> Paragraph:
     severity = finding.severity or Severity.INFO
     style = SEVERITY_STYLES[severity]
     told: Paragraph = [Text.assemble((severity.value, style), " ", (finding.code, "bold"), " ", finding.name)]
@@ -35,7 +35,7 @@ def paragraph_from_finding(finding: Finding, look: Look) -> Paragraph:
     return told + [indented(line) for line in left_out(len(sights) - MOST_SIGHTS, "sight of it", look)]
 
 
-def _excerpt_lines(excerpt: Excerpt, place: Location, style: str, look: Look) -> list[Text]:
+def _excerpt_lines(excerpt: Excerpt, place: Location, style: str, look: Style) -> list[Text]:
     last_number = excerpt.first_line + len(excerpt.lines) - 1
     gutter = len(str(last_number))
     bar = look.sign(" │ ", " | ")

@@ -11,7 +11,7 @@ from mpdoctor.facts.saved_graph import SavedGraphFacts, SignatureFacts, TensorSp
 from mpdoctor.finding import Diagnosis
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.knowledge.op_lists import EVER_ALLOWED, EVER_DENIED
-from mpdoctor.reporters.terminal.style import Look, Paragraph, count, indented, labelled
+from mpdoctor.reporters.terminal.style import Paragraph, Style, count, indented, labelled
 
 LABEL = 12
 MOST_SIGNATURES = 3
@@ -20,11 +20,11 @@ MOST_OPS = 6
 DTYPES = (*HALF, "float32", "float64")
 
 
-def paragraphs_from_graphs(diagnosis: Diagnosis, look: Look) -> list[Paragraph]:
+def paragraphs_from_graphs(diagnosis: Diagnosis, look: Style) -> list[Paragraph]:
     return [paragraph_from_graph(graph, look) for _, graph in diagnosis.graphs]
 
 
-def paragraph_from_graph(graph: SavedGraphFacts, look: Look) -> Paragraph:
+def paragraph_from_graph(graph: SavedGraphFacts, look: Style) -> Paragraph:
     saved_by = f"saved by TensorFlow {look.name(graph.saved_by, 20)}" if graph.saved_by else ""
     told: Paragraph = [
         Text.assemble(("Graph", "bold"), f" of {look.name(graph.path, 50)}: inspected, not trained", overflow="fold"),
@@ -45,7 +45,7 @@ def _line(label: str, text: str) -> RenderableType:
     return labelled(label, Text(text, overflow="fold"), wide=LABEL)
 
 
-def _signatures(signatures: tuple[SignatureFacts, ...], look: Look) -> Iterable[RenderableType]:
+def _signatures(signatures: tuple[SignatureFacts, ...], look: Style) -> Iterable[RenderableType]:
     """Those that take and give the same are told once."""
     by_text: dict[str, list[str]] = {}
     for one in signatures:
@@ -60,18 +60,18 @@ def _signatures(signatures: tuple[SignatureFacts, ...], look: Look) -> Iterable[
         yield _line("", f"{look.more} {count(left, 'more signature')}")
 
 
-def _tensors(tensors: tuple[TensorSpecFacts, ...], look: Look) -> str:
+def _tensors(tensors: tuple[TensorSpecFacts, ...], look: Style) -> str:
     shown = [_tensor(one, look) for one in tensors[:MOST_TENSORS]]
     left = len(tensors) - len(shown)
     return ", ".join(shown + ([f"{left} more"] if left else [])) or "nothing"
 
 
-def _tensor(tensor: TensorSpecFacts, look: Look) -> str:
+def _tensor(tensor: TensorSpecFacts, look: Style) -> str:
     sizes = "" if tensor.shape is None else f" ({', '.join('?' if n is None else str(n) for n in tensor.shape)})"
     return f"{look.name(tensor.name, 30)} {look.name(tensor.dtype, 12)}{sizes}"
 
 
-def _variables(graph: SavedGraphFacts, look: Look) -> str:
+def _variables(graph: SavedGraphFacts, look: Style) -> str:
     if not graph.variables:
         return "none"
     sizes: dict[str, list[int]] = {}
@@ -80,7 +80,7 @@ def _variables(graph: SavedGraphFacts, look: Look) -> str:
     return ", ".join(f"{len(own)} in {dtype} ({count(sum(own), 'number')})" for dtype, own in sorted(sizes.items()))
 
 
-def _ops(graph: SavedGraphFacts, names: frozenset[str], look: Look) -> Iterable[str]:
+def _ops(graph: SavedGraphFacts, names: frozenset[str], look: Style) -> Iterable[str]:
     """One line a dtype."""
     for dtype in DTYPES:
         ops = sorted(graph.ops_in(dtype, names), key=lambda one: -one.count)

@@ -9,14 +9,14 @@ from rich.text import Text
 
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.finding import Diagnosis
-from mpdoctor.reporters.terminal.style import Look, Paragraph, count, indented, left_out
+from mpdoctor.reporters.terminal.style import Paragraph, Style, count, indented, left_out
 
 MOST_ROWS = 12
 MOST_MODELS = 20
 ABOUT_LAYERS = ("MP1", "MP2")  # findings on policies and on layers
 
 
-def paragraphs_from_models(diagnosis: Diagnosis, look: Look) -> list[Paragraph]:
+def paragraphs_from_models(diagnosis: Diagnosis, look: Style) -> list[Paragraph]:
     """A float32 output in a mixed model is as it should be: no table for that alone, but for what is spoken of."""
     spoken_of = {
         (finding.target, finding.model)
@@ -40,7 +40,7 @@ def _disagrees(model: ModelFacts) -> bool:
     return len({layer.compute_dtype for layer in _floating(model)}) > 1
 
 
-def _table(model: ModelFacts, look: Look) -> Paragraph:
+def _table(model: ModelFacts, look: Style) -> Paragraph:
     layers = _floating(model)
     usual = Counter(layer.compute_dtype for layer in layers).most_common(1)[0][0]
     shown = _rows(layers, usual)

@@ -12,11 +12,19 @@ from rich.text import Text
 from mpdoctor.finding import Severity
 from mpdoctor.reporters.printable import shortened, visible
 from mpdoctor.reporters.text.headline import Mood
-from mpdoctor.reporters.text.style import Look as Plain
+from mpdoctor.reporters.text.style import Style as Plain
 from mpdoctor.reporters.text.style import count, number_text
 
 __all__ = [
-    "MOOD_STYLES", "SEVERITY_STYLES", "Look", "Paragraph", "count", "indented", "labelled", "left_out", "number_text",
+    "MOOD_STYLES",
+    "SEVERITY_STYLES",
+    "Paragraph",
+    "Style",
+    "count",
+    "indented",
+    "labelled",
+    "left_out",
+    "number_text",
 ]  # fmt: skip
 
 Paragraph = list[RenderableType]
@@ -27,7 +35,7 @@ SEVERITY_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", 
 MOOD_STYLES = {Mood.GOOD: "bold green", Mood.DOUBT: "bold yellow", Mood.BAD: "bold red"}
 
 
-class Look(Plain):
+class Style(Plain):
     """How the terminal looks."""
 
     def prose(self, text: str, style: str = "") -> Text:
@@ -42,7 +50,7 @@ def indented(content: RenderableType, by: int = 2) -> Padding:
     return Padding(content, (0, 0, 0, by))
 
 
-def left_out(number: int, noun: str, look: Look) -> Paragraph:
+def left_out(number: int, noun: str, look: Style) -> Paragraph:
     """How many more there are, and where."""
     if number <= 0:
         return []

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Probe
-from mpdoctor.reporters.terminal.style import MOOD_STYLES, Look, Paragraph, indented, labelled, number_text
+from mpdoctor.reporters.terminal.style import MOOD_STYLES, Paragraph, Style, indented, labelled, number_text
 from mpdoctor.reporters.text.headline import GOOD, OPEN, mood_of_verdict
 from mpdoctor.reporters.text.plot import columns_from_steps, rows_from_scales, sparkline
 from mpdoctor.reporters.text.training import (
@@ -25,7 +25,7 @@ LABEL = 12
 SPARK = 30
 
 
-def paragraph_from_probe(probe: Probe, look: Look, *, short: bool) -> Paragraph:
+def paragraph_from_probe(probe: Probe, look: Style, *, short: bool) -> Paragraph:
     """`short`: right under a headline that tells the verdict."""
     training = probe.training
     told: Paragraph = [] if short and probe.verdict in GOOD else [_heading(probe, look)]
@@ -44,7 +44,7 @@ def paragraph_from_probe(probe: Probe, look: Look, *, short: bool) -> Paragraph:
     return told
 
 
-def _heading(probe: Probe, look: Look) -> RenderableType:
+def _heading(probe: Probe, look: Style) -> RenderableType:
     verdict = Text(probe.verdict.value, style=MOOD_STYLES[mood_of_verdict(probe.verdict)], overflow="fold")
     if probe.why:
         verdict.append_text(look.prose(f": {probe.why}", style="not bold default"))
@@ -57,7 +57,7 @@ def _line(label: str, content: Text) -> RenderableType:
     return labelled(label, content, wide=LABEL)
 
 
-def _loss_scale(probe: Probe, look: Look) -> Paragraph:
+def _loss_scale(probe: Probe, look: Style) -> Paragraph:
     skipped = skipped_steps(probe.training, look)
     scales = [step.loss_scale for step in probe.training.steps]
     known = [scale for scale in scales if scale is not None]
@@ -73,7 +73,7 @@ def _loss_scale(probe: Probe, look: Look) -> Paragraph:
     return [*told, *_skips(skipped)]
 
 
-def _moving_scale(probe: Probe, look: Look, scales: list[float | None], known: list[float], skipped: str) -> Paragraph:
+def _moving_scale(probe: Probe, look: Style, scales: list[float | None], known: list[float], skipped: str) -> Paragraph:
     """A scale that goes well in one line; one that does not as a plot, which marks the skipped steps."""
     course = f"{number_text(known[0])} {look.arrow} {number_text(known[-1])}"
     if probe.verdict in (*GOOD, *OPEN) and all(scale > 0 and math.isfinite(scale) for scale in known):
@@ -87,7 +87,7 @@ def _skips(skipped: str, label: str = "skipped") -> Paragraph:
     return [_line(label, Text(skipped, overflow="fold"))] if skipped else []
 
 
-def _plot(training: TrainingFacts, look: Look) -> Paragraph:
+def _plot(training: TrainingFacts, look: Style) -> Paragraph:
     """The scale as a filled curve; below it, a mark under each column in which a step was skipped."""
     widest = min(60, look.width - 14)
     columns = columns_from_steps(len(training.steps), widest)
@@ -105,7 +105,7 @@ def _plot(training: TrainingFacts, look: Look) -> Paragraph:
     return told
 
 
-def _loss(training: TrainingFacts, look: Look) -> Paragraph:
+def _loss(training: TrainingFacts, look: Style) -> Paragraph:
     course = course_of_loss(training, look)
     losses = [step.loss for step in training.steps]
     spark = sparkline(losses, SPARK, look.blocks) if look.arrow in course else ""

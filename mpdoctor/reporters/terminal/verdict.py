@@ -6,11 +6,11 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from mpdoctor.finding import Diagnosis
-from mpdoctor.reporters.terminal.style import MOOD_STYLES, Look, Paragraph
+from mpdoctor.reporters.terminal.style import MOOD_STYLES, Paragraph, Style
 from mpdoctor.reporters.text.headline import headline_from_diagnosis
 
 
-def headlines(diagnosis: Diagnosis, look: Look) -> Paragraph:
+def headlines(diagnosis: Diagnosis, look: Style) -> Paragraph:
     told = headline_from_diagnosis(diagnosis, look)
     mark = (f"{told.mood.mark(look)} ", MOOD_STYLES[told.mood])
     line = Text.assemble(mark, (told.words, "bold"), overflow="fold")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from mpdoctor.finding import Diagnosis, Severity, Verdict
 from mpdoctor.reporters.text.headline import Mood, mood_of_verdict
 from mpdoctor.reporters.text.layers import in_dtypes
-from mpdoctor.reporters.text.style import Look, count
+from mpdoctor.reporters.text.style import Style, count
 
 STAGES = {"source": "Source", "model": "Model", "training": "Training"}
 NOTHING = "nothing found"
@@ -24,11 +24,11 @@ class Check:
     text: str
 
 
-def checklist_from_diagnosis(diagnosis: Diagnosis, look: Look) -> list[Check]:
+def checklist_from_diagnosis(diagnosis: Diagnosis, look: Style) -> list[Check]:
     return [_check(name, title, diagnosis, look) for name, title in STAGES.items()]
 
 
-def _check(stage: str, title: str, diagnosis: Diagnosis, look: Look) -> Check:
+def _check(stage: str, title: str, diagnosis: Diagnosis, look: Style) -> Check:
     states = [target.stages[stage] for target in diagnosis.targets if stage in target.stages]
     reasons = dict.fromkeys(look.name(state.reason, 160) for state in states if state.status != "done" and state.reason)
     because = "; ".join(list(reasons)[:3])
@@ -53,13 +53,13 @@ def _found(stage: str, diagnosis: Diagnosis) -> tuple[str, Mood]:
     return text or NOTHING, Mood.DOUBT if numbers[Severity.WARNING] else Mood.GOOD
 
 
-def _models(diagnosis: Diagnosis, look: Look) -> str:
+def _models(diagnosis: Diagnosis, look: Style) -> str:
     if len(diagnosis.models) == 1:
         return in_dtypes(diagnosis.models[0][1].layers, look)
     return count(len(diagnosis.models), "model") if diagnosis.models else ""
 
 
-def _trainings(diagnosis: Diagnosis, look: Look) -> str:
+def _trainings(diagnosis: Diagnosis, look: Style) -> str:
     told = [
         f"{look.name(probe.training.name, 30)}: {probe.verdict.value}" if probe.training.name else probe.verdict.value
         for probe in diagnosis.probes[:4]

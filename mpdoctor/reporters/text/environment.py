@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mpdoctor.finding import Diagnosis
-from mpdoctor.reporters.text.style import Look
+from mpdoctor.reporters.text.style import Style
 from mpdoctor.reporters.text.targets import judged_by
 
 # What the template asks for, and the labels under which the environment has it.
@@ -23,7 +23,7 @@ NO_GPU = "GPU"  # GPUs that are there are numbered
 KERAS = ("tf.keras", "Keras", "keras", "tf_keras")
 
 
-def rows_from_environment(diagnosis: Diagnosis, look: Look) -> list[tuple[str, str]]:
+def rows_from_environment(diagnosis: Diagnosis, look: Style) -> list[tuple[str, str]]:
     left = dict(diagnosis.environment)
     pythons = dict.fromkeys(target.python for target in diagnosis.targets if target.python)
     told = {question: _taken(left, labels) for question, labels in ASKED.items()}

@@ -7,7 +7,7 @@ import difflib
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import AlsoSeen, Finding
 from mpdoctor.reporters.printable import one_line
-from mpdoctor.reporters.text.style import Look
+from mpdoctor.reporters.text.style import Style
 
 LONGEST_COMPARED = 600  # characters: to compare takes the square of it
 SEEN = {"source": "in the source", "model": "in the model", "training": "while training"}
@@ -21,7 +21,7 @@ def further_layers(finding: Finding) -> list[str]:
     return [] if len(layers) < 2 or all(layer in finding.message for layer in layers) else list(layers)
 
 
-def also_seen(finding: Finding, look: Look) -> list[str]:
+def also_seen(finding: Finding, look: Style) -> list[str]:
     """Each further sight in a line; of those that say the same, where each was, and the words once."""
     where: dict[str, list[str]] = {}
     for seen in finding.also_seen:
@@ -30,7 +30,7 @@ def also_seen(finding: Finding, look: Look) -> list[str]:
     return [f"also seen {' and '.join(dict.fromkeys(places))}{words}" for words, places in where.items()]
 
 
-def _sight(seen: AlsoSeen, finding: Finding, look: Look) -> tuple[str, str]:
+def _sight(seen: AlsoSeen, finding: Finding, look: Style) -> tuple[str, str]:
     """Where, and what was said there: "" for what the finding says itself."""
     where = SEEN.get(seen.stage, seen.stage)
     code = f" ({seen.code})" if seen.code != finding.code else ""

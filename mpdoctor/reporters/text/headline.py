@@ -11,7 +11,7 @@ from pathlib import PurePath
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Diagnosis, Finding, Probe, Severity, Verdict
 from mpdoctor.knowledge.half_dtypes import HALF
-from mpdoctor.reporters.text.style import Look, count, number_text
+from mpdoctor.reporters.text.style import Style, count, number_text
 
 GOOD, OPEN = (Verdict.HEALTHY, Verdict.SETTLING), (Verdict.INCONCLUSIVE,)
 LONGEST_PLACE = 40
@@ -26,7 +26,7 @@ class Mood(str, Enum):
     DOUBT = "doubt"
     BAD = "bad"
 
-    def mark(self, look: Look) -> str:
+    def mark(self, look: Style) -> str:
         return look.sign(*{Mood.GOOD: ("✓", "ok"), Mood.DOUBT: ("▲", "!"), Mood.BAD: ("✗", "x")}[self])
 
 
@@ -43,7 +43,7 @@ class Headline:
         return self.words + next(iter(self.tails), "")
 
 
-def headline_from_diagnosis(diagnosis: Diagnosis, look: Look) -> Headline:
+def headline_from_diagnosis(diagnosis: Diagnosis, look: Style) -> Headline:
     place = _place(diagnosis, look)
     if any(not finding.what_if for finding in diagnosis.findings):
         worst = _by_rule(diagnosis) if _is_of_many(diagnosis) else [_worst(diagnosis, look)]
@@ -69,7 +69,7 @@ def _mood(diagnosis: Diagnosis) -> Mood:
     return Mood.GOOD
 
 
-def _place(diagnosis: Diagnosis, look: Look) -> str:
+def _place(diagnosis: Diagnosis, look: Style) -> str:
     if len(diagnosis.targets) != 1:
         return f"{len(diagnosis.targets)} targets"
     name = diagnosis.targets[0].id
@@ -81,7 +81,7 @@ def _counts(diagnosis: Diagnosis) -> str:
     return ", ".join(count(number, name) for number, name in numbers if number)
 
 
-def _worst(diagnosis: Diagnosis, look: Look) -> str:
+def _worst(diagnosis: Diagnosis, look: Style) -> str:
     """What the training shows speaks first: the other findings are often why."""
     for verdict, say in _SAID_OF_TRAINING.items():
         for probe in diagnosis.probes:
@@ -145,7 +145,7 @@ def _why_not_trained(diagnosis: Diagnosis) -> str:
     return training.reason if looked and training is not None and training.status != "done" else ""
 
 
-def _afterthoughts(diagnosis: Diagnosis, look: Look) -> list[str]:
+def _afterthoughts(diagnosis: Diagnosis, look: Style) -> list[str]:
     """What else is to be said in the first line, the longest first: the first that fits is taken."""
     what_if = sum(finding.what_if for finding in diagnosis.findings)
     if what_if:

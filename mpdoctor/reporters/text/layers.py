@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.finding import Diagnosis, Finding
-from mpdoctor.reporters.text.style import Look, count
+from mpdoctor.reporters.text.style import Style, count
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def usual_dtype(model: ModelFacts) -> str:
     return floating.most_common(1)[0][0] if floating else ""
 
 
-def in_dtypes(layers: Iterable[LayerFacts], look: Look) -> str:
+def in_dtypes(layers: Iterable[LayerFacts], look: Style) -> str:
     """ "3 layers: 2 in float16, 1 in float32"."""
     layers = [layer for layer in layers if not layer.is_operation]
     dtypes = Counter(layer.compute_dtype for layer in layers if layer.follows_policy)

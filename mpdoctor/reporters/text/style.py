@@ -10,7 +10,7 @@ LONGEST_NAME = 120
 
 
 @dataclass(frozen=True)
-class Look:
+class Style:
     """`blocks`: whether characters beyond ASCII can be shown."""
 
     width: int = 80

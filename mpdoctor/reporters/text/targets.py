@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from mpdoctor.facts.environment import CHOSEN
 from mpdoctor.finding import Diagnosis, Stage, TargetReport
-from mpdoctor.reporters.text.style import Look, count
+from mpdoctor.reporters.text.style import Style, count
 
 LONGEST_REASON = 300
 MOST_REASONS = 2
@@ -22,7 +22,7 @@ NOT_DONE = {
 }
 
 
-def not_done(diagnosis: Diagnosis, look: Look) -> list[str]:
+def not_done(diagnosis: Diagnosis, look: Style) -> list[str]:
     """Stages that were skipped or failed, stand-ins for data, files written, rules that could not look."""
     # what is true of all targets needs no name
     alike = all(one.stages == diagnosis.targets[0].stages for one in diagnosis.targets)
@@ -37,7 +37,7 @@ def not_done(diagnosis: Diagnosis, look: Look) -> list[str]:
     return list(dict.fromkeys(told))
 
 
-def broken(diagnosis: Diagnosis, look: Look) -> list[str]:
+def broken(diagnosis: Diagnosis, look: Style) -> list[str]:
     """What broke in mpdoctor itself."""
     return [
         f"{look.name(one.code)} broke in {look.name(one.where)}: {look.name(one.error, LONGEST_REASON)}"
@@ -45,7 +45,7 @@ def broken(diagnosis: Diagnosis, look: Look) -> list[str]:
     ]
 
 
-def about(diagnosis: Diagnosis, look: Look) -> list[str]:
+def about(diagnosis: Diagnosis, look: Style) -> list[str]:
     """The Kerases and Pythons of all targets, what else computed there, and how much was suppressed."""
     told = judged_by(diagnosis.targets)
     tensorflow = diagnosis.environment.get("TensorFlow")
@@ -59,7 +59,7 @@ def about(diagnosis: Diagnosis, look: Look) -> list[str]:
     return [look.name(text, 100) for text in dict.fromkeys(told)]
 
 
-def _target_lines(target: TargetReport, look: Look) -> list[str]:
+def _target_lines(target: TargetReport, look: Style) -> list[str]:
     by_reason: dict[tuple[str, str], list[str]] = {}
     for name, stage in target.stages.items():
         if stage.status != "done" and stage.reason:

@@ -6,12 +6,12 @@ import math
 from collections import Counter
 
 from mpdoctor.facts.training import PredictionFacts, TensorFacts, TrainingFacts
-from mpdoctor.reporters.text.style import Look, count, number_text
+from mpdoctor.reporters.text.style import Style, count, number_text
 
 ENDED = {"budget": "the time of --budget was spent", "script": "the script's own loop ended there"}
 
 
-def circumstances(training: TrainingFacts, look: Look, *, steps_told: bool = False) -> str:
+def circumstances(training: TrainingFacts, look: Style, *, steps_told: bool = False) -> str:
     if training.prediction is not None:
         return _circumstances_of_prediction(training, training.prediction, look)
     done, wanted = len(training.steps), training.steps_wanted
@@ -24,7 +24,7 @@ def circumstances(training: TrainingFacts, look: Look, *, steps_told: bool = Fal
     return look.dot.join(filter(None, parts))
 
 
-def _circumstances_of_prediction(training: TrainingFacts, seen: PredictionFacts, look: Look) -> str:
+def _circumstances_of_prediction(training: TrainingFacts, seen: PredictionFacts, look: Style) -> str:
     place = training.model.call.location
     where = f" at {look.name(place.path, 50)}:{place.line}" if place else ""
     times = count(seen.calls, "call")
@@ -32,7 +32,7 @@ def _circumstances_of_prediction(training: TrainingFacts, seen: PredictionFacts,
     return look.dot.join([f"{times}, {look.name(seen.called)}{where}", *_data(training), device, policy])
 
 
-def _call(training: TrainingFacts, look: Look) -> str:
+def _call(training: TrainingFacts, look: Style) -> str:
     call = training.model.call
     if call.kind == "none":
         return ""
@@ -46,12 +46,12 @@ def _data(training: TrainingFacts) -> list[str]:
     return [data, *replicas, *(["jit_compile"] if training.jit_compile else [])]
 
 
-def made_up(training: TrainingFacts, look: Look) -> str:
+def made_up(training: TrainingFacts, look: Style) -> str:
     loss = f"; the loss, {look.name(training.made_up_loss, 60)}" if training.made_up_loss else ""
     return f"batches that fit the model's inputs and loss{loss}"
 
 
-def skipped_steps(training: TrainingFacts, look: Look) -> str:
+def skipped_steps(training: TrainingFacts, look: Style) -> str:
     """Which steps were skipped, and because of what."""
     skipped = [(number, step) for number, step in enumerate(training.steps, 1) if not step.applied]
     if not skipped:
@@ -68,7 +68,7 @@ def skipped_steps(training: TrainingFacts, look: Look) -> str:
     return f"{which}{cause}"
 
 
-def _ranges(numbers: list[int], look: Look) -> str:
+def _ranges(numbers: list[int], look: Style) -> str:
     """1–3, 34: at most five of them."""
     ranges: list[list[int]] = []
     for number in numbers:
@@ -93,7 +93,7 @@ def is_constant(training: TrainingFacts) -> bool:
     return len({step.loss_scale for step in training.steps if step.loss_scale is not None}) == 1
 
 
-def course_of_scale(training: TrainingFacts, look: Look) -> str:
+def course_of_scale(training: TrainingFacts, look: Style) -> str:
     """Where it began and ended, and which steps it cost; "" where there is none."""
     known = [step.loss_scale for step in training.steps if step.loss_scale is not None]
     if not known:
@@ -107,7 +107,7 @@ def course_of_scale(training: TrainingFacts, look: Look) -> str:
     return f"{course}. Skipped: {skipped}." if skipped else f"{course}. No step was skipped."
 
 
-def course_of_loss(training: TrainingFacts, look: Look) -> str:
+def course_of_loss(training: TrainingFacts, look: Style) -> str:
     losses = [step.loss for step in training.steps if step.loss is not None]
     if not losses:
         return ""
@@ -116,7 +116,7 @@ def course_of_loss(training: TrainingFacts, look: Look) -> str:
     return f"{number_text(losses[0])} {look.arrow} {number_text(losses[-1])}"
 
 
-def failing_replicas(training: TrainingFacts, look: Look) -> list[str]:
+def failing_replicas(training: TrainingFacts, look: Style) -> list[str]:
     """Which replica's gradients were not finite, and whether the step was applied nevertheless."""
     bad = [(number, step) for number, step in enumerate(training.steps, 1) if step.nonfinite_replicas]
     if not bad:
@@ -133,7 +133,7 @@ def failing_replicas(training: TrainingFacts, look: Look) -> list[str]:
     return told
 
 
-def magnitudes(training: TrainingFacts, look: Look) -> tuple[str, str] | None:
+def magnitudes(training: TrainingFacts, look: Style) -> tuple[str, str] | None:
     """A label, and how the numbers grew, layer by layer, until one was not finite; forwards, or on the way back."""
     culprit, gradient = training.culprit, training.gradient_culprit
     if culprit is not None:
@@ -151,7 +151,7 @@ def magnitudes(training: TrainingFacts, look: Look) -> tuple[str, str] | None:
     return label, f"{steps}, {training.moment(step)}".replace("`", "")
 
 
-def _named(tensor: TensorFacts, look: Look) -> str:
+def _named(tensor: TensorFacts, look: Style) -> str:
     again = f" (call {tensor.call})" if tensor.call > 1 else ""
     return f"{look.name(tensor.layer, 30)}{again}"
 

@@ -52,10 +52,10 @@ from mpdoctor.program.dtypes import is_array
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Context, Parameter, Value, is_call_of
 from mpdoctor.semantics.live.error_texts import evidence_of, place_of_failure
-from mpdoctor.semantics.live.failing_calls import clash_in_call, has_a_reason_of_its_own
+from mpdoctor.semantics.live.failing_calls import has_a_reason_of_its_own, mismatch_in_call
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_variables import is_raw_variable_of_layer
-from mpdoctor.semantics.source.layers.mixed_operands import is_half, may_raise, meetings, origin
+from mpdoctor.semantics.source.layers.mixed_operands import is_half, may_raise, mixed_operands, origin
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
@@ -65,29 +65,29 @@ FAILS_IN = ("model", "training")
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
-    for event, meeting in meetings(facts):
-        wide = _first_wide(facts, meeting)
-        if wide is None or not may_raise(facts, (event, meeting)) or asks_for_dtype(event.context):
+    for event, operands in mixed_operands(facts):
+        wide = _first_wide(facts, operands)
+        if wide is None or not may_raise(facts, (event, operands)) or asks_for_dtype(event.context):
             continue
-        if any(is_half(facts, one, event.context) for one in meeting):
+        if any(is_half(facts, one, event.context) for one in operands):
             text = text_at(facts, wide.location)
             yield Finding(
                 f"{f'`{text}`' if text else 'A tensor made here'} is float32 and meets the layer's 16-bit input: "
                 "under a mixed policy this line raises.",
-                _help(wide, text, _dtype_of_input(meeting, event.context)),
+                _help(wide, text, _dtype_of_input(operands, event.context)),
                 event.location,
             )
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
-    clash = clash_in_call(failure)
-    if clash is None or has_a_reason_of_its_own(failure):
+    mismatch = mismatch_in_call(failure)
+    if mismatch is None or has_a_reason_of_its_own(failure):
         return
     tensors = [operand for operand in failure.operands if operand.kind == "tensor"]
     wide = next((o.name for o in tensors if o.dtype == "float32"), "")
-    like = next((f"{o.name}.dtype" for o in tensors if o.dtype == clash.half), "self.compute_dtype")
+    like = next((f"{o.name}.dtype" for o in tensors if o.dtype == mismatch.half), "self.compute_dtype")
     yield Finding(
-        f"In {place_of_failure(failure)} {clash.words}: the layer's input is {clash.half} under its policy, and "
+        f"In {place_of_failure(failure)} {mismatch.words}: the layer's input is {mismatch.half} under its policy, and "
         + (f"`{wide}` is float32." if wide else "what this line makes is float32."),
         f"Cast it, `tf.cast({wide}, {like})`, or make it in that dtype: `dtype={like}`."
         if wide
@@ -98,17 +98,17 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     )
 
 
-def _first_wide(facts: SourceFacts, meeting: tuple[Value, ...]) -> Value | None:
+def _first_wide(facts: SourceFacts, operands: tuple[Value, ...]) -> Value | None:
     """The first of these tensors that is float32 by its own making; None where one is a raw variable of the layer's, of
     which MP203 says what to do."""
-    wide = [one for one in meeting if facts.dtype_of(one) == "float32" and not is_array(one)]
+    wide = [one for one in operands if facts.dtype_of(one) == "float32" and not is_array(one)]
     return wide[0] if wide and not any(is_raw_variable_of_layer(origin(one)) for one in wide) else None
 
 
-def _dtype_of_input(meeting: tuple[Value, ...], context: Context) -> str:
+def _dtype_of_input(operands: tuple[Value, ...], context: Context) -> str:
     """How the program can say the input's dtype on this line: by the parameter that meets the tensor, else by the
     layer, whose inputs may be a list or a dict."""
-    names = [one.name for one in meeting if isinstance(one, Parameter) and one.function is context.function]
+    names = [one.name for one in operands if isinstance(one, Parameter) and one.function is context.function]
     if names:
         return f"{names[0]}.dtype"
     method = context.function

@@ -56,10 +56,10 @@ from mpdoctor.finding import AlsoSeen, Finding, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Value, options
 from mpdoctor.semantics.live.error_texts import evidence_of, place_of_failure
-from mpdoctor.semantics.live.failing_calls import clash_in_call, raw_variable
+from mpdoctor.semantics.live.failing_calls import mismatch_in_call, raw_variable
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING, FLOATS, may_be_trained, raw_variables
-from mpdoctor.semantics.source.layers.mixed_operands import Meeting, is_half, meetings, origin
+from mpdoctor.semantics.source.layers.mixed_operands import MixedOperands, is_half, mixed_operands, origin
 from mpdoctor.semantics.wording import listed, place_of
 
 SEVERITY = Severity.ERROR
@@ -73,7 +73,7 @@ CONFIRMED_LIVE = True
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
-    met = [one for one in meetings(facts) if not asks_for_dtype(one[0].context)]
+    met = [one for one in mixed_operands(facts) if not asks_for_dtype(one[0].context)]
     for variable in raw_variables(facts):
         if facts.dtype_of(variable) in FLOATS:
             raising = next((one for one in met if _meets(facts, one, variable, past_casts=False)), None)
@@ -81,7 +81,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 yield _finding(facts, variable, raising)
 
 
-def _is_wrongly_untrained(facts: SourceFacts, met: Iterable[Meeting], variable: Call) -> bool:
+def _is_wrongly_untrained(facts: SourceFacts, met: Iterable[MixedOperands], variable: Call) -> bool:
     """Whether Keras 3 leaves a variable as it is that is cast to be computed with, and that the program does not assign
     itself."""
     if not facts.keras.is_keras3 or not may_be_trained(variable):
@@ -91,11 +91,11 @@ def _is_wrongly_untrained(facts: SourceFacts, met: Iterable[Meeting], variable: 
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
-    clash, variable = clash_in_call(failure), raw_variable(failure)
-    if clash is not None and variable is not None:
+    mismatch, variable = mismatch_in_call(failure), raw_variable(failure)
+    if mismatch is not None and variable is not None:
         yield Finding(
-            f"In {place_of_failure(failure)} {clash.words}: `{variable.name}` is a `tf.Variable`, which Keras does not "
-            f"cast to the layer's {clash.half}.",
+            f"In {place_of_failure(failure)} {mismatch.words}: `{variable.name}` is a `tf.Variable`, which Keras does "
+            f"not cast to the layer's {mismatch.half}.",
             f'Make it with `self.add_weight(name="{variable.name.removeprefix("self.")}", …)`: Keras casts such a '
             "weight, and trains it.",
             failure.location,
@@ -126,10 +126,10 @@ def _untrained(layer: LayerFacts) -> list[str]:
     return [one.name for one in layer.raw_variables if one.trainable and one.reaches_loss and one.dtype in FLOATS]
 
 
-def _meets(facts: SourceFacts, met: Meeting, variable: Call, past_casts: bool) -> bool:
-    event, meeting = met
-    mine = [one for one in meeting if _is_of(one, variable, past_casts)]
-    return bool(mine) and any(is_half(facts, one, event.context) for one in meeting if one not in mine)
+def _meets(facts: SourceFacts, met: MixedOperands, variable: Call, past_casts: bool) -> bool:
+    event, operands = met
+    mine = [one for one in operands if _is_of(one, variable, past_casts)]
+    return bool(mine) and any(is_half(facts, one, event.context) for one in operands if one not in mine)
 
 
 def _is_of(value: Value, variable: Call, past_casts: bool) -> bool:
@@ -137,7 +137,7 @@ def _is_of(value: Value, variable: Call, past_casts: bool) -> bool:
     return any(one is variable for one in options(behind))
 
 
-def _finding(facts: SourceFacts, variable: Call, raising: Meeting | None) -> Finding:
+def _finding(facts: SourceFacts, variable: Call, raising: MixedOperands | None) -> Finding:
     if raising is None:
         message = f"This weight is a tf.Variable of the layer's own. {UNTRAINED}, and stays as it is initialised."
     else:

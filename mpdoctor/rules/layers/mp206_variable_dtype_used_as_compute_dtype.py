@@ -50,10 +50,10 @@ from mpdoctor.program.dtypes import AUTOCAST, VARIABLE
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Call, Item, Operation, Value, class_of, is_call_of, options
 from mpdoctor.semantics.live.error_texts import evidence_of, place_of_failure
-from mpdoctor.semantics.live.failing_calls import clash_in_call, names_variable_dtype
+from mpdoctor.semantics.live.failing_calls import mismatch_in_call, names_variable_dtype
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances, runs_in_call
-from mpdoctor.semantics.source.layers.casts import is_cast, is_cast_to, is_kept
-from mpdoctor.semantics.source.layers.mixed_operands import Meeting, is_half, may_raise, meetings
+from mpdoctor.semantics.source.layers.casts import is_cast, is_cast_to, is_supervised
+from mpdoctor.semantics.source.layers.mixed_operands import MixedOperands, is_half, may_raise, mixed_operands
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 
 SEVERITY = Severity.WARNING
@@ -69,7 +69,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         name = _variable_dtype(facts, call)
         if name is None or asks_for_dtype(call.context) or facts.dtype_of(call) != VARIABLE:
             continue
-        met = next((one for one in meetings(facts) if _meets(facts, one, call)), None)
+        met = next((one for one in mixed_operands(facts) if _meets(facts, one, call)), None)
         told = f"`{name}` is the dtype of the layer's weights, float32 under a mixed policy"
         if met is not None:
             yield _finding(
@@ -89,7 +89,7 @@ def _finding(
     return Finding(message, help, call.location, severity=severity, also_seen=also_seen)
 
 
-def _where_it_meets(met: Meeting, call: Call) -> tuple[AlsoSeen, ...]:
+def _where_it_meets(met: MixedOperands, call: Call) -> tuple[AlsoSeen, ...]:
     place = met[0].location
     if place.line == call.location.line:
         return ()
@@ -102,15 +102,15 @@ def _widens_half(facts: SourceFacts, call: Call) -> bool:
     given = call.argument(0)
     if not is_cast(call) or given is None or not is_half(facts, given, call.context):
         return False
-    return not is_kept(facts, call) and not is_cast_to(facts, call, (AUTOCAST, *HALF))
+    return not is_supervised(facts, call) and not is_cast_to(facts, call, (AUTOCAST, *HALF))
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
-    clash = clash_in_call(failure)
-    if clash is not None and names_variable_dtype(failure):
+    mismatch = mismatch_in_call(failure)
+    if mismatch is not None and names_variable_dtype(failure):
         yield Finding(
-            f"In {place_of_failure(failure)} {clash.words}: `self.dtype` is the dtype of the layer's weights, float32, "
-            f"and the layer computes in {clash.half}.",
+            f"In {place_of_failure(failure)} {mismatch.words}: `self.dtype` is the dtype of the layer's weights, "
+            f"float32, and the layer computes in {mismatch.half}.",
             "Write `self.compute_dtype`, or the dtype of the input: `inputs.dtype`.",
             failure.location,
             severity=Severity.ERROR,
@@ -140,13 +140,13 @@ def _dtype_of_weights(facts: SourceFacts, value: Value) -> str | None:
     return f"self.{value.name}" if in_half else None
 
 
-def _meets(facts: SourceFacts, met: Meeting, call: Call) -> bool:
-    event, meeting = met
-    mine = [one for one in meeting if _is_made_from(one, call) and facts.dtype_of(one) == VARIABLE]
+def _meets(facts: SourceFacts, met: MixedOperands, call: Call) -> bool:
+    event, operands = met
+    mine = [one for one in operands if _is_made_from(one, call) and facts.dtype_of(one) == VARIABLE]
     return (
         bool(mine)
         and may_raise(facts, met)
-        and any(is_half(facts, one, event.context) for one in meeting if one not in mine)
+        and any(is_half(facts, one, event.context) for one in operands if one not in mine)
     )
 
 

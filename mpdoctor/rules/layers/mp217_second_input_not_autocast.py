@@ -58,10 +58,10 @@ from mpdoctor.program.dtypes import is_array
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, ClassFacts, Defined, Parameter, Value, class_of, options
 from mpdoctor.semantics.live.error_texts import evidence_of, place_of_failure
-from mpdoctor.semantics.live.failing_calls import clash_in_call, is_float32_state, later_input
+from mpdoctor.semantics.live.failing_calls import is_float32_state, later_input, mismatch_in_call
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
-from mpdoctor.semantics.source.layers.mixed_operands import Meeting, is_half, meetings, origin
+from mpdoctor.semantics.source.layers.mixed_operands import MixedOperands, is_half, mixed_operands, origin
 from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.ERROR
@@ -74,7 +74,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
     given = [(call, own) for call in facts.calls for own in _called_layer(facts, call)]
-    for met in meetings(facts) if given else ():
+    for met in mixed_operands(facts) if given else ():
         wide = next(_wide_inputs(facts, met, given), None)
         if wide is not None and not asks_for_dtype(met[0].context):
             yield _finding(facts, met[0].location, *wide)
@@ -91,24 +91,24 @@ def _finding(facts: SourceFacts, raising: Location, second: Parameter, called: L
 
 
 def _wide_inputs(
-    facts: SourceFacts, met: Meeting, given: Sequence[tuple[Call, ClassFacts]]
+    facts: SourceFacts, met: MixedOperands, given: Sequence[tuple[Call, ClassFacts]]
 ) -> Iterator[tuple[Parameter, Location]]:
     """The later inputs of a layer that meet a 16-bit tensor, each with a call of the layer that gives it in float32."""
-    event, meeting = met
-    for value in meeting:
+    event, operands = met
+    for value in operands:
         second = _second_input(value)
-        if second is None or not any(is_half(facts, one, event.context) for one in meeting if one is not value):
+        if second is None or not any(is_half(facts, one, event.context) for one in operands if one is not value):
             continue
         sites = (call for call, own in given if _is_float32(facts, _given(call, own, second)))
         yield from ((second, site.location) for site in sites)
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
-    clash, second = clash_in_call(failure), later_input(failure)
-    if clash is None or second is None or is_float32_state(failure):
+    mismatch, second = mismatch_in_call(failure), later_input(failure)
+    if mismatch is None or second is None or is_float32_state(failure):
         return
     yield Finding(
-        f"In {place_of_failure(failure)} {clash.words}: `{second.name}` is an input that stays float32, because "
+        f"In {place_of_failure(failure)} {mismatch.words}: `{second.name}` is an input that stays float32, because "
         "Keras 2 casts the first one only.",
         f"Cast it: `tf.cast({second.name}, {failure.layer_inputs[0][0]}.dtype)`, or give the layer one list of all "
         "inputs.",

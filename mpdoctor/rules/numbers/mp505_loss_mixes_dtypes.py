@@ -74,9 +74,9 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Parameter, Value
-from mpdoctor.semantics.live.dtype_errors import clash_of_precisions
+from mpdoctor.semantics.live.dtype_errors import mismatch_of_precisions
 from mpdoctor.semantics.live.error_texts import evidence_of
-from mpdoctor.semantics.source.numbers.dtype_mismatches import clashes
+from mpdoctor.semantics.source.numbers.dtype_mismatches import dtype_mismatches
 from mpdoctor.semantics.source.numbers.losses_and_metrics import DATA
 from mpdoctor.semantics.wording import text_at
 
@@ -87,24 +87,24 @@ FAILS_IN = ("model", "training")
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
-    for clash in clashes(facts):
-        if clash.in_metric:
+    for mismatch in dtype_mismatches(facts):
+        if mismatch.in_metric:
             continue  # MP508
-        text = text_at(facts, clash.wide.location)
+        text = text_at(facts, mismatch.wide.location)
         what = f"`{text}`" if text else "The other side"
-        if clash.wide_dtype == DATA:
+        if mismatch.wide_dtype == DATA:
             what = "What comes from the data set"
         yield Finding(
-            f"{what} is {'not' if clash.wide_dtype == DATA else clash.wide_dtype + ' and not'} {clash.half_dtype}, as "
-            "the prediction is that it meets here: this line raises.",
-            _help(_name_of(clash.half) or "prediction"),
-            clash.event.location,
+            f"{what} is {'not' if mismatch.wide_dtype == DATA else mismatch.wide_dtype + ' and not'} "
+            f"{mismatch.half_dtype}, as the prediction is that it meets here: this line raises.",
+            _help(_name_of(mismatch.half) or "prediction"),
+            mismatch.event.location,
         )
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
-    clash = clash_of_precisions(failure)
-    if clash is None:
+    mismatch = mismatch_of_precisions(failure)
+    if mismatch is None:
         return
     if failure.inside == "loss":
         where = "In the loss"
@@ -113,8 +113,8 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     else:
         return
     yield Finding(
-        f"{where} {clash.words}.",
-        _help_for_line(failure, clash.half),
+        f"{where} {mismatch.words}.",
+        _help_for_line(failure, mismatch.half),
         failure.location,
         evidence=evidence_of(failure),
     )

@@ -71,11 +71,11 @@ from collections.abc import Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.semantics.live.dtype_errors import clash_of_precisions, half_given_for_float32
+from mpdoctor.semantics.live.dtype_errors import half_given_for_float32, mismatch_of_precisions
 from mpdoctor.semantics.live.error_texts import evidence_of
 from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING
 from mpdoctor.semantics.source.layers.mixed_operands import is_weight
-from mpdoctor.semantics.source.numbers.dtype_mismatches import clashes
+from mpdoctor.semantics.source.numbers.dtype_mismatches import dtype_mismatches
 from mpdoctor.semantics.source.numbers.precision import precision_of
 
 SEVERITY = Severity.ERROR
@@ -86,13 +86,14 @@ HELP = "Cast the predictions first: `y_pred = tf.cast(y_pred, tf.float32)`."
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
-    for clash in clashes(facts):
-        if clash.in_metric:
+    for mismatch in dtype_mismatches(facts):
+        if mismatch.in_metric:
             labels = "the labels, which are float32" if facts.keras.is_keras3 else "a float32 tensor"
             yield Finding(
-                f"This metric is given {clash.half_dtype} predictions, and here they meet {labels}: this line raises.",
+                f"This metric is given {mismatch.half_dtype} predictions, and here they meet {labels}: this line "
+                "raises.",
                 HELP,
-                clash.event.location,
+                mismatch.event.location,
             )
     if not facts.keras.is_keras3:  # which casts what is assigned
         yield from _assigned(facts)
@@ -114,9 +115,9 @@ def _assigned(facts: SourceFacts) -> Iterator[Finding]:
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     if failure.inside != "metric":
         return
-    clash, assigned = clash_of_precisions(failure), half_given_for_float32(failure)
-    if clash is not None:
-        what = f"In a metric {clash.words}."
+    mismatch, assigned = mismatch_of_precisions(failure), half_given_for_float32(failure)
+    if mismatch is not None:
+        what = f"In a metric {mismatch.words}."
     elif assigned is not None:
         what = f"A metric assigns a {assigned} value to its float32 state."
     else:

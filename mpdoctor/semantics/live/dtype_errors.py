@@ -25,7 +25,7 @@ _CONVERTED = (
 )
 
 
-class Clash(NamedTuple):
+class DtypeMismatch(NamedTuple):
     """An operation by its sign or name, "" where the message names none, and the dtypes that it was given."""
 
     operation: str
@@ -41,7 +41,7 @@ class Clash(NamedTuple):
         return f"{what} is given {' and '.join(sorted(self.dtypes))}"
 
 
-def clash_from_failure(failure: FailureFacts) -> Clash | None:
+def mismatch_from_failure(failure: FailureFacts) -> DtypeMismatch | None:
     """Whatever dtypes they are."""
     for words in _WORDS:
         found = re.search(words, failure.said_by_library)
@@ -50,17 +50,21 @@ def clash_from_failure(failure: FailureFacts) -> Clash | None:
         parts = found.groupdict()
         named = parts["all"].split(", ") if parts.get("all") else [parts["one"], parts["other"]]
         operation = (parts.get("op") or "").removeprefix("_Mkl")
-        return Clash(_SIGNS.get(operation, operation), frozenset(_NAMES.get(name, name) for name in named))
+        return DtypeMismatch(_SIGNS.get(operation, operation), frozenset(_NAMES.get(name, name) for name in named))
     return None
 
 
-def clash_of_precisions(failure: FailureFacts) -> Clash | None:
+def mismatch_of_precisions(failure: FailureFacts) -> DtypeMismatch | None:
     """A 16-bit tensor and a float32 one in one operation, in a program that computes in 16 bits; None for whatever else
     was raised: whole numbers and float64 clash without mixed precision, too."""
-    clash = clash_from_failure(failure)
-    if clash is None or not failure.computes_in_half:
+    mismatch = mismatch_from_failure(failure)
+    if mismatch is None or not failure.computes_in_half:
         return None
-    return clash if len(clash.dtypes) == 2 and "float32" in clash.dtypes and clash.dtypes & set(HALVES) else None
+    return (
+        mismatch
+        if len(mismatch.dtypes) == 2 and "float32" in mismatch.dtypes and mismatch.dtypes & set(HALVES)
+        else None
+    )
 
 
 def half_given_for_float32(failure: FailureFacts) -> str | None:
@@ -89,5 +93,5 @@ def half_added_to_float32(failure: FailureFacts) -> str | None:
     )
     if found is not None:
         return found[1]
-    clash = clash_of_precisions(failure)
-    return clash.half if clash is not None else None
+    mismatch = mismatch_of_precisions(failure)
+    return mismatch.half if mismatch is not None else None

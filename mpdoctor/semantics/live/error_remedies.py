@@ -6,7 +6,7 @@ import re
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.versions import Keras
-from mpdoctor.semantics.live.dtype_errors import clash_from_failure
+from mpdoctor.semantics.live.dtype_errors import mismatch_from_failure
 
 # (class of the exception, words in its text, what to do; an empty pattern fits whatever stands there)
 _KNOWN: tuple[tuple[str, str, str], ...] = (
@@ -85,9 +85,9 @@ def _keras_that_fits(keras: Keras) -> str | None:
 def remedy_from_failure(failure: FailureFacts) -> str | None:
     """None for an error that speaks of nothing known."""
     said = failure.said_by_library
-    clash = clash_from_failure(failure)
-    if clash is not None:
-        return f"Two dtypes meet: {clash.words}. Cast one to the other's: `tf.cast(value, other.dtype)`."
+    mismatch = mismatch_from_failure(failure)
+    if mismatch is not None:
+        return f"Two dtypes meet: {mismatch.words}. Cast one to the other's: `tf.cast(value, other.dtype)`."
     if re.search(_OF_ANOTHER_TENSORFLOW, said):
         return _keras_that_fits(failure.keras or Keras())
     if failure.raised_by_program and failure.exception not in ("ImportError", "FileNotFoundError"):

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts, OperandFacts
-from mpdoctor.semantics.live.dtype_errors import HALVES, Clash, clash_of_precisions, half_given_for_float32
+from mpdoctor.semantics.live.dtype_errors import HALVES, DtypeMismatch, half_given_for_float32, mismatch_of_precisions
 
 # They make a tensor of their own, in float32 unless they are told otherwise.
 _MAKES_A_TENSOR = (
@@ -21,7 +21,7 @@ _FUNCTIONS = {"+": ("add",), "-": ("subtract",), "*": ("multiply",), "/": ("divi
 _VARIABLE_DTYPE = r"\bself\.(?:dtype|variable_dtype)\b"
 
 
-def clash_in_call(failure: FailureFacts) -> Clash | None:
+def mismatch_in_call(failure: FailureFacts) -> DtypeMismatch | None:
     """Only where the layer itself computes in 16 bits, and the line that raised is one of its call()."""
     if failure.inside != "layer" or failure.layer_dtype not in HALVES:
         return None
@@ -29,8 +29,8 @@ def clash_in_call(failure: FailureFacts) -> Clash | None:
         return None
     if failure.failing_function in ("build", "__init__"):
         return None
-    clash = clash_of_precisions(failure)
-    return clash if clash is not None and failure.layer_dtype in clash.dtypes else None
+    mismatch = mismatch_of_precisions(failure)
+    return mismatch if mismatch is not None and failure.layer_dtype in mismatch.dtypes else None
 
 
 def has_a_reason_of_its_own(failure: FailureFacts) -> bool:
@@ -43,8 +43,8 @@ def raw_variable(failure: FailureFacts) -> OperandFacts | None:
     """A tf.Variable of the layer's own that the line names: of several the one that the failing operation is given."""
     named = (o for o in failure.operands if o.kind == "variable" and o.name.startswith("self."))
     found = [o for o in named if o.dtype == "float32"]
-    clash = clash_of_precisions(failure)
-    given = operands_given(failure.failing_line, clash.operation) if clash is not None and len(found) > 1 else ()
+    mismatch = mismatch_of_precisions(failure)
+    given = operands_given(failure.failing_line, mismatch.operation) if mismatch is not None and len(found) > 1 else ()
     return next((o for name in given for o in found if o.name == name), found[0] if found else None)
 
 
@@ -108,8 +108,8 @@ def is_float32_state(failure: FailureFacts) -> bool:
     """Whether a recurrent layer of Keras 2, or a cell, met a state that came in float32."""
     if failure.keras is None or failure.keras.is_keras3 or not failure.layer_is_recurrent:
         return False
-    clash = clash_of_precisions(failure)
-    if clash is None or failure.layer_dtype not in clash.dtypes:
+    mismatch = mismatch_of_precisions(failure)
+    if mismatch is None or failure.layer_dtype not in mismatch.dtypes:
         return False
     first = failure.layer_inputs[0][0] if failure.layer_inputs else ""
     came_in_float32 = any(name != first and dtype == "float32" for name, dtype in failure.layer_inputs)

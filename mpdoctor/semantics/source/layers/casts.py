@@ -30,7 +30,7 @@ def is_cast_to(facts: SourceFacts, value: Value, dtypes: tuple[str, ...]) -> boo
     return id(value) in _behind_casts(facts, dtypes)
 
 
-def is_kept(facts: SourceFacts, value: Value) -> bool:
+def is_supervised(facts: SourceFacts, value: Value) -> bool:
     """Whether what is computed from a value is assigned to a variable, or is a loss or metric of the layer's own."""
     return id(value) in _behind_what_is_kept(facts)
 

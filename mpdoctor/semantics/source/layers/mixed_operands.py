@@ -46,7 +46,7 @@ MEETING: dict[str, slice] = {
     for name in names.split()
 }
 JOINING = {"tensorflow.concat": "values", "tensorflow.stack": "values", "tensorflow.add_n": "inputs"}
-Meeting = tuple[Operation | Call, tuple[Value, ...]]
+MixedOperands = tuple[Operation | Call, tuple[Value, ...]]
 # What passes a tensor on in its dtype and does nothing that a weight is for.
 PASSING = frozenset(
     [
@@ -64,12 +64,12 @@ PASSING = frozenset(
 
 
 @lru_cache(maxsize=1)
-def meetings(facts: SourceFacts) -> tuple[Meeting, ...]:
+def mixed_operands(facts: SourceFacts) -> tuple[MixedOperands, ...]:
     """Every operation of TensorFlow's on several tensors, with those of its operands that must agree."""
-    return tuple(_meetings(facts))
+    return tuple(_mixed_operands(facts))
 
 
-def _meetings(facts: SourceFacts) -> Iterator[Meeting]:
+def _mixed_operands(facts: SourceFacts) -> Iterator[MixedOperands]:
     for operation in facts.operations:
         if operation.operator in OPERATORS and len(operation.operands) == 2:
             yield operation, operation.operands
@@ -85,12 +85,12 @@ def _meetings(facts: SourceFacts) -> Iterator[Meeting]:
                 yield call, joined.items
 
 
-def may_raise(facts: SourceFacts, met: Meeting) -> bool:
+def may_raise(facts: SourceFacts, met: MixedOperands) -> bool:
     """In Keras 3 a weight that comes first is a Keras variable, which promotes instead of raising."""
-    event, meeting = met
-    if not facts.keras.is_keras3 or not meeting or not isinstance(event, Operation):
+    event, operands = met
+    if not facts.keras.is_keras3 or not operands or not isinstance(event, Operation):
         return True
-    return not any(is_weight(one) for one in options(meeting[0]))
+    return not any(is_weight(one) for one in options(operands[0]))
 
 
 def is_half(facts: SourceFacts, value: Value, context: Context) -> bool:

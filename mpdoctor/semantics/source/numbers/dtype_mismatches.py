@@ -21,7 +21,7 @@ from mpdoctor.program.values import (
     options,
 )
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
-from mpdoctor.semantics.source.layers.mixed_operands import is_weight, meetings
+from mpdoctor.semantics.source.layers.mixed_operands import is_weight, mixed_operands
 from mpdoctor.semantics.source.numbers.losses_and_metrics import DATA, STEPS
 from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
 
@@ -29,7 +29,7 @@ CASTING = ("cast", "astype", "convert_image_dtype", "convert_to_tensor", "consta
 WIDE = ("float32", "float64", DATA)
 
 
-class Clash(NamedTuple):
+class DtypeMismatch(NamedTuple):
     """A line that raises: the 16-bit tensor and its dtype, the other one and its dtype."""
 
     event: Operation | Call
@@ -41,32 +41,32 @@ class Clash(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def clashes(facts: SourceFacts) -> tuple[Clash, ...]:
+def dtype_mismatches(facts: SourceFacts) -> tuple[DtypeMismatch, ...]:
     """Asked for by two rules, for one program after the other."""
-    return tuple(_clashes(facts))
+    return tuple(_dtype_mismatches(facts))
 
 
-def _clashes(facts: SourceFacts) -> Iterator[Clash]:
+def _dtype_mismatches(facts: SourceFacts) -> Iterator[DtypeMismatch]:
     precision = precision_of(facts)
     functions_behind = FunctionsBehind()
-    for event, meeting in meetings(facts):
-        pair = _half_and_wide(precision, event.context, meeting)
+    for event, operands in mixed_operands(facts):
+        pair = _half_and_wide(precision, event.context, operands)
         if pair is None or asks_for_dtype(event.context):
             continue
         (half, half_dtype), (wide, wide_dtype) = pair
-        if _is_cast_by_name(facts, half, wide_dtype) or _promotes(facts, meeting):
+        if _is_cast_by_name(facts, half, wide_dtype) or _promotes(facts, operands):
             continue
-        if _is_in_training(event.context, functions_behind(*meeting), precision):
+        if _is_in_training(event.context, functions_behind(*operands), precision):
             behind = [*functions_behind(half, wide), event.context.function]
             in_metric = any(one is not None and _is_metric(one, precision) for one in behind)
-            yield Clash(event, half, half_dtype, wide, wide_dtype, in_metric)
+            yield DtypeMismatch(event, half, half_dtype, wide, wide_dtype, in_metric)
 
 
 def _half_and_wide(
-    precision: Precision, context: Context, meeting: tuple[Value, ...]
+    precision: Precision, context: Context, operands: tuple[Value, ...]
 ) -> tuple[tuple[Value, str], tuple[Value, str]] | None:
     """The first tensor in 16 bits and the first that is wider, each with its dtype; None where not both are there."""
-    dtypes = ((one, precision.dtype(one, context)) for one in meeting if not isinstance(one, Known))
+    dtypes = ((one, precision.dtype(one, context)) for one in operands if not isinstance(one, Known))
     tensors = [(one, dtype) for one, dtype in dtypes if dtype]
     half = next(((one, dtype) for one, dtype in tensors if dtype in HALF), None)
     wide = next(((one, dtype) for one, dtype in tensors if dtype in WIDE and not is_array(one)), None)
@@ -78,9 +78,9 @@ def _is_cast_by_name(facts: SourceFacts, half: Value, wide_dtype: str) -> bool:
     return facts.dtype_of(half) in HALF or (wide_dtype == DATA and any(map(_casts_by_name, facts.calls)))
 
 
-def _promotes(facts: SourceFacts, meeting: tuple[Value, ...]) -> bool:
+def _promotes(facts: SourceFacts, operands: tuple[Value, ...]) -> bool:
     """A variable of Keras 3 that comes first promotes."""
-    return facts.keras.is_keras3 and any(is_weight(one) for one in options(meeting[0]))
+    return facts.keras.is_keras3 and any(is_weight(one) for one in options(operands[0]))
 
 
 def _casts_by_name(call: Call) -> bool:
