@@ -104,7 +104,7 @@ def _object_reader(cls: type, converter: Any) -> Callable[[Any, Any], Any]:
     from cattrs.gen import make_dict_structure_fn
 
     structured: Callable[[Any, Any], Any] = make_dict_structure_fn(cls, converter)
-    names = {one.name for one in dataclasses.fields(cls)}
+    names = {field.name for field in dataclasses.fields(cls)}
 
     def read(told: Any, _: Any) -> Any:
         if not _of_type(told, Mapping).keys() <= names:

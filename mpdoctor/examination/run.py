@@ -337,7 +337,7 @@ def _training_status(seen: _Seen, failure: FailureFacts | None) -> tuple[str, st
     if seen.training_status is not None:
         return seen.training_status
     if seen.trainings:
-        failed = next((one.failed_in for one in seen.trainings if one.failure is not None), "")
+        failed = next((training.failed_in for training in seen.trainings if training.failure is not None), "")
         what = "the training step" if failed.startswith("step ") else failed
         return ("failed", f"{what} raised") if failed else ("done", "")
     if failure is not None and failure.in_training:

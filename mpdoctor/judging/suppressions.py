@@ -44,7 +44,7 @@ class Suppressions:
         a file was judged; `live`: whether the program was run, too."""
         for path in paths:
             for comment in self._own.get(path, ()):
-                asked = {one: self._was_asked(one, keras_of(path), live) for one in comment.selectors}
+                asked = {selector: self._was_asked(selector, keras_of(path), live) for selector in comment.selectors}
                 yield SuppressionFacts(
                     comment,
                     tuple(one for one, looked in asked.items() if looked and (comment, one) not in self._used),

@@ -140,7 +140,7 @@ def policies_named(value: Value | None) -> tuple[str, ...]:
     ("mixed_float16",) for "mixed_float16", Policy("mixed_float16"), keras.DTypePolicy(…); ("float16",) for
     tf.float16; two names for `"mixed_float16" if amp else "float32"`. Names that no Keras knows are returned
     as written ("mixed_fp16"). () if any of it is not known."""
-    found = [_policy_named(one) for one in options(value)]
+    found = [_policy_named(option) for option in options(value)]
     return tuple(dict.fromkeys(name for name in found if name)) if all(found) else ()
 
 
@@ -159,7 +159,7 @@ def _policy_named(value: Value, depth: int = 0) -> str | None:
     elif isinstance(value, Attribute) and value.name == "name":
         inner = value.of
     if inner is not None and depth < _DEPTH:
-        names = {_policy_named(one, depth + 1) for one in options(inner)}
+        names = {_policy_named(option, depth + 1) for option in options(inner)}
         return names.pop() if len(names) == 1 else None
     found = dtype_named(value)
     return None if found in (AUTOCAST, VARIABLE) else found
@@ -174,7 +174,7 @@ def _parts_of_an_array(value: Value) -> tuple[Value, ...] | None:
     if isinstance(value, (Attribute, Item)):
         return (value.of,)
     if isinstance(value, Operation):
-        return tuple(one for one in value.operands if not isinstance(one, Known)) or None
+        return tuple(operand for operand in value.operands if not isinstance(operand, Known)) or None
     return None
 
 
@@ -193,7 +193,7 @@ class _Dtypes:
         self.answers: dict[int, str | None] = {}
 
     def named(self, value: Value | None, depth: int) -> str | None:
-        found = {self.told(one, self._named(one, depth + 1)) for one in options(value)}
+        found = {self.told(option, self._named(option, depth + 1)) for option in options(value)}
         return found.pop() if len(found) == 1 else None
 
     def of(self, value: Value | None, depth: int) -> str | None:
@@ -204,13 +204,13 @@ class _Dtypes:
             return self.remembered[key][1]
         if key not in self.answers:
             self.answers[key] = None
-            found = {self.told(one, self._of(one, depth + 1)) for one in options(value)}
+            found = {self.told(option, self._of(option, depth + 1)) for option in options(value)}
             self.answers[key] = found.pop() if len(found) == 1 else None
         return self.answers[key]
 
     def agreed(self, values: Iterable[Value | None], depth: int) -> str | None:
         """The dtype of values that meet; Python numbers take the dtype of the others."""
-        found = {self.of(one, depth) for one in values if not isinstance(one, Known) and not is_array(one)}
+        found = {self.of(value, depth) for value in values if not isinstance(value, Known) and not is_array(value)}
         return found.pop() if len(found) == 1 else None
 
     def _named(self, value: Value, depth: int) -> str | None:
@@ -344,7 +344,7 @@ class _Dtypes:
             is_number = isinstance(first, Known) and isinstance(first.value, float)
             return "float32" if is_number else self.of(first, depth)
         if function in JOINING:
-            joined = [part for one in call.arguments(JOINING[function]) for part in _spread(one)]
+            joined = [part for argument in call.arguments(JOINING[function]) for part in _spread(argument)]
             return self.agreed(joined, depth)
         return None
 
@@ -370,7 +370,7 @@ def _autocasts(owner: ClassFacts) -> bool:
     given = owner.base_argument("dtype")
     follows = given is None or known(given) is None or isinstance(given, Parameter)
     switches = [owner.base_argument("autocast"), *(owner.attributes.get(name) for name in ("autocast", "_autocast"))]
-    return follows and not any(known(one) is False for one in switches)
+    return follows and not any(known(switch) is False for switch in switches)
 
 
 def _is_initializer(name: str) -> bool:

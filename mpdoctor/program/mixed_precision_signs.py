@@ -55,10 +55,10 @@ def _call_is_a_sign(call: Call) -> bool:
             return not given or any(name in HALF_POLICIES for name in given)
         if callee.name == "tensorflow.config.optimizer.set_experimental_options":
             return any(
-                isinstance(one, Collection)
-                and one.entry("auto_mixed_precision") is not None
-                and known(one.entry("auto_mixed_precision")) is not False
-                for one in options(call.argument(0, "options"))
+                isinstance(option, Collection)
+                and option.entry("auto_mixed_precision") is not None
+                and known(option.entry("auto_mixed_precision")) is not False
+                for option in options(call.argument(0, "options"))
             )
         if callee.is_("keras.mixed_precision.Policy"):
             return any(name in HALF_POLICIES for name in policies_named(call.argument(0, "name")))

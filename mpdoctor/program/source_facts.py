@@ -230,7 +230,7 @@ class SourceFacts:
     @property
     def is_broken(self) -> bool:
         """Whether nothing is known of it because mpdoctor itself broke on it."""
-        return any(one.path == self.path for one in self.breakdowns)
+        return any(breakdown.path == self.path for breakdown in self.breakdowns)
 
     @property
     def is_blank(self) -> bool:

@@ -498,24 +498,24 @@ def walk(value: Value | None) -> Iterator[Value]:
 
 def is_api(value: Value | None, *names: str) -> bool:
     """Whether it is for certain one of these library names, synonyms included."""
-    return bool(options(value)) and all(isinstance(one, Api) and one.is_(*names) for one in options(value))
+    return bool(options(value)) and all(isinstance(option, Api) and option.is_(*names) for option in options(value))
 
 
 def is_call_of(value: Value | None, *names: str) -> bool:
     """Whether it is for certain the result of calling one of these library functions or classes itself."""
     choices = options(value)
-    return bool(choices) and all(isinstance(one, Call) and is_api(one.callee, *names) for one in choices)
+    return bool(choices) and all(isinstance(choice, Call) and is_api(choice.callee, *names) for choice in choices)
 
 
 def is_instance_of(value: Value | None, *names: str) -> bool:
     """Whether it is for certain an instance of one of these library classes, or of a class of the user's own
     below it."""
-    return bool(options(value)) and all(_is_one_instance(one, names) for one in options(value))
+    return bool(options(value)) and all(_is_one_instance(option, names) for option in options(value))
 
 
 def may_be_instance_of(value: Value | None, *names: str) -> bool:
     """Whether at least one of the things that it may be is such an instance."""
-    return any(_is_one_instance(one, names) for one in options(value))
+    return any(_is_one_instance(option, names) for option in options(value))
 
 
 def class_of(value: Value) -> ClassFacts | None:

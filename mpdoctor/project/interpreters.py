@@ -174,7 +174,7 @@ def interpreter_from_path(python: Path) -> Interpreter:
 def _remedy(others: list[Interpreter], own: bool) -> str:
     """`own`: whether the interpreter that runs mpdoctor was tried, and might get a TensorFlow."""
     if others:
-        found = ", ".join(f"{one} with TensorFlow {one.tensorflow}".replace(" ?", "") for one in others)
+        found = ", ".join(f"{other} with TensorFlow {other.tensorflow}".replace(" ?", "") for other in others)
         return f"Name one that has it: --python {shlex.quote(str(others[0].path))}. Found near here: {found}."
     install = ", or install TensorFlow beside mpdoctor: pip install 'mpdoctor[tensorflow]'" if own else ""
     return f"Name the interpreter that runs your training with --python PATH{install}. `--static` needs none."

@@ -48,7 +48,7 @@ def place_of(facts: SourceFacts, location: Location, seen_from: Location) -> str
 def name_of_optimizer(value: Value | None) -> str:
     """What to call an optimizer: "Adam", "the user's class name", "adam"; "the optimizer inside" "
     "where it is not known."""
-    names = {_one_name(one) for one in options(value)}
+    names = {_one_name(option) for option in options(value)}
     return names.pop() if len(names) == 1 else "the optimizer inside"
 
 

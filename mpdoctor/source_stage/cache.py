@@ -139,12 +139,12 @@ def _made_by() -> str:
     """This mpdoctor, file by file, and this Python: both decide what is said."""
     package = Path(__file__).parents[1]
     files = (path.stat() for path in sorted(package.rglob("*.py")))
-    return _digest(__version__, sys.version, *(f"{one.st_size} {one.st_mtime_ns}" for one in files))
+    return _digest(__version__, sys.version, *(f"{file.st_size} {file.st_mtime_ns}" for file in files))
 
 
 def _tidy_up(directory: Path) -> None:
     """Forget the working directories that were not looked at for longest, and what killed runs have left."""
-    files = [(one.name, Path(one.path), one.stat(follow_symlinks=False)) for one in os.scandir(directory)]
+    files = [(entry.name, Path(entry.path), entry.stat(follow_symlinks=False)) for entry in os.scandir(directory)]
     regular = [(name, path, status.st_mtime) for name, path, status in files if stat.S_ISREG(status.st_mode)]
     kept = sorted((at, path) for name, path, at in regular if re.fullmatch(_KEPT, name))
     old = [path for _, path in kept[:-MOST_FILES]]

@@ -10,7 +10,7 @@ from mpdoctor.program.source_facts import SourceFacts
 def guarded_files(sources: Iterable[SourceFacts]) -> set[str]:
     """The files, by path as shown, that are imported, and only where the program asks first whether that works, or from
     other such files."""
-    facts = {one.path: one for one in sources}
+    facts = {source.path: source for source in sources}
     guarded: set[str] = set()
     while True:
         certain = {path for one in facts.values() if one.path not in guarded for path in one.certain_imports}

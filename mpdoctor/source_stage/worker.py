@@ -79,7 +79,7 @@ class Worker:
 
     @without_garbage_collection()
     def judge(self, tasks: list[Task]) -> dict[Path, Judged]:
-        return {one.path: self._judged_with_imports(one) if one.program else self._judged(one) for one in tasks}
+        return {task.path: self._judged_with_imports(task) if task.program else self._judged(task) for task in tasks}
 
     def _walk(self, path: Path, guarded: bool = False) -> None:
         source = source_or_problem(self._files, path, self._shown[path])
@@ -128,7 +128,7 @@ class Worker:
                     with self._guard(path):
                         said += _findings(dataclasses.replace(facts, **changes), task.codes)
         broken = (self._facts[path].breakdowns for path in {task.path: None, **program} if path in self._facts)
-        return [*(crash_from_breakdown(one) for breakdowns in broken for one in breakdowns), *said]
+        return [*(crash_from_breakdown(breakdown) for breakdowns in broken for breakdown in breakdowns), *said]
 
     def _is_mixed(self, path: Path, facts: SourceFacts) -> bool | None:
         """Whether the facts show mixed precision; None where we broke on them."""

@@ -52,7 +52,9 @@ def config_from_layer(layer: KerasLayer) -> ConfigFacts | None:
     parameters = inspect.signature(type(layer).__init__).parameters.values()
     config_at = _place_of_method(own, "get_config")
     return ConfigFacts(
-        takes_dtype=any(one.name == "dtype" or one.kind is one.VAR_KEYWORD for one in parameters),
+        takes_dtype=any(
+            parameter.name == "dtype" or parameter.kind is parameter.VAR_KEYWORD for parameter in parameters
+        ),
         holds_dtype=None if config_at is None else _holds_dtype(layer),
         constructor_at=_place_of_method(own, "__init__"),
         config_at=config_at,

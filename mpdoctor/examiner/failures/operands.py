@@ -56,7 +56,11 @@ def _operands(name: str, frame: FrameType) -> Iterator[OperandFacts]:
 
 def _tensors(value: object) -> list[tf.Tensor]:
     """Classes have a `dtype` too, and what autograph puts in place of an unset name has every attribute."""
-    return [one for one in flat_tensors(value) if not isinstance(one, type) and str(dtype_name(one)) in _DTYPES]
+    return [
+        flat_tensor
+        for flat_tensor in flat_tensors(value)
+        if not isinstance(flat_tensor, type) and str(dtype_name(flat_tensor)) in _DTYPES
+    ]
 
 
 def _kind(value: object) -> str:

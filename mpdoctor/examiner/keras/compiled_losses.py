@@ -34,13 +34,13 @@ def are_of_keras(losses: Any) -> bool:
 
 def take_probabilities(losses: Any) -> bool:
     """Whether one of them is a cross-entropy of Keras' without `from_logits=True`."""
-    return any(_takes_probabilities(one) for one in _leaves(losses))
+    return any(_takes_probabilities(leave) for leave in _leaves(losses))
 
 
 def casts_prediction(model: Any, losses: Any) -> bool:
     """Whether every loss is the user's own, or the train_step is, and the first thing done to the prediction is a cast
     to float32."""
-    each = [_own_function(one) for one in _leaves(losses)]
+    each = [_own_function(leave) for leave in _leaves(losses)]
     if each and all(one is not None and _casts(one[0], one[1]) for one in each):
         return True
     step = getattr(type(model), "train_step", None)
@@ -68,7 +68,7 @@ def _casts(function: FunctionType, position: Any) -> bool:
     predictions = set() if position is None else set(names[position : position + 1])
     if position is None:
         assigned = (node for node in ast.walk(tree) if isinstance(node, ast.Assign) and _is_call_of_self(node.value))
-        predictions = {one.id for node in assigned for one in node.targets if isinstance(one, ast.Name)}
+        predictions = {target.id for node in assigned for target in node.targets if isinstance(target, ast.Name)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and _name_of(node.func) == "cast" and len(node.args) == 2:
             what, dtype = node.args
@@ -115,7 +115,7 @@ def _leaves(losses: Any) -> Iterator[Any]:
     if isinstance(losses, dict):
         losses = list(losses.values())
     if isinstance(losses, (list, tuple)):
-        for one in losses:
-            yield from _leaves(one)
+        for loss in losses:
+            yield from _leaves(loss)
     elif losses is not None:
         yield losses

@@ -96,7 +96,9 @@ class Keras2:
 
     def own_variables(self, layer: Any) -> list[KerasVariable]:
         weights = list(layer._trainable_weights) + list(layer._non_trainable_weights)
-        return [one for one in weights if hasattr(one, "dtype")]  # a lookup layer has what saves its table among them
+        return [
+            weight for weight in weights if hasattr(weight, "dtype")
+        ]  # a lookup layer has what saves its table among them
 
     def trainable_variables(self, model: KerasModel) -> list[KerasVariable]:
         """[] before the model is built."""

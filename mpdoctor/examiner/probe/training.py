@@ -224,8 +224,22 @@ class Training:
     ) -> bool:
         """Gradients arrive at an optimizer, in whatever graph. True if it is an outermost one. `within`: the optimizers
         whose step is under way, the outermost first."""
-        observed = next((one for one in self.observed_optimizers if one.optimizer is optimizer), None)
-        owner = next((one for one in self.observed_optimizers if one.owns(optimizer)), None)
+        observed = next(
+            (
+                observed_optimizer
+                for observed_optimizer in self.observed_optimizers
+                if observed_optimizer.optimizer is optimizer
+            ),
+            None,
+        )
+        owner = next(
+            (
+                observed_optimizer
+                for observed_optimizer in self.observed_optimizers
+                if observed_optimizer.owns(optimizer)
+            ),
+            None,
+        )
         if observed is None and owner is not None and (within or owner.variables):
             if optimizer is owner.innermost:
                 self._look.unscaled_gradients_arrived(owner, gradients, variables)
@@ -270,7 +284,7 @@ class Training:
 
     def is_our_own(self, optimizer: KerasOptimizer) -> bool:
         """Whether the probe made it, to measure with."""
-        return any(optimizer is one for one in self._look.own_optimizers)
+        return any(optimizer is own_optimizer for own_optimizer in self._look.own_optimizers)
 
     @property
     def active(self) -> list[ObservedOptimizer]:

@@ -174,7 +174,7 @@ def _threads() -> int:
 
 def _system_call(number: int, *arguments: object) -> int:
     """Raises OSError."""
-    result = int(_libc().syscall(ctypes.c_long(number), *(_as_long(one) for one in arguments)))
+    result = int(_libc().syscall(ctypes.c_long(number), *(_as_long(argument) for argument in arguments)))
     if result < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     return result

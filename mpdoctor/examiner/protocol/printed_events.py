@@ -41,10 +41,10 @@ def _show(text: str) -> None:
 
 def _lines_of(facts: object, indent: str) -> Iterator[str]:
     """A line for each field that is not as it is by default; nested facts are indented."""
-    for one in fields(facts):  # type: ignore[arg-type]
-        value = getattr(facts, one.name)
-        if one.default is MISSING or value != one.default:
-            yield from _lines_of_value(one.name, value, indent)
+    for field in fields(facts):  # type: ignore[arg-type]
+        value = getattr(facts, field.name)
+        if field.default is MISSING or value != field.default:
+            yield from _lines_of_value(field.name, value, indent)
 
 
 def _lines_of_value(name: str, value: object, indent: str) -> Iterator[str]:

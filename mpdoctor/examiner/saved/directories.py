@@ -77,8 +77,12 @@ def saved_directory_from_path(path: str) -> SavedDirectory:
         saved_model.ParseFromString(content)
     except DecodeError:
         raise Unusable(f"{name}/{GRAPH} {_other_kind(content)}. {EXPORT_AGAIN}") from None
-    graphs = [one for one in saved_model.meta_graphs if one.graph_def.node or one.graph_def.library.function]
-    serving = [one for one in graphs if "serve" in one.meta_info_def.tags]
+    graphs = [
+        meta_graph
+        for meta_graph in saved_model.meta_graphs
+        if meta_graph.graph_def.node or meta_graph.graph_def.library.function
+    ]
+    serving = [graph for graph in graphs if "serve" in graph.meta_info_def.tags]
     if not graphs:
         raise Unusable(f"{name}/{GRAPH} {_other_kind(content)}. {EXPORT_AGAIN}")
     return SavedDirectory(path, (serving or graphs)[0], tuple(saved_model.meta_graphs))

@@ -57,15 +57,17 @@ def graph_facts_from_proto(meta_graph: tf.compat.v1.MetaGraphDef, path: str, bec
 
 def _outputs(flow: GraphFlow, meta_graph: tf.compat.v1.MetaGraphDef, signatures: Any) -> list[Place]:
     """What the signatures give; where there is none, what the functions give that the program saved."""
-    named = [flow.tensor(output.name) for one in signatures for output in one.outputs.values() if output.name]
-    named += [flow.tensor(output.coo_sparse.values_tensor_name) for one in signatures for output in one.outputs.values()
-              if output.coo_sparse.values_tensor_name]  # fmt: skip
+    named = [
+        flow.tensor(output.name) for signature in signatures for output in signature.outputs.values() if output.name
+    ]
+    sparse = (output.coo_sparse for signature in signatures for output in signature.outputs.values())
+    named += [flow.tensor(tensor.values_tensor_name) for tensor in sparse if tensor.values_tensor_name]
     functions = [] if named else sorted(meta_graph.object_graph_def.concrete_functions)
     return named + [place for function in functions for place in flow.results(function)]
 
 
 def _inputs(flow: GraphFlow, meta_graph: tf.compat.v1.MetaGraphDef, signatures: Any) -> list[Place]:
-    named = [flow.tensor(given.name) for one in signatures for given in one.inputs.values() if given.name]
+    named = [flow.tensor(given.name) for signature in signatures for given in signature.inputs.values() if given.name]
     functions = [] if named else sorted(meta_graph.object_graph_def.concrete_functions)
     return named + [place for function in functions for place in flow.arguments(function)]
 
@@ -94,10 +96,10 @@ def _variables(nodes: dict[Place, tf.compat.v1.NodeDef]) -> Iterator[SavedVariab
 
 
 def _variables_of_objects(meta_graph: tf.compat.v1.MetaGraphDef) -> Iterator[SavedVariableFacts]:
-    for one in meta_graph.object_graph_def.nodes:
-        if one.WhichOneof("kind") == "variable":
-            dtype = tf.dtypes.as_dtype(one.variable.dtype).name
-            yield SavedVariableFacts(one.variable.name, dtype, _size(one.variable.shape))
+    for node in meta_graph.object_graph_def.nodes:
+        if node.WhichOneof("kind") == "variable":
+            dtype = tf.dtypes.as_dtype(node.variable.dtype).name
+            yield SavedVariableFacts(node.variable.name, dtype, _size(node.variable.shape))
 
 
 def _size(shape: Any) -> int:

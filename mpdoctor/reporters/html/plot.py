@@ -106,7 +106,7 @@ class Bar:
 
 def bars_from_frames(frames: Sequence[TensorFacts]) -> list[Bar]:
     """On a scale of powers of ten, from the smallest to well beyond the largest float16."""
-    exponents = [math.log10(one.largest) for one in frames if 0 < one.largest < math.inf]
+    exponents = [math.log10(frame.largest) for frame in frames if 0 < frame.largest < math.inf]
     low = min([*exponents, 0.0]) - 1
     high = max([*exponents, math.log10(FLOAT16_LIMIT)]) + 1
 

@@ -48,9 +48,9 @@ def _line(label: str, text: str) -> RenderableType:
 def _signatures(signatures: tuple[SignatureFacts, ...], look: Style) -> Iterable[RenderableType]:
     """Those that take and give the same are told once."""
     by_text: dict[str, list[str]] = {}
-    for one in signatures:
-        takes, gives = (_tensors(tensors, look) for tensors in (one.inputs, one.outputs))
-        by_text.setdefault(f"{takes} {look.arrow} {gives}", []).append(look.name(one.name, 30))
+    for signature in signatures:
+        takes, gives = (_tensors(tensors, look) for tensors in (signature.inputs, signature.outputs))
+        by_text.setdefault(f"{takes} {look.arrow} {gives}", []).append(look.name(signature.name, 30))
     if not by_text:
         yield _line("signatures", "none: its functions were inspected")
     for text, names in list(by_text.items())[:MOST_SIGNATURES]:
@@ -61,7 +61,7 @@ def _signatures(signatures: tuple[SignatureFacts, ...], look: Style) -> Iterable
 
 
 def _tensors(tensors: tuple[TensorSpecFacts, ...], look: Style) -> str:
-    shown = [_tensor(one, look) for one in tensors[:MOST_TENSORS]]
+    shown = [_tensor(tensor, look) for tensor in tensors[:MOST_TENSORS]]
     left = len(tensors) - len(shown)
     return ", ".join(shown + ([f"{left} more"] if left else [])) or "nothing"
 
@@ -75,8 +75,8 @@ def _variables(graph: SavedGraphFacts, look: Style) -> str:
     if not graph.variables:
         return "none"
     sizes: dict[str, list[int]] = {}
-    for one in graph.variables:
-        sizes.setdefault(look.name(one.dtype, 12), []).append(one.size)
+    for variable in graph.variables:
+        sizes.setdefault(look.name(variable.dtype, 12), []).append(variable.size)
     return ", ".join(f"{len(own)} in {dtype} ({count(sum(own), 'number')})" for dtype, own in sorted(sizes.items()))
 
 

@@ -54,7 +54,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
     if not model.is_trained or not gpus(model) or not layers:
         return
     products = [_multiplications(layer) for layer in layers]
-    total = sum(one for one in products if one is not None)
+    total = sum(product for product in products if product is not None)
     casts = sum(_casts(layer) for layer in model.layers)
     if None not in products and total < FEW:
         yield Finding(
@@ -77,7 +77,7 @@ def _multiplications(layer: LayerFacts) -> int | None:
     places = layer.output_shape[1:-1]
     if layer.class_name in RECURRENT or not layer.output_shape or None in places:
         return None
-    return sum(size for _, size, _ in layer.variables) * math.prod(one for one in places if one is not None)
+    return sum(size for _, size, _ in layer.variables) * math.prod(place for place in places if place is not None)
 
 
 def _casts(layer: LayerFacts) -> bool:

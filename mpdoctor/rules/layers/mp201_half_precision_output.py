@@ -85,7 +85,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _trained_models(facts: SourceFacts) -> Iterable[Call]:
-    trained = (one for call in facts.method_calls(*TRAINING) for one in options(call.receiver))
+    trained = (option for call in facts.method_calls(*TRAINING) for option in options(call.receiver))
     return dict.fromkeys(one for one in trained if isinstance(one, Call))
 
 
@@ -142,10 +142,10 @@ def _is_cast_by_program(facts: SourceFacts) -> bool:
     """Whether a loss or a train_step of the program's own casts the prediction to float32 first."""
     casts = (call for call in facts.library_calls if isinstance(call.callee, Api) and call.callee.is_(*CAST))
     return any(
-        _is_prediction_in_loss(facts, one) or _is_prediction_in_step(one, cast)
+        _is_prediction_in_loss(facts, option) or _is_prediction_in_step(option, cast)
         for cast in casts
         if dtype_named(cast.argument(1, "dtype"), facts.keras) == "float32"
-        for one in options(cast.argument(0, "x"))
+        for option in options(cast.argument(0, "x"))
     )
 
 

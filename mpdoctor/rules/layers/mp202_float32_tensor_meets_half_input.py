@@ -69,7 +69,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         wide = _first_wide(facts, operands)
         if wide is None or not may_raise(facts, (event, operands)) or asks_for_dtype(event.context):
             continue
-        if any(is_half(facts, one, event.context) for one in operands):
+        if any(is_half(facts, operand, event.context) for operand in operands):
             text = text_at(facts, wide.location)
             yield Finding(
                 f"{f'`{text}`' if text else 'A tensor made here'} is float32 and meets the layer's 16-bit input: "
@@ -101,14 +101,16 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
 def _first_wide(facts: SourceFacts, operands: tuple[Value, ...]) -> Value | None:
     """The first of these tensors that is float32 by its own making; None where one is a raw variable of the layer's, of
     which MP203 says what to do."""
-    wide = [one for one in operands if facts.dtype_of(one) == "float32" and not is_array(one)]
+    wide = [operand for operand in operands if facts.dtype_of(operand) == "float32" and not is_array(operand)]
     return wide[0] if wide and not any(is_raw_variable_of_layer(origin(one)) for one in wide) else None
 
 
 def _dtype_of_input(operands: tuple[Value, ...], context: Context) -> str:
     """How the program can say the input's dtype on this line: by the parameter that meets the tensor, else by the
     layer, whose inputs may be a list or a dict."""
-    names = [one.name for one in operands if isinstance(one, Parameter) and one.function is context.function]
+    names = [
+        operand.name for operand in operands if isinstance(operand, Parameter) and operand.function is context.function
+    ]
     if names:
         return f"{names[0]}.dtype"
     method = context.function

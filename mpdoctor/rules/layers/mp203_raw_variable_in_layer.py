@@ -73,7 +73,7 @@ CONFIRMED_LIVE = True
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
-    met = [one for one in mixed_operands(facts) if not asks_for_dtype(one[0].context)]
+    met = [mixed_operand for mixed_operand in mixed_operands(facts) if not asks_for_dtype(mixed_operand[0].context)]
     for variable in raw_variables(facts):
         if facts.dtype_of(variable) in FLOATS:
             raising = next((one for one in met if _meets(facts, one, variable, past_casts=False)), None)
@@ -86,7 +86,9 @@ def _is_wrongly_untrained(facts: SourceFacts, met: Iterable[MixedOperands], vari
     itself."""
     if not facts.keras.is_keras3 or not may_be_trained(variable):
         return False
-    is_assigned = any(one is variable for call in facts.method_calls(*ASSIGNING) for one in options(call.receiver))
+    is_assigned = any(
+        option is variable for call in facts.method_calls(*ASSIGNING) for option in options(call.receiver)
+    )
     return not is_assigned and any(_meets(facts, one, variable, past_casts=True) for one in met)
 
 
@@ -128,13 +130,13 @@ def _untrained(layer: LayerFacts) -> list[str]:
 
 def _meets(facts: SourceFacts, met: MixedOperands, variable: Call, past_casts: bool) -> bool:
     event, operands = met
-    mine = [one for one in operands if _is_of(one, variable, past_casts)]
-    return bool(mine) and any(is_half(facts, one, event.context) for one in operands if one not in mine)
+    mine = [operand for operand in operands if _is_of(operand, variable, past_casts)]
+    return bool(mine) and any(is_half(facts, operand, event.context) for operand in operands if operand not in mine)
 
 
 def _is_of(value: Value, variable: Call, past_casts: bool) -> bool:
     behind = origin(value, past_casts)
-    return any(one is variable for one in options(behind))
+    return any(option is variable for option in options(behind))
 
 
 def _finding(facts: SourceFacts, variable: Call, raising: MixedOperands | None) -> Finding:

@@ -96,7 +96,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
                 "In its `build()`, leave `dtype` out of `add_weight(…)`: Keras keeps a float32 weight, and casts it.",
                 layer.class_location or layer.made_at,
                 layer=layer.path,
-                evidence={"variables": [list(one) for one in layer.variables]},
+                evidence={"variables": [list(variable) for variable in layer.variables]},
             )
 
 
@@ -111,4 +111,11 @@ def _half_dtype(facts: SourceFacts, weight: Call) -> str | None:
         return named
     if named != AUTOCAST or not facts.shows_mixed_precision:
         return None
-    return next((MIXED[one] for one in sorted(policies_of_instances(facts, owner)) if one in MIXED), None)
+    return next(
+        (
+            MIXED[policies_of_instance]
+            for policies_of_instance in sorted(policies_of_instances(facts, owner))
+            if policies_of_instance in MIXED
+        ),
+        None,
+    )

@@ -99,7 +99,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
 
 def _stays_float32(facts: SourceFacts, target: Value | None) -> bool:
     """Whether it is a float32 variable, on every path, that does not cast what it is assigned."""
-    return bool(options(target)) and all(_is_float32_variable(facts, one) for one in options(target))
+    return bool(options(target)) and all(_is_float32_variable(facts, option) for option in options(target))
 
 
 def _is_float32_variable(facts: SourceFacts, target: Value) -> bool:

@@ -69,7 +69,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         name = _variable_dtype(facts, call)
         if name is None or asks_for_dtype(call.context) or facts.dtype_of(call) != VARIABLE:
             continue
-        met = next((one for one in mixed_operands(facts) if _meets(facts, one, call)), None)
+        met = next(
+            (mixed_operand for mixed_operand in mixed_operands(facts) if _meets(facts, mixed_operand, call)), None
+        )
         told = f"`{name}` is the dtype of the layer's weights, float32 under a mixed policy"
         if met is not None:
             yield _finding(
@@ -124,7 +126,7 @@ def _variable_dtype(facts: SourceFacts, call: Call) -> str | None:
     it."""
     if not isinstance(call.callee, Api) or not runs_in_call(call.context):
         return None
-    given = (one for argument in call.given for one in options(argument))
+    given = (option for argument in call.given for option in options(argument))
     names = (_dtype_of_weights(facts, one) for one in given)
     return next((name for name in names if name), None)
 
@@ -142,11 +144,11 @@ def _dtype_of_weights(facts: SourceFacts, value: Value) -> str | None:
 
 def _meets(facts: SourceFacts, met: MixedOperands, call: Call) -> bool:
     event, operands = met
-    mine = [one for one in operands if _is_made_from(one, call) and facts.dtype_of(one) == VARIABLE]
+    mine = [operand for operand in operands if _is_made_from(operand, call) and facts.dtype_of(operand) == VARIABLE]
     return (
         bool(mine)
         and may_raise(facts, met)
-        and any(is_half(facts, one, event.context) for one in operands if one not in mine)
+        and any(is_half(facts, operand, event.context) for operand in operands if operand not in mine)
     )
 
 

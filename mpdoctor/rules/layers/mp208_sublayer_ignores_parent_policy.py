@@ -81,9 +81,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for wrapper in facts.calls_of(*WRAPPERS):
         inner = wrapper.argument(0, "layer")
         given = policies_named(wrapper.keyword("dtype"))
-        for one in options(inner):
-            if len(given) == 1 and isinstance(one, Call) and (found := _other_policy(facts, one, given[0])):
-                yield _finding(one, wrapper.method, given[0], found)
+        for option in options(inner):
+            if len(given) == 1 and isinstance(option, Call) and (found := _other_policy(facts, option, given[0])):
+                yield _finding(option, wrapper.method, given[0], found)
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:

@@ -140,14 +140,14 @@ def _is_amid_layers(facts: SourceFacts, layer: Call) -> bool:
             return True
         if id(value) not in seen:
             seen.add(id(value))
-            waiting.extend(one for inner in _made_from(value) for one in options(inner))
+            waiting.extend(option for inner in _made_from(value) for option in options(inner))
     return False
 
 
 def _given_to(facts: SourceFacts, layer: Call) -> Iterator[Value]:
     """What the layer is called with."""
     for call in facts.calls:
-        if any(one is layer for one in options(call.callee)):
+        if any(option is layer for option in options(call.callee)):
             yield from options(call.argument(0))
 
 
@@ -172,19 +172,19 @@ def _outside(name: str, call: Call) -> str | None:
     """What float16 makes of the layer's constants, where one leaves its range."""
     if name == "Rescaling":
         scale, offset = call.argument(0, "scale"), call.argument(1, "offset")
-        if any(0 < abs(one) < SMALLEST_NORMAL for one in _numbers(scale)):
+        if any(0 < abs(number) < SMALLEST_NORMAL for number in _numbers(scale)):
             return SMALL_SCALE
         if any(abs(one) > LARGEST_HALF for one in (*_numbers(scale), *_numbers(offset))):
             return BEYOND["scale"]
     if name == "Normalization":
-        if any(abs(one) > LARGEST_HALF for one in _numbers(call.keyword("mean"))):
+        if any(abs(number) > LARGEST_HALF for number in _numbers(call.keyword("mean"))):
             return BEYOND["mean"]
-        if any(abs(one) > LARGEST_HALF for one in _numbers(call.keyword("variance"))):
+        if any(abs(number) > LARGEST_HALF for number in _numbers(call.keyword("variance"))):
             return BEYOND["variance"]
     return None
 
 
 def _numbers(value: Value | None) -> list[float]:
     items = value.items if isinstance(value, Collection) else (value,)
-    found = [known(one) for one in items]
+    found = [known(item) for item in items]
     return [float(one) for one in found if isinstance(one, (int, float)) and not isinstance(one, bool)]

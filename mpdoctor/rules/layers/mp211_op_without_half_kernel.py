@@ -70,7 +70,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if name in RANGES:
             yield from _range(facts, call)
         elif lacking is not None and runs_in_call(call.context) and not asks_for_dtype(call.context):
-            dtype = next((one for one in _input_dtypes(facts, call) if one in lacking), None)
+            dtype = next((input_dtype for input_dtype in _input_dtypes(facts, call) if input_dtype in lacking), None)
             if dtype is not None:
                 yield _finding(facts, call, name, dtype)
 
@@ -126,7 +126,7 @@ def _range(facts: SourceFacts, call: Call) -> Iterator[Finding]:
 def _input_dtypes(facts: SourceFacts, call: Call) -> tuple[str, ...]:
     given = call.argument(0) or next((value for _, value in call.keywords), None)
     items = given.items if isinstance(given, Collection) else (given,)
-    return tuple(dtype for one in items if one is not None for dtype in half_dtypes(facts, one, call.context))
+    return tuple(dtype for item in items if item is not None for dtype in half_dtypes(facts, item, call.context))
 
 
 def _name(callee: Api) -> str:

@@ -94,7 +94,9 @@ def _states_of_cells(facts: SourceFacts) -> Iterator[tuple[Value, str, Location]
     `get_initial_state`."""
     for returned in facts.returns:
         cell = _cell_with_initial_state(returned.context)
-        if cell is None or not any(one in SIXTEEN_BITS for one in policies_of_instances(facts, cell)):
+        if cell is None or not any(
+            policies_of_instance in SIXTEEN_BITS for policies_of_instance in policies_of_instances(facts, cell)
+        ):
             continue
         state = _first_float32(facts, _spread(returned.value))
         if state is not None and not asks_for_dtype(returned.context):
@@ -165,12 +167,12 @@ def _states(call: Call) -> Iterator[Value]:
 
 
 def _spread(value: Value | None) -> Iterator[Value]:
-    for one in options(value):
-        if isinstance(one, Collection):
-            for item in one.items:
+    for option in options(value):
+        if isinstance(option, Collection):
+            for item in option.items:
                 yield from options(item)
         else:
-            yield one
+            yield option
 
 
 def _is_float32(facts: SourceFacts, state: Value) -> bool:

@@ -126,7 +126,7 @@ def _live_defect(model: ModelFacts, layer: LayerFacts) -> tuple[str, str, Locati
 
 def _drops_base(facts: SourceFacts, config: FunctionFacts) -> bool:
     """Whether all that it returns is a dict written out, without a dtype in it."""
-    returned = [one for event in facts.returns_of(config) for one in options(event.value)]
+    returned = [option for event in facts.returns_of(config) for option in options(event.value)]
     return (
         bool(returned)
         and not any(call.context.function is config for call in facts.method_calls("get_config"))

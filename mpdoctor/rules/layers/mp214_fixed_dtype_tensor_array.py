@@ -160,8 +160,8 @@ def _function(facts: SourceFacts, call: Call) -> Iterator[Finding]:
 
 def _half_dtype(facts: SourceFacts, call: Call, given: Value | None) -> str:
     """The 16-bit dtype of the first tensor that is given, "" where not all of them are 16-bit."""
-    tensors = [one for one in _items(given) if one is not None]
-    dtypes = [next(iter(half_dtypes(facts, one, call.context)), "") for one in tensors]
+    tensors = [item for item in _items(given) if item is not None]
+    dtypes = [next(iter(half_dtypes(facts, tensor, call.context)), "") for tensor in tensors]
     return dtypes[0] if dtypes and all(dtypes) else ""
 
 
@@ -182,7 +182,7 @@ def _keeps_dtype(facts: SourceFacts, function: Value | None) -> bool:
         return function.name.startswith("numpy.") and function.name.rpartition(".")[2] in KEEPING
     if not isinstance(function, Defined) or not isinstance(function.of, FunctionFacts):
         return False
-    returned = [one for event in facts.returns_of(function.of) for one in options(event.value)]
+    returned = [option for event in facts.returns_of(function.of) for option in options(event.value)]
     return bool(returned) and all(_is_passed_on(one, function.of, 0) for one in returned)
 
 
@@ -201,7 +201,7 @@ def _parts_with_its_dtype(value: Value) -> tuple[Value, ...]:
     if isinstance(value, Item):
         return (value.of,)
     if isinstance(value, Operation):
-        return tuple(one for one in value.operands if not isinstance(one, Known))
+        return tuple(operand for operand in value.operands if not isinstance(operand, Known))
     if isinstance(value, Call) and isinstance(value.callee, Api) and value.keyword("dtype") is None:
         return value.arguments(slice(1)) if public_name(value.callee.name).rpartition(".")[2] in KEEPING else ()
     return ()

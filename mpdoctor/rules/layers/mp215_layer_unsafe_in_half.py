@@ -155,4 +155,4 @@ def _passes_mask(layer: Call) -> bool:
 def _masks(layer: Call) -> bool:
     """Masking, or an Embedding with `mask_zero=True` on some path."""
     is_masking = isinstance(layer.callee, Api) and public_name(layer.callee.name).endswith(".Masking")
-    return is_masking or any(known(one) is True for one in options(layer.keyword("mask_zero")))
+    return is_masking or any(known(option) is True for option in options(layer.keyword("mask_zero")))

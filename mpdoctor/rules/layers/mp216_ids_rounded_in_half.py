@@ -97,7 +97,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     for layer in model.layers:
         rows = layer.settings.rows
-        dtype = next((one for one in layer.input_dtypes if one in EXACT), None)
+        dtype = next((input_dtype for input_dtype in layer.input_dtypes if input_dtype in EXACT), None)
         if layer.class_name == "Embedding" and rows is not None and dtype is not None and rows > EXACT[dtype]:
             yield Finding(
                 f"The ids reach {layer.path} (Embedding) in {dtype}, exact up to {EXACT[dtype]}: of its {rows} ids, "

@@ -97,7 +97,9 @@ def _wide_inputs(
     event, operands = met
     for value in operands:
         second = _second_input(value)
-        if second is None or not any(is_half(facts, one, event.context) for one in operands if one is not value):
+        if second is None or not any(
+            is_half(facts, operand, event.context) for operand in operands if operand is not value
+        ):
             continue
         sites = (call for call, own in given if _is_float32(facts, _given(call, own, second)))
         yield from ((second, site.location) for site in sites)

@@ -123,11 +123,11 @@ def _applied_scaled(facts: SourceFacts) -> Iterator[Call]:
 
 def _losses(facts: SourceFacts, minimize: Call) -> Iterator[Value]:
     """The loss that minimize is given, or what the function returns that it is given."""
-    for one in options(minimize.argument(0, "loss")):
-        if isinstance(one, Defined) and isinstance(one.of, FunctionFacts):
-            yield from (event.value for event in facts.returns_of(one.of))
+    for option in options(minimize.argument(0, "loss")):
+        if isinstance(option, Defined) and isinstance(option.of, FunctionFacts):
+            yield from (event.value for event in facts.returns_of(option.of))
         else:
-            yield one
+            yield option
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:

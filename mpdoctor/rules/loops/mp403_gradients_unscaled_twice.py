@@ -99,8 +99,12 @@ def _beside_the_wrapper(facts: SourceFacts) -> Iterator[Finding]:
 
 def _divisions_by_hand(facts: SourceFacts, apply: Call, gradient: Call, numbers: tuple[float, ...]) -> Iterator[Value]:
     """The divisions by the loss scale between the tape and the apply call, unless something multiplies by it again."""
-    ways = [one for one in until_gradients(given_to(apply)) if holds_gradient(one, gradient)]
-    if any(multiplied_by_scale(part, numbers) for one in ways for part in with_mapped(facts, one)):
+    ways = [
+        until_gradient
+        for until_gradient in until_gradients(given_to(apply))
+        if holds_gradient(until_gradient, gradient)
+    ]
+    if any(multiplied_by_scale(part, numbers) for way in ways for part in with_mapped(facts, way)):
         return
     for one in ways:
         division = next((part for part in with_mapped(facts, one) if divided_by_scale(part, numbers)), None)
@@ -132,14 +136,14 @@ def _unscaled_before(facts: SourceFacts, unscaling: Call | Operation, numbers: t
     if isinstance(unscaling, Call):
         return next(_unscaled_in(facts, unscaling.argument(0), numbers, only_calls=False), None)
     operands = unscaling.operands
-    return next((part for one in operands for part in _unscaled_in(facts, one, numbers, only_calls=True)), None)
+    return next((part for operand in operands for part in _unscaled_in(facts, operand, numbers, only_calls=True)), None)
 
 
 def _unscaled_in(
     facts: SourceFacts, value: Value | None, numbers: tuple[float, ...], only_calls: bool
 ) -> Iterator[Value]:
-    for one in until_gradients(value):
-        for part in with_mapped(facts, one):
+    for until_gradient in until_gradients(value):
+        for part in with_mapped(facts, until_gradient):
             if unscales(part) or (not only_calls and divided_by_scale(part, numbers)):
                 yield part
 

@@ -86,10 +86,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _scaled(loss: Value | None) -> Iterator[Call | Operation]:
     """The scaling that was done last, so that what it gave is differentiated."""
-    for one in options(loss):
-        is_call = isinstance(one, Call) and one.method in SCALING and one.receiver is not None
-        if isinstance(one, (Call, Operation)) and (is_call or multiplied_by_scale(one)):
-            yield one
+    for option in options(loss):
+        is_call = isinstance(option, Call) and option.method in SCALING and option.receiver is not None
+        if isinstance(option, (Call, Operation)) and (is_call or multiplied_by_scale(option)):
+            yield option
 
 
 def _records(tapes: list[Value], context: Context) -> bool:

@@ -121,17 +121,17 @@ def _clips_scaled(facts: SourceFacts, value: Value | None, gradient: Call) -> It
     """The calls that clip these gradients before anything unscales them, at a limit that knows nothing of the scale."""
     if not is_of_scaled_loss(facts, gradient):
         return
-    for one in until_gradients(value, unscales):
-        if not holds_gradient(one, gradient, through_unscaling=False) or _may_be_unscaled(one):
+    for until_gradient in until_gradients(value, unscales):
+        if not holds_gradient(until_gradient, gradient, through_unscaling=False) or _may_be_unscaled(until_gradient):
             continue
-        for part in with_mapped(facts, one):
+        for part in with_mapped(facts, until_gradient):
             if isinstance(part, Call) and not part.context.guarded and _clips_without_scale(part):
                 yield part
 
 
 def _may_be_unscaled(value: Value) -> bool:
     """Whether the gradients are unscaled on another path to the same call."""
-    return any(unscales(one) for one in until_gradients(value))
+    return any(unscales(until_gradient) for until_gradient in until_gradients(value))
 
 
 def _clips_without_scale(call: Call) -> bool:

@@ -97,9 +97,13 @@ def _applied_each_time(facts: SourceFacts, gradient: Call, kept: Call) -> Iterat
 
 def _scaled_gradients(facts: SourceFacts, call: Call) -> Iterator[Call]:
     """The gradients of a scaled loss that a variable is given, as they came from the tape."""
-    for one in until_gradients(call.argument(0, "delta"), _holds_no_scaled):
-        if isinstance(one, Call) and is_gradient_call(one) and is_of_scaled_loss(facts, one):
-            yield one
+    for until_gradient in until_gradients(call.argument(0, "delta"), _holds_no_scaled):
+        if (
+            isinstance(until_gradient, Call)
+            and is_gradient_call(until_gradient)
+            and is_of_scaled_loss(facts, until_gradient)
+        ):
+            yield until_gradient
 
 
 def _holds_no_scaled(value: Value) -> bool:

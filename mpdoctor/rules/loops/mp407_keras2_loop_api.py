@@ -82,7 +82,7 @@ def _raises(facts: SourceFacts, read: Read) -> bool:
     if wrapped(facts, read.of, read, certain=False):
         return True
     # No optimizer of Keras 3 has these two; `minimize` many other libraries have.
-    return read.name != "minimize" and all(_may_be_keras3(one, read.name) for one in options(read.of))
+    return read.name != "minimize" and all(_may_be_keras3(option, read.name) for option in options(read.of))
 
 
 def _may_be_keras3(value: Value, name: str) -> bool:

@@ -70,7 +70,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def _is_float16(facts: SourceFacts, call: Call) -> bool:
     choices = options(call.argument(0, "loss"))
     precision = precision_of(facts) if choices else None
-    return precision is not None and all(precision.half(one, call.context) == "float16" for one in choices)
+    return precision is not None and all(precision.half(choice, call.context) == "float16" for choice in choices)
 
 
 def _finding(facts: SourceFacts, call: Call) -> Finding:

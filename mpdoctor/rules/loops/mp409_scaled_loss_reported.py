@@ -102,16 +102,16 @@ def _is_own_step(scaled: Call | None, context: Context, gradients: list[Call]) -
 
 def _told_in(value: Value) -> Iterator[Value]:
     """A value itself; of a dict or tuple what it holds, save under a key that says that it is scaled."""
-    for one in options(value):
-        if isinstance(one, Collection):
-            keys = one.keys or (Known(),) * len(one.items)
-            for key, item in zip(keys, one.items, strict=True):
+    for option in options(value):
+        if isinstance(option, Collection):
+            keys = option.keys or (Known(),) * len(option.items)
+            for key, item in zip(keys, option.items, strict=True):
                 if not (isinstance(key, Known) and isinstance(key.value, str) and "scale" in key.value.lower()):
                     yield from options(item)
-        elif isinstance(one, Operation) and one.operator == "f-string":
-            yield from one.operands
+        elif isinstance(option, Operation) and option.operator == "f-string":
+            yield from option.operands
         else:
-            yield one
+            yield option
 
 
 def _scaled_loss(value: Value, scaled: list[Call]) -> Call | None:
@@ -135,7 +135,7 @@ def _logs(call: Call) -> bool:
         return call.callee.is_(*LOGGING) or call.callee.name.startswith(LOGGING_PLACES)
     if call.method in ("update_state", "add_scalar"):  # of metrics, and of a SummaryWriter
         return True
-    return any(_is_metric(one) for one in options(call.callee))
+    return any(_is_metric(option) for option in options(call.callee))
 
 
 def _is_metric(value: Value) -> bool:

@@ -84,9 +84,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _dividing(facts: SourceFacts, apply: Call, gradient: Call) -> Iterator[Call]:
     """The calls that divide this gradient by a loss scale before it is applied; Keras 2 applies what it is given."""
-    for one in until_gradients(given_to(apply)):
-        if isinstance(one, Call) and unscales(one) and holds_gradient(one, gradient):
-            yield one
+    for until_gradient in until_gradients(given_to(apply)):
+        if isinstance(until_gradient, Call) and unscales(until_gradient) and holds_gradient(until_gradient, gradient):
+            yield until_gradient
     if facts.keras.is_keras3:
         yield apply
 
@@ -94,7 +94,7 @@ def _dividing(facts: SourceFacts, apply: Call, gradient: Call) -> Iterator[Call]
 def _is_another(facts: SourceFacts, call: Call, scaling: list[Call]) -> bool:
     """Whether a call is made on another wrapper than the one that scaled the loss, for certain."""
     mine = receivers(facts, call)
-    theirs = [one for each in scaling for one in options(each.receiver)]
+    theirs = [option for each in scaling for option in options(each.receiver)]
     if not mine or not theirs or any(_may_be_one(a, b) for a in mine for b in theirs):
         return False
     return all(wrapped(facts, one, call, certain=False) or isinstance(one, (Parameter, Attribute)) for one in mine)

@@ -135,7 +135,7 @@ def _several_losses(facts: SourceFacts) -> Iterator[Finding]:
     refused = ("dict",) if facts.keras.is_keras3 else ("list", "tuple", "dict", "set")
     for call in facts.method_calls(*SCALING):
         losses = options(call.argument(0, "loss"))
-        if not losses or not all(isinstance(one, Collection) and one.kind in refused for one in losses):
+        if not losses or not all(isinstance(loss, Collection) and loss.kind in refused for loss in losses):
             continue
         if scales(facts, call):
             kind = losses[0].kind if isinstance(losses[0], Collection) else ""

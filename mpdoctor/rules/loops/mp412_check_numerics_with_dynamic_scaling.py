@@ -86,7 +86,7 @@ def _checks_scaled_gradients(facts: SourceFacts, call: Call) -> bool:
     """Whether the loss may have been scaled where this is checked: not in the other arm of what asks for it."""
     return any(
         scales(facts, scaling) and not exclude_each_other(call.context, scaling.context)
-        for one in until_gradients(call.argument(0))
-        if isinstance(one, Call) and is_gradient_call(one)
-        for scaling in scaling_calls(target(one))
+        for until_gradient in until_gradients(call.argument(0))
+        if isinstance(until_gradient, Call) and is_gradient_call(until_gradient)
+        for scaling in scaling_calls(target(until_gradient))
     )

@@ -88,7 +88,7 @@ def _is_recorded(gradient: Call) -> bool:
     """Whether another tape is open where this gradient is taken."""
     own = [one for one in walk(gradient.receiver) if is_tape(one)]
     open_tapes = [one for value in gradient.context.withs for one in walk(value) if is_tape(one)]
-    return any(all(one is not mine for mine in own) for one in open_tapes)
+    return any(all(open_tape is not mine for mine in own) for open_tape in open_tapes)
 
 
 def _is_made_from(loss: Value | None, inner: Call) -> bool:

@@ -100,7 +100,7 @@ def _help(facts: SourceFacts, event: Operation | Call, constant: Value) -> str:
     """The product as it is written, with a constant that float16 holds: what the mask marks stays marked."""
     product = expression_at(facts, event.location)
     numbers = [one for one in ast.walk(product) if isinstance(one, ast.Constant)] if product is not None else []
-    large = [one for one in numbers if isinstance(one.value, (int, float)) and abs(one.value) > LARGEST]
+    large = [number for number in numbers if isinstance(number.value, (int, float)) and abs(number.value) > LARGEST]
     if product is not None and len(large) == 1:
         large[0].value = SMALL_ENOUGH
         text = ast.unparse(product).replace(str(SMALL_ENOUGH), "1e4")
@@ -123,8 +123,8 @@ def _products(facts: SourceFacts) -> Iterator[tuple[Operation | Call, tuple[Valu
 def _products_with_overflow(facts: SourceFacts) -> Iterator[tuple[Operation | Call, Value, Value]]:
     """(product, the constant that float16 does not hold, the other factor)."""
     for event, factors in _products(facts):
-        constant = next((one for one in factors if _overflows(one)), None)
-        other = next((one for one in factors if one is not constant), None)
+        constant = next((factor for factor in factors if _overflows(factor)), None)
+        other = next((factor for factor in factors if factor is not constant), None)
         if constant is not None and other is not None:
             yield event, constant, other
 
@@ -137,7 +137,9 @@ def _overflows(value: Value) -> bool:
 
 def _is_mask(facts: SourceFacts, value: Value, depth: int = 0) -> bool:
     """Whether it certainly holds zeros and ones."""
-    return depth < 12 and bool(options(value)) and all(_is_one_mask(facts, one, depth + 1) for one in options(value))
+    return (
+        depth < 12 and bool(options(value)) and all(_is_one_mask(facts, option, depth + 1) for option in options(value))
+    )
 
 
 @asked_once
@@ -181,7 +183,7 @@ def _is_one(value: Value) -> bool:
 def _is_named_mask(facts: SourceFacts, event: Operation | Call, value: Value) -> bool:
     """Whether the program calls it a mask: `mask * -1e9`, with mask a parameter or a part of the inputs."""
     if isinstance(value, Call) and isinstance(value.callee, Api) and value.callee.is_(*CASTS):
-        return any(_is_named_mask(facts, event, one) for one in options(value.argument(0, "x")))
+        return any(_is_named_mask(facts, event, option) for option in options(value.argument(0, "x")))
     if isinstance(value, Parameter) or (isinstance(value, Attribute) and not isinstance(value.of, Api)):
         return any(name in value.name.lower() for name in NAMES)
     return isinstance(value, Item) and "mask" in text_at(facts, event.location).lower()
@@ -195,7 +197,7 @@ def _is_half(facts: SourceFacts, precision: Precision, event: Operation | Call, 
     return any(
         precision.dtype(other, sum_.context) == "float16"
         for sum_ in facts.operations
-        if sum_.operator in ("+", "-") and any(one is event for one in sum_.operands)
+        if sum_.operator in ("+", "-") and any(operand is event for operand in sum_.operands)
         for other in sum_.operands
         if other is not event
     )

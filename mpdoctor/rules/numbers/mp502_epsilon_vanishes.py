@@ -161,7 +161,7 @@ def _without_guard(divisor: ast.expr) -> ast.expr:
         parts = divisor.args
     else:
         return divisor
-    others = [one for one in parts if not isinstance(one, ast.Constant)]
+    others = [part for part in parts if not isinstance(part, ast.Constant)]
     return others[0] if len(others) == 1 else divisor
 
 

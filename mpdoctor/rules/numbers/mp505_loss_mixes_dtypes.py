@@ -126,7 +126,7 @@ def _help(name: str) -> str:
 
 def _help_for_line(failure: FailureFacts, half: str) -> str:
     """By what the line names: the prediction, or labels that the program has cast to 16 bits."""
-    names = [one.name for one in failure.operands if one.dtype == half and one.kind == "tensor"]
+    names = [operand.name for operand in failure.operands if operand.dtype == half and operand.kind == "tensor"]
     if names:
         return _help(names[0])
     if re.search(rf"\bcast\(.*{half}", failure.failing_line):

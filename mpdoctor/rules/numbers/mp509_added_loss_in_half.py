@@ -80,7 +80,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 layer.location,
             )
     for call in facts.method_calls("add_loss"):
-        if not all(_is_layer(one) for one in options(call.receiver)) or asks_for_dtype(call.context):
+        if not all(_is_layer(option) for option in options(call.receiver)) or asks_for_dtype(call.context):
             continue
         added = precision.half(call.argument(0, "loss"), call.context)
         if added is not None:
@@ -122,7 +122,8 @@ def _of_regularized(precision: Precision, layer: Call) -> str | None:
 def _is_regularizer(value: Value | None) -> bool:
     """A name such as "l2", or what a library's or the user's own class or function makes; not what may be None."""
     return bool(options(value)) and all(
-        isinstance(known(one), str) or isinstance(one, Defined) or _makes_regularizer(one) for one in options(value)
+        isinstance(known(option), str) or isinstance(option, Defined) or _makes_regularizer(option)
+        for option in options(value)
     )
 
 

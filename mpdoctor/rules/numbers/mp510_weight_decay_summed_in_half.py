@@ -90,7 +90,7 @@ def _decayed(call: Call) -> Value | None:
     name = function_named(call)
     if name in NORMS:
         return call.argument(0, "t") or call.keyword("tensor") or call.keyword("x")
-    if name in SUMS and any(_is_square(one) for one in options(call.argument(0, "input_tensor"))):
+    if name in SUMS and any(_is_square(option) for option in options(call.argument(0, "input_tensor"))):
         return call.argument(0, "input_tensor")
     made = call.callee
     if isinstance(made, Call) and isinstance(made.callee, Api) and made.callee.name.startswith("keras.regularizers."):

@@ -97,7 +97,7 @@ def _last(value: Value | None, found: LastNumbers, depth: int = 0) -> float:
     for one in options(value):
         if (id(one), depth) not in found:
             found[id(one), depth] = _last_of_one(one, found, depth + 1) if depth <= DEEPEST else 0
-    return max((found[id(one), depth] for one in options(value)), default=0)
+    return max((found[id(option), depth] for option in options(value)), default=0)
 
 
 def _last_of_one(value: Value, found: LastNumbers, depth: int) -> float:

@@ -56,7 +56,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in wrapper_calls(facts):
         if call.context.guarded:
             continue
-        problems = [_problem(facts, one, call) for one in options(inner_argument(call))]
+        problems = [_problem(facts, option, call) for option in options(inner_argument(call))]
         if problems and all(problems) and problems[0] is not None:
             message, help = problems[0]
             yield Finding(message, help, call.location)
@@ -209,7 +209,7 @@ def _takes_learning_rate(own: ClassFacts, keras: Keras) -> bool:
     if constructor is None:
         return keras.is_keras3
     return own.base_argument("learning_rate") is not None or any(
-        one.lstrip("*") in ("learning_rate", "lr", "args", "kwargs") for one in constructor.parameters
+        parameter.lstrip("*") in ("learning_rate", "lr", "args", "kwargs") for parameter in constructor.parameters
     )
 
 

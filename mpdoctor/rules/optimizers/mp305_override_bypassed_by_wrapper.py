@@ -101,7 +101,7 @@ def _only_passes_on(facts: SourceFacts, method: FunctionFacts) -> bool:
     """Whether the override does nothing of its own: its only call is that of its base class."""
     calls = [call for call in facts.calls if call.context.function is method]
     others = [call for call in calls if call.method not in (method.name, "super")]
-    return not others and not any(one.context.function is method for one in facts.operations)
+    return not others and not any(operation.context.function is method for operation in facts.operations)
 
 
 def _message(name: str, bypassed: str, called: str) -> str:

@@ -131,9 +131,9 @@ def _gives_dtype(call: Call) -> bool:
 def _is_trained(facts: SourceFacts, wrapper: Call) -> bool:
     """Whether a model that was made without any policy is compiled with this wrapper and trained."""
     for call in facts.method_calls("compile"):
-        compiles_with_it = all(one is wrapper for one in options(call.argument(0, "optimizer")))
+        compiles_with_it = all(option is wrapper for option in options(call.argument(0, "optimizer")))
         if compiles_with_it and call.given and _is_made_without_policy(facts, call.receiver):
-            trained = (one for fit in facts.method_calls(*TRAINING) for one in options(fit.receiver))
+            trained = (option for fit in facts.method_calls(*TRAINING) for option in options(fit.receiver))
             if any(one is model for one in trained for model in options(call.receiver)):
                 return True
     return False
@@ -141,5 +141,5 @@ def _is_trained(facts: SourceFacts, wrapper: Call) -> bool:
 
 def _is_made_without_policy(facts: SourceFacts, model: Value | None) -> bool:
     return bool(options(model)) and all(
-        is_model(one) and policies_of_model(facts, one) == frozenset((None,)) for one in options(model)
+        is_model(option) and policies_of_model(facts, option) == frozenset((None,)) for option in options(model)
     )

@@ -83,7 +83,7 @@ def _applied_bare(facts: SourceFacts, wrapping: Call, inner: Call) -> Iterator[F
     by_compile = wrapping.method == "compile"
     wrapper = receiver_text(facts, wrapping) + ".optimizer" if by_compile else "the LossScaleOptimizer"
     for apply in facts.method_calls(*APPLYING, "minimize"):
-        if apply.receiver is not inner or any(one is not inner for one in receivers(facts, apply)):
+        if apply.receiver is not inner or any(receiver is not inner for receiver in receivers(facts, apply)):
             continue
         scaled = _is_scaled_by_wrapper(facts, apply, wrapping)
         if (by_compile or scaled) and _comes_later(apply, wrapping):
@@ -118,7 +118,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 
 def _uses(value: Value | None, inner: Call) -> bool:
-    return bool(options(value)) and all(one is inner for one in options(value))
+    return bool(options(value)) and all(option is inner for option in options(value))
 
 
 def _comes_later(event: Event, wrapping: Call) -> bool:

@@ -199,5 +199,5 @@ def _may_hold_any_key(value: Value) -> bool:
 
 def _is_made(facts: SourceFacts, own: ClassFacts) -> bool:
     """Whether the program makes an optimizer of this class, or of one below it."""
-    kinds = {id(one) for one in facts.classes if any(base is own for base in one.lineage())}
+    kinds = {id(class_) for class_ in facts.classes if any(base is own for base in class_.lineage())}
     return any(id(class_of(call)) in kinds for call in facts.calls)

@@ -124,7 +124,9 @@ def _only_evaluates(facts: SourceFacts) -> bool:
 def _may_have_replicas(strategy: Call) -> bool:
     """False where the program itself gives it one device."""
     devices = strategy.argument(0, "devices")
-    one_device = all(isinstance(one, Collection) and not one.open and len(one.items) == 1 for one in options(devices))
+    one_device = all(
+        isinstance(option, Collection) and not option.open and len(option.items) == 1 for option in options(devices)
+    )
     return not strategy.context.guarded and (devices is None or not one_device)
 
 
@@ -139,4 +141,4 @@ def _belongs(facts: SourceFacts, strategy: Call, wrapping: Call) -> bool:
     """Whether the optimizer is wrapped in the strategy's scope, or steps are run by the strategy."""
     if any(one is strategy for value in wrapping.context.withs for one in walk(value)):
         return True
-    return any(one is strategy for run in facts.method_calls("run") for one in options(run.receiver))
+    return any(option is strategy for run in facts.method_calls("run") for option in options(run.receiver))

@@ -106,7 +106,7 @@ def _makes_stub(facts: SourceFacts, call: Call) -> bool:
     """Whether a call makes an optimizer of such a name, and on no path another one."""
     if not isinstance(call.callee, Api) or not _is_stub(call.callee) or call.context.guarded:
         return False
-    others = (one.callee for one in facts.library_calls if one.location == call.location)
+    others = (library_call.callee for library_call in facts.library_calls if library_call.location == call.location)
     return all(isinstance(other, Api) and _is_stub(other) for other in others)
 
 

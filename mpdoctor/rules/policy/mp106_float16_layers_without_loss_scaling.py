@@ -145,7 +145,9 @@ def _in_a_loop(facts: SourceFacts, apply: Call, half: list[str]) -> Finding:
 def _scales(facts: SourceFacts, minimize: Call) -> bool:
     """Whether the loss that is minimized, or the function that gives it, may be scaled by hand."""
     loss = minimize.argument(0, "loss")
-    functions = [one.of for one in options(loss) if isinstance(one, Defined) and isinstance(one.of, FunctionFacts)]
+    functions = [
+        option.of for option in options(loss) if isinstance(option, Defined) and isinstance(option.of, FunctionFacts)
+    ]
     return may_be_scaled(loss) or any(may_be_scaled(r.value) for f in functions for r in facts.returns_of(f))
 
 
@@ -158,7 +160,7 @@ def _why_not_wrapped(facts: SourceFacts, compile_call: Call, model: Call) -> str
         return "`auto_scale_loss=False`"
     if "mixed_float16" in policies:
         return ""
-    return f"the model's own policy is {', '.join(sorted(str(one or 'float32') for one in policies))}"
+    return f"the model's own policy is {', '.join(sorted(str(policy or 'float32') for policy in policies))}"
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:

@@ -69,16 +69,16 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     if not model.may_train:
         return
-    for one in _pure_layers(model):
-        by_policy = model.policy_set and one.policy == model.global_policy
-        alike = [layer.path for layer in model.layers if layer.policy == one.policy and _trainable_half(layer)]
+    for pure_layer in _pure_layers(model):
+        by_policy = model.policy_set and pure_layer.policy == model.global_policy
+        alike = [layer.path for layer in model.layers if layer.policy == pure_layer.policy and _trainable_half(layer)]
         yield Finding(
-            f"The weights of {listed(alike) if by_policy else one.path} ({one.class_name}) are {one.variable_dtype} "
-            "themselves: updates smaller than their last bit are lost.",
-            f'Use "mixed_{one.policy}", which computes in {one.policy} and keeps float32 weights.',
-            None if by_policy else one.made_at,
-            layer=one.path,
-            evidence={"policy": one.policy, "layers": alike},
+            f"The weights of {listed(alike) if by_policy else pure_layer.path} ({pure_layer.class_name}) are "
+            f"{pure_layer.variable_dtype} themselves: updates smaller than their last bit are lost.",
+            f'Use "mixed_{pure_layer.policy}", which computes in {pure_layer.policy} and keeps float32 weights.',
+            None if by_policy else pure_layer.made_at,
+            layer=pure_layer.path,
+            evidence={"policy": pure_layer.policy, "layers": alike},
         )
 
 
@@ -124,7 +124,7 @@ def _own_dtype(call: Call) -> Value | None:
 
 
 def _is_made_by(value: Value, method: str) -> bool:
-    return any(isinstance(one, Call) and one.method == method for one in options(value))
+    return any(isinstance(option, Call) and option.method == method for option in options(value))
 
 
 def _only_predicts(facts: SourceFacts) -> bool:

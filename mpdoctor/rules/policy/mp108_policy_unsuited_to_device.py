@@ -74,7 +74,9 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 def _without_bfloat16(model: ModelFacts) -> Iterator[Finding]:
     """The first GPU that is too old for bfloat16."""
-    old = next((one for one in model.devices if one.compute_capability and one.compute_capability < (8, 0)), None)
+    old = next(
+        (device for device in model.devices if device.compute_capability and device.compute_capability < (8, 0)), None
+    )
     if old is not None and old.compute_capability is not None:
         capability = ".".join(map(str, old.compute_capability))
         yield Finding(

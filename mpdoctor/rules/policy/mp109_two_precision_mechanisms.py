@@ -65,4 +65,4 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _together_with(others: list[Call], rewrite: Call | Write) -> Call | None:
-    return next((one for one in others if happen_together(one.context, rewrite.context)), None)
+    return next((other for other in others if happen_together(other.context, rewrite.context)), None)

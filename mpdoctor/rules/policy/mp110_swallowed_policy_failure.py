@@ -65,9 +65,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _suppressing(call: Call) -> str:
     for manager in call.context.withs:
-        for one in options(manager):
-            if isinstance(one, Call) and is_call_of(one, SUPPRESS):
-                names = [getattr(error, "name", "") for error in one.args]
+        for option in options(manager):
+            if isinstance(option, Call) and is_call_of(option, SUPPRESS):
+                names = [getattr(error, "name", "") for error in option.args]
                 if not all(name in ABOUT_IMPORTS for name in names):
                     return "suppress(…)"
     return ""

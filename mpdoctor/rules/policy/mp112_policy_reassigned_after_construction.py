@@ -54,7 +54,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for write in writes(facts, ("dtype_policy",)):
         if write.context.guarded or _is_own_property(write):
             continue
-        kinds = {_kind(one) for one in options(write.of)}
+        kinds = {_kind(option) for option in options(write.of)}
         if kinds == {"model"} and facts.keras.is_keras3:
             yield Finding(MODEL_ONLY, HELP, write.location)
         elif kinds and kinds <= {"model", "layer"} and not facts.keras.is_keras3:
@@ -99,7 +99,7 @@ def _kind(value: Value) -> str | None:
     while isinstance(of, Item):
         of = of.of
     if of is not value and isinstance(of, Attribute) and of.name == "layers":
-        return "layer" if all(is_model(one) for one in options(of.of)) else None
+        return "layer" if all(is_model(option) for option in options(of.of)) else None
     own = class_of(value)
     if isinstance(value, Instance) and own is not None:
         return own.kind if own.kind in ("layer", "model") else None
@@ -108,12 +108,12 @@ def _kind(value: Value) -> str | None:
 
 def _is_own_property(write: Write) -> bool:
     """Whether the user's own class says what assigning it does, or is only being built (`self.dtype_policy = …`)."""
-    for one in options(write.of):
-        own: ClassFacts | None = class_of(one)
+    for option in options(write.of):
+        own: ClassFacts | None = class_of(option)
         if own is None:
             continue
         function = write.context.function
-        in_constructor = isinstance(one, Instance) or (function is not None and function.owner is own)
+        in_constructor = isinstance(option, Instance) or (function is not None and function.owner is own)
         if own.find_method("dtype_policy") is not None or own.find_method("__setattr__") is not None or in_constructor:
             return True
     return False

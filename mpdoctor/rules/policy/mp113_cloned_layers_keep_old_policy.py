@@ -106,7 +106,7 @@ def _clones(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
     """(the call that makes it, the original) for every copy of a model's configuration that nobody has changed."""
     for call in facts.calls_of(CLONING):
         if call.argument(2, "clone_function") is None and not call.open:
-            yield from ((call, one) for one in _models(call.argument(0, "model")))
+            yield from ((call, model) for model in _models(call.argument(0, "model")))
     for call in (*facts.calls_of(*FROM_TEXT), *filter(_is_from_config, facts.calls)):
         yield from ((call, one) for one in _described(facts, call.argument(0)))
 
@@ -117,14 +117,14 @@ def _is_from_config(call: Call) -> bool:
 
 def _half_policy(policies: Iterable[object]) -> object:
     """The first of them that computes in 16 bits, None where none does."""
-    return next((one for one in policies if one in HALF_POLICIES), None)
+    return next((policy for policy in policies if policy in HALF_POLICIES), None)
 
 
 def _described(facts: SourceFacts, config: Value | None) -> Iterator[Call]:
     """The model whose `get_config()` or `to_json()` this is, as it came."""
-    for one in options(config):
-        if isinstance(one, Call) and one.method in CONFIGS and id(one) not in _changed(facts):
-            yield from _models(one.receiver)
+    for option in options(config):
+        if isinstance(option, Call) and option.method in CONFIGS and id(option) not in _changed(facts):
+            yield from _models(option.receiver)
 
 
 @lru_cache(maxsize=1)
@@ -144,5 +144,5 @@ def _down_to_the_start(value: Any) -> Iterator[Any]:
 
 
 def _models(value: Value | None) -> list[Call]:
-    found = [one for one in options(value) if isinstance(one, Call)]
+    found = [option for option in options(value) if isinstance(option, Call)]
     return found if len(found) == len(options(value)) == 1 else []

@@ -49,7 +49,11 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if call.context.guarded or (isinstance(call.callee, Api) and call.callee.is_(SET_FLOATX)):
             continue
         given = call.argument(0, "policy") or call.keyword("dtype_policy")
-        if given is not None and all(_is_quantized(one) for one in options(given)) and not _is_put_back(facts, call):
+        if (
+            given is not None
+            and all(_is_quantized(option) for option in options(given))
+            and not _is_put_back(facts, call)
+        ):
             yield Finding(
                 "A quantized policy is set for every layer, and models have no quantized form: the first call of one "
                 "raises NotImplementedError.",
@@ -73,7 +77,7 @@ def _is_quantized(value: Value) -> bool:
 
 def _is_put_back(facts: SourceFacts, policy: Call) -> bool:
     """Whether another policy is set before any model is made: then only single layers took this one."""
-    later = [one for one in facts.policy_calls if one.order > policy.order]
+    later = [policy_call for policy_call in facts.policy_calls if policy_call.order > policy.order]
     later = [one for one in later if not exclude_each_other(one.context, policy.context)]
     if not later:
         return False

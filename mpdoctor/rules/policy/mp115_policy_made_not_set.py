@@ -70,7 +70,7 @@ def _is_mixed_anyway(facts: SourceFacts) -> bool:
     """Whether another policy (or its name) is set, so that this one is left over and no harm."""
     given = [policies_set(call) for call in facts.policy_calls]
     given += [policies_named(call.keyword("dtype")) for call in facts.calls if layer_name(call)]
-    return any(one in HALF_POLICIES for names in given for one in names) or () in given[: len(facts.policy_calls)]
+    return any(name in HALF_POLICIES for names in given for name in names) or () in given[: len(facts.policy_calls)]
 
 
 def _builds_models(facts: SourceFacts) -> bool:
@@ -82,10 +82,10 @@ def _used(facts: SourceFacts) -> set[int]:
     waiting = list(_mentioned(facts))
     seen: set[int] = set()
     for value in waiting:
-        for one in options(value):
-            if id(one) not in seen:
-                seen.add(id(one))
-                waiting += one.parts
+        for option in options(value):
+            if id(option) not in seen:
+                seen.add(id(option))
+                waiting += option.parts
     return seen
 
 

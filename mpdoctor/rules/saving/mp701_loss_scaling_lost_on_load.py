@@ -65,7 +65,7 @@ EXPLAINS = {"MP106": "model"}
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for load in loads(facts):
         policies = facts.policies_at(load)
-        if load.context.guarded or any(one is UNSURE or one in HALF_POLICIES for one in policies):
+        if load.context.guarded or any(policy is UNSURE or policy in HALF_POLICIES for policy in policies):
             continue
         if not _holds_float16(policies_in_file(facts, load)) or not _is_unscaled(facts, load):
             continue
@@ -108,7 +108,7 @@ def _is_trained_unscaled(model: ModelFacts) -> bool:
 
 
 def listed_policies(policies: tuple[object, ...]) -> str:
-    return " or ".join(sorted({str(one or "float32") for one in policies}))
+    return " or ".join(sorted({str(policy or "float32") for policy in policies}))
 
 
 def _keeps_bare_optimizer(keras: Keras, load: Call) -> bool:
@@ -123,7 +123,7 @@ def _keeps_bare_optimizer(keras: Keras, load: Call) -> bool:
 
 def _is_unscaled(facts: SourceFacts, load: Call) -> bool:
     """Whether the loaded model is trained, certainly by an optimizer that scales nothing."""
-    calls = [call for call in training_of(facts, load) if any(one is load for one in options(call.receiver))]
+    calls = [call for call in training_of(facts, load) if any(option is load for option in options(call.receiver))]
     compiled = [call for call in calls if call.method == "compile"]
     if len(compiled) == len(calls):
         return False  # compiled to be evaluated, perhaps

@@ -86,7 +86,7 @@ def _float32_layers(model: ModelFacts, load: LoadFacts) -> list[LayerFacts]:
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for load in loads(facts):
         policies = facts.policies_at(load)
-        if load.context.guarded or not policies or any(one not in HALF_POLICIES for one in policies):
+        if load.context.guarded or not policies or any(policy not in HALF_POLICIES for policy in policies):
             continue
         saved = policies_in_file(facts, load)
         if saved and saved <= {None, "float32"} and training_of(facts, load):

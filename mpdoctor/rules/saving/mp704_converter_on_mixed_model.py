@@ -64,7 +64,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if call.context.guarded:
             continue
         policies = _policies(facts, call)
-        half = next((one for one in policies if one in HALF_POLICIES), None)
+        half = next((policy for policy in policies if policy in HALF_POLICIES), None)
         if half is not None and UNSURE not in policies:
             yield Finding(
                 f"This model was built under {half}, and TFLite has no 16-bit kernels for it: `convert()` raises "
@@ -79,7 +79,7 @@ def _policies(facts: SourceFacts, call: Call) -> frozenset[PolicyName]:
     """The policies of what is converted; none where that is not known for certain."""
     if call.method != "from_keras_model":
         return policies_in_file(facts, call)
-    models = [one for one in options(call.argument(0, "model")) if isinstance(one, Call)]
+    models = [option for option in options(call.argument(0, "model")) if isinstance(option, Call)]
     if len(models) != 1 or len(options(call.argument(0, "model"))) != 1:
         return frozenset()
     if is_call_of(models[0], "keras.models.load_model"):

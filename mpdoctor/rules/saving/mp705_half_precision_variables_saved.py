@@ -46,7 +46,7 @@ LOST = {"float16": "1/2048", "bfloat16": "1/256"}
 
 def in_saved_graph(graph: SavedGraphFacts) -> Iterator[Finding]:
     for dtype in HALF:
-        half = [one for one in graph.variables if one.dtype == dtype]
+        half = [variable for variable in graph.variables if variable.dtype == dtype]
         if half:
             numbers = sum(one.size for one in half)
             how_many = f"{len(half)} of {len(graph.variables)} variables"

@@ -167,7 +167,7 @@ def _remedy(training: TrainingFacts, culprit: CulpritFacts) -> str:
             f"Make its values smaller: {smaller}. float32 alone would have to reach from `{layers[0]}` to "
             f"`{layers[-1]}`, {len(layers)} layers, because each hands its values to the next."
         )
-    names = listed([f"`{one}`" for one in layers], MOST_NAMED)
+    names = listed([f"`{layer}`" for layer in layers], MOST_NAMED)
     return (
         f'Let the values stay in float32 until they are small again: give {names} dtype="float32", all of them, '
         f"because a 16-bit layer casts what it is given to float16. Or {smaller}."

@@ -15,7 +15,7 @@ CONVOLUTIONS = frozenset(
 
 def gpus(model: ModelFacts) -> tuple[DeviceFacts, ...]:
     """Of NVIDIA's, whose compute capability is known."""
-    return tuple(one for one in model.devices if one.kind == "GPU" and one.compute_capability is not None)
+    return tuple(device for device in model.devices if device.kind == "GPU" and device.compute_capability is not None)
 
 
 def trains_on_tensor_cores(model: ModelFacts) -> bool:
@@ -31,4 +31,4 @@ def half_dtype(model: ModelFacts) -> str:
 def multiplying(model: ModelFacts) -> list[LayerFacts]:
     """The layers that multiply matrices in 16 bits."""
     kinds = DENSE | RECURRENT | CONVOLUTIONS
-    return [one for one in model.layers if one.class_name in kinds and one.computes_in_half and one.variables]
+    return [layer for layer in model.layers if layer.class_name in kinds and layer.computes_in_half and layer.variables]

@@ -167,7 +167,7 @@ def policies_made_with(
     if call.open and given is None:
         return ()
     policies = facts.policies_at(call)
-    named = tuple(one for one in policies if isinstance(one, str))
+    named = tuple(policy for policy in policies if isinstance(policy, str))
     if not named and facts.assume_mixed:
         return ("mixed_float16",)
     return named

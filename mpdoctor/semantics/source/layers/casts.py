@@ -42,7 +42,7 @@ def _behind_casts(facts: SourceFacts, dtypes: tuple[str, ...]) -> frozenset[int]
 
 @lru_cache(maxsize=1)
 def _behind_what_is_kept(facts: SourceFacts) -> frozenset[int]:
-    return _ids_behind(one for call in facts.method_calls(*KEEPERS) for one in call.parts[1:])
+    return _ids_behind(part for call in facts.method_calls(*KEEPERS) for part in call.parts[1:])
 
 
 def _ids_behind(values: Iterable[Value | None]) -> frozenset[int]:

@@ -20,6 +20,6 @@ def half_dtype_of_layer(facts: SourceFacts, layer: Call) -> str | None:
         names = policies_made_with(facts, layer, own)
     else:
         names = facts.policies_at(layer)
-        if facts.assume_mixed and all(one in (None, UNSURE) for one in names):
+        if facts.assume_mixed and all(name in (None, UNSURE) for name in names):
             return "float16"
-    return next((SIXTEEN_BITS[one] for one in names if isinstance(one, str) and one in SIXTEEN_BITS), None)
+    return next((SIXTEEN_BITS[name] for name in names if isinstance(name, str) and name in SIXTEEN_BITS), None)

@@ -78,7 +78,7 @@ def _mixed_operands(facts: SourceFacts) -> Iterator[MixedOperands]:
             continue
         name = public_name(call.callee.name)
         if name in MEETING:
-            yield call, tuple(one for one in call.arguments(MEETING[name]) if not isinstance(one, Known))
+            yield call, tuple(argument for argument in call.arguments(MEETING[name]) if not isinstance(argument, Known))
         elif name in JOINING:
             joined = call.argument(0, JOINING[name])
             if isinstance(joined, Collection):
@@ -90,7 +90,7 @@ def may_raise(facts: SourceFacts, met: MixedOperands) -> bool:
     event, operands = met
     if not facts.keras.is_keras3 or not operands or not isinstance(event, Operation):
         return True
-    return not any(is_weight(one) for one in options(operands[0]))
+    return not any(is_weight(option) for option in options(operands[0]))
 
 
 def is_half(facts: SourceFacts, value: Value, context: Context) -> bool:
@@ -107,11 +107,11 @@ def half_dtypes(facts: SourceFacts, value: Value, context: Context) -> tuple[str
         return ()
     parameters = [one for one in walk(value) if isinstance(one, Parameter)]
     is_inside = (
-        any(_is_of_call(one) for one in parameters)
+        any(_is_of_call(parameter) for parameter in parameters)
         or runs_in_some_call(facts, context)
         or not any(is_weight(one) for one in walk(value))
     )
-    if not is_inside or not all(_is_tensor(facts, one) for one in parameters):
+    if not is_inside or not all(_is_tensor(facts, parameter) for parameter in parameters):
         return ()
     return tuple(one for one in ("float16", "bfloat16") if computes_in_half(facts, value, context, only=one))
 
@@ -133,8 +133,10 @@ def _used_as_tensors(facts: SourceFacts) -> frozenset[int]:
     """Ids of the parameters that are used as tensors."""
     found = {id(read.of) for read in facts.reads if read.name in ("shape", "dtype", "get_shape", "ndim")}
     for call in facts.calls:
-        for one in _given_tensors(call):
-            found.update(id(item) for item in (one.items if isinstance(one, Collection) else (one,)))
+        for given_tensor in _given_tensors(call):
+            found.update(
+                id(item) for item in (given_tensor.items if isinstance(given_tensor, Collection) else (given_tensor,))
+            )
     return frozenset(found)
 
 

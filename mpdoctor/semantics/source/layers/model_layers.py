@@ -140,7 +140,7 @@ def _added(facts: SourceFacts, model: Call) -> list[Value]:
     return [
         added
         for call in facts.method_calls("add")
-        if any(one is model for one in options(call.receiver))
+        if any(option is model for option in options(call.receiver))
         for added in options(call.argument(0, "layer"))
     ]
 

@@ -46,7 +46,7 @@ def output_layers(facts: SourceFacts, model: Call, depth: int = 0) -> list[Call]
 def half_output(model: ModelFacts, activations: tuple[str, ...] = ()) -> str | None:
     """The 16-bit dtype in which a live model's output is known to come, from a layer with one of these activations."""
     for layer in model.layers:
-        dtype = next((one for one in layer.output_dtypes if one in SIXTEEN_BITS), None)
+        dtype = next((output_dtype for output_dtype in layer.output_dtypes if output_dtype in SIXTEEN_BITS), None)
         if layer.is_output and layer.floating and dtype and (not activations or activation_of(layer) in activations):
             return dtype
     return None
@@ -59,12 +59,12 @@ def activation_of(layer: LayerFacts) -> str:
 
 def activations_of(facts: SourceFacts, value: Value | None, depth: int = 0) -> set[str]:
     """The activations that a tensor comes straight from, "" where nothing is known of it."""
-    return set().union(*(_activations_of_one(facts, one, depth) for one in options(value)))
+    return set().union(*(_activations_of_one(facts, option, depth) for option in options(value)))
 
 
 def activations_of_outputs(facts: SourceFacts, model: Value | None, depth: int = 0) -> set[str]:
     """The same of what a model gives, whoever calls it."""
-    return set().union(*(_activations_of_model(facts, one, depth) for one in options(model)))
+    return set().union(*(_activations_of_model(facts, option, depth) for option in options(model)))
 
 
 def _activations_of_one(facts: SourceFacts, value: Value, depth: int) -> set[str]:
@@ -112,13 +112,13 @@ def sixteen_bit_output(facts: SourceFacts, layer: Call) -> str | None:
     if given is not None and known(given) is not None:
         return _sixteen_bits(policies_named(given))
     policies = facts.policies_at(layer)
-    if facts.assume_mixed and all(one in (None, UNSURE) for one in policies):
+    if facts.assume_mixed and all(policy in (None, UNSURE) for policy in policies):
         return "float16"
-    return _sixteen_bits(tuple(one for one in policies if isinstance(one, str)))
+    return _sixteen_bits(tuple(policy for policy in policies if isinstance(policy, str)))
 
 
 def _sixteen_bits(policies: tuple[str, ...]) -> str | None:
-    return next((SIXTEEN_BITS[one] for one in policies if one in SIXTEEN_BITS), None)
+    return next((SIXTEEN_BITS[policy] for policy in policies if policy in SIXTEEN_BITS), None)
 
 
 def _last_of_sequential(facts: SourceFacts, model: Call) -> list[Call]:
@@ -127,7 +127,7 @@ def _last_of_sequential(facts: SourceFacts, model: Call) -> list[Call]:
         return []
     found: list[Call] = []
     for add in sorted(facts.method_calls("add"), key=lambda call: -call.order):
-        if not any(one is model for one in options(add.receiver)):
+        if not any(option is model for option in options(add.receiver)):
             continue
         added = _all_calls(add.argument(0, "layer"))
         if added is None:
@@ -148,7 +148,7 @@ def _last_of_sequential(facts: SourceFacts, model: Call) -> list[Call]:
 def _all_calls(value: Value | None) -> list[Call] | None:
     """What a value may be, where all of it is the result of calls."""
     choices = options(value)
-    calls = [one for one in choices if isinstance(one, Call)]
+    calls = [choice for choice in choices if isinstance(choice, Call)]
     return calls if len(calls) == len(choices) else None
 
 
@@ -164,12 +164,12 @@ def _layers_behind(outputs: Value | None, depth: int) -> list[Call]:
 
 
 def _spread(value: Value | None) -> Iterator[Value]:
-    for one in options(value):
-        if isinstance(one, Collection):
-            for item in one.items:
+    for option in options(value):
+        if isinstance(option, Collection):
+            for item in option.items:
                 yield from _spread(item)
         else:
-            yield one
+            yield option
 
 
 def _is_application(value: Value) -> bool:

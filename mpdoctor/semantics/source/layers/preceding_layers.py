@@ -17,7 +17,7 @@ def layers_of_sequential(facts: SourceFacts, model: Call) -> list[Value]:
         return []
     found = list(given.items) if isinstance(given, Collection) else []
     for add in facts.method_calls("add"):
-        if any(one is model for one in options(add.receiver)):
+        if any(option is model for option in options(add.receiver)):
             added = add.argument(0, "layer")
             if add.context.branches or add.context.loops or added is None:
                 return []

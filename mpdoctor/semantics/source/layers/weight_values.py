@@ -24,7 +24,7 @@ def weight_holder(value: Value) -> Value | None:
 
 def is_made_of_weights(value: Value, depth: int = 0) -> bool:
     """Whether it is a weight, or computed from weights and numbers only."""
-    found = [_is_one_of_weights(one, depth) for one in options(value)]
+    found = [_is_one_of_weights(option, depth) for option in options(value)]
     return bool(found) and all(found)
 
 
@@ -44,7 +44,7 @@ def _is_one_of_weights(value: Value, depth: int) -> bool:
     elif isinstance(value, Collection) and value.kind == "list":
         inner = value.items
     others = [one for one in inner if not isinstance(one, (Known, Api))]
-    return bool(others) and all(is_made_of_weights(one, depth + 1) for one in others)
+    return bool(others) and all(is_made_of_weights(other, depth + 1) for other in others)
 
 
 def _is_layer(value: Value) -> bool:

@@ -113,7 +113,7 @@ def _units(facts: SourceFacts, model: Value) -> int:
 def _units_of_compiled(facts: SourceFacts, function: FunctionFacts) -> int:
     """The classes of the model that a loss function is compiled with."""
     models = [call.receiver for call, loss in compiled(facts, 1, "loss") if function_of(loss, "call") is function]
-    return min((_units(facts, one) for model in models for one in options(model)), default=0)
+    return min((_units(facts, option) for model in models for option in options(model)), default=0)
 
 
 def _is_sparse_loss(call: Call) -> bool:

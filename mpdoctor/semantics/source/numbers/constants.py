@@ -38,7 +38,7 @@ def numbers_from_value(value: Value | None, depth: int = 0) -> tuple[float, ...]
     """Every number that a value may be: a literal, a constant of the module, the class or the configuration, a default
     that nobody overrides, what was made of one by tf.constant or tf.cast, np.finfo(np.float32).min. () if any of it
     is not known."""
-    found = [_number(one, depth) for one in options(value)]
+    found = [_number(option, depth) for option in options(value)]
     return tuple(one for one in found if one is not None) if found and None not in found else ()
 
 

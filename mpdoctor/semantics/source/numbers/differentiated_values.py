@@ -25,7 +25,7 @@ User = Operation | Call | Write | Return
 
 def has_gradient(value: Value | None, depth: int = 0) -> bool:
     """Whether a gradient may go through it: not through numbers, masks, positions and weights that are not trained."""
-    return depth > DEEPEST or any(_one_has(one, depth + 1) for one in options(value))
+    return depth > DEEPEST or any(_one_has(option, depth + 1) for option in options(value))
 
 
 @asked_once
@@ -82,7 +82,7 @@ def _used_by(event: User) -> Iterator[Value]:
         given = (*event.args, *(one for _, one in event.keywords), *([event.receiver] if event.receiver else ()))
     else:
         given = (event.value,)
-    waiting = [one for each in given for one in options(each)]
+    waiting = [option for each in given for option in options(each)]
     for one in waiting:
         yield one
         inner = (one.of,) if isinstance(one, Item) else one.items if isinstance(one, Collection) else ()

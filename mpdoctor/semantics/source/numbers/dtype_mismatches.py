@@ -66,7 +66,7 @@ def _half_and_wide(
     precision: Precision, context: Context, operands: tuple[Value, ...]
 ) -> tuple[tuple[Value, str], tuple[Value, str]] | None:
     """The first tensor in 16 bits and the first that is wider, each with its dtype; None where not both are there."""
-    dtypes = ((one, precision.dtype(one, context)) for one in operands if not isinstance(one, Known))
+    dtypes = ((operand, precision.dtype(operand, context)) for operand in operands if not isinstance(operand, Known))
     tensors = [(one, dtype) for one, dtype in dtypes if dtype]
     half = next(((one, dtype) for one, dtype in tensors if dtype in HALF), None)
     wide = next(((one, dtype) for one, dtype in tensors if dtype in WIDE and not is_array(one)), None)
@@ -80,7 +80,7 @@ def _is_cast_by_name(facts: SourceFacts, half: Value, wide_dtype: str) -> bool:
 
 def _promotes(facts: SourceFacts, operands: tuple[Value, ...]) -> bool:
     """A variable of Keras 3 that comes first promotes."""
-    return facts.keras.is_keras3 and any(is_weight(one) for one in options(operands[0]))
+    return facts.keras.is_keras3 and any(is_weight(option) for option in options(operands[0]))
 
 
 def _casts_by_name(call: Call) -> bool:

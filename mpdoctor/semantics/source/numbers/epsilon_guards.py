@@ -133,13 +133,13 @@ def _bounds(value: Value, positions: dict[str, tuple[int, ...]]) -> Iterator[Val
 
 def _opened(value: Value | None, depth: int = 0) -> Iterator[Value]:
     """What a value may be, behind reshapes and the like."""
-    for one in options(value):
-        if depth < 6 and isinstance(one, Item):
-            yield from _opened(one.of, depth + 1)
-        elif depth < 6 and function_named(one) in _PASSING[:-1]:
-            yield from _opened(_first(one), depth + 1)
-        elif not isinstance(one, Known):
-            yield one
+    for option in options(value):
+        if depth < 6 and isinstance(option, Item):
+            yield from _opened(option.of, depth + 1)
+        elif depth < 6 and function_named(option) in _PASSING[:-1]:
+            yield from _opened(_first(option), depth + 1)
+        elif not isinstance(option, Known):
+            yield option
 
 
 def _is_root(value: Value) -> bool:

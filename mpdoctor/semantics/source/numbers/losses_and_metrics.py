@@ -125,8 +125,8 @@ def _is_pipeline(value: Value) -> bool:
 def compiled(facts: SourceFacts, position: int, keyword: str) -> Iterator[tuple[Call, Value]]:
     """(compile call, one loss or metric of it)."""
     for call in facts.method_calls("compile"):
-        for one in _leaves(call.argument(position, keyword)):
-            yield call, one
+        for leave in _leaves(call.argument(position, keyword)):
+            yield call, leave
 
 
 def roles_from_facts(facts: SourceFacts, of_model: Dtypes, dtypes: Dtypes) -> Roles:
@@ -140,7 +140,7 @@ def roles_from_facts(facts: SourceFacts, of_model: Dtypes, dtypes: Dtypes) -> Ro
             prediction = "float32" if is_keras3 else of_model(call.receiver)
             _remember(roles, function, Role(prediction, prediction))
     weighted = (
-        (call, one) for call in facts.method_calls("compile") for one in _leaves(call.keyword("weighted_metrics"))
+        (call, leave) for call in facts.method_calls("compile") for leave in _leaves(call.keyword("weighted_metrics"))
     )
     for call, one in (*compiled(facts, 2, "metrics"), *weighted):
         function = function_of(one, "update_state")
@@ -173,9 +173,9 @@ def function_of(value: Value, method: str) -> FunctionFacts | None:
 
 
 def _leaves(value: Value | None) -> Iterable[Value]:
-    for one in options(value):
-        if isinstance(one, Collection):
-            for item in one.items:
+    for option in options(value):
+        if isinstance(option, Collection):
+            for item in option.items:
                 yield from _leaves(item)
         else:
-            yield one
+            yield option

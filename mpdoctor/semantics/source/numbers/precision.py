@@ -81,7 +81,7 @@ class Precision:
 
     def of_model(self, model: Value | None) -> str | None:
         """The dtype of what a model (or a layer of the user's own) returns."""
-        return _agreed(self._of_one_model(one) for one in options(model))
+        return _agreed(self._of_one_model(option) for option in options(model))
 
     def _of_one_model(self, model: Value) -> str | None:
         own = class_of(model)
@@ -92,7 +92,9 @@ class Precision:
             if own is not None and own.kind in ("layer", "model"):
                 self._models[key] = self._of_own_class(own)
             elif own is None and isinstance(model, Call) and self._nested < MOST_NESTED:
-                self._models[key] = _agreed(self._of_output(one) for one in output_layers(self.facts, model))
+                self._models[key] = _agreed(
+                    self._of_output(output_layer) for output_layer in output_layers(self.facts, model)
+                )
             self._nested -= 1
         return self._models[key]
 
@@ -149,7 +151,7 @@ class Precision:
     def _of_meeting(self, value: Operation, in_call: bool) -> str | None:
         """What a 16-bit tensor meets is 16-bit too, or the line raises."""
         dtypes = self._in_call if in_call else self._outside
-        found = {dtypes(one) for one in value.operands if not isinstance(one, Known)}
+        found = {dtypes(operand) for operand in value.operands if not isinstance(operand, Known)}
         return next(iter(found - {None})) if len(found) == 2 and None in found and not found.isdisjoint(HALF) else None
 
     def _under_policy(self, value: Value, found: str, in_call: bool) -> str | None:
@@ -161,7 +163,7 @@ class Precision:
             return "float32" if isinstance(value, Call) else None  # a metric's own variables
         policies = self._policies_of(owner)
         if found == VARIABLE or (isinstance(value, Call) and not in_call):
-            return next((one for one in policies if one in HALF), "float32")
+            return next((policy for policy in policies if policy in HALF), "float32")
         return _sixteen_bits_of(policies)
 
     def _policies_of(self, owner: ClassFacts) -> frozenset[str]:
@@ -180,7 +182,7 @@ class Precision:
         if is_call_of(layer, "keras.layers.TimeDistributed", "keras.layers.Bidirectional"):
             return self.of_layer(inner) if isinstance(inner, Call) else None
         policies = self.facts.policies_at(layer)
-        named = [one for one in policies if isinstance(one, str)]
+        named = [policy for policy in policies if isinstance(policy, str)]
         if not named and self.facts.assume_mixed:
             return "float16"
         owner = layer.context.owner
@@ -196,7 +198,7 @@ def precision_of(facts: SourceFacts) -> Precision:
 
 
 def _sixteen_bits_of(policies: Iterable[str]) -> str | None:
-    found = {SIXTEEN_BITS.get(one, one) for one in policies}
+    found = {SIXTEEN_BITS.get(policy, policy) for policy in policies}
     return next((one for one in HALF if one in found), "float32" if found == {"float32"} else None)
 
 
@@ -228,6 +230,6 @@ def _is_call_of_layer(function: FunctionFacts | None) -> bool:
 
 def _lambda_layers(facts: SourceFacts) -> Iterable[tuple[int, Call]]:
     for layer in facts.calls_of("keras.layers.Lambda"):
-        for one in options(layer.argument(0, "function")):
-            if isinstance(one, Defined) and isinstance(one.of, FunctionFacts):
-                yield id(one.of), layer
+        for option in options(layer.argument(0, "function")):
+            if isinstance(option, Defined) and isinstance(option.of, FunctionFacts):
+                yield id(option.of), layer

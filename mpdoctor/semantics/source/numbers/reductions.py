@@ -54,7 +54,7 @@ def _of_call(call: Call, value: Value) -> Iterator[Reduction]:
 
 
 def _of_sum(call: Call, value: Value) -> Iterator[Reduction]:
-    if any(function_named(one) == "exp" for one in options(value)):
+    if any(function_named(option) == "exp" for option in options(value)):
         yield from _unbounded(call, value)
     elif _is_wide(call) and not _fits(value, squared=False) and not _is_reduced(value):
         yield call, NORM if _is_square(value) else SUM, value
@@ -103,7 +103,7 @@ def _one_is_reduced(value: Value) -> bool:
 def _in_its_shape(value: Value) -> tuple[Value, ...]:
     """What it is computed from, number by number."""
     if isinstance(value, Operation):
-        return tuple(one for one in value.operands if not isinstance(one, Known))
+        return tuple(operand for operand in value.operands if not isinstance(operand, Known))
     is_elementwise = function_named(value) in ("square", "sqrt", "abs", "multiply", "divide", "log", "cast")
     return value.arguments(slice(1)) if is_elementwise and isinstance(value, Call) else ()
 
@@ -120,14 +120,14 @@ def _has_large_factor(value: Value) -> bool:
     """`x * 300.0`, whatever x is."""
     if not isinstance(value, Operation) or value.operator != "*":
         return False
-    numbers = [max(map(abs, numbers_from_value(one)), default=0) for one in value.operands]
+    numbers = [max(map(abs, numbers_from_value(operand)), default=0) for operand in value.operands]
     return max(numbers) >= SQUARED and 0 in numbers
 
 
 def _unbounded(event: Call, value: Value) -> Iterator[Reduction]:
     """A softmax by hand: the sum of exponentials of values that nothing bounds."""
-    for one in options(value):
-        inner = _first(one) if isinstance(one, Call) and function_named(one) == "exp" else None
+    for option in options(value):
+        inner = _first(option) if isinstance(option, Call) and function_named(option) == "exp" else None
         if inner is not None and not _is_bounded(inner):
             yield event, EXPONENTIAL, inner
 
@@ -136,27 +136,31 @@ def _softplus(call: Call, name: str, value: Value) -> Iterator[Reduction]:
     """log(1 + exp(x)) and log1p(exp(x))."""
     if name == "log1p":
         yield from _unbounded(call, value)
-    for one in options(value):
-        if isinstance(one, Operation) and one.operator == "+" and any(known(o) in (1, 1.0) for o in one.operands):
-            for operand in one.operands:
+    for option in options(value):
+        if (
+            isinstance(option, Operation)
+            and option.operator == "+"
+            and any(known(o) in (1, 1.0) for o in option.operands)
+        ):
+            for operand in option.operands:
                 yield from _unbounded(call, operand)
 
 
 def _is_bounded(value: Value, depth: int = 0) -> bool:
     """Whether something holds a value down: a maximum subtracted from it, a sign, a bound."""
-    for one in options(value):
-        if isinstance(one, Operation) and one.operator == "-" and len(one.operands) == 1:
+    for option in options(value):
+        if isinstance(option, Operation) and option.operator == "-" and len(option.operands) == 1:
             return True
-        if isinstance(one, Operation) and one.operator == "-":
+        if isinstance(option, Operation) and option.operator == "-":
             return True  # of something: the maximum, or a distance
-        if isinstance(one, Operation) and one.operator in ("*", "/"):
-            if any(number < 0 for operand in one.operands for number in numbers_from_value(operand)):
+        if isinstance(option, Operation) and option.operator in ("*", "/"):
+            if any(number < 0 for operand in option.operands for number in numbers_from_value(operand)):
                 return True
-            if depth < 6 and any(_is_bounded(operand, depth + 1) for operand in one.operands):
+            if depth < 6 and any(_is_bounded(operand, depth + 1) for operand in option.operands):
                 return True
-        if function_named(one) in BOUNDED:
+        if function_named(option) in BOUNDED:
             return True
-        if depth < 6 and isinstance(one, Item) and _is_bounded(one.of, depth + 1):
+        if depth < 6 and isinstance(option, Item) and _is_bounded(option.of, depth + 1):
             return True
     return False
 

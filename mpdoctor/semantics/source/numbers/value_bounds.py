@@ -27,7 +27,7 @@ def bound_of(value: Value | None, depth: int = 0) -> Bound | None:
     """None where the text does not say it."""
     if depth > DEEPEST:
         return None
-    bounds = [_of_one(one, depth) for one in options(value)]
+    bounds = [_of_one(option, depth) for option in options(value)]
     found = [bound for bound in bounds if bound is not None]
     return _joined(found) if found and len(found) == len(bounds) else None
 

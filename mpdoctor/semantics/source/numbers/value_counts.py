@@ -75,7 +75,7 @@ def _averaged(call: Call, given: Value) -> int:
         return 0
     if axis is None:
         return _product(shape)
-    chosen = [known(one) for one in axis.items] if isinstance(axis, Collection) else [known(axis)]
+    chosen = [known(item) for item in axis.items] if isinstance(axis, Collection) else [known(axis)]
     within = [one for one in chosen if isinstance(one, int) and -len(shape) <= one < len(shape)]
     return _product(tuple(shape[one] for one in within)) if len(within) == len(chosen) else 0
 
@@ -89,13 +89,15 @@ def _shape(value: Value | None, depth: int = 0) -> Shape | None:
     """None where it is not known; of a value that is one of several, where they are not alike."""
     if depth > DEEPEST:
         return None
-    shapes = {_one_shape(one, depth) for one in options(value)}
+    shapes = {_one_shape(option, depth) for option in options(value)}
     return shapes.pop() if len(shapes) == 1 else None
 
 
 def _one_shape(value: Value, depth: int) -> Shape | None:
     if isinstance(value, Operation):
-        shapes = {_shape(one, depth + 1) for one in value.operands if not isinstance(known(one), (int, float))}
+        shapes = {
+            _shape(operand, depth + 1) for operand in value.operands if not isinstance(known(operand), (int, float))
+        }
         return shapes.pop() if len(shapes) == 1 else None
     if not isinstance(value, Call):
         return None
@@ -138,5 +140,5 @@ def _written(shape: Value | None) -> Shape | None:
     """As it stands there; -1, and what is not known, is None."""
     if not isinstance(shape, Collection) or shape.open:
         return None
-    sizes = [known(one) for one in shape.items]
+    sizes = [known(item) for item in shape.items]
     return tuple(size if isinstance(size, int) and size >= 0 else None for size in sizes)

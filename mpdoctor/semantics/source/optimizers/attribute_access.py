@@ -20,10 +20,10 @@ def receivers(facts: SourceFacts, call: Call) -> tuple[Value, ...]:
     """Everything that a method may be called on at this place: a call of a method of one of several things is one event
     for each of them."""
     return tuple(
-        one
+        option
         for other in facts.method_calls(call.method)
         if other.location == call.location and other.context.callers == call.context.callers
-        for one in options(other.receiver)
+        for option in options(other.receiver)
     )
 
 

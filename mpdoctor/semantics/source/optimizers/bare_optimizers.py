@@ -12,7 +12,7 @@ def is_bare(optimizer: Value | None, is_open: bool) -> bool:
     is `is_open` to more arguments than are seen)."""
     if optimizer is None:
         return not is_open
-    return all(isinstance(one, Known) or _is_one_bare(one) for one in options(optimizer))
+    return all(isinstance(option, Known) or _is_one_bare(option) for option in options(optimizer))
 
 
 def _is_one_bare(optimizer: Value) -> bool:

@@ -54,9 +54,13 @@ def _applied_gradients(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
     for apply in facts.method_calls(*APPLYING):
         if apply.context.guarded:
             continue
-        for one in until_gradients(given_to(apply)):
-            if is_gradient_call(one) and isinstance(one, Call) and not one.context.guarded:
-                yield apply, one
+        for until_gradient in until_gradients(given_to(apply)):
+            if (
+                is_gradient_call(until_gradient)
+                and isinstance(until_gradient, Call)
+                and not until_gradient.context.guarded
+            ):
+                yield apply, until_gradient
 
 
 def given_to(apply: Call) -> Value | None:
@@ -83,11 +87,15 @@ def optimizer_scales(facts: SourceFacts, apply: Call) -> str | None:
         return None
     if wrapped(facts, apply.receiver, apply, certain=bool(apply.context.branches)):
         # A call of a method on one of several things is one event for each of them.
-        others = [one.receiver for one in facts.method_calls(apply.method) if one.location == apply.location]
+        others = [
+            method_call.receiver
+            for method_call in facts.method_calls(apply.method)
+            if method_call.location == apply.location
+        ]
         on_every_path = not apply.context.branches
         is_certain = all(other is not None and wrapped(facts, other, apply) for other in others)
         return "wrapper" if on_every_path or is_certain else None
-    if facts.keras.is_keras3 and all(_has_factor(one) for one in options(apply.receiver)):
+    if facts.keras.is_keras3 and all(_has_factor(option) for option in options(apply.receiver)):
         return "factor"
     return None
 
@@ -107,18 +115,23 @@ def is_scaled_by(loss: Value | None, *methods: str) -> bool:
     choices = options(loss)
     if len(choices) == 1 and isinstance(choices[0], Collection):
         choices = choices[0].items
-    return bool(choices) and all(isinstance(one, Call) and one.method in methods for one in choices)
+    return bool(choices) and all(isinstance(choice, Call) and choice.method in methods for choice in choices)
 
 
 def unscaled_on_the_way(apply: Call, gradient: Call) -> bool:
     """Whether something between the tape and the apply call may change the size of the gradients."""
     given = given_to(apply)
-    return given is None or any(one is not gradient and _resizes(one) for one in until_gradients(given))
+    return given is None or any(
+        until_gradient is not gradient and _resizes(until_gradient) for until_gradient in until_gradients(given)
+    )
 
 
 def calls_on_the_way(apply: Call, method: str) -> bool:
     """Whether the gradients pass through a method of this name before they are applied."""
-    return any(isinstance(one, Call) and one.method == method for one in until_gradients(given_to(apply)))
+    return any(
+        isinstance(until_gradient, Call) and until_gradient.method == method
+        for until_gradient in until_gradients(given_to(apply))
+    )
 
 
 def until_gradients(value: Value | None, stop: Callable[[Value], bool] | None = None) -> Iterator[Value]:
@@ -169,7 +182,7 @@ def _scales(value: Value) -> bool:
 
 
 def _by_hand(factors: tuple[Value, ...]) -> bool:
-    return any(isinstance(one, Known) and is_scale_by_hand(one.value) for one in factors)
+    return any(isinstance(factor, Known) and is_scale_by_hand(factor.value) for factor in factors)
 
 
 def _is_name_of_scaling(name: str) -> bool:

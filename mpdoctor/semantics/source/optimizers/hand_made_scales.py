@@ -35,7 +35,7 @@ def never_divided(facts: SourceFacts) -> Iterator[tuple[Call, int]]:
         factor = _factor(target(gradient))
         if factor is None or optimizer_scales(facts, apply) is not None or unscaled_on_the_way(apply, gradient):
             continue
-        if any(_clips(one) for one in until_gradients(apply)):
+        if any(_clips(until_gradient) for until_gradient in until_gradients(apply)):
             continue
         if _is_plain(facts, apply, factor) and any(applied_in_float16(facts, target(gradient), apply)):
             yield apply, factor
@@ -43,7 +43,7 @@ def never_divided(facts: SourceFacts) -> Iterator[tuple[Call, int]]:
 
 def _factor(loss: Value | None) -> int | None:
     """By which a loss is multiplied on every path; None of one that is not."""
-    factors = {_one_factor(one) for one in options(loss)}
+    factors = {_one_factor(option) for option in options(loss)}
     return factors.pop() if len(factors) == 1 else None
 
 
@@ -53,7 +53,7 @@ def _one_factor(loss: Value) -> int | None:
         operands = loss.operands
     elif isinstance(loss, Call) and is_api(loss.callee, *MULTIPLYING):
         operands = loss.arguments(slice(2))
-    numbers = [one.value for one in operands if isinstance(one, Known) and is_scale_by_hand(one.value)]
+    numbers = [operand.value for operand in operands if isinstance(operand, Known) and is_scale_by_hand(operand.value)]
     return int(numbers[0]) if len(numbers) == 1 and len(operands) == 2 else None
 
 

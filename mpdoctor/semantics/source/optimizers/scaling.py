@@ -40,14 +40,17 @@ PASSING_ON = ("cast", "float", "numpy", "value", "read_value", "convert_to_tenso
 
 def scaling_calls(loss: Value | None) -> Iterator[Call]:
     """The `scale_loss` and `get_scaled_loss` calls whose results a tape differentiates, on any path."""
-    for one in options(loss):
-        if isinstance(one, Collection):
-            for item in one.items:
+    for option in options(loss):
+        if isinstance(option, Collection):
+            for item in option.items:
                 yield from scaling_calls(item)
-        elif isinstance(one, Call) and one.method in SCALING and one.receiver is not None:
-            yield one
-        elif isinstance(one, Operation) and one.operator in ("*", "/"):  # `scaled / strategy.num_replicas_in_sync`
-            for operand in one.operands:
+        elif isinstance(option, Call) and option.method in SCALING and option.receiver is not None:
+            yield option
+        elif isinstance(option, Operation) and option.operator in (
+            "*",
+            "/",
+        ):  # `scaled / strategy.num_replicas_in_sync`
+            for operand in option.operands:
                 yield from scaling_calls(operand)
 
 
@@ -61,9 +64,9 @@ def scales(facts: SourceFacts, call: Call) -> bool:
     if wrapped(facts, call.receiver, call, certain=False):
         return True
     if call.method == "get_scaled_loss":
-        return not any(_is_something_else(one) for one in options(call.receiver))
+        return not any(_is_something_else(option) for option in options(call.receiver))
     return facts.shows_mixed_precision and not any(
-        _is_something_else(one) or isinstance(one, Call) for one in options(call.receiver)
+        _is_something_else(option) or isinstance(option, Call) for option in options(call.receiver)
     )
 
 
@@ -98,25 +101,25 @@ def divided_by_scale(value: Value, numbers: tuple[float, ...] = USUAL_SCALE) -> 
         divisor = value.argument(1)
         return divisor is not None and is_scale(divisor, numbers)
     if isinstance(value, Call) and is_api(value.callee, *MULTIPLYING):
-        return any(is_reciprocal(one, numbers) for one in value.arguments(slice(2)))
+        return any(is_reciprocal(argument, numbers) for argument in value.arguments(slice(2)))
     return False
 
 
 def multiplied_by_scale(value: Value, numbers: tuple[float, ...] = USUAL_SCALE) -> bool:
     """Whether an operation or a call multiplies by a loss scale."""
     if isinstance(value, Operation) and value.operator == "*":
-        return any(is_scale(one, numbers) for one in value.operands)
+        return any(is_scale(operand, numbers) for operand in value.operands)
     return (
         isinstance(value, Call)
         and is_api(value.callee, *MULTIPLYING)
-        and any(is_scale(one, numbers) for one in value.arguments(slice(2)))
+        and any(is_scale(argument, numbers) for argument in value.arguments(slice(2)))
     )
 
 
 def is_scale(value: Value, numbers: tuple[float, ...] = USUAL_SCALE) -> bool:
     """Whether a number is certainly a loss scale: an attribute of that name, or the number itself."""
     choices = options(value)
-    return bool(choices) and all(_is_scale(one, numbers) for one in choices)
+    return bool(choices) and all(_is_scale(choice, numbers) for choice in choices)
 
 
 def is_reciprocal(value: Value, numbers: tuple[float, ...] = USUAL_SCALE) -> bool:
@@ -155,7 +158,7 @@ def with_mapped(facts: SourceFacts, value: Value) -> Iterator[Value]:
 def holds_gradient(value: Value | None, gradient: Call, through_unscaling: bool = True) -> bool:
     """Whether a value was made from these gradients, before anybody unscaled them if `through_unscaling` is False."""
     stop = None if through_unscaling else _is_unscaled
-    return any(one is gradient for one in until_gradients(value, stop))
+    return any(until_gradient is gradient for until_gradient in until_gradients(value, stop))
 
 
 def _is_unscaled(value: Value) -> bool:

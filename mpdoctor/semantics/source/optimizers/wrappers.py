@@ -48,8 +48,8 @@ def wrapped(facts: SourceFacts, value: Value, event: Event, certain: bool = True
     optimizer about which nothing is known. Without `certain` it is enough that it is a wrapper on some path, as
     behind `if args.amp:`."""
     found: list[Value] = []
-    for one in options(value):
-        inside = _wrapped_by_hand(one, facts.keras) or _wrapped_by_compile(facts, one, event, certain)
+    for option in options(value):
+        inside = _wrapped_by_hand(option, facts.keras) or _wrapped_by_compile(facts, option, event, certain)
         if certain and not inside:
             return ()
         found.extend(inside)
@@ -70,7 +70,7 @@ def wrappings(facts: SourceFacts) -> Iterator[tuple[Call, tuple[Value, ...]]]:
 def compile_wraps(facts: SourceFacts, call: Call) -> bool:
     """Whether a `compile()` certainly wraps the optimizer that it is given, which is no wrapper yet."""
     models = options(call.receiver)
-    if not models or any(not is_model(one) or _has_own_compile(one) for one in models):
+    if not models or any(not is_model(model) or _has_own_compile(model) for model in models):
         return False
     inside = _wrapped_in_compile(facts, call, call.receiver, True)
     given = options(call.argument(0, "optimizer"))
@@ -79,7 +79,7 @@ def compile_wraps(facts: SourceFacts, call: Call) -> bool:
 
 def starting_scale(wrapper: Value | None) -> str:
     """What a wrapper's loss scale starts from, as text: 32768 unless the program gives it another number."""
-    given = {known(one.keyword("initial_scale")) for one in options(wrapper) if isinstance(one, Call)}
+    given = {known(option.keyword("initial_scale")) for option in options(wrapper) if isinstance(option, Call)}
     number = given.pop() if len(given) == 1 else None
     return f"{number:.15g}" if isinstance(number, (int, float)) else "32768"
 
@@ -118,11 +118,11 @@ def compiles_of(facts: SourceFacts, model: Value) -> list[Call]:
     own = class_of(model)
     for call in facts.method_calls("compile"):
         receiver = call.receiver
-        same = any(one is model for one in options(receiver))
+        same = any(option is model for option in options(receiver))
         if own is not None and not same:
-            same = any(class_of(one) is own for one in options(receiver))
+            same = any(class_of(option) is own for option in options(receiver))
         if same or _is_model_of_callback(model):
-            if any(_has_own_compile(one) for one in options(receiver)):
+            if any(_has_own_compile(option) for option in options(receiver)):
                 return []
             found.append(call)
     return found
@@ -130,7 +130,7 @@ def compiles_of(facts: SourceFacts, model: Value) -> list[Call]:
 
 def policies_of_model(facts: SourceFacts, model: Value) -> frozenset[PolicyName]:
     """The dtype policies that a model may have: the global one when it was made, unless it was given another."""
-    return frozenset(name for one in options(model) for name in _policies_of_one(facts, one))
+    return frozenset(name for option in options(model) for name in _policies_of_one(facts, option))
 
 
 def _wrapped_by_hand(value: Value, keras: Keras) -> tuple[Value, ...]:
@@ -179,7 +179,7 @@ def _wrapped_in_compile(facts: SourceFacts, call: Call, model: Value | None, cer
     given = call.argument(0, "optimizer")
     if given is None and call.open:
         return ()
-    by_hand = [_wrapped_by_hand(one, facts.keras) for one in options(given)]
+    by_hand = [_wrapped_by_hand(option, facts.keras) for option in options(given)]
     if by_hand and all(by_hand):
         return tuple(inner for inside in by_hand for inner in inside)
     if any(by_hand) or known(call.keyword("auto_scale_loss")) is False or model is None:

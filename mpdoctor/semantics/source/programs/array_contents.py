@@ -62,11 +62,11 @@ def _is_text_dtype(value: Value | None) -> bool:
 
 def _holds_text(value: Value | None, depth: int = 0) -> bool:
     """Whether a written-out list certainly holds a string somewhere."""
-    for one in options(value):
-        if isinstance(one, Collection) and one.kind in ("list", "tuple") and depth < 4:
-            if not any(_holds_text(item, depth + 1) for item in one.items[:200]):
+    for option in options(value):
+        if isinstance(option, Collection) and option.kind in ("list", "tuple") and depth < 4:
+            if not any(_holds_text(item, depth + 1) for item in option.items[:200]):
                 return False
-        elif not (isinstance(one, Known) and isinstance(one.value, (str, bytes))):
+        elif not (isinstance(option, Known) and isinstance(option.value, (str, bytes))):
             return False
     return value is not None
 

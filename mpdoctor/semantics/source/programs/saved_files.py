@@ -30,7 +30,7 @@ def saved_models(facts: SourceFacts) -> Iterator[tuple[Value, Call, int]]:
 
 
 def _saved(path: Value | None, model: Value | None, call: Call) -> Iterator[tuple[Value, Call, int]]:
-    made = [one for one in options(model) if isinstance(one, Call)]
+    made = [option for option in options(model) if isinstance(option, Call)]
     if path is not None and len(made) == len(options(model)) == 1:
         yield path, made[0], call.order
 
@@ -56,7 +56,7 @@ def training_of(facts: SourceFacts, model: Call) -> list[Call]:
     direct = [
         call
         for call in facts.method_calls(*TRAINING)
-        if call.order > model.order and any(one is model for one in options(call.receiver))
+        if call.order > model.order and any(option is model for option in options(call.receiver))
     ]
     return direct or [call for call, outer in trainings(facts) if any(one is model for one in walk(outer))]
 

@@ -62,7 +62,7 @@ PASSING = (
 def fed_values(facts: SourceFacts) -> Iterator[tuple[Call, str, Value]]:
     """(call, "features" or "labels", value) for everything that a model is trained on."""
     for call in facts.method_calls(*FEEDING):
-        if not all(is_model(one) for one in options(call.receiver)):
+        if not all(is_model(option) for option in options(call.receiver)):
             continue
         features, labels = call.argument(0, "x"), call.argument(1, "y")
         for role, value in (("features", features), ("labels", labels)):
@@ -77,8 +77,8 @@ def behind(value: Value, depth: int = 0, past_maps: bool = True) -> Iterator[Val
     if depth > 12 or (not past_maps and isinstance(value, Call) and value.method == "map"):
         return
     for part in _parts(value):
-        for one in options(part):
-            yield from behind(one, depth + 1, past_maps)
+        for option in options(part):
+            yield from behind(option, depth + 1, past_maps)
 
 
 def mapped_functions(value: Value) -> Iterator[FunctionFacts]:
@@ -94,7 +94,7 @@ def _parts(value: Value) -> tuple[Value, ...]:
     if isinstance(value, Item):
         return () if is_call_of(value.of, "pandas.DataFrame") else (value.of,)
     if isinstance(value, Operation):  # x / 255.0 keeps what x is
-        arrays = tuple(one for one in value.operands if not isinstance(one, Known))
+        arrays = tuple(operand for operand in value.operands if not isinstance(operand, Known))
         return arrays if len(arrays) == 1 and len(value.operands) == 2 else ()
     if isinstance(value, Attribute) and value.name in SHAPING:
         return (value.of,)
@@ -118,14 +118,14 @@ def _parts_of_call(call: Call) -> tuple[Value, ...]:
 
 
 def _leaves(value: Value | None) -> Iterator[Value]:
-    for one in options(value):
-        if isinstance(one, Collection) and one.kind in ("dict", "tuple", "list") and not _is_text(one):
-            for item in one.items:
+    for option in options(value):
+        if isinstance(option, Collection) and option.kind in ("dict", "tuple", "list") and not _is_text(option):
+            for item in option.items:
                 yield from _leaves(item)
         else:
-            yield one
+            yield option
 
 
 def _is_text(value: Collection) -> bool:
     """A list of strings is one array of text."""
-    return bool(value.items) and all(isinstance(one, Known) and isinstance(one.value, str) for one in value.items)
+    return bool(value.items) and all(isinstance(item, Known) and isinstance(item.value, str) for item in value.items)
