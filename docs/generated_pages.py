@@ -38,7 +38,7 @@ def pages() -> dict[str, str]:
     told = {f"rules/{rule.name}.md": rule_page(rule) for rule in all_rules()}
     told["rules/index.md"] = rules_page()
     told["options.md"] = options_page()
-    told[SCHEMA] = (Path(mpdoctor.__file__).parent / "reporters" / SCHEMA).read_text(encoding="utf-8")
+    told[SCHEMA] = (Path(mpdoctor.__file__).parent / "reporters" / "json" / SCHEMA).read_text(encoding="utf-8")
     return told
 
 
