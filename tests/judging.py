@@ -9,7 +9,7 @@ from marks import marks_from_source
 
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding
-from mpdoctor.judging.precedence import settled
+from mpdoctor.judging.precedence import merged_findings
 from mpdoctor.judging.suppressions import Suppressions
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.suppression import SuppressionFacts
@@ -34,7 +34,7 @@ def findings_in(facts: SourceFacts) -> list[Finding]:
     """What all rules that read source say, settled as in a report, and what ignore comments leave of it. A rule that
     breaks fails the test."""
     suppressions = Suppressions([facts], Settings(()))
-    left = suppressions.left_of(settled(_said("in_source", facts, facts.keras)))
+    left = suppressions.left_of(merged_findings(_said("in_source", facts, facts.keras)))
     for comment in suppressions.facts([facts.path], lambda path: facts.keras, live=False):
         left += suppressions.left_of(_said("in_suppression", comment, None))
     return left

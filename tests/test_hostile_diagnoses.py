@@ -50,6 +50,8 @@ def filled(kind: Any, text: str, within: tuple[Any, str] = (None, "")) -> Any:
         )
     if origin in (typing.Union, types.UnionType):
         return filled(next(one for one in inner if one is not type(None)), text)
+    if origin is typing.Literal:
+        return inner[0]
     if origin is tuple:
         return (filled(inner[0], text),) if inner[1:] == (...,) else tuple(filled(one, text) for one in inner)
     if origin is frozenset:

@@ -109,7 +109,7 @@ def ran_away(code: str, line: int | None = 20, **more: Any) -> Finding:
 
 
 @pytest.mark.parametrize(
-    ("findings", "told"),
+    ("findings", "presented"),
     [
         (["MP904", "MP907", "MP903"], ["MP904"]),
         (["MP907", "MP902"], ["MP902"]),
@@ -148,7 +148,7 @@ def test_gradients_that_are_never_unscaled_make_weights_run_away(code: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("speaker", "text", "told"),
+    ("speaker", "text", "presented"),
     [
         (seen("MP904", 15, "training"), "It begins in layer `a`: squaring (line 15).", "layer `a`: squaring."),
         (seen("MP904", 16, "training"), "It begins in layer `a`: squaring (line 15).", "squaring (line 15)."),
@@ -165,7 +165,7 @@ def test_what_was_also_seen_does_not_repeat_the_line_that_is_shown(speaker: Find
 # --- the line that raised ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize("raised", RAISED)
 @pytest.mark.parametrize(
-    ("speaker", "told"),
+    ("speaker", "presented"),
     [
         (seen("MP304"), 1),
         (seen("MP304", 6), 2),
@@ -232,7 +232,7 @@ def test_source_model_and_training_are_one_finding() -> None:
 
 
 @pytest.mark.parametrize(
-    ("two", "told"),
+    ("two", "presented"),
     [
         ([seen("MP201", column=3), seen("MP201", column=30)], 2),
         ([seen("MP201", column=3), seen("MP201", column=3)], 1),

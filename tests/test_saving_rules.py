@@ -13,7 +13,7 @@ from mpdoctor.facts.model import CallFacts, ModelFacts, OptimizerFacts
 from mpdoctor.facts.saved_file import LoadFacts, SavedFileFacts
 from mpdoctor.facts.saved_graph import OpFacts, SavedGraphFacts, SavedVariableFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.judging.precedence import settled
+from mpdoctor.judging.precedence import merged_findings
 from mpdoctor.knowledge.op_lists import ALLOW, DENY
 from mpdoctor.rules.registry import findings_from_facts
 from mpdoctor.semantics.live.loading_errors import headline_from_loading_error
@@ -62,9 +62,9 @@ def test_a_loaded_model(codes: list[str], facts: ModelFacts) -> None:
 
 
 def test_what_a_load_explains_is_not_listed() -> None:
-    lost = settled(said(model(BODY, HEAD, optimizer=ADAM, policy="float32", **load())))
+    lost = merged_findings(said(model(BODY, HEAD, optimizer=ADAM, policy="float32", **load())))
     assert [one.code for one in lost] == ["MP701"]
-    ignored = settled(said(model(*FLOAT32, optimizer=wrapper(), **load("mixed_float16"))))
+    ignored = merged_findings(said(model(*FLOAT32, optimizer=wrapper(), **load("mixed_float16"))))
     assert [one.code for one in ignored] == ["MP702"]
 
 
@@ -108,7 +108,7 @@ def test_a_file_that_cannot_be_loaded(
     )
     found = list(findings_from_facts("in_failure", failure, failure.keras, lambda rule: True))
     assert all(isinstance(one, Finding) for one in found), found
-    (spoken,) = settled(one for one in found if isinstance(one, Finding))
+    (spoken,) = merged_findings(one for one in found if isinstance(one, Finding))
     assert spoken.code == code
     assert words in spoken.message + spoken.help
 
@@ -161,7 +161,7 @@ def test_a_file_that_this_keras_cannot_even_try() -> None:
         keras=KERASES["2.15"],
     )  # fmt: skip
     found = list(findings_from_facts("in_failure", failure, failure.keras, lambda rule: True))
-    assert [one.code for one in settled(one for one in found if isinstance(one, Finding))] == ["MP703"]
+    assert [one.code for one in merged_findings(one for one in found if isinstance(one, Finding))] == ["MP703"]
 
 
 # --- graphs ---------------------------------------------------------------------------------------------------------
