@@ -24,7 +24,7 @@ from mpdoctor.judging.generations import findings_of_source, told_once
 from mpdoctor.judging.keras_version import JudgedBy, keras_of_target
 from mpdoctor.judging.outcome import brings_nothing, exit_code, stages_of_target
 from mpdoctor.judging.precedence import Ties, merged_findings, of_one_program, tied_by_imports
-from mpdoctor.judging.presented import in_reading_order, presented, rule_summaries
+from mpdoctor.judging.shown_findings import in_reading_order, presented, rule_summaries
 from mpdoctor.judging.suppressions import Suppressions
 from mpdoctor.judging.what_if import chosen_rules, findings_of_run, with_what_if_marked, without_needless
 from mpdoctor.progress import Progress

@@ -14,7 +14,7 @@ from fuzzing import at_most
 from judging import facts_of, findings_in
 
 from mpdoctor import rules
-from mpdoctor.knowledge.parameters import PARAMETERS
+from mpdoctor.knowledge.api_parameters import PARAMETERS
 
 START = """\
 import keras

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import mpdoctor
-from mpdoctor.cli.invocation import invocation_from_arguments
+from mpdoctor.cli.argument_split import invocation_from_arguments
 from mpdoctor.rules.registry import all_rules
 
 INSTALLED = Path(mpdoctor.__file__).parent.parent

@@ -22,7 +22,7 @@ from mpdoctor.cli.output import Output, OutputFormat, put_out
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Diagnosis
-from mpdoctor.reporters.report import report_from_diagnosis
+from mpdoctor.reporters.rendering import report_from_diagnosis
 
 SEEN = "seen"  # what every string holds besides, so that a report without any of them is noticed
 COMMANDS = "\n::error::a\r\n ::add-mask::b\n##[error]c\n\u3000::warning file=x::d##[debug]e ##vso[task.x]f"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from mpdoctor.source.interpreter.node_kinds import EXPRESSIONS, STATEMENTS
+from mpdoctor.source.interpreter.node_handlers import EXPRESSIONS, STATEMENTS
 
 # Nothing happens in a `pass`; Python 3.12's `type X = …` and 3.14's template strings are not followed.
 LEFT_OUT = {"Pass", "TypeAlias", "TemplateStr", "Interpolation"}

@@ -17,7 +17,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.finding import AlsoSeen, Crashed, Diagnosis, Skipped
 from mpdoctor.reporters import json as json_reporter
 from mpdoctor.reporters.json.saved_diagnosis import diagnosis_from_json
-from mpdoctor.reporters.report import report_from_diagnosis
+from mpdoctor.reporters.rendering import report_from_diagnosis
 
 
 def findings(number: int, **more: object) -> Diagnosis:

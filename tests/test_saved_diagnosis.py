@@ -19,7 +19,7 @@ from mpdoctor.cli.output import Output, OutputFormat, put_out
 from mpdoctor.finding import Diagnosis
 from mpdoctor.reporters import json as json_reporter
 from mpdoctor.reporters.json.saved_diagnosis import NotADiagnosis, diagnosis_from_json
-from mpdoctor.reporters.report import report_from_diagnosis
+from mpdoctor.reporters.rendering import report_from_diagnosis
 
 EVERY = [*samples.SAMPLES.values(), samples.hostile]
 

@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(arguments: list[str]) -> None:
     from mpdoctor.cli.app import app
-    from mpdoctor.cli.invocation import invocation_from_arguments
+    from mpdoctor.cli.argument_split import invocation_from_arguments
 
     invocation = invocation_from_arguments(arguments)
     app(args=list(invocation.own), prog_name="mpdoctor", obj=invocation)

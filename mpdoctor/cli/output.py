@@ -150,7 +150,7 @@ def _look(form: OutputFormat, color: Color = Color.never) -> dict[str, Any]:
 
 def _rendered(diagnosis: Diagnosis, form: OutputFormat, **look: Any) -> str | None:
     """None where the reporter broke, which is a defect of ours: the findings are shown all the same."""
-    from mpdoctor.reporters.report import lines_for_a_log, report_from_diagnosis
+    from mpdoctor.reporters.rendering import lines_for_a_log, report_from_diagnosis
 
     try:
         return report_from_diagnosis(diagnosis, form.value, **look)
@@ -175,7 +175,7 @@ def _write_file(diagnosis: Diagnosis, path: Path, form: OutputFormat) -> int:
 
 def _write_asides(diagnosis: Diagnosis, output: Output) -> None:
     """What is no part of a report for machines goes to standard error."""
-    from mpdoctor.reporters.report import lines_for_a_log
+    from mpdoctor.reporters.rendering import lines_for_a_log
 
     shown_to_people = output.shown is OutputFormat.terminal
     if output.statistics:

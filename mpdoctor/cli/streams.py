@@ -31,7 +31,7 @@ def fail(message: str, status: int = 2) -> NoReturn:
 
 def say(message: str) -> None:
     """One line on standard error. It may name a file, whose name may hold anything."""
-    from mpdoctor.reporters.report import lines_for_a_log
+    from mpdoctor.reporters.rendering import lines_for_a_log
 
     write(lines_for_a_log([f"mpdoctor: {message}"]), sys.stderr)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Callable
 from mpdoctor.examiner.capture.layer_hooks import LayerHooks
 from mpdoctor.examiner.capture.live_models import live_models, model_of_variables
 from mpdoctor.examiner.capture.load_hooks import LoadHooks
-from mpdoctor.examiner.capture.optimizer_hooks import OptimizerHooks
+from mpdoctor.examiner.capture.optimizer_setup import OptimizerHooks
 from mpdoctor.examiner.exceptions import OtherBackend, chain_of
 from mpdoctor.examiner.process import autograph_files
 from mpdoctor.examiner.process.import_hooks import ImportHooks

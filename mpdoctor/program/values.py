@@ -18,7 +18,7 @@ from typing import Any, Iterator, Mapping
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
 from mpdoctor.knowledge.api_names import public_name
-from mpdoctor.knowledge.parameters import PARAMETERS
+from mpdoctor.knowledge.api_parameters import PARAMETERS
 
 NOWHERE = Location("", 0)
 

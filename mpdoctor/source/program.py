@@ -16,10 +16,10 @@ from mpdoctor.source.declared import declared_keras
 from mpdoctor.source.interpreter.call_inlining import inline_uncalled
 from mpdoctor.source.interpreter.dispatch import execute_block
 from mpdoctor.source.interpreter.imports import execute_module, load_module, new_module
-from mpdoctor.source.interpreter.node_kinds import EXPRESSIONS, STATEMENTS
+from mpdoctor.source.interpreter.node_handlers import EXPRESSIONS, STATEMENTS
 from mpdoctor.source.interpreter.state.events import MOST_EVENTS, Enough, Events, joined_events
+from mpdoctor.source.interpreter.state.interpreter_state import LoadModule, State
 from mpdoctor.source.interpreter.state.scopes import Frame, Import, Module
-from mpdoctor.source.interpreter.state.state import LoadModule, State
 from mpdoctor.source.modules import Files
 from mpdoctor.source.reading import Source
 

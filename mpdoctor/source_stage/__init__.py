@@ -20,9 +20,9 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.source.prefilter import Outlines, outlines_from_files
 from mpdoctor.source_stage.cache import Cache
 from mpdoctor.source_stage.file_texts import FileTexts
-from mpdoctor.source_stage.incremental import IncrementalResults
 from mpdoctor.source_stage.pool import WorkerPool
 from mpdoctor.source_stage.process_count import most_processes
+from mpdoctor.source_stage.unchanged_files import IncrementalResults
 from mpdoctor.source_stage.version_guards import guarded_files
 from mpdoctor.source_stage.worker import Judged, Task, crash_from_breakdown
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import TypeVar
 
-from mpdoctor.knowledge.parameters import PARAMETERS
+from mpdoctor.knowledge.api_parameters import PARAMETERS
 
 Node = TypeVar("Node", bound=ast.AST)
 TESTS = Path(__file__).parents[1]

@@ -25,7 +25,7 @@ from mpdoctor.cli.streams import Color, fail, say
 from mpdoctor.finding import Severity
 
 if TYPE_CHECKING:
-    from mpdoctor.cli.invocation import Invocation
+    from mpdoctor.cli.argument_split import Invocation
     from mpdoctor.finding import Diagnosis
     from mpdoctor.project.targets import Target
     from mpdoctor.settings.options import Settings

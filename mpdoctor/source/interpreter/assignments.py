@@ -7,8 +7,8 @@ import ast
 from mpdoctor.program.values import Collection, Item, Known, Unknown, Value, known, options
 from mpdoctor.source.interpreter.attributes import store_attribute
 from mpdoctor.source.interpreter.dispatch import evaluate
+from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_write
-from mpdoctor.source.interpreter.state.state import State
 from mpdoctor.source.joining import joined
 
 

@@ -24,9 +24,9 @@ from mpdoctor.source.interpreter.call_inlining import inline_call
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.imports import name_in_module
 from mpdoctor.source.interpreter.name_lookup import find, library_name
+from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_read, record_use
 from mpdoctor.source.interpreter.state.scopes import Module
-from mpdoctor.source.interpreter.state.state import State
 from mpdoctor.source.joining import joined
 
 SETTING_UP = ("__init__", "build", "setup", "__post_init__")

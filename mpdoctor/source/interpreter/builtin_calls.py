@@ -25,9 +25,9 @@ from mpdoctor.source.constant_folding import constant_from_call
 from mpdoctor.source.interpreter.assignments import remember_keyword
 from mpdoctor.source.interpreter.attributes import Super, attribute_of, store_attribute
 from mpdoctor.source.interpreter.containers import item_of
+from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_read, record_write
 from mpdoctor.source.interpreter.state.scopes import Keywords
-from mpdoctor.source.interpreter.state.state import State
 from mpdoctor.source.joining import joined
 
 _MUTATING = ("append", "extend", "insert", "add", "update", "pop", "remove", "clear", "setdefault")

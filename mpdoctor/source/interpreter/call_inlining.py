@@ -7,9 +7,9 @@ import ast
 from mpdoctor.facts.location import Location
 from mpdoctor.program.values import Collection, Defined, Instance, Known, Parameter, Value
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
+from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_return
 from mpdoctor.source.interpreter.state.scopes import Closure, Frame, Keywords, Scope
-from mpdoctor.source.interpreter.state.state import State
 from mpdoctor.source.joining import joined
 
 DEEPEST_CALL = 6  # functions inlined into one another

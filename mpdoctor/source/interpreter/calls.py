@@ -24,8 +24,8 @@ from mpdoctor.source.interpreter.builtin_calls import call_builtin, call_known_m
 from mpdoctor.source.interpreter.call_inlining import DEEPEST_CALL, inline_call, inline_uncalled
 from mpdoctor.source.interpreter.containers import spread_out
 from mpdoctor.source.interpreter.dispatch import evaluate
+from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import Closure, Keywords
-from mpdoctor.source.interpreter.state.state import State
 from mpdoctor.source.joining import joined
 
 # Calling what these return calls the function that they were given.

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from mpdoctor.facts.location import Location
 from mpdoctor.program.values import Api, Call, Collection, Item, Known, Unknown, Value, options
-from mpdoctor.source.guards import asks_whether_it_works
+from mpdoctor.source.existence_checks import asks_whether_it_works
 from mpdoctor.source.interpreter.assignments import assign
 from mpdoctor.source.interpreter.dispatch import evaluate
+from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import Scope
-from mpdoctor.source.interpreter.state.state import State
 from mpdoctor.source.joining import joined
 
 _PASSING_ON = ("builtins.reversed", "builtins.sorted", "builtins.iter", "tqdm.tqdm", "tqdm.auto.tqdm")

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 
 from mpdoctor.program.values import MISSING, Api, Attribute, Branch, Call, Unknown, Value, known
-from mpdoctor.source.guards import (
+from mpdoctor.source.existence_checks import (
     arm_of_wrapper,
     asks_whether_it_works,
     is_guarding_context,
@@ -19,9 +19,9 @@ from mpdoctor.source.guards import (
 from mpdoctor.source.interpreter.assignments import assign
 from mpdoctor.source.interpreter.containers import element_of
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
+from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_with
 from mpdoctor.source.interpreter.state.scopes import merged_names
-from mpdoctor.source.interpreter.state.state import State
 from mpdoctor.source.joining import Earlier, joined, without_earlier
 
 if sys.version_info >= (3, 11):

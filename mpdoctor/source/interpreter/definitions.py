@@ -10,8 +10,8 @@ from mpdoctor.source.interpreter.attributes import SETTING_UP
 from mpdoctor.source.interpreter.calls import TRANSPARENT
 from mpdoctor.source.interpreter.containers import spread_out
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
+from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import Closure, Scope
-from mpdoctor.source.interpreter.state.state import State
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 

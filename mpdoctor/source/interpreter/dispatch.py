@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from mpdoctor.program.values import Unknown, Value
-from mpdoctor.source.interpreter.state.state import State
+from mpdoctor.source.interpreter.state.interpreter_state import State
 
 DEEPEST = 250  # nested expressions and statements; Python's own parser stops not far beyond
 

@@ -6,11 +6,11 @@ import ast
 
 from mpdoctor.program.values import MISSING, Branch, Known, Operation, Unknown, Value, known
 from mpdoctor.source.constant_folding import OPERATORS, folded_binary, folded_unary, is_told
-from mpdoctor.source.guards import asks_whether_it_works, may_prune
+from mpdoctor.source.existence_checks import asks_whether_it_works, may_prune
 from mpdoctor.source.interpreter.assignments import assign
 from mpdoctor.source.interpreter.dispatch import evaluate
+from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_operation
-from mpdoctor.source.interpreter.state.state import State
 from mpdoctor.source.joining import joined
 
 

@@ -16,9 +16,9 @@ from mpdoctor.program.values import Known, Unknown, Value
 from mpdoctor.source.interpreter.dispatch import execute_block
 from mpdoctor.source.interpreter.name_lookup import library_name
 from mpdoctor.source.interpreter.state.events import Enough
+from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_use
 from mpdoctor.source.interpreter.state.scopes import Frame, Import, Module
-from mpdoctor.source.interpreter.state.state import State
 from mpdoctor.source.modules import package_of
 from mpdoctor.source.names import api_from_name
 from mpdoctor.source.reading import Source

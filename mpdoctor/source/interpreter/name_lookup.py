@@ -7,8 +7,8 @@ import ast
 from mpdoctor.facts.location import Location
 from mpdoctor.program.values import MISSING, Api, Known, Unknown, Value, options
 from mpdoctor.source.constant_folding import constant_from_name
+from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_use
-from mpdoctor.source.interpreter.state.state import State
 from mpdoctor.source.names import api_from_name, is_builtin
 
 

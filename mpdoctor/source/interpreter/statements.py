@@ -12,8 +12,8 @@ from mpdoctor.source.interpreter.calls import evaluate_call
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.expressions import operation_on
 from mpdoctor.source.interpreter.name_lookup import find
+from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_return
-from mpdoctor.source.interpreter.state.state import State
 from mpdoctor.source.joining import joined
 
 _SKIPS = ("skipTest",)  # methods of a test case that end it

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mpdoctor.facts.location import Location
 from mpdoctor.program.source_facts import Read, Return, Use, With, Write
 from mpdoctor.program.values import Api, Context, Operation, Value
-from mpdoctor.source.interpreter.state.state import State
+from mpdoctor.source.interpreter.state.interpreter_state import State
 
 FRAMEWORKS = ("tensorflow", "keras", "tf_keras", "horovod")  # roots of the names that rules ask for
 

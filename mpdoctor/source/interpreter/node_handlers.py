@@ -43,7 +43,7 @@ from mpdoctor.source.interpreter.expressions import (
 )
 from mpdoctor.source.interpreter.imports import execute_import, execute_import_from
 from mpdoctor.source.interpreter.name_lookup import evaluate_name
-from mpdoctor.source.interpreter.state.state import Evaluate, Execute, State
+from mpdoctor.source.interpreter.state.interpreter_state import Evaluate, Execute, State
 from mpdoctor.source.interpreter.statements import (
     execute_annotated_assignment,
     execute_assert,
