@@ -264,7 +264,7 @@ def assert_seen_step_by_step(facts: TrainingFacts, name: str) -> None:
     losses = [step.loss for step in facts.steps]
     assert len({round(loss or 0.0, 6) for loss in losses}) > STEPS / 2, losses
     assert all(0 < (loss or 0.0) < 20 for loss in losses), "the losses are those before scaling"
-    assert facts.weights_changed is (None if name == "epoch in one tf.function" else True)
+    assert facts.weights_changed is True
     assert facts.weights_finite
     loops = ("gan", "epoch in one tf.function", "jit_compile")
     assert facts.model.call.kind == ("loop" if name in loops else name if name == "train_on_batch" else "fit")

@@ -159,8 +159,7 @@ def _ways_back(observed: ObservedOptimizer, watch: LayerHooks) -> Iterator[list[
     for factor in reversed(FACTORS):
         observer = StepObserver(observed.keras, watch, observed.optimizer, stops=True)
         with _loss_times(factor, observed.variables), variables_put_back(), observer, suppress(Enough):
-            assert observed.repeat is not None
-        observed.repeat()
+            observed.repeat()
         yield observer.way_back
 
 
