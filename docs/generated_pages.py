@@ -6,17 +6,19 @@ They are made from the code whenever the documentation is built, as a hook of mk
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import typer
 
 import mpdoctor
 from mpdoctor.cli.app import app
 from mpdoctor.cli.rule_texts import markdown_from_rule
+from mpdoctor.examiner.protocol.event_kinds import Event
 from mpdoctor.rules.registry import Rule, all_rules
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -82,6 +84,18 @@ def linked(markdown: str, target_of: Callable[[Rule], str], but: Rule | None = N
     return "".join(parts)
 
 
+# --- the protocol ---------------------------------------------------------------------------------------------------
+def table_of_events() -> str:
+    """Every event of the examiner with its fields, and the first sentence of its docstring where it has one."""
+    lines = ["| Event | Fields | |", "|---|---|---|"]
+    for event in get_args(Event):
+        fields = ", ".join(f"`{field.name}`" for field in dataclasses.fields(event))
+        own = "" if (event.__doc__ or "").startswith(f"{event.__name__}(") else event.__doc__ or ""
+        sentence = re.split(r"(?<=[.!?])\s", " ".join(own.split()))[0].replace("|", r"\|")
+        lines.append(f"| `{event.__name__}` | {fields} | {sentence} |")
+    return "\n".join(lines)
+
+
 # --- options --------------------------------------------------------------------------------------------------------
 def options_page() -> str:
     lines = ["# Options", "", "What `--help` shows, of every command. What a project keeps in its `pyproject.toml` is"]
@@ -136,5 +150,6 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         return markdown
     depth = page.file.src_uri.count("/")
     markdown = re.sub(r"<!-- map of ([\w.]+) -->", lambda match: map_of_rooms(match[1]), markdown)
+    markdown = markdown.replace("<!-- events -->", table_of_events())
     markdown = re.sub(r"<!-- rooms of ([\w.]+) -->", lambda match: table_of_rooms(match[1]), markdown)
     return linked(markdown, lambda rule: f"{'../' * depth}rules/{rule.name}.md")

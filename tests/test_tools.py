@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import get_args
 
 import pytest
+
+from mpdoctor.examiner.protocol.event_kinds import Event
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -80,3 +84,16 @@ def test_the_map_shows_every_room_and_no_more_arrows_than_there_are_imports(room
 
 def of_arrows(imports: dict[str, frozenset[str]], arrows: list[tuple[str, str]]) -> dict[str, frozenset[str]]:
     return {room: frozenset(imported for start, imported in arrows if start == room) for room in imports}
+
+
+def test_the_architecture_page_names_files_that_there_are_and_every_event() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([a-z_]+(?:/[a-z_]+)*(?:/|\.py))`", page)
+    assert len(named) > 8 and [name for name in named if not (ROOT / "mpdoctor" / name).exists()] == []
+    spec = importlib.util.spec_from_file_location("generated_pages", ROOT / "docs" / "generated_pages.py")
+    assert spec is not None and spec.loader is not None
+    pages = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pages)
+    table = pages.table_of_events()
+    assert "| `Model` | `number`, `facts`" in table and table.count("\n") == 1 + len(get_args(Event))
+    assert all(f"<!-- {what} -->" in page for what in ("events", "map of mpdoctor", "map of mpdoctor.examiner"))
