@@ -3,9 +3,12 @@ only one of them has it."""
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     import tensorflow as tf
 
 
@@ -52,6 +55,16 @@ def given_learning_rate(optimizer: Any) -> Any:
 def tensorflow_variable_of(variable: Any) -> Any:
     """The tf.Variable that a variable of Keras 3 wraps; None of any other."""
     return getattr(variable, "_value", None)
+
+
+def registered_object(keras: ModuleType, name: str) -> Any:
+    """The class or function that was registered with a Keras by this name; None where none was. The package keras 2.10
+    shows the public function through TensorFlow alone."""
+    utils = keras.utils
+    look_up = getattr(utils, "get_registered_object", None)
+    if look_up is None:
+        look_up = importlib.import_module(f"{keras.__name__}.utils.generic_utils").get_registered_object
+    return look_up(name)
 
 
 # --- masks --------------------------------------------------------------------------------------------------------

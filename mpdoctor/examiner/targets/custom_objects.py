@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from mpdoctor.examiner.exceptions import Unusable
+from mpdoctor.examiner.keras.private_state import registered_object
 from mpdoctor.examiner.saved.contents import ForeignName
 from mpdoctor.examiner.targets.script_or_factory import module_from_path
 
@@ -87,15 +88,11 @@ def is_given(keras: KerasAdapter, name: ForeignName, objects: dict[str, object])
     hold it afterwards under the name that Keras looks up first, so that Keras has no reason to import a module."""
     looked_up = name.registered or name.name
     for key in (looked_up, name.name, looked_up.rpartition(">")[2]):
-        found = objects.get(key) or _registered(keras, key)
+        found = objects.get(key) or (registered_object(keras.module, key) if key else None)
         if found is not None:
             objects[looked_up] = objects[name.name] = found
             return True
     return _is_in_library_of_keras(keras, name)
-
-
-def _registered(keras: KerasAdapter, key: str) -> Any:
-    return keras.module.utils.get_registered_object(key) if key else None
 
 
 def _is_in_library_of_keras(keras: KerasAdapter, name: ForeignName) -> bool:
@@ -103,7 +100,7 @@ def _is_in_library_of_keras(keras: KerasAdapter, name: ForeignName) -> bool:
     if root not in KERAS_LIBRARIES or importlib.util.find_spec(root) is None:
         return False
     importlib.import_module(root)
-    found = _registered(keras, name.registered)
+    found = registered_object(keras.module, name.registered) if name.registered else None
     return (
         inspect.isclass(found)
         and found.__name__ == name.name
