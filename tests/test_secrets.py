@@ -73,6 +73,8 @@ SECRETS = {
     ],
     "what is given to a name": [
         ("password = 'swordfish'", "password = '***'"),
+        ("X-Note: password=swordfish x", "X-Note: password=*** x"),
+        ("password=abcX-Note: password=swordfish x", "password=*** password=*** x"),
         ('{"api_key": "swordfish"}', '{"api_key": "***"}'),
         (r"{\"api_key\": \"swordfish\"}", r'{\"api_key\": \"***"}'),
         ("os.environ['HF_TOKEN'] = 'abc123def456ghi'", "os.environ['HF_TOKEN'] = '***'"),

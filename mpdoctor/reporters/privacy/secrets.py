@@ -144,20 +144,20 @@ _NO_VALUE = ")]},;: \t"  # getpass("Password: ") ends there
 
 
 def _given(name: str, head: re.Pattern[str], is_secret: Callable[[re.Match[str], str, str], bool]) -> SecretKind:
-    """Of heads within what is hidden none counts. `is_secret`: of the head, of the value's beginning, and of its way:
-    "double", "single" (quotes) or "bare"."""
+    """Of heads that begin within what is hidden none counts; one that is given no secret may hold another: in the line
+    `X-Note: password=…` the name before the colon is none of a secret. `is_secret`: of the head, of the value's
+    beginning, and of its way: "double", "single" (quotes) or "bare"."""
 
     def hide(text: str) -> str:
-        told, end = [], 0
-        for found in head.finditer(text):
-            if found.end() < end:
-                continue
+        told, end, at = [], 0, 0
+        while found := head.search(text, at):
             value = _VALUE.match(text, found.end())
             way = value.lastgroup if value else None
+            at = found.end("name")
             if value is not None and way is not None and is_secret(found, value[way], way):
                 told += [text[end : value.start(way)], HIDDEN]
                 rest = _REST[way].match(text, value.start(way))
-                end = rest.end() if rest else value.end()
+                at = end = rest.end() if rest else value.end()
         return "".join([*told, text[end:]])
 
     return SecretKind(name, hide)
