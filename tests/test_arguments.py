@@ -132,3 +132,26 @@ USES = "\n        ".join(
 def test_a_value_that_holds_another_a_million_million_times_is_asked_about_once(first: str, line: str) -> None:
     with at_most(60):  # 40 lines took for ever
         codes("\n        ".join(["import numpy as np", "self.w = self.add_weight()", first, *[line] * 40, USES]))
+
+
+NESTED = """
+import numpy as np
+import tensorflow as tf
+
+x = np.zeros(3)
+{lines}
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+model.compile("adam", "mse", metrics=x, weighted_metrics=x)
+model.fit(x, x)
+y = tf.constant(x)
+y = tf.reduce_sum(tf.square(tf.stack(x)))
+"""
+
+
+@pytest.mark.parametrize("keras", ["3", "tf_keras"])
+@pytest.mark.parametrize(
+    "line", ["x = [x, x]", "x = (x, [x])", "x = {'a': x, 'b': x}", f"x = [{', '.join(['x'] * 64)}]"]
+)
+def test_a_structure_that_holds_another_a_million_million_times_is_asked_about_once(line: str, keras: str) -> None:
+    with at_most(60):  # 30 lines took for ever
+        findings_in(facts_of(NESTED.format(lines="\n".join([line] * 40)), keras))

@@ -384,8 +384,10 @@ def _spread(value: Value) -> tuple[Value, ...]:
 
 
 def _leaves(value: Value, depth: int = 0) -> tuple[Value, ...]:
+    """Each of what a nested list holds; one that stands in a list several times is asked once."""
     if isinstance(value, Collection) and depth < 6:
-        return tuple(leaf for item in value.items[:64] for leaf in _leaves(item, depth + 1))
+        distinct = {id(item): item for item in value.items[:64]}
+        return tuple(leaf for item in distinct.values() for leaf in _leaves(item, depth + 1))
     return (value,)
 
 

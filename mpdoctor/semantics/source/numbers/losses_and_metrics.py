@@ -172,10 +172,15 @@ def function_of(value: Value, method: str) -> FunctionFacts | None:
     return own.find_method(method) if own is not None and own.kind in ("loss", "metric") else None
 
 
-def _leaves(value: Value | None) -> Iterable[Value]:
+def _leaves(value: Value | None, seen: set[int] | None = None) -> Iterable[Value]:
+    """Each of what a structure holds, once: forty lines of `x = [x, x]` hold the first 2^40 times."""
+    seen = set() if seen is None else seen
     for option in options(value):
+        if id(option) in seen:
+            continue
+        seen.add(id(option))
         if isinstance(option, Collection):
             for item in option.items:
-                yield from _leaves(item)
+                yield from _leaves(item, seen)
         else:
             yield option

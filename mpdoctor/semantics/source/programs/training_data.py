@@ -70,15 +70,23 @@ def fed_values(facts: SourceFacts) -> Iterator[tuple[Call, str, Value]]:
                 yield call, role, one
 
 
-def behind(value: Value, depth: int = 0, past_maps: bool = True) -> Iterator[Value]:
+def behind(value: Value, past_maps: bool = True) -> Iterator[Value]:
     """The value, and what it is a reshaped, batched or indexed view of; with `past_maps` also what `Dataset.map` made
     something else of, such as pictures of the names of their files."""
+    yield from _behind(value, 0, past_maps, set())
+
+
+def _behind(value: Value, depth: int, past_maps: bool, seen: set[tuple[int, int]]) -> Iterator[Value]:
+    """`seen`: identity and depth of what was asked already: forty lines of `x = [x, x]` hold the first 2^40 times."""
+    if (id(value), depth) in seen:
+        return
+    seen.add((id(value), depth))
     yield value
     if depth > 12 or (not past_maps and isinstance(value, Call) and value.method == "map"):
         return
     for part in _parts(value):
         for option in options(part):
-            yield from behind(option, depth + 1, past_maps)
+            yield from _behind(option, depth + 1, past_maps, seen)
 
 
 def mapped_functions(value: Value) -> Iterator[FunctionFacts]:
@@ -117,11 +125,16 @@ def _parts_of_call(call: Call) -> tuple[Value, ...]:
     return ()
 
 
-def _leaves(value: Value | None) -> Iterator[Value]:
+def _leaves(value: Value | None, seen: set[int] | None = None) -> Iterator[Value]:
+    """Each array, tensor or text in a structure, once: it may be in it many times."""
+    seen = set() if seen is None else seen
     for option in options(value):
+        if id(option) in seen:
+            continue
+        seen.add(id(option))
         if isinstance(option, Collection) and option.kind in ("dict", "tuple", "list") and not _is_text(option):
             for item in option.items:
-                yield from _leaves(item)
+                yield from _leaves(item, seen)
         else:
             yield option
 
