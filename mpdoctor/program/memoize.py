@@ -1,5 +1,5 @@
-"""Questions that are put to a value, and then to what it is made of. After forty lines of `x = x + x` a value holds the
-first one 2^40 times over: each part is to be asked once."""
+"""Memoizing of functions that recurse through symbolic values. After forty lines of `x = x + x` a value holds the first
+one 2^40 times over: each part is to be asked once."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Which Keras a project asks for, as its files say (`requirements`). A range that allows both Keras 2 and Keras 3 says
-nothing."""
+"""Which Keras a project asks for, as its files say (`declared_versions`). A range that allows both Keras 2 and Keras 3
+says nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the user pointed at."""
+"""Targets of a check: a script, a factory, a notebook, a saved model, a directory or standard input."""
 
 from __future__ import annotations
 

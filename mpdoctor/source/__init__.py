@@ -3,7 +3,7 @@ is run.
 
 `reading` and `notebooks` parse; `prefilter` tells from a text which files need be looked at, `modules` which file an
 import means. `interpreter` executes a syntax tree symbolically, `program` a script with what it imports, `project` many
-files. `guards`, `constant_folding` and `joining` are questions to nodes and values that the interpreter asks.
+files. `existence_checks`, `constant_folding` and `joining` are questions to nodes and values that the interpreter asks.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""What the source stage said of a file, kept from one run to the next: for a file whose text, and all that it imports,
-stayed the same, it holds again.
+"""On-disk cache of the source stage's results. An entry holds while the file and all that it imports are unchanged.
 
 The cache is one file for each working directory, in the user's own cache directory. Of the user's text it holds what
 findings quote. It is signed with a key that lies elsewhere, among the user's data: what this user's mpdoctor has not

@@ -1,4 +1,4 @@
-"""What files hold."""
+"""The bytes of source files: unsaved ones from the editor or standard input, all others from the disk."""
 
 from __future__ import annotations
 

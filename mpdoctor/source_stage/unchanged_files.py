@@ -1,4 +1,4 @@
-"""What earlier runs have said of the files of this one."""
+"""Results of earlier runs for files that have not changed since: looked up in the cache, and kept there."""
 
 from __future__ import annotations
 

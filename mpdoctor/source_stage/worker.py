@@ -1,4 +1,4 @@
-"""One process' share of the source stage."""
+"""A worker of the source stage: one process reads, walks and judges its share of the files."""
 
 from __future__ import annotations
 

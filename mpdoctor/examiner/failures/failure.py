@@ -1,4 +1,4 @@
-"""An exception, as facts."""
+"""From an exception to FailureFacts: what was raised, in which layer, and through which frames."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that a repeated step could move, held still: every variable that is alive in the process."""
+"""Snapshot and restore of every live tf.Variable, so that a training step can be repeated without side effects."""
 
 from __future__ import annotations
 

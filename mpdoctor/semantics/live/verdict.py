@@ -1,4 +1,4 @@
-"""What a short training looked like, in one word; meanings.py says by which numbers."""
+"""What a short training looked like, in one word; verdict_meanings.py says by which numbers."""
 
 from __future__ import annotations
 

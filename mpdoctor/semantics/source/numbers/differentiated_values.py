@@ -1,4 +1,4 @@
-"""Which values a gradient goes through."""
+"""Values that gradients are taken through, on the way back from a loss to the weights."""
 
 from __future__ import annotations
 
