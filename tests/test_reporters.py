@@ -81,7 +81,7 @@ def test_one_line_a_finding_and_nothing_else() -> None:
     lines = concise.render(samples.hostile()).splitlines()
     assert len(lines) == len(samples.hostile().findings)
     assert concise.render(samples.healthy()) == ""
-    assert concise.render(samples.one_error()).startswith("train.py:12:1: MP302 `opt.epsilon = 1e-4` sets an")
+    assert concise.render(samples.one_error()).startswith("train.py:12:1: MP302 error: `opt.epsilon = 1e-4` sets an")
     assert concise.render(samples.failing_script()).startswith("train.py:7:1: MP002 ")
 
 
@@ -186,11 +186,14 @@ def test_carets_stand_under_the_span(line: str, span: str) -> None:
 
 def test_a_second_sight_that_says_the_same_is_not_spelt_out() -> None:
     again = AlsoSeen("MP302", "model", samples.SHADOWED.message)
-    other = AlsoSeen("MP912", "training", samples.SHADOWED.message)
-    finding = dataclasses.replace(samples.SHADOWED, also_seen=(again, other, again))
-    shown = terminal.render(samples.diagnosis(finding))
-    assert shown.count("  also seen in the model\n") == 1
-    assert "  also seen while training (MP912): `opt.epsilon" in shown
+    more = AlsoSeen("MP912", "training", f"{samples.SHADOWED.message} The update is 8 times too large.")
+    last = AlsoSeen("MP904", "training", "The update is 8 times too large. It began in `a`.")
+    finding = dataclasses.replace(samples.SHADOWED, also_seen=(again, more, again, last))
+    shown = [line for line in terminal.render(samples.diagnosis(finding)).splitlines() if "also seen" in line]
+    assert shown == [
+        "  also seen while training (MP912): The update is 8 times too large.",
+        "  also seen while training (MP904): It began in `a`.",
+    ]
 
 
 def test_the_first_line_keeps_to_one_line() -> None:

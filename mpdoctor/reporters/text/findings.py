@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import AlsoSeen, Finding
@@ -10,6 +11,9 @@ from mpdoctor.reporters.printable import one_line
 from mpdoctor.reporters.text.style import Style
 
 LONGEST_COMPARED = 600  # characters: to compare takes the square of it
+MOST_COMPARED = 60  # sentences
+LONGEST_SIGHT = 240
+_BETWEEN_SENTENCES = re.compile(r"(?<=[.!?]) +(?=[A-Z`])")
 SEEN = {"source": "in the source", "model": "in the model", "training": "while training"}
 
 
@@ -22,27 +26,44 @@ def further_layers(finding: Finding) -> list[str]:
 
 
 def also_seen(finding: Finding, look: Style) -> list[str]:
-    """Each further sight in a line; of those that say the same, where each was, and the words once."""
-    where: dict[str, list[str]] = {}
+    """Each further sight in a line: where it was, and those sentences that neither the finding nor an earlier sight
+    says. A sight that says nothing new is left out."""
+    places: dict[tuple[str, str], list[str]] = {}
     for seen in finding.also_seen:
-        place, words = _sight(seen, finding, look)
-        where.setdefault(words, []).append(place)
-    return [f"also seen {' and '.join(dict.fromkeys(places))}{words}" for words, places in where.items()]
+        places.setdefault((seen.code, seen.text), []).append(_place(seen, finding, look))
+    said = _sentences(f"{finding.message} {finding.help}")
+    lines = []
+    for (code, text), where in places.items():
+        new = [sentence for sentence in _sentences(text) if not any(_say_the_same(sentence, one) for one in said)]
+        if new:
+            said = [*said, *new][:MOST_COMPARED]
+            rule = f" ({code})" if code != finding.code else ""
+            lines.append(f"also seen {' and '.join(dict.fromkeys(where))}{rule}: {_fitting(new, look)}")
+    return lines
 
 
-def _sight(seen: AlsoSeen, finding: Finding, look: Style) -> tuple[str, str]:
-    """Where, and what was said there: "" for what the finding says itself."""
+def _place(seen: AlsoSeen, finding: Finding, look: Style) -> str:
     where = SEEN.get(seen.stage, seen.stage)
-    code = f" ({seen.code})" if seen.code != finding.code else ""
-    if seen.code == finding.code and _say_the_same(seen.text, finding.message):
-        return where, ""
-    if seen.path is not None and finding.location is not None and seen.path != finding.location.path:
-        where += f", {look.name(f'{seen.path}:{seen.line}', 80)}"
-    return where, f"{code}: {look.name(seen.text, 200)}"
+    elsewhere = seen.path is not None and finding.location is not None and seen.path != finding.location.path
+    return f"{where}, {look.name(f'{seen.path}:{seen.line}', 80)}" if elsewhere else where
 
 
-def _say_the_same(one: str, other: str) -> bool:
-    words, others = (text[:LONGEST_COMPARED].split() for text in (one, other))
+def _sentences(text: str) -> list[str]:
+    return [sentence for sentence in _BETWEEN_SENTENCES.split(text.strip()) if sentence]
+
+
+def _fitting(sentences: list[str], look: Style) -> str:
+    """As many whole sentences as fit; of a first one that is too long, its beginning and end."""
+    told = look.name(sentences[0], LONGEST_SIGHT)
+    for sentence in sentences[1:]:
+        if len(told) + len(sentence) >= LONGEST_SIGHT:
+            break
+        told += f" {look.name(sentence)}"
+    return told
+
+
+def _say_the_same(sentence: str, other: str) -> bool:
+    words, others = (text[:LONGEST_COMPARED].split() for text in (sentence, other))
     return difflib.SequenceMatcher(None, words, others, autojunk=False).ratio() > 0.6
 
 
