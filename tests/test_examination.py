@@ -154,6 +154,21 @@ def test_what_is_no_event_is_passed_over_and_said(project: Path, claiming: Path)
     assert facts.passed_over.startswith("7 lines of the record of this examination could not be read")
 
 
+def test_what_a_script_printed_last_is_known_where_it_ended_itself_and_shown_where_that_is_asked_for(
+    project: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    script = """\
+        import os, sys
+        os.write(1, b"no GPU was found\\n")
+        sys.exit(3)
+        """
+    assert seen(project, script).failure.last_words == "no GPU was found"
+    assert b"no GPU" not in capfdbinary.readouterr().err
+    assert seen(project, script, show_output=True).failure.exit_code == 3
+    assert b"no GPU was found\n" in capfdbinary.readouterr().err
+    assert seen(project, "import sys\nprint('all well')\nsys.exit(0)\n").failure.last_words == ""
+
+
 def test_an_end_that_the_script_tells_is_no_clean_bill(project: Path, claiming: Path) -> None:
     script = """\
         import os, sys, time

@@ -262,6 +262,12 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
         ["MP002"],
         ("saying 'data is missing'",),
     ),
+    (
+        "exited-by-argparse",
+        failure("exited", exit_code=2, message="2", last_words="usage: a.py --data D\na.py: error: give --data\n"),
+        ["MP002"],
+        ("exit code 2 before any training call. The last line that it printed: 'a.py: error: give --data'",),
+    ),
     ("exited-without", failure("exited", exit_code=0), ["MP002"], ("without a Keras model", "build_model")),
     (
         "timed-out",

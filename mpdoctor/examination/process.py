@@ -9,14 +9,14 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO
 
 from mpdoctor.examiner.process.supervisor import PATIENCE, is_supervised
 
 START = Path(__file__).parents[1] / "examiner" / "start.py"
-LAST_WORDS = 40  # lines of stderr that are kept
+LAST_WORDS = 40  # lines of its output that are kept
 LONGEST_LAST_WORDS = 2000
 # Loggers that would open a connection of their own during the few steps that we train.
 QUIET = {
@@ -31,10 +31,17 @@ QUIET = {
 
 
 class ExaminerProcess:
-    """Its output is drained, and only the end of it kept; of stderr all, where a file `stderr` is given. It ends when
-    this process does, however that ends."""
+    """Its output is drained, and only the end of it kept; of stderr all, where a file `stderr` is given. `shown`: the
+    stream to which all output is written as it comes. It ends when this process does, however that ends."""
 
-    def __init__(self, python: Path, request: Path, environment: Mapping[str, str], stderr: Path | None = None) -> None:
+    def __init__(
+        self,
+        python: Path,
+        request: Path,
+        environment: Mapping[str, str],
+        stderr: Path | None = None,
+        shown: IO[bytes] | None = None,
+    ) -> None:
         self.started = time.monotonic()
         self._process = subprocess.Popen(
             [str(python), str(START), str(request)],
@@ -46,22 +53,34 @@ class ExaminerProcess:
             start_new_session=True,
         )
         self._errors: collections.deque[bytes] = collections.deque(maxlen=LAST_WORDS)
+        self._printed: collections.deque[bytes] = collections.deque(
+            maxlen=LAST_WORDS
+        )  # stdout and stderr, as they came
         assert self._process.stdout is not None and self._process.stderr is not None
         self._drains = [
-            threading.Thread(target=self._drain, args=drained, daemon=True)
-            for drained in ((self._process.stdout, None, None), (self._process.stderr, self._errors, stderr))
+            threading.Thread(target=self._drain, args=(*drained, shown), daemon=True)
+            for drained in (
+                (self._process.stdout, [self._printed], None),
+                (self._process.stderr, [self._printed, self._errors], stderr),
+            )
         ]
         for drain in self._drains:
             drain.start()
 
     @staticmethod
-    def _drain(stream: IO[bytes], kept: collections.deque[bytes] | None, path: Path | None) -> None:
+    def _drain(
+        stream: IO[bytes], kept: list[collections.deque[bytes]], path: Path | None, shown: IO[bytes] | None
+    ) -> None:
         with contextlib.nullcontext() if path is None else path.open("wb", buffering=0) as file:
             while chunk := stream.readline(65536):
-                if kept is not None:
-                    kept.append(chunk)
+                for lines in kept:
+                    lines.append(chunk)
                 if file is not None:
                     file.write(chunk)
+                if shown is not None:
+                    with contextlib.suppress(OSError, ValueError):  # it was closed
+                        shown.write(chunk)
+                        shown.flush()
 
     @property
     def seconds(self) -> float:
@@ -92,8 +111,16 @@ class ExaminerProcess:
 
     def last_words(self) -> str:
         """The end of stderr, without TensorFlow's own log lines."""
-        lines = b"".join(self._errors).decode("utf-8", "replace").splitlines()
-        return "\n".join(line for line in lines if line.strip() and not _is_log_line(line))[-LONGEST_LAST_WORDS:]
+        return _said(self._errors)
+
+    def last_printed(self) -> str:
+        """The end of stdout and stderr together, without TensorFlow's own log lines."""
+        return _said(self._printed)
+
+
+def _said(chunks: Iterable[bytes]) -> str:
+    lines = b"".join(chunks).decode("utf-8", "replace").splitlines()
+    return "\n".join(line for line in lines if line.strip() and not _is_log_line(line))[-LONGEST_LAST_WORDS:]
 
 
 def _is_log_line(line: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -141,7 +142,8 @@ class _Seen:
     ended: bool = False
     outcome: str = ""
     seconds: float = 0.0
-    last_words: str = ""
+    last_words: str = ""  # of stderr
+    last_printed: str = ""  # of stdout and stderr
     passed_over: int = 0  # lines of the record that were no events, or named a model that no event had described
 
     def take(self, event: Event, progress: Progress) -> None:
@@ -238,7 +240,8 @@ def _watched(chosen: Choice, request: Request, settings: Settings, progress: Pro
         shutil.copyfile(written, kept.request)
     reader = EventReader(Path(request.events), kept.events)
     progress.stage(f"starting {chosen.path if chosen.because else chosen.path.name}")
-    process = ExaminerProcess(chosen.path, written, _environment(settings), kept.stderr)
+    shown = sys.stderr.buffer if settings.show_output else None
+    process = ExaminerProcess(chosen.path, written, _environment(settings), kept.stderr, shown)
     seen = _Seen()
     first_step_at: float | None = None
     try:
@@ -264,7 +267,7 @@ def _watched(chosen: Choice, request: Request, settings: Settings, progress: Pro
     seen.passed_over += reader.passed_over
     if seen.signal is None and seen.exit_code is None:
         seen.signal, seen.exit_code = process.signal_and_exit_code()
-    seen.last_words = process.last_words()
+    seen.last_words, seen.last_printed = process.last_words(), process.last_printed()
     reader.close()
     return seen
 
@@ -279,6 +282,8 @@ def _facts(seen: _Seen, policy: str) -> ExaminationFacts:
     if seen.crashed is not None:
         raise ExaminerCrashed(seen.crashed)
     failure = seen.failure or (None if seen.ended else _sudden_end(seen))
+    if failure is not None and failure.kind == "exited" and failure.exit_code:
+        failure = replace(failure, last_words=seen.last_printed)
     models = tuple((seen.models if seen.ended else {**seen.built, **seen.models}).values())
     if not (failure or models or seen.graphs):  # the examiner itself never ends without a word of why
         failure = FailureFacts("exited", "script", exit_code=0, message="The script ended.")

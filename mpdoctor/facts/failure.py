@@ -81,7 +81,8 @@ class FailureFacts:
     saw_model
         Whether a model had been seen before.
     last_words
-        The tail of what the process printed to stderr, for a process that died or timed out.
+        The tail of what the process printed to stderr, for a process that died or timed out; of all that it printed,
+        for a script that ended itself with an exit code other than 0.
     """
 
     kind: Literal["raised", "exited", "timed-out", "died", "unusable"]

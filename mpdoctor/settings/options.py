@@ -30,6 +30,8 @@ class Settings:
         Patterns of paths, and the rules that do not speak there.
     not_examined
         Of further targets that were named, why each can't be examined, in a sentence.
+    show_output
+        Whether what the script prints is shown, on standard error.
     keep_run
         The directory that keeps request, events and stderr of each run of the examiner.
     command
@@ -59,6 +61,7 @@ class Settings:
     exit_zero: bool = False
     cache: bool = True
     keep_run: Path | None = None
+    show_output: bool = False
     not_examined: tuple[str, ...] = ()
     command: str = ""
 

@@ -79,10 +79,16 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
 
 def _exited(failure: FailureFacts) -> Finding:
     if failure.exit_code:
-        said = f", saying {failure.message!r}" if failure.message and not failure.message.isdigit() else ""
-        text = f"The script ended itself with exit code {failure.exit_code}{said} before any training call."
+        said = f", saying {failure.message!r}," if failure.message and not failure.message.isdigit() else ""
+        printed = failure.last_words.splitlines()
+        script = failure.location.path if failure.location else "train.py"
+        last = f" The last line that it printed: {printed[-1].strip()!r}" if printed else ""
         return Finding(
-            text, "If it wants arguments, give them after `--`: mpdoctor check train.py -- --epochs 2", failure.location
+            f"The script ended itself with exit code {failure.exit_code}{said} before any training call.{last}",
+            f"If it wants arguments, give them after `--`: mpdoctor check {script} -- --epochs 2. `--show-output` shows "
+            "all that it prints.",
+            failure.location,
+            evidence={"last_words": failure.last_words, "exit_code": failure.exit_code},
         )
     return Finding(
         "The script ended without a Keras model and without a training call, so there was nothing to examine.",
