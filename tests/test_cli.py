@@ -110,7 +110,7 @@ def test_json_stands_alone_on_stdout(script: Path) -> None:
 
 def test_concise(script: Path) -> None:
     done = run("check", "--static", "--output-format", "concise", "train.py", cwd=script)
-    assert done.stdout.startswith("train.py:3:7: MP101 ")
+    assert done.stdout.startswith("train.py:3:7: MP101 error: ")
     assert len(done.stdout.splitlines()) == 1
 
 
@@ -148,7 +148,7 @@ def test_a_target_that_is_missing_keeps_no_other_from_being_read(
         (["check", "empty"], "there is no Python file in empty or below it."),
         (
             ["check", "train.py", "--select", "MP1O1"],
-            "--select MP1O1: there is no such rule. Did you mean MP101",
+            "--select MP1O1: there is no rule 'MP1O1'. Did you mean MP101",
         ),
         (["check", "train.py", "--ignore", "MP101,nonexistant-api"], "Did you mean MP101 (nonexistent-api)?"),
         (["check", "train.py", "--keras", "four"], "'four' is no Keras"),
@@ -173,7 +173,7 @@ def test_what_cannot_be_done_is_said_in_one_line_and_ends_with_2(
     assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("arguments", [["check"], ["chekc"], ["check", "a.py", "--steps", "0"], ["--nonsense"]])
+@pytest.mark.parametrize("arguments", [["chekc"], ["check", "a.py", "--steps", "0"], ["--nonsense"]])
 def test_wrong_usage_ends_with_2(arguments: list[str]) -> None:
     done = run(*arguments)
     assert done.returncode == 2
@@ -241,7 +241,7 @@ def test_a_full_disk_ends_with_2(script: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
-def test_an_interrupt_ends_quietly_with_130(script: Path) -> None:
+def test_an_interrupt_is_said_in_a_word_and_ends_with_130(script: Path) -> None:
     program = (
         "import signal, time, mpdoctor.cli, mpdoctor.diagnosis as diagnosis\n"
         # a process started in the background by a shell ignores interrupts
@@ -262,7 +262,7 @@ def test_an_interrupt_ends_quietly_with_130(script: Path) -> None:
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=30)
-    assert (process.returncode, errors) == (130, "")
+    assert (process.returncode, errors) == (130, "mpdoctor: interrupted.\n")
 
 
 def test_color_is_for_terminals_or_for_who_asks(script: Path) -> None:

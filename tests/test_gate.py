@@ -274,7 +274,7 @@ def test_the_configuration_is_found_above_and_the_command_line_beats_it(tmp_path
 
 
 # --- which files ----------------------------------------------------------------------------------------------------
-def walked(directory: Path, exclude: PathPatterns | None = None) -> list[str]:
+def walked(directory: Path, *exclude: PathPatterns) -> list[str]:
     return [str(path.relative_to(directory)) for path in walk(directory, exclude).files]
 
 

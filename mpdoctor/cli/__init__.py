@@ -5,6 +5,7 @@ Commands import what they need when they run, so that `mpdoctor --help` starts a
 
 from __future__ import annotations
 
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -13,16 +14,19 @@ from collections.abc import Sequence
 from mpdoctor.cli.signals import EndedBySignal, end_by, raised_signals
 from mpdoctor.cli.surroundings import sentence_from_refusal
 
+INTERRUPTED = 128 + signal.SIGINT  # the exit status that a shell gives what Ctrl-C ended
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Ends in SystemExit with the exit status of the contract, or by the signal that asked for the end."""
     try:
         with raised_signals():
             _run(sys.argv[1:] if arguments is None else list(arguments))
-    except KeyboardInterrupt:
-        sys.exit(130)
     except EndedBySignal as end:
-        end_by(end.number)
+        if end.number != signal.SIGINT:
+            end_by(end.number)
+        print("mpdoctor: interrupted.", file=sys.stderr)
+        sys.exit(INTERRUPTED)
     except Exception as error:  # whatever a user does has its own message
         refusal = sentence_from_refusal(error) if isinstance(error, OSError) else ""
         if refusal:

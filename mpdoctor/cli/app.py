@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from mpdoctor import __version__
-from mpdoctor.cli.commands.check import check
+from mpdoctor.cli.commands.check import CheckHelp, check
 from mpdoctor.cli.commands.env import env
 from mpdoctor.cli.commands.explain import explain
 from mpdoctor.cli.commands.rules import rules
@@ -38,7 +38,7 @@ def _mpdoctor(
     pass
 
 
-app.command(short_help="Examine a training script or a model.")(check)
+app.command(cls=CheckHelp, short_help="Examine a training script or a model.")(check)
 app.command()(explain)
 app.command()(rules)
 app.command(short_help="Show a saved diagnosis, in any format.")(show)

@@ -9,7 +9,9 @@ import typer
 
 from mpdoctor.cli.streams import fail
 
-PythonOption = Annotated[Path | None, typer.Option(metavar="PATH", help="The Python that has your TensorFlow.")]
+PythonOption = Annotated[
+    Path | None, typer.Option(metavar="PATH", help="The Python that has your TensorFlow.", rich_help_panel="The run")
+]
 
 
 def interpreter_from_option(given: Path | None) -> Path | None:

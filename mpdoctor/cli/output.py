@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpdoctor.cli.streams import Color, fail, has_blocks, has_color, width, write
+from mpdoctor.cli.numbers import whole_number
+from mpdoctor.cli.streams import NARROWEST, Color, fail, has_blocks, has_color, width, write
 
 if TYPE_CHECKING:
     from mpdoctor.finding import Diagnosis
@@ -56,10 +57,17 @@ SHARED = (
 OWN = (OutputFormat.terminal, OutputFormat.concise, OutputFormat.json)
 
 # The options of every command that shows a diagnosis.
-OutputFormatOption = Annotated[OutputFormat, typer.Option(metavar="FORMAT", help=f"{FORMATS}.")]
+REPORTS = "Reports"  # the heading in --help
+OutputFormatOption = Annotated[
+    OutputFormat, typer.Option(metavar="FORMAT", help=f"{FORMATS}.", rich_help_panel=REPORTS)
+]
 ReportOption = Annotated[
     list[Path] | None,
-    typer.Option(metavar="FILE", help=f"Write a report there too; its suffix says which: {', '.join(SUFFIXES)}."),
+    typer.Option(
+        metavar="FILE",
+        help=f"Write a report there too; its suffix says which: {', '.join(SUFFIXES)}.",
+        rich_help_panel=REPORTS,
+    ),
 ]
 RedactOption = Annotated[
     bool | None,
@@ -67,10 +75,23 @@ RedactOption = Annotated[
         "--redact/--no-redact",
         help="Take out home directories, user names and secrets. Without either: of every format but "
         f"{', '.join(form.value for form in OWN)}.",
+        rich_help_panel=REPORTS,
     ),
 ]
-StatisticsOption = Annotated[bool, typer.Option("--statistics", help="Count the findings of each rule.")]
-ColorOption = Annotated[Color, typer.Option(metavar="WHEN", help="auto, always or never.")]
+StatisticsOption = Annotated[
+    bool, typer.Option("--statistics", help="Count the findings of each rule.", rich_help_panel=REPORTS)
+]
+WidthOption = Annotated[
+    int | None,
+    typer.Option(
+        "--width",
+        metavar="COLUMNS",
+        parser=whole_number(NARROWEST),
+        help="Of the report as text. Without it the terminal's, and 80 in files and pipes.",
+        rich_help_panel=REPORTS,
+    ),
+]
+ColorOption = Annotated[Color, typer.Option(metavar="WHEN", help="auto, always or never.", rich_help_panel=REPORTS)]
 
 
 @dataclass(frozen=True)
@@ -82,13 +103,19 @@ class Output:
     color: Color = Color.auto
     statistics: bool = False
     redact: bool | None = None
+    width: int | None = None
 
     def redacts(self, form: OutputFormat) -> bool:
         return form in SHARED if self.redact is None else self.redact
 
 
 def output_from_options(
-    shown: OutputFormat, reports: list[Path] | None, color: Color, statistics: bool, redact: bool | None
+    shown: OutputFormat,
+    reports: list[Path] | None,
+    color: Color,
+    statistics: bool,
+    redact: bool | None,
+    columns: int | None,
 ) -> Output:
     """Ends with a usage error, before anything is examined, where a report can't be written."""
     files = tuple((path, _format_from_name(path)) for path in reports or ())
@@ -102,15 +129,20 @@ def output_from_options(
                 if not os.access(place, os.W_OK):
                     fail(f"--report {path}: {place} is read-only.")
                 break
-    return Output(shown, files, color, statistics, redact)
+    return Output(shown, files, color, statistics, redact, columns)
 
 
 def put_out(diagnosis: Diagnosis, output: Output) -> int:
     """Write every report that is asked for; the exit status. What can't be written ends with 2, a reporter that
     breaks with 3, and neither keeps the other reports from being written."""
     fit_for = _redaction(diagnosis, output)
-    statuses = [diagnosis.exit_code, *(_write_file(fit_for(form), path, form) for path, form in output.files)]
-    report = _rendered(fit_for(output.shown), output.shown, **_look(output.shown, output.color))
+    statuses = [
+        diagnosis.exit_code,
+        *(_write_file(fit_for(form), path, form, output.width) for path, form in output.files),
+    ]
+    report = _rendered(
+        fit_for(output.shown), output.shown, **_look(output.shown, output.width or width(), output.color)
+    )
     if report is None:
         statuses.append(3)
     else:
@@ -142,10 +174,10 @@ def _format_from_name(path: Path) -> OutputFormat:
     return SUFFIXES[max(fitting, key=len)]
 
 
-def _look(form: OutputFormat, color: Color = Color.never) -> dict[str, Any]:
-    """What a reporter must be told of where its report goes."""
+def _look(form: OutputFormat, columns: int, color: Color) -> dict[str, Any]:
+    """What a reporter must know of where its report goes."""
     is_terminal = form is OutputFormat.terminal
-    return {"width": width(), "color": has_color(color), "blocks": has_blocks()} if is_terminal else {}
+    return {"width": columns, "color": has_color(color), "blocks": has_blocks()} if is_terminal else {}
 
 
 def _rendered(diagnosis: Diagnosis, form: OutputFormat, **look: Any) -> str | None:
@@ -161,8 +193,8 @@ def _rendered(diagnosis: Diagnosis, form: OutputFormat, **look: Any) -> str | No
         return None
 
 
-def _write_file(diagnosis: Diagnosis, path: Path, form: OutputFormat) -> int:
-    report = _rendered(diagnosis, form, **({} if form is OutputFormat.terminal else _look(form)))
+def _write_file(diagnosis: Diagnosis, path: Path, form: OutputFormat, columns: int | None) -> int:
+    report = _rendered(diagnosis, form, **({"width": columns} if columns and form is OutputFormat.terminal else {}))
     if report is None:
         return 3
     try:

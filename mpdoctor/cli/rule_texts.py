@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import io
 import json
+import re
 from collections.abc import Iterable
 
 from rich.console import Console, RenderableType
@@ -74,6 +75,8 @@ def colored_markdown(markdown: str, width: int, color: bool) -> str:
 def near_match(text: str) -> str:
     """ " Did you mean MP302 (attribute-shadowed-by-wrapper)?", or nothing."""
     wanted = text.strip().lower().replace("_", "-").replace(" ", "-")
+    if _is_code_of_another_tool(wanted):
+        return " mpdoctor's codes begin with MP, as in MP302."
     if wanted.startswith("mp") and len(wanted) == len("mp101"):  # letters that are taken for digits
         wanted = "mp" + wanted[2:].translate(str.maketrans("oli", "011"))
     by_word = {word: rule for rule in all_rules() for word in (rule.code.lower(), rule.name)}
@@ -84,6 +87,12 @@ def near_match(text: str) -> str:
         near = [word for word in by_word if wanted in word][:3]
     meant = dict.fromkeys(f"{by_word[word].code} ({by_word[word].name})" for word in near)
     return f" Did you mean {' or '.join(meant)}?" if meant else ""
+
+
+def _is_code_of_another_tool(text: str) -> bool:
+    """Such as E501 or PLW0603, to which no code of ours is near in meaning."""
+    found = re.fullmatch(r"([a-z]{1,4})\d{1,4}", text)
+    return found is not None and not set(found.group(1)) <= set("mp")
 
 
 def _generations(rule: Rule) -> str:

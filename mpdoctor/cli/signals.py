@@ -30,7 +30,7 @@ class EndedBySignal(BaseException):
 
 @contextlib.contextmanager
 def raised_signals() -> Iterator[None]:
-    """Meanwhile a signal that asks for the end is an exception: KeyboardInterrupt or EndedBySignal."""
+    """Meanwhile a signal that asks for the end is an exception: EndedBySignal."""
     last = -CLEANING_UP
 
     def end(number: int, _: FrameType | None) -> None:
@@ -39,7 +39,7 @@ def raised_signals() -> Iterator[None]:
         if now - last < CLEANING_UP:
             return
         last = now
-        raise KeyboardInterrupt if number == signal.SIGINT else EndedBySignal(number)
+        raise EndedBySignal(number)  # not KeyboardInterrupt, which typer would end with in silence
 
     before = {number: signal.getsignal(number) for number in _NUMBERS}
     replaced = {number: handler for number, handler in before.items() if handler in _REPLACED}

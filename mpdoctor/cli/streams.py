@@ -13,7 +13,7 @@ import typer
 if TYPE_CHECKING:
     from mpdoctor.progress import Progress
 
-WIDEST = 80
+USUAL_WIDTH = 80  # of a file and of a pipe, whose reader's width nobody knows
 NARROWEST = 40
 
 
@@ -83,7 +83,14 @@ def progress_for(quiet: bool) -> Progress:
 
 
 def width() -> int:
-    """Of a report: 80 columns, fewer in a narrower terminal."""
+    """Columns of a report: those of the terminal, 80 where it goes into a file or a pipe."""
     if not sys.stdout.isatty():
-        return WIDEST
-    return max(NARROWEST, min(WIDEST, shutil.get_terminal_size().columns))
+        return USUAL_WIDTH
+    return max(NARROWEST, shutil.get_terminal_size().columns)
+
+
+def prose_width() -> int:
+    """Columns of a text that is sentences throughout: no more than are read well."""
+    from mpdoctor.reporters.text.style import READABLE
+
+    return min(width(), READABLE)

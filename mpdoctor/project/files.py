@@ -69,13 +69,13 @@ class Walk:
     passed_over: tuple[tuple[Path, str], ...] = ()
 
 
-def walk(directory: Path, exclude: PathPatterns | None = None, *, everything: bool = False) -> Walk:
+def walk(directory: Path, exclude: Sequence[PathPatterns] = (), *, everything: bool = False) -> Walk:
     """Every .py and .ipynb file below a directory, in order. Hidden directories, installed packages and virtual
     environments are left out; no link is followed to a directory, to where the walk comes anyway, or out of the
-    project. `everything`: what Git ignores, too."""
+    project. `exclude`: patterns that leave out more, but for those that would leave out the directory itself: it was
+    asked for. `everything`: what Git ignores, too."""
     top = os.path.abspath(directory)
-    if exclude is None or exclude.match(directory, is_directory=True):
-        exclude = PathPatterns(directory, ())
+    exclude = [patterns for patterns in exclude if not patterns.match(directory, is_directory=True)]
     files: list[Path] = []
     denied: list[tuple[Path, str]] = []
     passed_over: list[tuple[Path, str]] = []
@@ -109,7 +109,11 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def _kept(
-    entries: list[os.DirEntry[str]], place: str, top: str, exclude: PathPatterns, ignoring: Sequence[PathPatterns]
+    entries: list[os.DirEntry[str]],
+    place: str,
+    top: str,
+    exclude: Sequence[PathPatterns],
+    ignoring: Sequence[PathPatterns],
 ) -> list[os.DirEntry[str]]:
     """What is looked at of the directory at `place`."""
     wanted = (entry for entry in entries if _is_wanted(entry, top))
@@ -135,9 +139,12 @@ def _is_wanted(entry: os.DirEntry[str], top: str) -> bool:
     return not entry.is_symlink() or not os.path.realpath(entry.path).startswith(os.path.realpath(top) + os.sep)
 
 
-def _is_left_out(path: str, entry: os.DirEntry[str], exclude: PathPatterns, ignoring: Sequence[PathPatterns]) -> bool:
+def _is_left_out(
+    path: str, entry: os.DirEntry[str], exclude: Sequence[PathPatterns], ignoring: Sequence[PathPatterns]
+) -> bool:
     is_directory = entry.is_dir(follow_symlinks=False)
-    return bool(exclude.decide(path, is_directory)) or _is_ignored(path, is_directory, ignoring)
+    excluded = any(patterns.decide(path, is_directory) for patterns in exclude)
+    return excluded or _is_ignored(path, is_directory, ignoring)
 
 
 def _is_ignored(path: str, is_directory: bool, ignoring: Sequence[PathPatterns]) -> bool:

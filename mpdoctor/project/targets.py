@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -66,7 +67,7 @@ def target_from_content(content: bytes, name: str) -> Target:
     return Target(STDIN, "stdin", path=Path(name), content=content)
 
 
-def walked(target: Target, exclude: PathPatterns | None) -> Target:
+def walked(target: Target, exclude: Sequence[PathPatterns]) -> Target:
     """A directory together with what is in it; other targets as they are.
 
     Raises TargetError where nothing in it is left to look at."""
@@ -77,10 +78,10 @@ def walked(target: Target, exclude: PathPatterns | None) -> Target:
         return replace(target, files=found.files, denied=found.denied, passed_over=found.passed_over)
     if any(path == target.path for path, _ in found.denied):
         raise TargetError(f"{target.id} can't be read: {found.denied[0][1]}.")
-    left_out = walk(target.path, None, everything=True).files
+    left_out = walk(target.path, everything=True).files
     nothing = f"there is no Python file in {target.id} or below it"
     if left_out:
-        raise TargetError(f"{nothing} that [tool.mpdoctor] and .gitignore leave to look at.")
+        raise TargetError(f"{nothing} that `exclude` and .gitignore leave to look at.")
     raise TargetError(f"{nothing} but links that lead out of the project." if found.passed_over else f"{nothing}.")
 
 

@@ -1,8 +1,9 @@
-"""One line a finding, for editors and grep: `path:line:col: CODE message`; of a notebook `path:cell 3:line:col: …`."""
+"""One line a finding, for editors and grep: `path:line:col: CODE severity: message`; of a notebook `path:cell
+3:line:col: …`."""
 
 from __future__ import annotations
 
-from mpdoctor.finding import Diagnosis, Finding
+from mpdoctor.finding import Diagnosis, Finding, Severity
 from mpdoctor.reporters.printable import one_line, place_text
 
 
@@ -13,4 +14,5 @@ def render(diagnosis: Diagnosis) -> str:
 def _line_from_finding(finding: Finding) -> str:
     what_if = "under mixed_float16: " if finding.what_if else ""
     where = place_text(finding.location, column=True) if finding.location else finding.target
-    return f"{one_line(where)}: {finding.code} {what_if}{one_line(finding.message)}"
+    severity = (finding.severity or Severity.INFO).value
+    return f"{one_line(where)}: {finding.code} {severity}: {what_if}{one_line(finding.message)}"

@@ -42,7 +42,7 @@ class Configuration:
     select: tuple[str, ...] | None = None
     ignore: tuple[str, ...] | None = None
     per_file_ignores: tuple[tuple[PathPatterns, tuple[str, ...]], ...] = ()
-    exclude: PathPatterns | None = None
+    exclude: tuple[PathPatterns, ...] = ()
     fail_on: Severity | None = None
     keras: Keras | None = None
     assume_mixed: bool | None = None
@@ -117,7 +117,7 @@ def _configuration_from_table(table: Mapping[str, Any], text: str, path: Path) -
         select=read.strings("select"),
         ignore=read.strings("ignore"),
         per_file_ignores=tuple((PathPatterns(root, (pattern,)), codes) for pattern, codes in read.ignores().items()),
-        exclude=None if exclude is None else PathPatterns(root, exclude),
+        exclude=() if exclude is None else (PathPatterns(root, exclude),),
         fail_on=read.severity("fail-on"),
         keras=read.keras("keras"),
         assume_mixed=read.truth("assume-mixed"),

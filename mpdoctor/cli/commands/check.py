@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 
 import typer
 
 from mpdoctor.cli.completion import rules_from_beginning
+from mpdoctor.cli.help import HelpInGroups
 from mpdoctor.cli.interpreter import PythonOption, interpreter_from_option
+from mpdoctor.cli.numbers import seconds, whole_number
 from mpdoctor.cli.output import (
     ColorOption,
     OutputFormat,
@@ -18,6 +20,7 @@ from mpdoctor.cli.output import (
     RedactOption,
     ReportOption,
     StatisticsOption,
+    WidthOption,
     output_from_options,
     put_out,
 )
@@ -47,95 +50,223 @@ class Device(str, Enum):
     gpu = "gpu"
 
 
+# --- the headings of `check --help` ---
+EXAMINED, TRAINING, FILES, RULES = "What is examined", "The short training", "Which files", "Which rules"
+REPORTS, STATUS, RUN = "Reports", "Exit status", "The run"
+
+
+class CheckHelp(HelpInGroups):
+    groups = (EXAMINED, TRAINING, FILES, RULES, REPORTS, STATUS, RUN)
+    examples = (
+        ("mpdoctor check train.py", "Examine a script, and train it for fifty steps."),
+        ("mpdoctor check train.py -- --epochs 2", "The same, with arguments for the script."),
+        ("mpdoctor check --static src/", "The gate for a CI: read the source, run no code."),
+        ("mpdoctor check model.keras --report ticket.md", "A saved model, and a report to paste into an issue."),
+    )
+
+
 def check(
     context: typer.Context,
-    targets: Annotated[list[str], typer.Argument(metavar="TARGET", hidden=True)],
-    static: Annotated[bool, typer.Option("--static", help="Read the source only; run no code.")] = False,
-    no_probe: Annotated[bool, typer.Option("--no-probe", help="Look at the model, but don't train it.")] = False,
-    all_fits: Annotated[
-        bool, typer.Option("--all-fits", help="Train shortly at each fit() of a script, not at the first alone.")
+    targets: Annotated[list[str] | None, typer.Argument(metavar="TARGET...", hidden=True)] = None,
+    static: Annotated[
+        bool, typer.Option("--static", help="Read the source only; run no code.", rich_help_panel=EXAMINED)
     ] = False,
-    steps: Annotated[int, typer.Option(metavar="N", min=1, help="Steps of the short training.")] = 50,
-    budget: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="Time that it may take.")] = 60,
-    timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0, help="Time until its first step is reached.")
-    ] = 600,
+    no_probe: Annotated[
+        bool, typer.Option("--no-probe", help="Look at the model, but don't train it.", rich_help_panel=EXAMINED)
+    ] = False,
+    all_fits: Annotated[
+        bool,
+        typer.Option(
+            "--all-fits",
+            help="Train shortly at each fit() of a script, not at the first alone.",
+            rich_help_panel=EXAMINED,
+        ),
+    ] = False,
     policy: Annotated[
         Policy,
-        typer.Option(metavar="POLICY", help="auto, mixed_float16, mixed_bfloat16 or float32: the global policy."),
+        typer.Option(
+            metavar="POLICY",
+            help="auto, mixed_float16, mixed_bfloat16 or float32: the global policy.",
+            rich_help_panel=EXAMINED,
+        ),
     ] = Policy.auto,
-    python: PythonOption = None,
-    device: Annotated[Device, typer.Option(metavar="DEVICE", help="auto, cpu or gpu: where to train.")] = Device.auto,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="For weights and made-up data.")] = None,
     keras: Annotated[
-        str | None, typer.Option(metavar="VERSION", help="3, tf_keras, 2.15 …: the Keras to judge source by.")
+        str | None,
+        typer.Option(
+            metavar="VERSION", help="3, tf_keras, 2.15 …: the Keras to judge source by.", rich_help_panel=EXAMINED
+        ),
     ] = None,
     assume_mixed: Annotated[
         bool | None,
-        typer.Option("--assume-mixed/--no-assume-mixed", help="Judge source as if a mixed policy were set."),
+        typer.Option(
+            "--assume-mixed/--no-assume-mixed",
+            help="Judge source as if a mixed policy were set.",
+            rich_help_panel=EXAMINED,
+        ),
     ] = None,
     custom_objects: Annotated[
-        str | None, typer.Option(metavar="MODULE", help="Where the classes of a saved model are defined.")
+        str | None,
+        typer.Option(
+            metavar="MODULE", help="Where the classes of a saved model are defined.", rich_help_panel=EXAMINED
+        ),
     ] = None,
     allow_code_in_file: Annotated[
-        bool, typer.Option("--allow-code-in-file", help="Load a saved model that holds code.")
+        bool,
+        typer.Option("--allow-code-in-file", help="Load a saved model that holds code.", rich_help_panel=EXAMINED),
+    ] = False,
+    steps: Annotated[
+        int, typer.Option(metavar="N", parser=whole_number(1), help="How many steps.", rich_help_panel=TRAINING)
+    ] = 50,
+    budget: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", parser=seconds, help="Time that it may take.", rich_help_panel=TRAINING),
+    ] = 60,
+    timeout: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS", parser=seconds, help="Time until its first step is reached.", rich_help_panel=TRAINING
+        ),
+    ] = 600,
+    device: Annotated[
+        Device, typer.Option(metavar="DEVICE", help="auto, cpu or gpu: where to train.", rich_help_panel=TRAINING)
+    ] = Device.auto,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", parser=whole_number(0), help="For weights and made-up data.", rich_help_panel=TRAINING
+        ),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATTERNS",
+            help="Leave out these files and directories, in place of `exclude` in the configuration.",
+            rich_help_panel=FILES,
+        ),
+    ] = None,
+    extend_exclude: Annotated[
+        list[str] | None, typer.Option(metavar="PATTERNS", help="Leave out these as well.", rich_help_panel=FILES)
+    ] = None,
+    force_exclude: Annotated[
+        bool,
+        typer.Option("--force-exclude", help="Pass over excluded files that are named, too.", rich_help_panel=FILES),
+    ] = False,
+    stdin_filename: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="What file the source from standard input (-) is.", rich_help_panel=FILES),
+    ] = "stdin.py",
+    show_files: Annotated[
+        bool, typer.Option("--show-files", help="List the files that would be read, and end.", rich_help_panel=FILES)
     ] = False,
     select: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="CODES", help="Only these rules: codes, prefixes, names.", autocompletion=rules_from_beginning
+            metavar="CODES",
+            help="Only these rules: codes, prefixes, names.",
+            autocompletion=rules_from_beginning,
+            rich_help_panel=RULES,
+        ),
+    ] = None,
+    extend_select: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CODES",
+            help="These, too, where the configuration selects some.",
+            autocompletion=rules_from_beginning,
+            rich_help_panel=RULES,
         ),
     ] = None,
     ignore: Annotated[
         list[str] | None,
-        typer.Option(metavar="CODES", help="All but these rules.", autocompletion=rules_from_beginning),
+        typer.Option(
+            metavar="CODES",
+            help="All but these rules.",
+            autocompletion=rules_from_beginning,
+            rich_help_panel=RULES,
+        ),
     ] = None,
-    fail_on: Annotated[
-        Severity | None,
-        typer.Option(metavar="SEVERITY", help="error, warning (default) or info: exit with 1 from there on."),
+    extend_ignore: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CODES",
+            help="Nor these, besides those that the configuration ignores.",
+            autocompletion=rules_from_beginning,
+            rich_help_panel=RULES,
+        ),
     ] = None,
-    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 despite findings.")] = False,
-    config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The pyproject.toml with [tool.mpdoctor].")
-    ] = None,
-    stdin_filename: Annotated[
-        str, typer.Option(metavar="NAME", help="What file the source from standard input (-) is.")
-    ] = "stdin.py",
-    force_exclude: Annotated[
-        bool, typer.Option("--force-exclude", help="Pass over excluded files that are named, too.")
-    ] = False,
-    no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Read every file anew, and keep nothing for the next time.")
-    ] = False,
-    keep_run: Annotated[
-        Path | None, typer.Option(metavar="DIR", hidden=True, help="Keep what the examiner was asked and told.")
+    per_file_ignores: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATTERN:CODES", help="Ignore rules in some files: 'tests/*:MP304,MP5'.", rich_help_panel=RULES
+        ),
     ] = None,
     output_format: OutputFormatOption = OutputFormat.terminal,
     report: ReportOption = None,
     redact: RedactOption = None,
     statistics: StatisticsOption = False,
+    columns: WidthOption = None,
     color: ColorOption = Color.auto,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    fail_on: Annotated[
+        Severity | None,
+        typer.Option(
+            metavar="SEVERITY",
+            help="error, warning (default) or info: exit with 1 from there on.",
+            rich_help_panel=STATUS,
+        ),
+    ] = None,
+    exit_zero: Annotated[
+        bool, typer.Option("--exit-zero", help="Exit with 0 despite findings.", rich_help_panel=STATUS)
+    ] = False,
+    python: PythonOption = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The pyproject.toml with [tool.mpdoctor].", rich_help_panel=RUN),
+    ] = None,
+    isolated: Annotated[
+        bool, typer.Option("--isolated", help="Read no pyproject.toml of mpdoctor's.", rich_help_panel=RUN)
+    ] = False,
+    show_settings: Annotated[
+        bool,
+        typer.Option("--show-settings", help="Show the settings that would count, and end.", rich_help_panel=RUN),
+    ] = False,
+    no_cache: Annotated[
+        bool,
+        typer.Option(
+            "--no-cache", help="Read every file anew, and keep nothing for the next time.", rich_help_panel=RUN
+        ),
+    ] = False,
+    show_output: Annotated[
+        bool,
+        typer.Option("--show-output", help="Show what the script prints, on standard error.", rich_help_panel=RUN),
+    ] = False,
+    keep_run: Annotated[
+        Path | None, typer.Option(metavar="DIR", hidden=True, help="Keep what the examiner was asked and told.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.", rich_help_panel=RUN)] = False,
 ) -> None:
     """Examine a training script or a model: its source, its layers and optimizer, and a short training.
 
     TARGET is a script (train.py), a function that makes a model (model.py:build_model or
     package.module:build_model) or a saved model (.keras, .h5, a SavedModel directory); of a directory of source, a
-    notebook, standard input (-) and of several targets the source alone is read. What follows a -- is handed to the
-    script.
+    notebook, standard input (-) and of several targets the source alone is read; without a target, that of this
+    directory. What follows a -- is handed to the script.
 
     Exit status: 0 nothing found, 1 findings, 2 the target could not be examined, 3 mpdoctor itself broke.
     """
+    from mpdoctor.cli.selection import chosen_files, chosen_rules, configuration_for, is_excluded
     from mpdoctor.project.targets import TargetError, walked
     from mpdoctor.settings.options import Settings, keras_from_text
     from mpdoctor.settings.pyproject import ConfigurationError
 
     invocation: Invocation = context.obj
-    output = output_from_options(output_format, report, color, statistics, redact)
+    output = output_from_options(output_format, report, color, statistics, redact, columns)
     try:
-        examined, not_examined = _usable(dict.fromkeys(targets), lambda text: _target(text, stdin_filename))
-        configured = _configuration(config, examined)
-        examined = _not_excluded(examined, configured, force_exclude)
+        examined, not_examined = _usable(dict.fromkeys(targets or ["."]), lambda text: _target(text, stdin_filename))
+        configured = configuration_for(config, examined, isolated)
+        configured = chosen_rules(configured, select, extend_select, ignore, extend_ignore, per_file_ignores)
+        configured = chosen_files(configured, examined, exclude, extend_exclude)
+        if force_exclude:
+            examined = tuple(target for target in examined if not is_excluded(target, configured))
         examined, empty = _usable(examined, lambda target: walked(target, configured.exclude))
         judged_by = keras_from_text(keras) if keras is not None else configured.keras
     except (TargetError, ConfigurationError, ValueError) as error:
@@ -159,18 +290,21 @@ def check(
         assume_mixed=bool(configured.assume_mixed if assume_mixed is None else assume_mixed),
         custom_objects=custom_objects,
         allow_code_in_file=allow_code_in_file,
-        select=_selectors(select, "--select") or configured.select or (),
-        ignore=_selectors(ignore, "--ignore") or configured.ignore or (),
+        select=configured.select or (),
+        ignore=configured.ignore or (),
         per_file_ignores=configured.per_file_ignores,
         fail_on=fail_on or configured.fail_on or Severity.WARNING,
         exit_zero=exit_zero,
         cache=not no_cache,
         keep_run=_made(keep_run),
+        show_output=show_output,
         not_examined=(*not_examined, *empty),
         command=invocation.command,
     )
     for reason in settings.not_examined:
         say(reason)
+    if show_settings or show_files:
+        _show(settings, configured, show_settings, show_files)
     raise typer.Exit(put_out(_diagnosed(settings, quiet), output))
 
 
@@ -209,37 +343,15 @@ def _usable(given: Collection[Given], target_from: Callable[[Given], Target]) ->
     return tuple(usable), [str(error) for error in refused]
 
 
-def _configuration(file: Path | None, targets: tuple[Target, ...]) -> Configuration:
-    """That of --config, else that of the nearest pyproject.toml above all targets.
+def _show(settings: Settings, configured: Configuration, show_settings: bool, show_files: bool) -> NoReturn:
+    from mpdoctor.cli.shown_settings import files_of_targets, text_from_settings
+    from mpdoctor.cli.streams import write
 
-    Raises ConfigurationError."""
-    import os
-
-    from mpdoctor.settings.pyproject import ConfigurationError, configuration_above, configuration_from_file
-
-    if file is not None:
-        configured = configuration_from_file(file)
-    else:
-        places = [
-            str((target.path if target.kind == "directory" else target.path.parent).absolute())
-            for target in targets
-            if target.path is not None
-        ]
-        configured = configuration_above(Path(os.path.commonpath(places) if places else "."))
-    for wrong, setting in configured.unknown_rules(_is_rule):
-        from mpdoctor.cli.rule_texts import near_match
-
-        raise ConfigurationError(
-            f"{configured.place(setting)} {setting}: there is no rule {wrong!r}.{near_match(wrong)}"
-        )
-    return configured
-
-
-def _not_excluded(targets: tuple[Target, ...], configured: Configuration, force_exclude: bool) -> tuple[Target, ...]:
-    excluded = configured.exclude
-    if not force_exclude or excluded is None:
-        return targets
-    return tuple(target for target in targets if target.path is None or not excluded.match(target.path))
+    if show_settings:
+        write(text_from_settings(settings, configured))
+    if show_files:
+        write("".join(f"{path}\n" for path in files_of_targets(settings.targets)))
+    raise typer.Exit(2 if settings.not_examined else 0)
 
 
 def _diagnosed(settings: Settings, quiet: bool) -> Diagnosis:
@@ -251,21 +363,3 @@ def _diagnosed(settings: Settings, quiet: bool) -> Diagnosis:
         return diagnose(settings, progress)
     finally:
         progress.close()
-
-
-def _selectors(given: list[str] | None, option: str) -> tuple[str, ...]:
-    """What was given to an option that takes rules, commas and repetition alike; each must mean a rule."""
-    selectors = tuple(one.strip() for text in given or () for one in text.split(",") if one.strip())
-    for selector in selectors:
-        if not _is_rule(selector):
-            from mpdoctor.cli.rule_texts import near_match
-
-            fail(f"{option} {selector}: there is no such rule.{near_match(selector)}")
-    return selectors
-
-
-def _is_rule(selector: str) -> bool:
-    from mpdoctor.rules.registry import all_rules
-    from mpdoctor.settings.options import names_rule
-
-    return any(names_rule(selector, rule.code, rule.name) for rule in all_rules())

@@ -23,7 +23,7 @@ def explain(
     import sys
 
     from mpdoctor.cli.rule_texts import colored_markdown, markdown_from_rule, near_match
-    from mpdoctor.cli.streams import fail, has_color, width, write
+    from mpdoctor.cli.streams import fail, has_color, prose_width, write
     from mpdoctor.rules.registry import rule_by_code_or_name
 
     found = rule_by_code_or_name(rule)
@@ -31,4 +31,4 @@ def explain(
         fail(f"there is no rule {rule!r}.{near_match(rule)} `mpdoctor rules` lists them all.")
     markdown = markdown_from_rule(found)
     shown = sys.stdout.isatty() or color is Color.always
-    write(colored_markdown(markdown, width(), has_color(color)) if shown else markdown)
+    write(colored_markdown(markdown, prose_width(), has_color(color)) if shown else markdown)

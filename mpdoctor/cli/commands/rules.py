@@ -24,7 +24,7 @@ def rules(
 ) -> None:
     """List every rule."""
     from mpdoctor.cli import rule_texts
-    from mpdoctor.cli.streams import has_color, width, write
+    from mpdoctor.cli.streams import has_color, prose_width, write
     from mpdoctor.rules.registry import all_rules
 
     if output_format is RulesFormat.json:
@@ -32,4 +32,4 @@ def rules(
     elif output_format is RulesFormat.markdown:
         write(rule_texts.markdown_table_from_rules(all_rules()))
     else:
-        write(rule_texts.terminal_table_from_rules(all_rules(), width(), has_color(color)))
+        write(rule_texts.terminal_table_from_rules(all_rules(), prose_width(), has_color(color)))

@@ -14,6 +14,7 @@ from mpdoctor.cli.output import (
     RedactOption,
     ReportOption,
     StatisticsOption,
+    WidthOption,
     output_from_options,
     put_out,
 )
@@ -28,6 +29,7 @@ def show(
     report: ReportOption = None,
     redact: RedactOption = None,
     statistics: StatisticsOption = False,
+    columns: WidthOption = None,
     color: ColorOption = Color.auto,
 ) -> None:
     """Show a saved diagnosis, in any format: neither TensorFlow nor the sources need to be at hand.
@@ -36,7 +38,7 @@ def show(
     """
     from mpdoctor.reporters.json.saved_diagnosis import NotADiagnosis, diagnosis_from_json
 
-    output = output_from_options(output_format, report, color, statistics, redact)
+    output = output_from_options(output_format, report, color, statistics, redact, columns)
     try:
         diagnosis = diagnosis_from_json(_text(file))
     except OSError as error:

@@ -26,7 +26,8 @@ def ending(diagnosis: Diagnosis, look: Style) -> Paragraph:
     told = about(diagnosis, look)[:MOST_ABOUT]
     if diagnosis.findings:
         told.append(f"more on a rule: mpdoctor explain {diagnosis.findings[0].code}")
-    return [
-        indented(Text(look.dot.join(told), style="dim", overflow="fold")),
-        labelled("run again:", Text(shortened(one_line(diagnosis.command), 600, look.more), overflow="fold")),
-    ]
+    shown: Paragraph = [indented(Text(look.dot.join(told), style="dim", overflow="fold"))]
+    if not any(target.kind == "stdin" for target in diagnosis.targets):  # what came there does not come again
+        command = Text(shortened(one_line(diagnosis.command), 600, look.more), overflow="fold")
+        shown.append(labelled("run again:", command, most=None))  # in one line it can be copied
+    return shown

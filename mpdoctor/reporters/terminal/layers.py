@@ -44,6 +44,7 @@ def _table(model: ModelFacts, look: Style) -> Paragraph:
     layers = _floating(model)
     usual = Counter(layer.compute_dtype for layer in layers).most_common(1)[0][0]
     shown = _rows(layers, usual)
+    more = max(0, look.width - 80) // 2  # of a wide terminal names get the half, and half of that
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     headings = ["layer", "class", "policy", f"compute {look.arrow} variable"]
     if any(_output(layer) for layer in shown):
@@ -53,8 +54,8 @@ def _table(model: ModelFacts, look: Style) -> Paragraph:
     for layer in shown:
         dtypes = (layer.policy, f"{layer.compute_dtype} {look.arrow} {layer.variable_dtype}", _output(layer))
         table.add_row(
-            Text(look.name(layer.path, 23), style="" if layer.compute_dtype == usual else "bold yellow"),
-            Text(look.name(layer.class_name, 18)),
+            Text(look.name(layer.path, 23 + more), style="" if layer.compute_dtype == usual else "bold yellow"),
+            Text(look.name(layer.class_name, 18 + more // 2)),
             *(Text(look.name(text, 24)) for text in dtypes[: len(headings) - 2]),
         )
     told: Paragraph = [Text.assemble(("Layers", "bold"), f" of {look.name(model.name, 40)}"), indented(table)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from rich.console import RenderableType
+from rich.constrain import Constrain
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -12,8 +13,8 @@ from rich.text import Text
 from mpdoctor.finding import Severity
 from mpdoctor.reporters.printable import shortened, visible
 from mpdoctor.reporters.text.headline import Mood
+from mpdoctor.reporters.text.style import READABLE, count, number_text
 from mpdoctor.reporters.text.style import Style as Plain
-from mpdoctor.reporters.text.style import count, number_text
 
 __all__ = [
     "MOOD_STYLES",
@@ -47,7 +48,9 @@ class Style(Plain):
 
 
 def indented(content: RenderableType, by: int = 2) -> Padding:
-    return Padding(content, (0, 0, 0, by))
+    """Text that goes on in a further line does so within `READABLE` columns."""
+    wraps = isinstance(content, Text) and not content.no_wrap
+    return Padding(Constrain(content, READABLE) if wraps else content, (0, 0, 0, by))
 
 
 def left_out(number: int, noun: str, look: Style) -> Paragraph:
@@ -56,13 +59,16 @@ def left_out(number: int, noun: str, look: Style) -> Paragraph:
         return []
     named = "`--output-format concise` names them, " if noun == "finding" else ""
     told = f"{look.more} and {count(number, f'more {noun}')}: {named}`--report FILE.html` shows them."
-    return [look.prose(told)]
+    return [Constrain(look.prose(told), READABLE)]
 
 
-def labelled(label: str, content: Text, style: str = "dim", wide: int = 0, by: int = 2) -> Padding:
-    """A label and what it says; further lines begin under the first. `wide`: the column that it begins in."""
+def labelled(
+    label: str, content: Text, style: str = "dim", wide: int = 0, by: int = 2, most: int | None = READABLE
+) -> Padding:
+    """A label and what it says; further lines begin under the first. `wide`: the column that it begins in. `most`: the
+    columns that it may take, None for all that there are."""
     grid = Table.grid()
     grid.add_column(no_wrap=True, width=max(wide, len(label) + 1))
     grid.add_column(overflow="fold")
     grid.add_row(Text(label, style=style), content)
-    return indented(grid, by)
+    return indented(Constrain(grid, most), by)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from mpdoctor.reporters.printable import one_line, shortened
 
 LONGEST_NAME = 120
+READABLE = 100  # columns of sentences, however wide the terminal is: source lines and tables take all
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,39 @@
+"""How `--help` is set out: options by the question that they answer, and examples at the end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from typer.core import TyperCommand
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+OTHER = "Other"  # of options that name no group
+
+
+class HelpInGroups(TyperCommand):
+    """A command whose options stand under headings: typer's `rich_help_panel`, drawn without rich, which would have to
+    be imported first."""
+
+    examples: Sequence[tuple[str, str]] = ()  # a command line, and what it does
+    groups: Sequence[str] = ()  # in the order in which they are shown
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        records: dict[str, list[tuple[str, str]]] = {group: [] for group in (*self.groups, OTHER)}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                records[getattr(param, "rich_help_panel", None) or OTHER].append(record)
+        _write_lists(records.items(), formatter)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        if self.examples:
+            _write_lists([("Examples", list(self.examples))], formatter)
+
+
+def _write_lists(lists: Iterable[tuple[str, list[tuple[str, str]]]], formatter: Any) -> None:
+    for heading, records in lists:
+        if records:
+            with formatter.section(heading):
+                formatter.write_dl(records)

@@ -1,0 +1,62 @@
+"""What a check would be about, shown in place of checking: its settings as TOML, and the files that it would read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from mpdoctor.project.shown_paths import shown_path
+
+if TYPE_CHECKING:
+    from mpdoctor.facts.versions import Keras
+    from mpdoctor.project.targets import Target
+    from mpdoctor.settings.options import Settings
+    from mpdoctor.settings.pyproject import Configuration
+
+
+def text_from_settings(settings: Settings, configured: Configuration) -> str:
+    """`[tool.mpdoctor]` as it would have to stand in a pyproject.toml for this check."""
+    origin = shown_path(str(configured.path)) if configured.path else "no pyproject.toml has [tool.mpdoctor]"
+    ignores = {
+        patterns.patterns[0]: list(selectors) for patterns, selectors in settings.per_file_ignores if patterns.patterns
+    }
+    lines = [
+        f"# {origin}; the command line beats it",
+        "[tool.mpdoctor]",
+        _setting("select", list(settings.select), "" if settings.select else "all rules"),
+        _setting("ignore", list(settings.ignore)),
+        _table("per-file-ignores", ignores),
+        _setting("exclude", list(dict.fromkeys(_excluded(configured)))),
+        _setting("fail-on", settings.fail_on.value),
+        _keras(settings.keras),
+        _setting("assume-mixed", settings.assume_mixed),
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def files_of_targets(targets: Iterable[Target]) -> Iterator[str]:
+    """The paths of what would be read, each once."""
+    paths = (path for target in targets for path in (target.files or ([target.path] if target.path else [])))
+    yield from dict.fromkeys(shown_path(str(path)) for path in paths)
+
+
+def _excluded(configured: Configuration) -> Iterator[str]:
+    for patterns in configured.exclude:
+        yield from patterns.patterns
+
+
+def _keras(keras: Keras | None) -> str:
+    if keras is None:
+        return "# keras: what the project pins, else the one that its code is plainly for, else what is installed"
+    generation = "3" if keras.is_keras3 else keras.package
+    return _setting("keras", keras.version or generation, keras.because)
+
+
+def _setting(key: str, value: object, comment: str = "") -> str:
+    return f"{key} = {json.dumps(value, ensure_ascii=False)}" + (f"  # {comment}" if comment else "")
+
+
+def _table(key: str, table: dict[str, list[str]]) -> str:
+    pairs = (f"{json.dumps(pattern, ensure_ascii=False)} = {json.dumps(codes)}" for pattern, codes in table.items())
+    return f"{key} = {{ {', '.join(pairs)} }}" if table else f"{key} = {{}}"

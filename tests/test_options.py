@@ -1,0 +1,146 @@
+"""Options of `check` that choose files and rules, show what was chosen, and set the width: what each of them does."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from test_cli import RIGHT, WRONG, run
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+TREE = ("a.py", "old/b.py", "tests/c.py", "tests/old/d.py")
+CONFIGURED = '[tool.mpdoctor]\nexclude = ["tests/"]\nselect = ["MP1"]\nignore = ["MP105"]\n'
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name in TREE:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(WRONG)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("options", "files"),
+    [
+        ([], ["a.py", "old/b.py"]),
+        (["--isolated"], list(TREE)),
+        (["--exclude", "old/"], ["a.py", "tests/c.py"]),
+        (["--extend-exclude", "old/"], ["a.py"]),
+        (["--exclude", "old/b.py,c.py"], ["a.py", "tests/old/d.py"]),
+        (["--exclude", "/old", "--exclude", "tests/old"], ["a.py", "tests/c.py"]),
+        (["--exclude", "nothing", "--extend-exclude", "*.py", "--exclude", "!a.py"], []),
+    ],
+)
+def test_which_files(tree: Path, options: list[str], files: list[str]) -> None:
+    (tree / "pyproject.toml").write_text(CONFIGURED)
+    shown = run("check", "--show-files", *options, cwd=tree)
+    assert sorted(shown.stdout.split()) == files
+    assert shown.returncode == (0 if files else 2)
+    if files:
+        checked = run("check", "--output-format", "concise", "--no-cache", *options, cwd=tree)
+        assert sorted(line.partition(":")[0] for line in checked.stdout.splitlines()) == files
+
+
+def test_a_pattern_is_for_directories_elsewhere_too(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    shown = run("check", "--show-files", tree, "--exclude", "old/", cwd=tmp_path_factory.mktemp("elsewhere"))
+    assert [Path(line).name for line in shown.stdout.splitlines()] == ["a.py", "c.py"]
+    left_out = run("check", "--show-files", "--exclude", "old/", "--force-exclude", "old/b.py", "a.py", cwd=tree)
+    assert left_out.stdout == "a.py\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "select", "ignore", "ignores"),
+    [
+        ([], ["MP1"], ["MP105"], {}),
+        (["--extend-select", "MP3,MP501"], ["MP1", "MP3", "MP501"], ["MP105"], {}),
+        (["--select", "MP2", "--extend-ignore", "MP201"], ["MP2"], ["MP105", "MP201"], {}),
+        (["--isolated", "--extend-select", "MP3"], [], [], {}),
+        (["--per-file-ignores", "tests/*:MP1,MP2,b.py:MP3"], ["MP1"], ["MP105"],
+         {"tests/*": ["MP1", "MP2"], "b.py": ["MP3"]}),
+    ],
+)  # fmt: skip
+def test_which_rules(
+    tree: Path, options: list[str], select: list[str], ignore: list[str], ignores: dict[str, list[str]]
+) -> None:
+    (tree / "pyproject.toml").write_text(CONFIGURED)
+    shown = run("check", "--show-settings", *options, cwd=tree)
+    settings = tomllib.loads(shown.stdout)["tool"]["mpdoctor"]
+    assert (settings["select"], settings["ignore"], settings["per-file-ignores"]) == (select, ignore, ignores)
+    assert shown.returncode == 0
+
+
+def test_rules_are_ignored_in_some_files(tree: Path) -> None:
+    done = run("check", "--output-format", "concise", "--per-file-ignores", "tests/*:nonexistent-api,MP2", cwd=tree)
+    assert [line.partition(":")[0] for line in done.stdout.splitlines()] == ["a.py", "old/b.py"]
+
+
+def test_the_settings_that_are_shown_are_settings(tree: Path) -> None:
+    options = ["--exclude", 'a "b".py', "--keras", "tf_keras", "--fail-on", "error", "--assume-mixed"]
+    shown = run("check", "--show-settings", *options, cwd=tree).stdout
+    (tree / "pyproject.toml").write_text(shown)
+    again = run("check", "--show-settings", cwd=tree).stdout
+    assert tomllib.loads(again) == tomllib.loads(shown)
+    assert again.startswith("# pyproject.toml; the command line beats it\n")
+    assert tomllib.loads(again)["tool"]["mpdoctor"]["exclude"] == ['a "b".py']
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--steps", "abc"], "'abc' is not a whole number, 1 or more."),
+        (["--steps", "0"], "0 is not a whole number, 1 or more."),
+        (["--steps", "2.5"], "'2.5' is not a whole number, 1 or more."),
+        (["--budget", "-3"], "-3 is not a number of seconds, 0 or more."),
+        (["--timeout", "nan"], "nan is not a number of seconds, 0 or more."),
+        (["--width", "39"], "39 is not a whole number, 40 or more."),
+        (["--isolated", "--config", "a.toml"], "--isolated reads no configuration, and --config names one"),
+        (["--per-file-ignores", "MP1"], "--per-file-ignores MP1: give a pattern, a colon and rules"),
+        (["--per-file-ignores", "a.py:"], "--per-file-ignores a.py:: give a pattern, a colon and rules"),
+        (["--per-file-ignores", "a.py:MP1,MP9999"], "--per-file-ignores MP9999: there is no rule 'MP9999'."),
+        (["--extend-select", "E501"], "there is no rule 'E501'. mpdoctor's codes begin with MP, as in MP302."),
+        (["--extend-ignore", "PLW0603"], "there is no rule 'PLW0603'. mpdoctor's codes begin with MP"),
+        (["--ignore", "M501"], "there is no rule 'M501'. Did you mean MP501 (mask-constant-overflows)"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_a_sentence(tree: Path, options: list[str], message: str) -> None:
+    done = run("check", *options, "a.py", cwd=tree)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120, 200])
+def test_a_report_is_as_wide_as_asked_and_its_sentences_no_wider_than_is_read_well(tree: Path, columns: int) -> None:
+    arguments = ", ".join(f"argument_{number}={number}" for number in range(12))
+    (tree / "a.py").write_text(f"import tensorflow as tf\nopt = tf.mixed_precision.LossScaleOptimizer({arguments})\n")
+    done = run("check", "--static", "--width", str(columns), "a.py", cwd=tree)
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= columns
+    (source,) = (line for line in lines if "opt = tf" in line and "│" in line)
+    assert len(source) == columns  # it is cut there
+    said = [line for line in lines if "│" not in line]
+    assert max(map(len, said)) <= min(columns, 102)
+    saved = run("check", "--static", "--width", str(columns), "--report", "a.txt", "a.py", cwd=tree)
+    assert (tree / "a.txt").read_text(encoding="utf-8").startswith(saved.stdout.splitlines()[0])
+
+
+def test_source_from_standard_input_is_not_run_again(tree: Path) -> None:
+    import subprocess
+
+    command = [sys.executable, "-m", "mpdoctor", "check", "-", "--color", "never"]
+    done = subprocess.run(command, input=WRONG, capture_output=True, text=True, encoding="utf-8", cwd=tree)
+    assert done.returncode == 1 and "MP101" in done.stdout
+    assert "run again" not in done.stdout
+
+
+def test_without_a_target_it_is_this_directory(tree: Path) -> None:
+    assert json.loads(run("check", "--output-format", "json", cwd=tree).stdout)["targets"][0]["id"] == "."
+    for name in TREE:
+        (tree / name).write_text(RIGHT)
+    assert run("check", cwd=tree).returncode == 0
