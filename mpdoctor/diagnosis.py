@@ -58,7 +58,7 @@ def diagnose(settings: Settings, progress: Progress) -> Diagnosis:
         models=tuple((target.report.id, model) for target in examined for model in target.models),
         graphs=tuple((target.report.id, graph) for target in examined for graph in target.graphs),
         probes=tuple(probe for target in examined for probe in target.probes),
-        rules=rule_summaries(findings),
+        rules=rule_summaries(findings, settings.docs_url),
         skipped=tuple(dict.fromkeys(_skipped(settings, examined, stage))),
         crashed=crashed,
         environment=dict(pair for target in examined for pair in target.environment),

@@ -130,13 +130,13 @@ def test_it_tells_all_that_the_issue_needs() -> None:
     told = markdown.render(samples.collapsing())
     order = [
         "## ✗ 2 errors, 1 warning in train.py: the loss scale collapses to 5.82e-11",
-        "| TensorFlow version | `2.21.0` |",
-        "| Python version | `3.11.9` |",
         "#### error MP904 activation-overflows",
         "9 │         return tf.square(x)\n  │                ^^^^^^^^^^^^",
         '**Fix:** Compute this layer in float32: `Square(dtype="float32")`, or scale its input down.',
         "| `dense_1` | `Dense` | `mixed_float16` | `float16 → float32` | `float16` | MP201 |",
         "loss scale  32768 → 5.82e-11",
+        "| TensorFlow version | `2.21.0` |",
+        "| Python version | `3.11.9` |",
         "```sh\nmpdoctor check train.py\n```",
         "<summary>The numbers that led to it</summary>",
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -128,6 +129,16 @@ def test_a_report_is_as_wide_as_asked_and_its_sentences_no_wider_than_is_read_we
     assert max(map(len, said)) <= min(columns, 102)
     saved = run("check", "--static", "--width", str(columns), "--report", "a.txt", "a.py", cwd=tree)
     assert (tree / "a.txt").read_text(encoding="utf-8").startswith(saved.stdout.splitlines()[0])
+
+
+def test_rules_lead_to_their_pages_where_those_are_published(tree: Path) -> None:
+    (tree / "pyproject.toml").write_text('[tool.mpdoctor]\ndocs-url = "https://docs.example/doctor"\n')
+    page = "https://docs.example/doctor/rules/nonexistent-api/"
+    told = json.loads(run("check", "--output-format", "json", "a.py", "--static", cwd=tree).stdout)
+    assert told["rules"]["MP101"]["url"] == page
+    shown = run("check", "--color", "always", "--static", "a.py", cwd=tree).stdout
+    assert re.search(rf"\x1b\]8;[^;]*;{page}\x1b\\\x1b\[1mMP101|\x1b\[1m\x1b\]8;[^;]*;{page}\x1b\\MP101", shown)
+    assert page not in run("check", "--static", "a.py", cwd=tree).stdout
 
 
 def test_source_from_standard_input_is_not_run_again(tree: Path) -> None:

@@ -107,10 +107,10 @@ def test_what_is_no_target(text: str, says: str) -> None:
 
 def test_a_directory_without_python_is_no_target() -> None:
     with pytest.raises(TargetError, match=r"there is no Python file in c or below it\.$"):
-        walked(target_from_text("c"), None)
+        walked(target_from_text("c"), ())
     Path("sub/.gitignore").write_text("*.py")
-    with pytest.raises(TargetError, match=r"no Python file in sub or below it that \[tool.mpdoctor\] and .gitignore"):
-        walked(target_from_text("sub"), None)
+    with pytest.raises(TargetError, match=r"no Python file in sub or below it that `exclude` and .gitignore"):
+        walked(target_from_text("sub"), ())
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ def text_from_settings(settings: Settings, configured: Configuration) -> str:
         _setting("fail-on", settings.fail_on.value),
         _keras(settings.keras),
         _setting("assume-mixed", settings.assume_mixed),
+        _setting("docs-url", settings.docs_url),
     ]
     return "".join(f"{line}\n" for line in lines)
 

@@ -32,10 +32,11 @@ def presented(findings: Iterable[Finding], sources: Mapping[str, SourceFacts]) -
     return shown
 
 
-def rule_summaries(findings: Sequence[Finding]) -> tuple[RuleSummary, ...]:
+def rule_summaries(findings: Sequence[Finding], site: str = "") -> tuple[RuleSummary, ...]:
+    """Of the rules that spoke. `site`: where the documentation is published, where a setting says so."""
     spoken = {f.code for f in findings} | {also.code for f in findings for also in f.also_seen}
     return tuple(
-        RuleSummary(rule.code, rule.name, rule.summary, rule.url, rule.docs, rule.severity)
+        RuleSummary(rule.code, rule.name, rule.summary, rule.page_at(site) or rule.url, rule.docs, rule.severity)
         for rule in all_rules()
         if rule.code in spoken
     )

@@ -15,7 +15,7 @@ from mpdoctor.reporters.terminal.style import Style
 
 WIDTH = 80
 LONGEST_TITLE = 70
-MOST_FINDINGS = 100  # nobody reads a longer picture
+MOST_FINDINGS = 12  # about two screens: nobody reads a longer picture
 # Dark, and readable: each colour has at least 4.5 times the luminance of the ground.
 THEME = TerminalTheme(
     (22, 27, 34),

@@ -84,7 +84,11 @@ class Rule:
     @property
     def url(self) -> str:
         """The rule's page in the published documentation, "" while there is none."""
-        return f"{PUBLISHED_AT}rules/{self.name}/" if PUBLISHED_AT else ""
+        return self.page_at(PUBLISHED_AT)
+
+    def page_at(self, site: str) -> str:
+        """The rule's page in the documentation that is published at this address, "" for none."""
+        return f"{site.rstrip('/')}/rules/{self.name}/" if site else ""
 
     def speaks_about(self, keras: Keras | None) -> bool:
         return keras is None or ("3" if keras.is_keras3 else "2") in self.keras

@@ -30,6 +30,8 @@ class Settings:
         Patterns of paths, and the rules that do not speak there.
     not_examined
         Of further targets that were named, why each can't be examined, in a sentence.
+    docs_url
+        Where the pages of the rules are published, for links in reports.
     show_output
         Whether what the script prints is shown, on standard error.
     keep_run
@@ -62,6 +64,7 @@ class Settings:
     cache: bool = True
     keep_run: Path | None = None
     show_output: bool = False
+    docs_url: str = ""
     not_examined: tuple[str, ...] = ()
     command: str = ""
 

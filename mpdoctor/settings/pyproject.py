@@ -46,6 +46,7 @@ class Configuration:
     fail_on: Severity | None = None
     keras: Keras | None = None
     assume_mixed: bool | None = None
+    docs_url: str = ""
     text: str = ""
 
     def unknown_rules(self, is_rule: Callable[[str], bool]) -> Iterator[tuple[str, str]]:
@@ -121,6 +122,7 @@ def _configuration_from_table(table: Mapping[str, Any], text: str, path: Path) -
         fail_on=read.severity("fail-on"),
         keras=read.keras("keras"),
         assume_mixed=read.truth("assume-mixed"),
+        docs_url=read.address("docs-url"),
         text=text,
     )
 
@@ -165,6 +167,12 @@ class _Reader:
             self.wrong(key, f"{key} must be true or false.")
         return value
 
+    def address(self, key: str) -> str:
+        value = self.table.get(key, "")
+        if not isinstance(value, str) or (value and not re.fullmatch(r"https?://[!-~]+", value)):
+            self.wrong(key, f'{key} must be an address, such as {key} = "https://example.org/mpdoctor/".')
+        return value
+
     def wrong(self, key: str, problem: str) -> NoReturn:
         raise ConfigurationError(f"{_place(self.text, key, self.path)} {problem}")
 
@@ -189,7 +197,7 @@ def _line_of(text: str, key: str) -> int | None:
     return next(iter([*after, *ours, *found]), None)
 
 
-_KEYS = ("select", "ignore", "per-file-ignores", "exclude", "fail-on", "keras", "assume-mixed")
+_KEYS = ("select", "ignore", "per-file-ignores", "exclude", "fail-on", "keras", "assume-mixed", "docs-url")
 
 
 def _shown(path: Path) -> str:

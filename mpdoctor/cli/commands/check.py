@@ -298,6 +298,7 @@ def check(
         cache=not no_cache,
         keep_run=_made(keep_run),
         show_output=show_output,
+        docs_url=configured.docs_url,
         not_examined=(*not_examined, *empty),
         command=invocation.command,
     )

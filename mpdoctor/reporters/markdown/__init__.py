@@ -1,6 +1,6 @@
 """A ticket: what is pasted into an issue, at TensorFlow's or anywhere. It fits.
 
-The verdict, the environment in the order of TensorFlow's bug template, the findings, the layers, the training, the
+The verdict, the findings, the layers, the training, the environment in the order of TensorFlow's bug template, the
 command that shows it again, and the details folded.
 """
 
@@ -24,11 +24,12 @@ def render(diagnosis: Diagnosis) -> str:
     look = Style()
     headline = headline_from_diagnosis(diagnosis, look)
     told = chain(
-        [f"## {headline.mood.mark(look)} {prose(headline.whole)}", environment(diagnosis, look)],
+        [f"## {headline.mood.mark(look)} {prose(headline.whole)}"],
         findings(diagnosis, look),
         layers(diagnosis, look),
         graphs(diagnosis, look),
         trainings(diagnosis, look),
+        ["### Environment", environment(diagnosis, look)],
         ["### Run again", block([shortened(one_line(diagnosis.command), 1000)], "sh")],
         details(diagnosis, look),
     )

@@ -21,7 +21,8 @@ MOST_GRAPHS = 20
 
 def render(diagnosis: Diagnosis, *, width: int = 80, color: bool = False, blocks: bool = True) -> str:
     """`blocks`: whether marks, lines and block characters can be shown; else all that is ours is ASCII."""
-    return drawn(paragraphs_from_diagnosis(diagnosis, Style(width, blocks)), width, color)
+    look = Style(width, blocks, {rule.code: rule.url for rule in diagnosis.rules})
+    return drawn(paragraphs_from_diagnosis(diagnosis, look), width, color)
 
 
 def paragraphs_from_diagnosis(diagnosis: Diagnosis, look: Style, most: int = MOST_FINDINGS) -> list[Paragraph]:

@@ -18,7 +18,9 @@ MOST_SIGHTS = 12
 def paragraph_from_finding(finding: Finding, look: Style) -> Paragraph:
     severity = finding.severity or Severity.INFO
     style = SEVERITY_STYLES[severity]
-    told: Paragraph = [Text.assemble((severity.value, style), " ", (finding.code, "bold"), " ", finding.name)]
+    told: Paragraph = [
+        Text.assemble((severity.value, style), " ", (finding.code, look.link(finding)), " ", finding.name)
+    ]
     if finding.message:
         told.append(indented(look.prose(finding.message)))
     if finding.location is not None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from rich.console import RenderableType
 from rich.constrain import Constrain
@@ -10,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from mpdoctor.finding import Severity
+from mpdoctor.finding import Finding, Severity
 from mpdoctor.reporters.printable import shortened, visible
 from mpdoctor.reporters.text.headline import Mood
 from mpdoctor.reporters.text.style import READABLE, count, number_text
@@ -31,13 +33,22 @@ __all__ = [
 Paragraph = list[RenderableType]
 
 LONGEST_MESSAGE = 700
+_ADDRESS = re.compile(r"https?://[!-~]+")
 
 SEVERITY_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold blue"}
 MOOD_STYLES = {Mood.GOOD: "bold green", Mood.DOUBT: "bold yellow", Mood.BAD: "bold red"}
 
 
+@dataclass(frozen=True)
 class Style(Plain):
-    """How the terminal looks."""
+    """How the terminal looks. `pages`: by a rule's code, the address of its page."""
+
+    pages: Mapping[str, str] = field(default_factory=dict)
+
+    def link(self, finding: Finding) -> str:
+        """The style of a rule's code: terminals that know hyperlinks (OSC 8) lead to the rule's page."""
+        page = self.pages.get(finding.code, "")
+        return f"bold link {page}" if _ADDRESS.fullmatch(page) else "bold"
 
     def prose(self, text: str, style: str = "") -> Text:
         """Sentences, in which what stands between backticks stands out."""

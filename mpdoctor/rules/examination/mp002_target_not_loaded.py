@@ -85,8 +85,8 @@ def _exited(failure: FailureFacts) -> Finding:
         last = f" The last line that it printed: {printed[-1].strip()!r}" if printed else ""
         return Finding(
             f"The script ended itself with exit code {failure.exit_code}{said} before any training call.{last}",
-            f"If it wants arguments, give them after `--`: mpdoctor check {script} -- --epochs 2. `--show-output` shows "
-            "all that it prints.",
+            f"If it wants arguments, give them after `--`: mpdoctor check {script} -- --epochs 2. "
+            "`--show-output` shows all that it prints.",
             failure.location,
             evidence={"last_words": failure.last_words, "exit_code": failure.exit_code},
         )
