@@ -17,8 +17,10 @@ import typer
 
 import mpdoctor
 from mpdoctor.cli.app import app
+from mpdoctor.cli.loop_page import markdown_of_loops
 from mpdoctor.cli.rule_texts import markdown_from_rule
 from mpdoctor.examiner.protocol.event_kinds import Event
+from mpdoctor.facts.versions import Keras
 from mpdoctor.rules.registry import Rule, all_rules
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -36,6 +38,7 @@ FAMILIES = {
     "devices": "Devices and speed",
     "training": "The short training",
 }
+LOOPS = {"keras3": Keras("keras"), "tf_keras": Keras("tf_keras"), "keras2": Keras("tf.keras", "2.4 to 2.15")}
 TABLE = ("| Code | Name | Severity | Seen in | What it finds |", "|---|---|---|---|---|")
 SCHEMA = "schema/diagnosis-1.json"
 
@@ -45,6 +48,7 @@ def pages() -> dict[str, str]:
     told = {f"rules/{rule.name}.md": rule_page(rule) for rule in all_rules()}
     told["rules/index.md"] = rules_page()
     told["options.md"] = options_page()
+    told |= {f"loops/{name}.md": markdown_of_loops(keras) for name, keras in LOOPS.items()}
     told[SCHEMA] = (Path(mpdoctor.__file__).parent / "reporters" / "json" / SCHEMA).read_text(encoding="utf-8")
     return told
 
@@ -132,6 +136,7 @@ def on_config(config: Any) -> Any:
         {FAMILIES[family]: [{f"{r.code} {r.name}": f"rules/{r.name}.md"} for r in rules]}
         for family, rules in rules_by_family()
     ]
+    config.nav.append({"Custom loops": [{str(keras): f"loops/{name}.md"} for name, keras in LOOPS.items()]})
     config.nav.append({"Rules": ["rules/index.md", *sections]})
     return config
 

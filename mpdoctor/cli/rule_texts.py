@@ -22,7 +22,8 @@ COLORS = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.
 def markdown_from_rule(rule: Rule) -> str:
     title = f"# {rule.code} {rule.name}"
     about = f"*{rule.severity.value} · {_generations(rule)} · seen in: {', '.join(rule.stages)}*"
-    return f"{title}\n\n{about}\n\n{rule.docs}\n"
+    loops = "\n\nCustom loops that are right in your Keras: `mpdoctor explain loop`." if rule.family == "loops" else ""
+    return f"{title}\n\n{about}\n\n{rule.docs}{loops}\n"
 
 
 def markdown_table_from_rules(rules: Iterable[Rule]) -> str:

@@ -1,34 +1,63 @@
-"""`mpdoctor explain CODE`: the documentation of one rule."""
+"""`mpdoctor explain CODE`: the documentation of one rule, and custom loops that are right."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mpdoctor.cli.completion import rules_from_beginning
 from mpdoctor.cli.streams import Color
 
+if TYPE_CHECKING:
+    from mpdoctor.facts.versions import Keras
+
 
 def explain(
     rule: Annotated[
         str,
         typer.Argument(
-            metavar="CODE", help="A code such as MP302, or the name of a rule.", autocompletion=rules_from_beginning
+            metavar="CODE",
+            help="A code such as MP302, or the name of a rule; `loop`: custom training loops that are right.",
+            autocompletion=rules_from_beginning,
         ),
     ],
+    keras: Annotated[
+        str | None,
+        typer.Option(metavar="VERSION", help="3, tf_keras, 2.15 …: of `loop`, the Keras; else this directory's."),
+    ] = None,
     color: Annotated[Color, typer.Option(metavar="WHEN", help="auto, always or never.")] = Color.auto,
 ) -> None:
-    """Say what a rule finds, why that matters, and how it is mended."""
+    """Say what a rule finds, why that matters, and how it is mended; or show custom loops that are right."""
     import sys
 
+    from mpdoctor.cli.loop_page import NAME, markdown_of_loops
     from mpdoctor.cli.rule_texts import colored_markdown, markdown_from_rule, near_match
     from mpdoctor.cli.streams import fail, has_color, prose_width, write
     from mpdoctor.rules.registry import rule_by_code_or_name
 
     found = rule_by_code_or_name(rule)
-    if found is None:
+    if found is not None:
+        markdown = markdown_from_rule(found)
+    elif rule.lower() == NAME:
+        markdown = markdown_of_loops(_keras(keras))
+    else:
         fail(f"there is no rule {rule!r}.{near_match(rule)} `mpdoctor rules` lists them all.")
-    markdown = markdown_from_rule(found)
     shown = sys.stdout.isatty() or color is Color.always
     write(colored_markdown(markdown, prose_width(), has_color(color)) if shown else markdown)
+
+
+def _keras(named: str | None) -> Keras:
+    """By which a script in this directory would be judged."""
+    from mpdoctor.cli.streams import fail
+    from mpdoctor.judging.keras_version import keras_of_target
+    from mpdoctor.project.targets import target_from_text
+    from mpdoctor.settings.options import Settings, keras_from_text
+
+    if named is not None:
+        try:
+            return keras_from_text(named)
+        except ValueError as error:
+            fail(str(error))
+    here = target_from_text(".")
+    return keras_of_target(here, Settings((here,)), (), {}, ()).usual

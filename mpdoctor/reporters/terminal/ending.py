@@ -11,6 +11,7 @@ from mpdoctor.reporters.text.targets import about, broken, not_done
 
 MOST_LINES = 100
 MOST_ABOUT = 12
+ABOUT_LOOPS = "MP4"  # so begin the codes of findings on custom loops
 
 
 def stages(diagnosis: Diagnosis, look: Style) -> Paragraph:
@@ -26,6 +27,8 @@ def ending(diagnosis: Diagnosis, look: Style) -> Paragraph:
     told = about(diagnosis, look)[:MOST_ABOUT]
     if diagnosis.findings:
         told.append(f"more on a rule: mpdoctor explain {diagnosis.findings[0].code}")
+    if any(finding.code.startswith(ABOUT_LOOPS) for finding in diagnosis.findings):
+        told.append("right loops: mpdoctor explain loop")
     shown: Paragraph = [indented(Text(look.dot.join(told), style="dim", overflow="fold"))]
     if not any(target.kind == "stdin" for target in diagnosis.targets):  # what came there does not come again
         command = Text(shortened(one_line(diagnosis.command), 600, look.more), overflow="fold")

@@ -1,0 +1,100 @@
+"""The loops that `mpdoctor explain loop` shows: read by every rule, and run in each Keras, where the size of an update
+does not depend on the loss scale. What loops do besides stands in them alone and together."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from pathlib import Path
+
+import pytest
+from checking import ROOT
+from environments import ENVIRONMENTS, Environment, needs_environment
+from judging import facts_of, findings_in
+from test_cli import run
+
+from mpdoctor.cli.loop_page import markdown_of_loops
+from mpdoctor.facts.versions import Keras
+from mpdoctor.finding import Severity
+from mpdoctor.knowledge.correct_loops import FEATURES, correct_loop
+
+TOGETHER = [
+    features
+    for count in range(len(FEATURES) + 1)
+    for features in itertools.combinations(FEATURES, count)
+    if not {"xla", "replicas"} <= set(features)
+]
+ALONE = [features for features in TOGETHER if len(features) < 2]
+MOST = max((features for features in TOGETHER if "replicas" not in features), key=len)
+
+
+def text_for(keras: str, features: tuple[str, ...]) -> str:
+    text = correct_loop("3" if keras == "3" else "2", features, "tf_keras" if keras == "tf_keras" else "")
+    # TensorFlow 2.4 says it so
+    return text.replace("jit_compile", "experimental_compile") if keras == "2.4" else text
+
+
+def assert_right(environment: Environment, features: tuple[str, ...], folder: Path) -> None:
+    """Healthy, without a finding that matters, and with updates that do not depend on the scale."""
+    (folder / "loop.py").write_text(text_for(environment.keras, features), encoding="utf-8")
+    done = environment.check("loop.py", "--steps", "12", directory=folder)
+    report = done.report
+    assert not [finding for finding in report["findings"] if finding["severity"] != "info"], done
+    probes = report["probes"]
+    assert len(probes) == (2 if "gan" in features else 1), done
+    for probe in probes:
+        assert probe["verdict"] in ("healthy", "settling"), done
+        measured = probe["gradients"]["scale_dependence"]
+        if environment.keras == "3" and "replicas" in features:
+            assert measured is None and probe["loss_scale"][0] is None  # bfloat16
+        else:
+            assert round(statistics.median(exponent for _, exponent in measured["exponents"]), 1) == 0, done
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize("features", TOGETHER, ids="+".join)
+def test_no_rule_has_a_word_against_them(features: tuple[str, ...]) -> None:
+    for keras in ("3", "tf_keras", "2.15", "2.10"):
+        found = findings_in(facts_of(text_for(keras, features), keras))
+        assert not [finding for finding in found if finding.severity is not Severity.INFO], keras
+
+
+@pytest.mark.slow
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("features", [*ALONE, MOST, *TOGETHER[len(ALONE) :]], ids="+".join)
+@pytest.mark.parametrize("environment", ENVIRONMENTS[-2:], ids=lambda environment: environment.keras)
+def test_they_train(environment: Environment, features: tuple[str, ...], tmp_path: Path) -> None:
+    assert_right(environment, features, tmp_path)
+
+
+@pytest.mark.environments
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("features", TOGETHER, ids="+".join)
+@pytest.mark.parametrize(
+    "environment",
+    [pytest.param(environment, marks=needs_environment(environment)) for environment in ENVIRONMENTS[:-2]],
+    ids=lambda environment: environment.keras,
+)
+def test_they_train_in_older_tensorflows(environment: Environment, features: tuple[str, ...], tmp_path: Path) -> None:
+    assert_right(environment, features, tmp_path)
+
+
+def test_what_is_no_loop_is_refused() -> None:
+    with pytest.raises(ValueError, match="no such features of a loop: clap"):
+        correct_loop("3", ["clap"])
+    with pytest.raises(ValueError, match="several replicas"):
+        correct_loop("2", ["xla", "replicas"])
+
+
+def test_they_are_shown_for_a_keras(tmp_path: Path) -> None:
+    shown = run("explain", "loop", "--keras", "2.10", cwd=tmp_path)
+    assert shown.stdout == markdown_of_loops(Keras("tf.keras", "2.10"))
+    (tmp_path / "requirements.txt").write_text("tensorflow==2.12.0\n")
+    assert "# A custom loop that is right in tf.keras 2.12.0\n" in run("explain", "loop", cwd=tmp_path).stdout
+    refused = run("explain", "loop", "--keras", "four", cwd=tmp_path)
+    assert (refused.returncode, refused.stdout) == (2, "") and "'four' is no Keras" in refused.stderr
+
+
+def test_the_rules_on_loops_lead_to_them() -> None:
+    assert "`mpdoctor explain loop`" in run("explain", "MP401", cwd=ROOT).stdout
+    assert "explain loop" not in run("explain", "MP501", cwd=ROOT).stdout
