@@ -117,3 +117,24 @@ def test_what_broke_is_not_remembered_as_silent(tmp_path: Path, monkeypatch: pyt
             diagnosed(tmp_path, patch)
             settings = Settings((target_from_text("."),), static=True)
             assert len(diagnose(settings, SilentProgress()).crashed) == 1
+
+
+RING = {  # `first` goes on behind its import of `second`, which breaks after it has imported `first` again
+    "first": "import {other}\n" + WRONG,
+    "second": "import {other}\nburst()\n",
+}
+
+
+@pytest.mark.parametrize("names", [("ring_a", "ring_b"), ("ring_b", "ring_a")])
+def test_what_imports_a_broken_file_of_a_ring_goes_on_where_it_was(
+    names: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_at("the walk", monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    for name, other, text in zip(names, names[::-1], RING.values(), strict=True):
+        (tmp_path / f"{name}.py").write_text(text.format(other=other))
+    (tmp_path / "a_script.py").write_text(f"from {names[0]} import opt\nopt.apply_gradients([])\n")
+    diagnosis = diagnose(Settings((target_from_text("."),), static=True, cache=False), SilentProgress())
+    assert [crash.where.partition(" (")[0] for crash in diagnosis.crashed] == [f"{names[1]}.py"]
+    assert ("MP101", f"{names[0]}.py") in told(diagnosis)
+    assert f"{names[1]}.py" not in [path for _, path in told(diagnosis)]
