@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 from checking import Check, check, contents, needs_tensorflow
 
 # A small model under mixed_float16; its float16 output (MP201) shows which stages still looked at it.
@@ -52,6 +53,10 @@ def examine(directory: Path, *arguments: str, **options: object) -> Check:
     if done.stdout.strip():
         assert not done.report["crashed"], str(done)
     return done
+
+
+def slow(*row: object) -> ParameterSet:
+    return pytest.param(*row, marks=pytest.mark.slow)
 
 
 def only_finding(done: Check, code: str) -> dict:
@@ -148,6 +153,7 @@ def test_a_script_that_raises_after_its_model_keeps_what_was_seen(project: Path)
     assert done.exit_code == 1, str(done)
 
 
+@pytest.mark.slow
 @needs_tensorflow
 def test_a_missing_package_is_named(project: Path) -> None:
     done = examine(project, write(project, "import tensorflow\nimport no_such_package_of_mine\n"))
@@ -168,6 +174,7 @@ def test_a_script_that_never_trains_has_its_model_examined(project: Path) -> Non
     assert "no training call" in stage["reason"]
 
 
+@pytest.mark.slow
 @needs_tensorflow
 def test_a_healthy_script_that_never_trains_is_no_error(project: Path) -> None:
     done = examine(project, write(project, MODEL.replace("Dense(1)", 'Dense(1, dtype="float32")')))
@@ -176,7 +183,7 @@ def test_a_healthy_script_that_never_trains_is_no_error(project: Path) -> None:
 
 
 @needs_tensorflow
-@pytest.mark.parametrize("script", ["print('hello')\n", "import tensorflow as tf\nprint(tf.ones(3))\n", ""])
+@pytest.mark.parametrize("script", ["print('hello')\n", slow("import tensorflow as tf\nprint(tf.ones(3))\n"), ""])
 def test_a_script_that_never_builds_a_model_says_so(project: Path, script: str) -> None:
     done = examine(project, write(project, script))
     assert done.exit_code == 2, str(done)
@@ -184,7 +191,7 @@ def test_a_script_that_never_builds_a_model_says_so(project: Path, script: str) 
 
 
 @needs_tensorflow
-@pytest.mark.parametrize("status", ["0", "3", "'data is missing'"])
+@pytest.mark.parametrize("status", ["0", slow("3"), slow("'data is missing'")])
 def test_a_script_that_exits_before_its_model_says_so(project: Path, status: str) -> None:
     done = examine(project, write(project, f"import sys\nimport tensorflow\nsys.exit({status})\n" + MODEL))
     assert done.exit_code == 2, str(done)
@@ -193,6 +200,7 @@ def test_a_script_that_exits_before_its_model_says_so(project: Path, status: str
     assert "exit" in finding["message"] or "ended" in finding["message"]
 
 
+@pytest.mark.slow
 @needs_tensorflow
 def test_a_script_that_exits_after_its_model_has_it_examined(project: Path) -> None:
     done = examine(project, write(project, MODEL + "raise SystemExit\n" + TRAIN))
@@ -204,10 +212,10 @@ def test_a_script_that_exits_after_its_model_has_it_examined(project: Path) -> N
 @pytest.mark.parametrize(
     ("factory", "words"),
     [
-        ("build", "build"),
-        ("needs_a_width", "width"),
+        slow("build", "build"),
+        slow("needs_a_width", "width"),
         ("gives_nothing", "None"),
-        ("raises", "out of luck"),
+        slow("raises", "out of luck"),
     ],
 )
 def test_a_factory_that_gives_no_model_is_told_why(project: Path, factory: str, words: str) -> None:
@@ -258,7 +266,7 @@ def test_a_script_that_asks_gets_no_answer_and_does_not_hang(project: Path) -> N
 
 
 @needs_tensorflow
-@pytest.mark.parametrize("built", [True, False])
+@pytest.mark.parametrize("built", [True, slow(False)])
 def test_a_script_that_kills_itself_is_told_with_its_signal(project: Path, built: bool) -> None:
     start = MODEL if built else "import tensorflow\n"
     done = examine(project, write(project, start + "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"))
@@ -308,12 +316,14 @@ for _ in range(50_000):
     healthy_but_for_its_output(examine(project, write(project, MODEL + noise + TRAIN)))
 
 
+@pytest.mark.slow
 @needs_tensorflow
 def test_a_script_that_closes_every_file_is_still_heard(project: Path) -> None:
     closing = "import os\nos.closerange(0, 4096)\n"
     healthy_but_for_its_output(examine(project, write(project, closing + MODEL + TRAIN)))
 
 
+@pytest.mark.slow
 @needs_tensorflow
 def test_a_script_that_goes_elsewhere_is_still_found(project: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
@@ -323,6 +333,7 @@ def test_a_script_that_goes_elsewhere_is_still_found(project: Path, tmp_path: Pa
     assert done.finding("MP201")["path"] == "train.py"
 
 
+@pytest.mark.slow
 @needs_tensorflow
 def test_a_script_that_deletes_itself_is_still_shown(project: Path) -> None:
     script = write(project, "import os\nos.remove(__file__)\n" + MODEL + TRAIN)
@@ -356,6 +367,7 @@ def test_an_interpreter_that_does_not_exist_is_named(project: Path) -> None:
     assert "/no/such/python3" in done.said
 
 
+@pytest.mark.slow
 @needs_tensorflow
 def test_a_model_whose_constructor_raises_is_no_model(project: Path) -> None:
     script = write(

@@ -49,8 +49,14 @@ LOOPS = [
 
 @pytest.mark.parametrize(
     ("keras", "script"),
-    [pytest.param(keras, text, id=f"{name}-{keras}", marks=needs_keras(keras)) for name, keras, text in LOOPS],
-)
+    [
+        pytest.param(
+            keras, text, id=f"{name}-{keras}",
+            marks=[needs_keras(keras), *([] if (name, keras) == ("dynamic", "3") else [pytest.mark.slow])],
+        )
+        for name, keras, text in LOOPS
+    ],
+)  # fmt: skip
 def test_the_losses_are_those_of_the_program_alone(keras: str, script: str, tmp_path: Path) -> None:
     path = script_from_text(tmp_path / "train.py", script)
     legacy = "1" if keras == "tf_keras" else "0"

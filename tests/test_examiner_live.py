@@ -200,12 +200,11 @@ SCRIPTS = {
 }
 # The Keras in which a script is examined by default; the other one waits for the slow run.
 DEFAULT = {
-    "gan": "3",
     "jit_compile": "tf_keras",
     "generator": "tf_keras",
     "layers": "3",
 }
-SLOW = [pytest.mark.slow, pytest.mark.sampled(12, "live scripts")]
+SLOW = [pytest.mark.slow, pytest.mark.sampled(13, "live scripts")]
 
 
 @pytest.fixture(scope="module")
@@ -400,7 +399,7 @@ with open(sys.argv[1], "w") as file:
     ("name", "keras"),
     [
         pytest.param("fit", "tf_keras", marks=needs_keras("tf_keras")),
-        pytest.param("eager loop", "3", marks=needs_keras("3")),
+        pytest.param("eager loop", "3", marks=[needs_keras("3"), pytest.mark.slow]),
         pytest.param("fit", "3", marks=[needs_keras("3"), pytest.mark.slow]),
         pytest.param("eager loop", "tf_keras", marks=[needs_keras("tf_keras"), pytest.mark.slow]),
     ],

@@ -284,13 +284,10 @@ model.fit(x, y, batch_size=16, epochs=9)
 # What is examined in Keras 3 or tf_keras by default; the rest waits for the slow run.
 DEFAULT = {
     ("gan, train_step", "3"),
-    ("gan, eager", "tf_keras"),
-    ("replicas, NaN on the second", "3"),
     ("replicas, loop", "tf_keras"),
     ("loop, an endless one in a function", "3"),
-    ("loop, accumulating in functions", "tf_keras"),
 }
-SLOW = [pytest.mark.slow, pytest.mark.sampled(16, "shapes of training code")]
+SLOW = [pytest.mark.slow, pytest.mark.sampled(19, "shapes of training code")]
 # steps of each optimizer, in the order in which gradients first arrive
 SEVERAL = {
     "gan, eager": (12, 12),
@@ -401,7 +398,7 @@ def test_a_nan_that_escapes_is_an_error_where_the_strategy_stands(tmp_path: Path
 @pytest.mark.parametrize(
     ("name", "keras"),
     [
-        pytest.param("gan, train_step", "3", marks=needs_keras("3")),
+        pytest.param("gan, train_step", "3", marks=[needs_keras("3"), pytest.mark.slow]),
         pytest.param("loop, eager", "tf_keras", marks=[needs_keras("tf_keras"), pytest.mark.slow]),
         pytest.param("fit, class weights", "tf_keras", marks=[needs_keras("tf_keras"), pytest.mark.slow]),
     ],

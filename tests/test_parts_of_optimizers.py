@@ -86,6 +86,7 @@ for batch in tf.data.Dataset.from_tensor_slices((x, y)).batch(16).repeat(5):
 """
 WRAPPED = PARTS + LOOP.format(optimizer=f"wrapped({BOTH_PARTS})", by="optimizer")
 OF_WRAPPERS = PARTS + WITH_SCALES + LOOP.format(optimizer=BOTH_PARTS, by="first")
+DEFAULT = (("compiled", "tf_keras"), ("of-wrappers", "3"))  # in every run
 # (id, Kerases, script, (the innermost optimizer's class, whether it has a loss scale) of each training)
 TRAINED = [
     ("compiled", ("3", "tf_keras"), PARTS + FIT, [("Parts", True)]),
@@ -99,11 +100,14 @@ TRAINED = [
 @pytest.mark.parametrize(
     ("keras", "script", "trained"),
     [
-        pytest.param(keras, script, trained, id=f"{name}-{keras}", marks=needs_keras(keras))
+        pytest.param(
+            keras, script, trained, id=f"{name}-{keras}",
+            marks=[needs_keras(keras), *([] if (name, keras) in DEFAULT else [pytest.mark.slow])],
+        )
         for name, kerases, script, trained in TRAINED
         for keras in kerases
     ],
-)
+)  # fmt: skip
 def test_what_hands_gradients_on_is_one_training_with_those_that_it_hands_them_to(
     keras: str, script: str, trained: list[tuple[str, bool]], tmp_path: Path
 ) -> None:

@@ -41,7 +41,7 @@ DATA = {
     [
         pytest.param(
             keras, data, marks=[needs_keras(keras), *([] if (keras, data) in (
-                ("3", "a layer in a pipeline"), ("tf_keras", "a layer by itself"), ("3", "a cast in a pipeline")
+                ("3", "a layer in a pipeline"), ("tf_keras", "a cast in a pipeline")
             ) else [pytest.mark.slow])]
         )
         for keras in ("3", "tf_keras") for data in DATA

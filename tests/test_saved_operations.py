@@ -149,6 +149,7 @@ WORDS = {
 }
 
 
+@slow
 @needs_tf_keras
 def test_hostile_graphs_are_refused_and_healthy_ones_are_not(graphs: Path) -> None:
     told = json.loads((graphs / "told.json").read_text())
