@@ -80,7 +80,7 @@ assert set(DEFAULT) <= set(BY_NAME)
 
 
 def marked(project: Project) -> pytest.param:
-    """Samples: of all projects in Keras 3, with those that go otherwise in tf_keras; and of those that go alike there."""
+    """Two samples: of the projects in Keras 3 or unlike it in tf_keras; and of those that go alike in tf_keras."""
     again = project.keras == "tf_keras" and "3" in project.marks.keras and not project.marks.differ
     sample = pytest.mark.sampled(SAMPLED_AGAIN, "projects again") if again else pytest.mark.sampled(SAMPLED, "projects")
     marks = [] if project.name in DEFAULT else [pytest.mark.slow, sample]
