@@ -52,7 +52,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     two_at_once.long_ones_first(items)
 
 
-SAVED_MODELS = Path(__file__).parent / "saved_models.py"
+SAVED_MODELS = Path(__file__).parent / "support" / "saved_models.py"
 SAVED = Path(__file__).parents[1] / "fixtures" / "saved"
 
 
