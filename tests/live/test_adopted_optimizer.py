@@ -54,7 +54,7 @@ class Twins:
         self.tf = tf = importlib.import_module("tensorflow")
         tf.config.set_visible_devices([], "GPU")
         keras = importlib.import_module("keras" if case.keras == "3" else "tf_keras")
-        adapters = importlib.import_module("mpdoctor.examiner.keras.choose")
+        adapters = importlib.import_module("mpdoctor.examiner.keras.adapter_choice")
         recording = importlib.import_module("mpdoctor.examiner.keras.step_record")
         adapter = adapters.adapter_for(keras)
         self.is_keras3 = case.keras == "3"

@@ -21,7 +21,7 @@ class Step:
         self.np = importlib.import_module("numpy")
         self.keras = importlib.import_module("keras" if name == "3" else "tf_keras")
         self.layers = self.keras.layers
-        self.adapter = importlib.import_module("mpdoctor.examiner.keras.choose").adapter_for(self.keras)
+        self.adapter = importlib.import_module("mpdoctor.examiner.keras.adapter_choice").adapter_for(self.keras)
         self.watch = importlib.import_module("mpdoctor.examiner.capture.layer_hooks").LayerHooks()
         self.is_keras3 = name == "3"
 

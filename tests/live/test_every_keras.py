@@ -18,7 +18,7 @@ from checking import Check, contents
 from environments import ENVIRONMENTS, Environment, needs_environment
 from marks import Marks, marks_from_source
 
-from mpdoctor.examiner.keras.choose import adapter_for
+from mpdoctor.examiner.keras.adapter_choice import adapter_for
 
 SCRIPTS = Path(__file__).parents[2] / "fixtures" / "every_keras"
 SAMPLED = 75  # of about 150 in all

@@ -10,7 +10,7 @@ import pytest
 from checking import needs_keras
 from live import examined, script_from_text
 
-from mpdoctor.examiner.probe import no_files
+from mpdoctor.examiner.probe import blocked_file_writes
 from mpdoctor.semantics.live.verdict import verdict_from_training
 
 STEPS = 12
@@ -125,9 +125,9 @@ def test_an_end_that_takes_long_is_cut_short(directory: Path) -> None:
 # --- without TensorFlow -------------------------------------------------------------------------------------------
 @pytest.fixture
 def closed() -> Iterator[None]:
-    no_files._state["closed"] = True
+    blocked_file_writes._state["closed"] = True
     yield
-    no_files._state["closed"] = False
+    blocked_file_writes._state["closed"] = False
 
 
 @pytest.mark.parametrize(
@@ -157,11 +157,11 @@ def test_what_changes_the_disk_is_refused(
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", "/tmp")
     if not refused:
-        no_files._audit(event, arguments)
+        blocked_file_writes._audit(event, arguments)
         return
     with pytest.raises(PermissionError, match="lets nothing be written"):
-        no_files._audit(event, arguments)
+        blocked_file_writes._audit(event, arguments)
 
 
 def test_elsewhere_everything_may_be_written() -> None:
-    no_files._audit("open", ("/home/me/log.csv", "w", 0))
+    blocked_file_writes._audit("open", ("/home/me/log.csv", "w", 0))

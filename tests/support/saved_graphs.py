@@ -267,7 +267,7 @@ def judge(folder: Path) -> dict[str, str]:
     sys.modules["mpdoctor"] = importlib.util.module_from_spec(spec)
     from mpdoctor.examiner.exceptions import Unusable
     from mpdoctor.examiner.saved.directories import saved_directory_from_path
-    from mpdoctor.examiner.saved.operations import refuse_operations
+    from mpdoctor.examiner.saved.refused_operations import refuse_operations
 
     told = {}
     for path in sorted(folder.glob("*_*")):

@@ -23,7 +23,7 @@ SEAMS: dict[str, list[tuple[str, str, Callable[..., Any]]]] = {
     CONFINEMENT: [("mpdoctor.examiner.process.confinement", "confine", lambda *given: "a test took it down")],
     ALLOW_LIST: [
         ("mpdoctor.examiner.targets.saved_model", "judge", lambda session, saved, objects: saved),
-        ("mpdoctor.examiner.saved.operations", "refuse_operations", lambda directory: None),
+        ("mpdoctor.examiner.saved.refused_operations", "refuse_operations", lambda directory: None),
     ],
 }
 

@@ -179,7 +179,7 @@ def test_what_is_loaded_is_what_was_judged(graphs: Path, tmp_path: Path) -> None
     from tensorflow.core.protobuf import saved_model_pb2
 
     from mpdoctor.examiner.saved.directories import saved_directory_from_path
-    from mpdoctor.examiner.saved.graph_copies import judged_copy
+    from mpdoctor.examiner.saved.judged_graph_copies import judged_copy
 
     copy = Path(judged_copy(saved_directory_from_path(str(graphs / "bad_second_graph")), str(tmp_path)))
     assert copy.name == "bad_second_graph"
@@ -197,7 +197,7 @@ def test_a_name_that_is_handed_on_a_thousand_ways_is_followed_in_no_time(handed:
     """Sixty functions, each of which calls the next one twice."""
     from tensorflow.core.protobuf import meta_graph_pb2
 
-    from mpdoctor.examiner.saved.operations import _forbidden
+    from mpdoctor.examiner.saved.refused_operations import _forbidden
 
     graph = meta_graph_pb2.MetaGraphDef()
     getattr(graph.object_graph_def.nodes.add(), handed).SetInParent()
@@ -222,7 +222,7 @@ def test_a_reader_of_files_is_found_wherever_it_is_named(op: str) -> None:
     """It belongs to an asset, and another function hands it a name of its own."""
     from tensorflow.core.protobuf import meta_graph_pb2
 
-    from mpdoctor.examiner.saved.operations import _forbidden
+    from mpdoctor.examiner.saved.refused_operations import _forbidden
 
     graph = meta_graph_pb2.MetaGraphDef()
     graph.object_graph_def.nodes.add().asset.SetInParent()

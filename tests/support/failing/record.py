@@ -23,7 +23,7 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 from programs import PROGRAMS, kit  # noqa: E402
 
 from mpdoctor.examiner.failures.failure import failure_under_watch  # noqa: E402
-from mpdoctor.examiner.keras.choose import adapter_for  # noqa: E402
+from mpdoctor.examiner.keras.adapter_choice import adapter_for  # noqa: E402
 from mpdoctor.examiner.process.patching import replace_method  # noqa: E402
 from mpdoctor.examiner.protocol.events import Events  # noqa: E402
 from mpdoctor.examiner.protocol.request import Request  # noqa: E402

@@ -11,7 +11,7 @@ from checking import needs_keras
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpdoctor.examiner.saved.contents import contents_from_configuration
+from mpdoctor.examiner.saved.refused_contents import contents_from_configuration
 from mpdoctor.knowledge.allow_lists import loadable_functions, loadable_names
 
 NAMED = {"class_name": "function", "config": "halved", "module": "builtins", "registered_name": "function"}

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from mpdoctor.examiner.exceptions import Unusable
-from mpdoctor.examiner.saved import copies, hdf5_files
+from mpdoctor.examiner.saved import hdf5_files, judged_copies
 from mpdoctor.examiner.saved.archives import saved_file_from_path
-from mpdoctor.examiner.saved.copies import path_to_load
+from mpdoctor.examiner.saved.judged_copies import path_to_load
 
 h5py = pytest.importorskip("h5py", reason="h5py is not installed: it comes with TensorFlow")
 MODEL = {"class_name": "Sequential", "config": {"name": "innocent", "layers": []}}
@@ -83,7 +83,7 @@ def test_an_hdf5_file_is_copied_without_what_keras_does_not_read(tmp_path: Path)
 def test_a_large_file_of_one_form_is_linked_and_stays_the_one_that_was_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, name: str
 ) -> None:
-    monkeypatch.setattr(copies, "LARGEST_COPY", 10)
+    monkeypatch.setattr(judged_copies, "LARGEST_COPY", 10)
     (tmp_path / name).write_bytes(content)
     (tmp_path / "scratch").mkdir()
     saved = saved_file_from_path(str(tmp_path / name))
@@ -207,7 +207,7 @@ def test_weights_of_other_shapes_are_plain_data(tmp_path: Path, put: Any) -> Non
 
 
 def test_arrays_that_unpack_to_more_than_any_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copies, "HARMLESS", 2**20)
+    monkeypatch.setattr(judged_copies, "HARMLESS", 2**20)
     arrays = io.BytesIO()
     with zipfile.ZipFile(arrays, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("a.npy", b"\0" * 4 * 2**20)

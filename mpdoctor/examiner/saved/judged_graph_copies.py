@@ -7,7 +7,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from mpdoctor.examiner.saved.directories import GRAPH, METADATA, SavedDirectory
-from mpdoctor.examiner.saved.operations import functions_apart
+from mpdoctor.examiner.saved.refused_operations import functions_apart
 
 if TYPE_CHECKING:
     import tensorflow as tf
