@@ -65,7 +65,9 @@ def of_older_keras(
     Files that import one another are one program, and for the same."""
     if not keras.is_guessed or not keras.usual.is_keras3:
         return {}
-    marks = [one for one in judged if isinstance(one, Finding) and one.code in _PROVING and is_gone(one)]
+    marks = [
+        finding for finding in judged if isinstance(finding, Finding) and finding.code in _PROVING and is_gone(finding)
+    ]
     found: dict[str, Keras] = {}
     for program in _programs([path for path in paths if path not in keras.others], facts) if marks else ():
         own = [mark for mark in marks if mark.location is not None and mark.location.path in program]
@@ -80,12 +82,12 @@ def told_once(gone: Sequence[Finding], facts: Mapping[str, SourceFacts], guessed
     `guessed`: the Keras 3 that nothing asks for."""
     if not gone:
         return []
-    gone = sorted(gone, key=lambda one: one.location or Location("", 0))
-    named = [f"{_name(one)} ({_place(one, facts)})" for one in gone[:_PLACES_NAMED]]
+    gone = sorted(gone, key=lambda finding: finding.location or Location("", 0))
+    named = [f"{_name(finding)} ({_place(finding, facts)})" for finding in gone[:_PLACES_NAMED]]
     named += [f"{len(gone) - len(named)} more"] if len(gone) > len(named) else []
     lines = "1 line uses" if len(gone) == 1 else f"{len(gone)} lines use"
     which = f"{guessed} is {guessed.because}" if guessed.version else "TensorFlow 2.16 and later bring Keras 3"
-    speaker = next((one for one in gone if one.code == "MP102"), gone[0])
+    speaker = next((finding for finding in gone if finding.code == "MP102"), gone[0])
     release = min(map(_last_release, gone))
     return [
         dataclasses.replace(
@@ -98,7 +100,7 @@ def told_once(gone: Sequence[Finding], facts: Mapping[str, SourceFacts], guessed
             evidence={"lines": len(gone), "written_for": f"tensorflow<{_next(release)}"},
             also_seen=(
                 *gone[0].also_seen,
-                *(also for one in gone[1:] for also in (_sight(one), *one.also_seen)),
+                *(also for finding in gone[1:] for also in (_sight(finding), *finding.also_seen)),
             ),
         )
     ]

@@ -28,8 +28,8 @@ def strings_of(held: Any) -> Iterator[str]:
         for both in held.items():
             yield from strings_of(both)
     elif isinstance(held, tuple | list | set | frozenset):
-        for one in held:
-            yield from strings_of(one)
+        for item in held:
+            yield from strings_of(item)
     else:
         for name in _fields(type(held)):
             yield from strings_of(getattr(held, name))
@@ -43,7 +43,7 @@ def _cleaned(held: Any, clean: Clean, field: str) -> Any:
     if isinstance(held, Mapping):
         return {_cleaned(key, clean, field): _cleaned(value, clean, field) for key, value in held.items()}
     if isinstance(held, tuple | list | set | frozenset):
-        cleaned = [_cleaned(one, clean, field) for one in held]
+        cleaned = [_cleaned(item, clean, field) for item in held]
         changed = any(after is not before for after, before in zip(cleaned, held, strict=True))
         return type(held)(cleaned) if changed else held
     changed_fields = {

@@ -158,4 +158,4 @@ def _is_about_files(error: BaseException) -> bool:
     import tensorflow as tf
 
     kinds = (OSError, tf.errors.NotFoundError, tf.errors.PermissionDeniedError)
-    return any(isinstance(one, kinds) or any(said in str(one) for said in NOT_THERE) for one in chain_of(error))
+    return any(isinstance(cause, kinds) or any(said in str(cause) for said in NOT_THERE) for cause in chain_of(error))

@@ -100,7 +100,7 @@ def _loss_times(factor: float, variables: list[KerasVariable]) -> Iterator[list[
     """Every tape differentiates this multiple of what it is asked for. Gives the largest finite gradients by these
     variables."""
     seen: list[float] = []
-    wanted = {id(one) for variable in variables for one in (variable, tensorflow_variable_of(variable))}
+    wanted = {id(form) for variable in variables for form in (variable, tensorflow_variable_of(variable))}
 
     def differentiate(
         original: Callable[..., object],

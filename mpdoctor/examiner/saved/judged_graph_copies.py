@@ -48,7 +48,9 @@ def _judged(meta_graph: tf.compat.v1.MetaGraphDef) -> bytes:
     graph.versions.CopyFrom(whole.versions)
     graph.node.extend(node for node in whole.node if node.op == "Const")
     apart = functions_apart(meta_graph)
-    graph.library.function.extend(one for one in whole.library.function if one.signature.name not in apart)
+    graph.library.function.extend(
+        function for function in whole.library.function if function.signature.name not in apart
+    )
     graph.library.gradient.extend(whole.library.gradient)
     if hasattr(whole.library, "registered_gradients"):  # since TensorFlow 2.5
         graph.library.registered_gradients.extend(whole.library.registered_gradients)

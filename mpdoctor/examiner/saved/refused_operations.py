@@ -113,9 +113,9 @@ def _named_in(attributes: Any) -> Iterator[str]:
     """A function may be handed others, as attributes of its own."""
     for value in attributes.values():
         kind = value.WhichOneof("value")
-        for one in [value.func] if kind == "func" else value.list.func if kind == "list" else ():
-            yield one.name
-            yield from _named_in(one.attr)
+        for called in [value.func] if kind == "func" else value.list.func if kind == "list" else ():
+            yield called.name
+            yield from _named_in(called.attr)
 
 
 # --- vocabularies ---------------------------------------------------------------------------------------------------
@@ -128,7 +128,9 @@ class _VocabularyFiles:
             name: list(function.bound_inputs)
             for name, function in meta_graph.object_graph_def.concrete_functions.items()
         }
-        self._library = [one for one in meta_graph.graph_def.library.function if one.signature.name not in apart]
+        self._library = [
+            function for function in meta_graph.graph_def.library.function if function.signature.name not in apart
+        ]
 
     @cached_property
     def _callers(self) -> dict[str, list[tuple[tf.compat.v1.NodeDef, FunctionDef]]]:
@@ -159,7 +161,7 @@ class _VocabularyFiles:
     def _before(self, tensor: str, function: FunctionDef) -> list[tuple[str, FunctionDef]] | None:
         """The tensors, with the function of each, that this one is handed on from; [] for that of an asset, None for
         what may be anything."""
-        arguments = [one.name for one in function.signature.input_arg]
+        arguments = [argument.name for argument in function.signature.input_arg]
         if tensor in arguments:
             return self._given(function.signature.name, arguments.index(tensor), len(arguments))
         made_by = [node for node in function.node_def if node.name == tensor.partition(":")[0]]
@@ -184,8 +186,8 @@ class _VocabularyFiles:
         """A registered name would have another class take its place."""
         if not 0 <= number < len(self._objects):
             return False
-        one = self._objects[number]
-        return one.WhichOneof("kind") == "asset" and not getattr(one, "registered_name", "")
+        saved = self._objects[number]
+        return saved.WhichOneof("kind") == "asset" and not getattr(saved, "registered_name", "")
 
 
 def _calls_plainly(node: tf.compat.v1.NodeDef, name: str) -> bool:

@@ -56,10 +56,10 @@ def operands_given(line: str, operation: str) -> tuple[str, ...]:
     except (SyntaxError, ValueError):
         return ()
     return tuple(
-        ast.unparse(one)
+        ast.unparse(operand)
         for node in _as_computed(tree)
-        for one in _given_to(node, operation)
-        if isinstance(one, (ast.Name, ast.Attribute))
+        for operand in _given_to(node, operation)
+        if isinstance(operand, (ast.Name, ast.Attribute))
     )
 
 

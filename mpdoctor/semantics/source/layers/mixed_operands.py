@@ -105,15 +105,15 @@ def half_dtypes(facts: SourceFacts, value: Value, context: Context) -> tuple[str
         return (dtype,)
     if dtype != AUTOCAST:
         return ()
-    parameters = [one for one in walk(value) if isinstance(one, Parameter)]
+    parameters = [part for part in walk(value) if isinstance(part, Parameter)]
     is_inside = (
         any(_is_of_call(parameter) for parameter in parameters)
         or runs_in_some_call(facts, context)
-        or not any(is_weight(one) for one in walk(value))
+        or not any(is_weight(part) for part in walk(value))
     )
     if not is_inside or not all(_is_tensor(facts, parameter) for parameter in parameters):
         return ()
-    return tuple(one for one in ("float16", "bfloat16") if computes_in_half(facts, value, context, only=one))
+    return tuple(dtype for dtype in ("float16", "bfloat16") if computes_in_half(facts, value, context, only=dtype))
 
 
 def _is_tensor(facts: SourceFacts, parameter: Parameter) -> bool:
