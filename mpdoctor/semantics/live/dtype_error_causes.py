@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts, OperandFacts
-from mpdoctor.semantics.live.dtype_errors import HALVES, DtypeMismatch, half_given_for_float32, mismatch_of_precisions
+from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.semantics.live.dtype_errors import DtypeMismatch, half_given_for_float32, mismatch_of_precisions
 
 # They make a tensor of their own, in float32 unless they are told otherwise.
 _MAKES_A_TENSOR = (
@@ -23,7 +24,7 @@ _VARIABLE_DTYPE = r"\bself\.(?:dtype|variable_dtype)\b"
 
 def mismatch_in_call(failure: FailureFacts) -> DtypeMismatch | None:
     """Only where the layer itself computes in 16 bits, and the line that raised is one of its call()."""
-    if failure.inside != "layer" or failure.layer_dtype not in HALVES:
+    if failure.inside != "layer" or failure.layer_dtype not in HALF:
         return None
     if failure.own_layer_location is None and failure.layer_class != "Lambda":
         return None

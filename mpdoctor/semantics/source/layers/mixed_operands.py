@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.knowledge.result_dtypes import JOINING as TENSORS
 from mpdoctor.knowledge.result_dtypes import KEEPING
 from mpdoctor.program.dtypes import AUTOCAST
@@ -101,7 +102,7 @@ def is_half(facts: SourceFacts, value: Value, context: Context) -> bool:
 def half_dtypes(facts: SourceFacts, value: Value, context: Context) -> tuple[str, ...]:
     """The 16-bit dtypes that a tensor may have in some run of the program."""
     dtype = facts.dtype_of(value)
-    if dtype in ("float16", "bfloat16"):
+    if dtype in HALF:
         return (dtype,)
     if dtype != AUTOCAST:
         return ()
@@ -113,7 +114,7 @@ def half_dtypes(facts: SourceFacts, value: Value, context: Context) -> tuple[str
     )
     if not is_inside or not all(_is_tensor(facts, parameter) for parameter in parameters):
         return ()
-    return tuple(dtype for dtype in ("float16", "bfloat16") if computes_in_half(facts, value, context, only=dtype))
+    return tuple(dtype for dtype in HALF if computes_in_half(facts, value, context, only=dtype))
 
 
 def _is_tensor(facts: SourceFacts, parameter: Parameter) -> bool:
