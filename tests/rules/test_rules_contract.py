@@ -101,6 +101,7 @@ def test_every_source_rule_has_fixtures(rule: Rule) -> None:
 @pytest.mark.parametrize("path", FIXTURE_FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_fixture_belongs_to_a_rule_and_names_known_kerases(path: Path) -> None:
     assert path.parent.name.upper() in {rule.code for rule in SOURCE_RULES}
+    assert "todo" not in path.stem, "named after what it shows"
     assert set(marks_from_source(path.read_text(encoding="utf-8")).keras) <= set(KERASES)
 
 
