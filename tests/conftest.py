@@ -1,4 +1,5 @@
-"""What several test files share."""
+"""pytest's hooks and fixtures for all tests: samples of long tables, two tests at a time, saved models,
+environments."""
 
 from __future__ import annotations
 

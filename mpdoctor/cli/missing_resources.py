@@ -1,4 +1,5 @@
-"""What no command can do without and the system may refuse: a sentence for each, where it is not a defect of ours."""
+"""Missing resources (working directory, temporary directory, open files): the sentence that a user reads, not a
+traceback."""
 
 from __future__ import annotations
 

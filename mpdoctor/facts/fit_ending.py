@@ -1,4 +1,4 @@
-"""How the end of a fit() went."""
+"""The end of a fit(): the callbacks' last methods, and what could not be measured there."""
 
 from __future__ import annotations
 

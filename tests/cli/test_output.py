@@ -1,4 +1,4 @@
-"""Where reports go: standard output and files, and what happens where they can't."""
+"""Where reports are written: standard output and files, and the exit status where one cannot be written."""
 
 from __future__ import annotations
 

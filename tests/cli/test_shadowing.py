@@ -1,4 +1,5 @@
-"""Modules in the working directory, or beside a script, that are called like those which mpdoctor imports.
+"""Modules in the working directory, or beside a script, that have the names of modules which mpdoctor imports: it never
+imports them.
 
 Each leaves a mark when it is imported. `python -m mpdoctor` in such a directory is not for strangers' files: Python
 itself looks for the package there, before any line of mpdoctor's.

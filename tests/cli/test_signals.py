@@ -1,5 +1,4 @@
-"""A run that is asked to end, or made to: nothing of it stays, neither on the disk, nor among the processes, nor on the
-terminal."""
+"""A run that is ended by a signal leaves nothing behind: no file, no process, no hidden cursor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A working directory that was removed, no temporary directory, hardly a file that may be opened: one sentence each."""
+"""Missing resources (working directory, temporary directory, open files): every command says so in one sentence."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_no_temporary_directory(project: Path, arguments: str, status: int) -> N
     assert_says(done, f"there is {TEMPORARY}" if status == 2 else "", status)
 
 
-@pytest.mark.parametrize("limit", [5, 8, 11])
+@pytest.mark.parametrize("limit", [5, *(pytest.param(limit, marks=pytest.mark.slow) for limit in (8, 11))])
 @pytest.mark.parametrize(
     ("arguments", "status"),
     [

@@ -1,4 +1,4 @@
-"""Programs as nobody writes them, made from those that somebody did."""
+"""Random mutations of Python programs: fixtures and tests' texts with tokens dropped, doubled, swapped and inserted."""
 
 from __future__ import annotations
 

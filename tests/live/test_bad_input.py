@@ -1,4 +1,5 @@
-"""Whatever it is pointed at: one clear message, the right exit status, and no file of the user's changed."""
+"""Bad targets and failing scripts: each gets one clear message and the right exit status, and no file of the user's
+changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An eager loop under watch trains on the batches on which it trains without, beside a real TensorFlow."""
+"""An observed eager loop trains on the same batches as without mpdoctor, beside a real TensorFlow."""
 
 from __future__ import annotations
 

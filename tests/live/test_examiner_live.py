@@ -1,4 +1,4 @@
-"""The examiner beside a real TensorFlow: what it brings home of loops, data and layers, and that it changes no
+"""The examiner beside a real TensorFlow: the facts that it captures of loops, data and layers, and that it changes no
 training.
 
 Each script is examined in a process of its own, as a user's would be; default are those whose way is not gone by a

@@ -1,4 +1,5 @@
-"""The end of fit(): an epoch's and the training's own are gone through once, nothing is written, who fails is named."""
+"""The end of fit(): the end of an epoch and of the training run once, write nothing, and an error names its
+callback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several trainings in one program: which was looked at and which were not, by line; and each of them, if asked."""
+"""Several trainings in one program: which were examined and which were not, by line; with --all-fits, each of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of `mpdoctor/knowledge` beside the Keras that is installed: what they say is what it does."""
+"""The tables of `mpdoctor/knowledge`, each compared with what the installed Keras does."""
 
 from __future__ import annotations
 

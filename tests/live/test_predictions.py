@@ -1,4 +1,4 @@
-"""A program that only predicts or evaluates: its calls are looked at, and float16 is blamed for its own doing alone.
+"""Programs that only predict or evaluate: their calls are examined, and float16 is blamed only for its own overflows.
 
 One script a Keras: each of its models is one case.
 """

@@ -1,4 +1,5 @@
-"""Beside a real TensorFlow: 16-bit data are the user's own cast only where no layer of Keras has made them so."""
+"""16-bit data, beside a real TensorFlow: a finding where the user cast them, none where a preprocessing layer made
+them."""
 
 from __future__ import annotations
 

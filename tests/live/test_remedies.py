@@ -1,4 +1,4 @@
-"""The remedies that mpdoctor prints, applied as they stand to scripts that have the defect, and what that ends in.
+"""The remedies that mpdoctor prints, applied word for word to scripts that have the defect, and examined again.
 
 Each row is a short script, the words of the remedy, the edit that they ask for, and the end: "healed" (the finding is
 gone, the training healthy or settling) or "not healed", for edits that the words warn of or leave out."""

@@ -1,4 +1,4 @@
-"""Without a network: what stands in for what could not be downloaded."""
+"""Stand-ins for data sets and pretrained weights where there is no network."""
 
 from __future__ import annotations
 

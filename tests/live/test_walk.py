@@ -1,5 +1,5 @@
-"""What the walk sees of live models: every layer and function, nested and shared ones, with what they really are given
-and put out; chains of optimizers."""
+"""Facts of live models: every layer and function, nested and shared ones, their inputs and outputs; chains of
+optimizers."""
 
 from __future__ import annotations
 

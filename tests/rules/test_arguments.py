@@ -1,4 +1,4 @@
-"""Arguments by position or by name: whichever way a call has them, and whichever it lacks, rules see the same call."""
+"""Arguments by position or by keyword: rules give the same findings for every spelling of a call."""
 
 from __future__ import annotations
 

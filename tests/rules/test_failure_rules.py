@@ -1,4 +1,4 @@
-"""Rules over how a program ended, and what they make of Keras' and TensorFlow's own words."""
+"""Rules over failed programs, with hand-written facts and the error messages of Keras and TensorFlow."""
 
 from __future__ import annotations
 

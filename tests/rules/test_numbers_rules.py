@@ -1,4 +1,4 @@
-"""What the rules about numbers know: constants however they are kept, the dtypes that a program computes in."""
+"""The semantics behind the rules about numbers: constants in any form, and the dtypes that a program computes in."""
 
 from __future__ import annotations
 

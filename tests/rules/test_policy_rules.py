@@ -1,4 +1,4 @@
-"""Policies: what the rules say about live models and failures, and where the text itself is not enough."""
+"""Rules about dtype policies, with hand-written facts of live models and failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values and facts of the source stage as short texts, so that tests are tables."""
+"""Short texts for symbolic values and source facts, so that tests are tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the fuzzers in tests/fuzz share: how many cases run, from which seed, and what a single case may cost."""
+"""The fuzzers' common part: number of cases, seed, and limits of time and memory for one case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Diagnoses of any shape, for properties that every reporter has."""
+"""Random diagnoses (Hypothesis strategies) for properties that every reporter has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The processes that a run has started, wherever they went."""
+"""Processes that a run has started, found by an environment variable that they inherited."""
 
 from __future__ import annotations
 

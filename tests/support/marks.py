@@ -1,4 +1,4 @@
-"""What a fixture says about itself: a header of settings, and the findings that it expects, on their lines.
+"""Marks of fixtures: a header of settings, and the expected findings as comments on their lines.
 
     # keras: 3, tf_keras                     where the fixture applies (default: both)
     # exit: 1                                exit status; `exit[3]`, `exit[tf_keras]` where the two differ

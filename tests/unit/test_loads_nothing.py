@@ -1,4 +1,4 @@
-"""What reads source, and the rules, load neither TensorFlow nor what only the terminal needs."""
+"""Reading source and judging it load neither TensorFlow nor the libraries of the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No new files for a while: what the end of a training would write or remove on the user's disk raises an OSError."""
+"""Blocked writes: while a training ends, creating or removing a file on the user's disk raises an OSError."""
 
 from __future__ import annotations
 

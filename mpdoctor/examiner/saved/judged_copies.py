@@ -1,4 +1,4 @@
-"""What Keras is given to load: a copy that holds what was judged and nothing else.
+"""The copy of a saved model that Keras is given to load: it holds what was judged and nothing else.
 
 A copy has one configuration in one form, the weights and the assets of the model, and no data of other files. A large
 file is not copied where no reader could find a second form in it: Keras then gets a link to the file that is open.

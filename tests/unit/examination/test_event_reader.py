@@ -1,5 +1,5 @@
-"""The line from the examiner, which a script can write into: what the examiner tells arrives as it was told, and
-whatever else stands there is passed over and counted."""
+"""Events from the examiner, in a file that a script can write into: each event arrives unchanged, and every other line
+is skipped and counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parent's end of the examiner: what is left of a process that ends badly.
+"""The parent's end of the examiner: facts and failures that remain of a process that ends badly.
 
 None of it needs TensorFlow: an interpreter that only claims to have it runs scripts that never ask for it.
 """

@@ -1,4 +1,5 @@
-"""The private directory of a run: nobody else's, gone afterwards, and gone with the next run where it was killed."""
+"""The private directory of a run: readable by its user alone, removed afterwards, or by the next run where it was
+killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an exception is made into: where it arose, whose words it has, and what it was made from."""
+"""From an exception to FailureFacts: its line, its own message without wrapping, and its cause."""
 
 from __future__ import annotations
 

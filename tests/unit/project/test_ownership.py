@@ -1,4 +1,4 @@
-"""Whose a file is, and who else may change it."""
+"""Owners of files, and whether another user may change them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the user pointed at, and which lines are shown of it."""
+"""Targets of a check, and the source lines that are shown with a finding."""
 
 from __future__ import annotations
 

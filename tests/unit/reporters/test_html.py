@@ -1,4 +1,4 @@
-"""The page: read by a parser that forgives nothing, and opened in a real browser."""
+"""The HTML report: read by a strict parser, and opened in a real browser."""
 
 from __future__ import annotations
 

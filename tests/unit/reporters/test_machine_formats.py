@@ -1,4 +1,4 @@
-"""What other tools read: GitLab's code quality, JUnit and SARIF, each read back by a reader of its own kind."""
+"""Reports for other tools: GitLab's code quality, JUnit and SARIF, each validated by a reader of that format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ticket, read by a Markdown parser."""
+"""The Markdown report (a ticket for an issue tracker), read by a Markdown parser."""
 
 from __future__ import annotations
 

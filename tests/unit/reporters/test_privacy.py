@@ -1,4 +1,4 @@
-"""What is nobody's business stands in no report that is made to be shared."""
+"""Private data (home directories, user names, tokens) stand in no report that is made to be shared."""
 
 from __future__ import annotations
 

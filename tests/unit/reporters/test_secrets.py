@@ -1,4 +1,4 @@
-"""Secrets are found whatever they look like, and what looks like them stays readable: both are tables."""
+"""Secrets in texts: a table of secrets that are hidden, and one of texts that look alike and stay readable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a short training looked like, in one word: every verdict from hand-written histories, edges included."""
+"""Verdicts on a short training: every verdict from hand-written histories of steps, edges included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What surrounds an event, which policy is in force, and what the program says about itself."""
+"""Source facts: the context of an event, the policy in force there, and what the program declares about itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever way a program imports and spells it, a library's name comes out as one."""
+"""Canonical names: a library's function has one name, however a program imports and spells it."""
 
 from __future__ import annotations
 

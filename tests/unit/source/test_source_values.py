@@ -1,4 +1,4 @@
-"""What a name holds, however the program came to it."""
+"""Symbolic values of names: assignments, calls, branches, loops, classes and imports."""
 
 from __future__ import annotations
 

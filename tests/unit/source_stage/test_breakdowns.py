@@ -1,4 +1,4 @@
-"""A defect of mpdoctor's own, wherever it shows: the file that it shows on is told once, and the others go on."""
+"""A defect of mpdoctor's own on one file: it is reported once for that file, and the other files are judged."""
 
 from __future__ import annotations
 

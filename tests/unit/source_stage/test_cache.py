@@ -1,4 +1,5 @@
-"""What a run remembers of the one before: never more than is still so."""
+"""The on-disk cache of the source stage: an entry is used only while the file and everything it imports are
+unchanged."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What is no source of the project is not read, and never quoted: links that lead out of it, pipes, what the system
-makes up."""
+"""Links out of the project, pipes and files that the system makes up are neither read nor quoted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Directories are walked only as far as a finding could be in them: what that may never cost, and what it saves."""
+"""The prefilter of the source stage: it leaves out only files in which no rule finds anything."""
 
 from __future__ import annotations
 
