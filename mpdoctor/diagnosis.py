@@ -15,13 +15,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from mpdoctor import __version__
-from mpdoctor.examination.runs import further_trainings, run_to_show, runs_of_target
+from mpdoctor.examination.target_runs import further_trainings, run_to_show, runs_of_target
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.saved_graph import SavedGraphFacts
 from mpdoctor.finding import Crashed, Diagnosis, Finding, Probe, Skipped, Stage, TargetReport
-from mpdoctor.judging.generations import findings_of_source, told_once
 from mpdoctor.judging.keras_version import JudgedBy, keras_of_target
+from mpdoctor.judging.older_keras_code import findings_of_source, told_once
 from mpdoctor.judging.outcome import brings_nothing, exit_code, stages_of_target
 from mpdoctor.judging.precedence import Ties, merged_findings, of_one_program, tied_by_imports
 from mpdoctor.judging.shown_findings import in_reading_order, presented, rule_summaries
@@ -35,7 +35,7 @@ from mpdoctor.semantics.live.not_measured import not_looked_from_measurement
 from mpdoctor.semantics.live.prediction_verdict import probe_from_facts
 from mpdoctor.settings.options import Settings
 from mpdoctor.source_stage import SourceStage
-from mpdoctor.source_stage.of_targets import not_followed, passed_over, source_stage_of_targets
+from mpdoctor.source_stage.target_files import not_followed, passed_over, source_stage_of_targets
 
 
 def diagnose(settings: Settings, progress: Progress) -> Diagnosis:

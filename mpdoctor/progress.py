@@ -1,4 +1,4 @@
-"""What a long run says about where it is: told by the pipeline, shown (or not) by the command line."""
+"""Progress of a long run: reported by the pipeline, shown (or not) by the command line."""
 
 from __future__ import annotations
 

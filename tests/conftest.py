@@ -1,4 +1,5 @@
-"""What several test files share."""
+"""pytest's hooks and fixtures for all tests: samples of long tables, two tests at a time, saved models,
+environments."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     two_at_once.long_ones_first(items)
 
 
-SAVED_MODELS = Path(__file__).parent / "saved_models.py"
+SAVED_MODELS = Path(__file__).parent / "support" / "saved_models.py"
 SAVED = Path(__file__).parents[1] / "fixtures" / "saved"
 
 

@@ -1,7 +1,7 @@
 """Makes a rule and its fixtures: `python -m tools.new_rule layers stray-cast "A layer casts its output twice."`
 
 The code is the next free one of the family. What is left to write stands as TODO in the files, and the rule contract
-(`pytest tests/test_rules_contract.py -k mpNNN`) fails until it is written.
+(`pytest tests/rules/test_rules_contract.py -k mpNNN`) fails until it is written.
 """
 
 from __future__ import annotations

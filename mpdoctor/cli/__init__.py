@@ -10,9 +10,10 @@ import sys
 import traceback
 from collections.abc import Sequence
 
+from mpdoctor.cli.missing_resources import sentence_from_refusal
+
 # not later: then no file can be opened, perhaps
 from mpdoctor.cli.signals import EndedBySignal, end_by, raised_signals
-from mpdoctor.cli.surroundings import sentence_from_refusal
 
 INTERRUPTED = 128 + signal.SIGINT  # the exit status that a shell gives what Ctrl-C ended
 

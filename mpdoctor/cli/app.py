@@ -1,4 +1,4 @@
-"""The typer application: every command is hung up here."""
+"""The typer application, to which every command is added."""
 
 from __future__ import annotations
 

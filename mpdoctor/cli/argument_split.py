@@ -1,4 +1,4 @@
-"""What was typed, split where mpdoctor's own arguments end."""
+"""The command line, split at `--`: mpdoctor's own arguments, and those of the script."""
 
 from __future__ import annotations
 

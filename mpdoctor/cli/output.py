@@ -34,7 +34,7 @@ class OutputFormat(str, Enum):
     svg = "svg"
 
 
-FORMATS = ", ".join(one.value for one in OutputFormat)
+FORMATS = ", ".join(known.value for known in OutputFormat)
 # The longest that fits says the format: a.sarif.json is SARIF.
 SUFFIXES = {
     ".md": OutputFormat.markdown,

@@ -1,4 +1,4 @@
-"""The parent's end of the line to the examiner. A script can write into it whatever it likes, as much as it likes."""
+"""Reads the examiner's events from a file that a script can write into, too: any bytes, any number of them."""
 
 from __future__ import annotations
 

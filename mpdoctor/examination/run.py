@@ -38,10 +38,10 @@ from mpdoctor.examiner.protocol.event_kinds import (
     TrainingStatus,
 )
 from mpdoctor.examiner.protocol.request import Request
-from mpdoctor.facts.ending import EndingFacts
 from mpdoctor.facts.environment import CHOSEN, EnvironmentFacts, labels_from_environment
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.fit_ending import EndingFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.saved_graph import SavedGraphFacts
 from mpdoctor.facts.training import TrainingFacts

@@ -23,8 +23,8 @@ def chain_of(error: BaseException) -> Iterator[BaseException]:
     """The error, and those that it was made from, the first of them last: by `raise … from`, or by autograph. What else
     a program was handling meanwhile is no part of it."""
     seen = set()
-    one: BaseException | None = error
-    while one is not None and id(one) not in seen:
-        seen.add(id(one))
-        yield one
-        one = one.__cause__ or (one.__context__ if hasattr(one.__context__, "ag_error_metadata") else None)
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        yield cause
+        cause = cause.__cause__ or (cause.__context__ if hasattr(cause.__context__, "ag_error_metadata") else None)

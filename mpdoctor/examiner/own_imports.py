@@ -100,7 +100,7 @@ class OwnImports:
         """One more module of ours, while the program has an mpdoctor of its own."""
         with self.in_place():
             module = _import(name, None, None, fromlist)
-            ours = {key: one for key, one in sys.modules.items() if key.partition(".")[0] == "mpdoctor"}
+            ours = {key: imported for key, imported in sys.modules.items() if key.partition(".")[0] == "mpdoctor"}
             for key in set(ours) - set(self._hidden):
                 del sys.modules[key]
         self._own.update(ours)

@@ -139,7 +139,7 @@ class Session:
 
     def _keras_imported(self, module: ModuleType) -> None:
         try:
-            from mpdoctor.examiner.keras.choose import adapter_for
+            from mpdoctor.examiner.keras.adapter_choice import adapter_for
 
             adapter = adapter_for(module)
             if adapter is None:

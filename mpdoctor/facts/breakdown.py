@@ -1,4 +1,4 @@
-"""What mpdoctor itself broke on: a defect of ours, told beside what was found in all else."""
+"""A defect of mpdoctor's own that showed on one file: where, and with which error."""
 
 from __future__ import annotations
 

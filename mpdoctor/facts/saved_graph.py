@@ -95,4 +95,4 @@ class SavedGraphFacts:
 
     def ops_in(self, dtype: str, names: frozenset[str]) -> tuple[OpFacts, ...]:
         """Those of these names that compute in one dtype, in the order of their names."""
-        return tuple(one for one in self.ops if one.dtype == dtype and one.op in names)
+        return tuple(op for op in self.ops if op.dtype == dtype and op.op in names)

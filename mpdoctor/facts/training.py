@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from mpdoctor.facts.ending import NotMeasured
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.fit_ending import NotMeasured
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
 

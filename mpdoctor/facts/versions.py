@@ -1,4 +1,4 @@
-"""Which Keras a target is judged by."""
+"""The Keras that a target is judged by: its package and version, and how it was chosen."""
 
 from __future__ import annotations
 

@@ -47,8 +47,8 @@ class Suppressions:
                 asked = {selector: self._was_asked(selector, keras_of(path), live) for selector in comment.selectors}
                 yield SuppressionFacts(
                     comment,
-                    tuple(one for one, looked in asked.items() if looked and (comment, one) not in self._used),
-                    tuple(one for one, looked in asked.items() if looked is None),
+                    tuple(code for code, looked in asked.items() if looked and (comment, code) not in self._used),
+                    tuple(code for code, looked in asked.items() if looked is None),
                 )
 
     def _was_asked(self, selector: str, keras: Keras, live: bool) -> bool | None:

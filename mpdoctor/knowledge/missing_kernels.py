@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from mpdoctor.knowledge.half_dtypes import HALF
+
 
 def _names(place: str, text: str) -> frozenset[str]:
     return frozenset(f"{place}.{name}" for name in text.split())
 
-
-BOTH = ("float16", "bfloat16")
 
 # They take float32 or complex numbers by their definition, on every device.
 WITHOUT_HALF: dict[str, frozenset[str]] = dict.fromkeys(
@@ -24,7 +24,7 @@ WITHOUT_HALF: dict[str, frozenset[str]] = dict.fromkeys(
     | _names("tensorflow.image", "combined_non_max_suppression")
     | _names("tensorflow", "eig")
     | _names("keras.ops", "fft fft2 ifft2 rfft irfft stft eig"),
-    frozenset(BOTH),
+    frozenset(HALF),
 )
 # No kernel for float16 on a CPU, and bfloat16 is refused everywhere. (svd and eigh have none on a GPU either.)
 WITHOUT_HALF.update(
@@ -35,7 +35,7 @@ WITHOUT_HALF.update(
             "igamma igammac ndtri erfinv",
         )
         | _names("keras.ops", "svd eigh det slogdet cholesky solve solve_triangular lstsq lu_factor"),
-        frozenset(BOTH),
+        frozenset(HALF),
     )
 )
 WITHOUT_HALF.update(

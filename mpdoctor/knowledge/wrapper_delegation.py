@@ -2,8 +2,8 @@
 
 Three wrappers exist: Keras 3's; Keras 2's around an optimizer of TensorFlow 2.11 and later
 (`LossScaleOptimizerV3`), here NEW; and Keras 2's around a classic one (`keras.optimizers.legacy.*`,
-everything up to TensorFlow 2.10), here CLASSIC. The names come from `tests/live_delegation.py`, run in
-Keras 3.15, tf_keras 2.21, TensorFlow 2.15 and 2.10; `tests/test_rules_source.py` compares them with the
+everything up to TensorFlow 2.10), here CLASSIC. The names come from `tests/support/live_delegation.py`, run in
+Keras 3.15, tf_keras 2.21, TensorFlow 2.15 and 2.10; `tests/rules/test_rules_source.py` compares them with the
 Keras that is installed.
 """
 

@@ -258,7 +258,7 @@ def pins_from_notebook(path: Path) -> list[Pin]:
     for cell in cells if isinstance(cells, list) else ():
         source = cell.get("source", "") if isinstance(cell, dict) and cell.get("cell_type") == "code" else ""
         written = source if isinstance(source, list) else [source]
-        for line in "".join(one for one in written if isinstance(one, str)).splitlines():
+        for line in "".join(text for text in written if isinstance(text, str)).splitlines():
             installed = _INSTALLS.match(line)
             for word in re.findall(_WANTED, installed[1]) if installed else ():
                 pins += _pin(word, path, "installs")

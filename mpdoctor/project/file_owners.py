@@ -1,4 +1,4 @@
-"""Whose a file is, and who else may change it. Systems that keep neither (Windows) have nothing but own files."""
+"""Owners of files, and who else may change them. Where a system keeps neither (Windows), every file is one's own."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def _is_left_out(
 
 def _is_ignored(path: str, is_directory: bool, ignoring: Sequence[PathPatterns]) -> bool:
     """Whether the nearest .gitignore that speaks of a path leaves it out."""
-    decided = (one.decide(path, is_directory) for one in reversed(ignoring))
+    decided = (patterns.decide(path, is_directory) for patterns in reversed(ignoring))
     return next((ignored for ignored in decided if ignored is not None), False)
 
 

@@ -131,7 +131,9 @@ def choice_for(target: Target, named: Path | None) -> Choice:
             return Choice(python, because)
         tried.append(asked)
     problems = "; ".join(interpreter.problem for interpreter in tried)
-    raise NoInterpreter(f"{problems}. {_remedy(_others(target, {one.path for one in tried}), own=True)}")
+    raise NoInterpreter(
+        f"{problems}. {_remedy(_others(target, {interpreter.path for interpreter in tried}), own=True)}"
+    )
 
 
 def _asked_for(target: Target) -> Iterator[tuple[Path, str, Interpreter]]:
@@ -191,7 +193,7 @@ def _others(target: Target, tried: set[Path]) -> list[Interpreter]:
             continue
         seen.add(python.absolute())
         found.append(Interpreter(python, *versions_from_files(environment)))
-    return [one for one in found if not one.problem][:SUGGESTED]
+    return [interpreter for interpreter in found if not interpreter.problem][:SUGGESTED]
 
 
 def _dotted(version: tuple[int, ...]) -> str:

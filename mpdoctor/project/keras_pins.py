@@ -104,7 +104,10 @@ def _version(pins: list[Pin], package: str, major: str) -> str:
     from packaging.version import Version
 
     exact = {
-        Version(one.version) for pin in pins for one in pin.allowed if one.operator == "==" and "*" not in one.version
+        Version(allowed.version)
+        for pin in pins
+        for allowed in pin.allowed
+        if allowed.operator == "==" and "*" not in allowed.version
     }
     if exact:
         return str(max(exact))

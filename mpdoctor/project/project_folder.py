@@ -40,7 +40,7 @@ def _project_around(folder: str) -> str:
     """The nearest folder upward that is a repository, else the nearest with a pyproject.toml, else the folder."""
     upward = [folder, *map(str, Path(folder).parents)]
     for marker in (REPOSITORY, _DECLARED):
-        found = next((one for one in upward if os.path.lexists(os.path.join(one, marker))), None)
+        found = next((folder for folder in upward if os.path.lexists(os.path.join(folder, marker))), None)
         if found is not None:
             return found
     return folder

@@ -44,7 +44,7 @@ def environments_of_project(start: Path) -> Iterator[Path]:
     roots = [n for n, folder in enumerate(folders) if any(os.path.lexists(folder / name) for name in PROJECT_FILES)]
     inside = folders[: roots[0] + 1] if roots else ()
     found = (folder / name for folder in inside for name in ENVIRONMENT_FOLDERS)
-    return (one for one in found if os.path.isfile(one / VIRTUAL) or os.path.isdir(one / CONDA))  # noqa: PTH112,PTH113
+    return (folder for folder in found if os.path.isfile(folder / VIRTUAL) or os.path.isdir(folder / CONDA))  # noqa: PTH112,PTH113
 
 
 def environments_near(start: Path) -> Iterator[Path]:

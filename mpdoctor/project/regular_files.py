@@ -1,4 +1,4 @@
-"""How files are read that somebody else may have put there: only regular ones, and without ever waiting for one."""
+"""Reading files that another user may have put there: only regular ones, and never waiting for one."""
 
 from __future__ import annotations
 

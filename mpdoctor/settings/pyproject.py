@@ -146,7 +146,7 @@ class _Reader:
 
     def severity(self, key: str) -> Severity | None:
         value = self.table.get(key)
-        if value is not None and value not in [one.value for one in Severity]:
+        if value is not None and value not in [severity.value for severity in Severity]:
             self.wrong(key, f'{key} must be "error", "warning" or "info", and not {value!r}.')
         return None if value is None else Severity(value)
 
@@ -177,7 +177,7 @@ class _Reader:
         raise ConfigurationError(f"{_place(self.text, key, self.path)} {problem}")
 
     def _strings(self, key: str, value: object) -> tuple[str, ...]:
-        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             self.wrong(key, f'{key} must be a list of strings, such as {key} = ["MP3"].')
         return tuple(value)
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from mpdoctor.facts.breakdown import breakdown_from_error
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Context, Known
-from mpdoctor.source.declared import declared_keras
+from mpdoctor.source.declared_keras import declared_keras
 from mpdoctor.source.interpreter.call_inlining import inline_uncalled
 from mpdoctor.source.interpreter.dispatch import execute_block
 from mpdoctor.source.interpreter.imports import execute_module, load_module, new_module

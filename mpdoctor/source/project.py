@@ -80,7 +80,7 @@ def _policies_from_import_on(imported: Module, by: Import) -> Iterator[Call]:
 @contextmanager
 def _apart(state: State, guarded: bool = False) -> Iterator[SideEffects]:
     """A walk that sees nothing of those that are under way, and leaves nothing behind for them."""
-    outer, depth, frame, context = state.walk, state.depth, state.frame, state.context
+    outer, position = state.walk, state.position()
     state.walk, state.depth, state.frame, state.context = Walk(guarded), 0, Frame(), Context()
     side_effects = state.walk.side_effects
     with outer.side_effects.suspended():
@@ -88,4 +88,5 @@ def _apart(state: State, guarded: bool = False) -> Iterator[SideEffects]:
             yield side_effects
         finally:
             side_effects.take_back()
-            state.walk, state.depth, state.frame, state.context = outer, depth, frame, context
+            state.walk = outer
+            state.go_back_to(position)  # which is in the middle of an importer, where files import each other

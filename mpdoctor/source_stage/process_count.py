@@ -1,4 +1,4 @@
-"""How many processes may walk, and how one is started that looks for nothing in the working directory."""
+"""How many processes walk the files, and how one is started that imports nothing from the working directory."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def make_own_directory(directory: Path) -> bool:
     administrator's rights that would lock out its user.
 
     Raises OSError."""
-    above = next((one for one in (directory, *directory.parents) if one.exists()), directory)
+    above = next((folder for folder in (directory, *directory.parents) if folder.exists()), directory)
     if not belongs_to_user_or_system(above.stat()):
         return False
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -62,7 +62,7 @@ class IncrementalResults:
 
     def keep_findings(self, task: Task, found: Judged) -> None:
         entry = self._entries.get(task.path)
-        findings = [one for one in found if isinstance(one, Finding)]
+        findings = [judged for judged in found if isinstance(judged, Finding)]
         if self._cache is not None and entry is not None and len(findings) == len(found):
             self._cache.keep_findings(entry, task.digest, findings)
 

@@ -13,9 +13,14 @@ def guarded_files(sources: Iterable[SourceFacts]) -> set[str]:
     facts = {source.path: source for source in sources}
     guarded: set[str] = set()
     while True:
-        certain = {path for one in facts.values() if one.path not in guarded for path in one.certain_imports}
-        asked = {path for one in facts.values() for path in one.guarded_imports}
-        asked |= {path for one in guarded for path in facts[one].certain_imports if not _imports(facts, path, one)}
+        certain = {path for file in facts.values() if file.path not in guarded for path in file.certain_imports}
+        asked = {path for file in facts.values() for path in file.guarded_imports}
+        asked |= {
+            path
+            for guarded_path in guarded
+            for path in facts[guarded_path].certain_imports
+            if not _imports(facts, path, guarded_path)
+        }
         found = (asked & facts.keys()) - certain
         if found <= guarded:
             return guarded

@@ -1,4 +1,4 @@
-"""Programs as nobody writes them, made from those that somebody did."""
+"""Random mutations of Python programs: fixtures and tests' texts with tokens dropped, doubled, swapped and inserted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ODD = (
 def seeds() -> tuple[str, ...]:
     """The fixtures of all rules, and the programs that stand in the tests."""
     texts = [path.read_text(encoding="utf-8") for path in sorted(RULES.rglob("*.py"))]
-    for path in sorted(TESTS.glob("test_*.py")):
+    for path in sorted(TESTS.rglob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if (
                 isinstance(node, ast.Constant)

@@ -1,4 +1,4 @@
-"""Whatever lies in the place of the cache: a run says what it says without one, and never breaks."""
+"""Damaged caches: a run with any bytes in the cache's place reports what a run without a cache reports."""
 
 from __future__ import annotations
 

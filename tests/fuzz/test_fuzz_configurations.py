@@ -1,4 +1,4 @@
-"""What a project says to mpdoctor, of any kind: pyproject.toml, .gitignore, ignore comments, options."""
+"""Random configurations (pyproject.toml, .gitignore, ignore comments, options): none breaks a check."""
 
 from __future__ import annotations
 

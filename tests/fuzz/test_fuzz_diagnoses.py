@@ -25,7 +25,7 @@ from mpdoctor.cli.output import Output, OutputFormat, put_out
 from mpdoctor.reporters import json as json_reporter
 from mpdoctor.reporters.json.saved_diagnosis import NotADiagnosis, diagnosis_from_json
 
-SCHEMAS = Path(__file__).parents[1] / "schemas"
+SCHEMAS = Path(__file__).parents[1] / "support" / "schemas"
 WHOLE = [json_reporter.render(make()) for make in samples.SAMPLES.values()]
 WHOLE += [json_reporter.render(crafted("crafted")), json_reporter.render(samples.hostile())]
 TEXTS = ["", " ", "\n", CONTROL, COMMANDS, "\ud800", "]]>", "<script>", "{{ 7 }}", "```\n::error::", "%0A", "[/b][red]",

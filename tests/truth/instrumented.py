@@ -25,7 +25,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from plain_training import Observer, is_dynamic, is_wrapper, json_number, numpy_values
 

@@ -63,7 +63,7 @@ def config_from_layer(layer: KerasLayer) -> ConfigFacts | None:
 
 def names_dtype(layer: KerasLayer) -> bool:
     """Whether the user's code of a layer speaks of dtypes anywhere, in functions of the user's that it calls too."""
-    parts = [one for cls in _own_classes(type(layer)) for one in vars(cls).values()]
+    parts = [part for cls in _own_classes(type(layer)) for part in vars(cls).values()]
     seen: set[CodeType] = set()
     words = (
         word.lower()
@@ -86,7 +86,7 @@ def raw_variables_from_layer(layer: KerasLayer, loss: Any, sources: Collection[i
 
 # --- its code -----------------------------------------------------------------------------------------------------
 def _own_classes(cls: type) -> list[type]:
-    return [one for one in cls.__mro__ if class_location(one) is not None]
+    return [base for base in cls.__mro__ if class_location(base) is not None]
 
 
 def _place_of_method(classes: list[type], name: str) -> Location | None:
@@ -98,11 +98,11 @@ def _place_of_method(classes: list[type], name: str) -> Location | None:
 def _functions_in(part: Any) -> list[FunctionType]:
     """The user's own function behind a method, a property, a tf.function or a decorator."""
     if isinstance(part, property):
-        return [one for one in (part.fget, part.fset) if inspect.isfunction(one)]
+        return [function for function in (part.fget, part.fset) if inspect.isfunction(function)]
     part = getattr(part, "__func__", part)
     part = getattr(part, "python_function", part) if hasattr(part, "get_concrete_function") else part
     wrapped = getattr(part, "__wrapped__", None)
-    return [one for one in (part, wrapped) if inspect.isfunction(one)]
+    return [function for function in (part, wrapped) if inspect.isfunction(function)]
 
 
 def _words(function: FunctionType, seen: set[CodeType], depth: int) -> Iterator[str]:

@@ -24,7 +24,7 @@ def chain_from_optimizer(
     session: Session, keras: KerasAdapter, optimizer: KerasOptimizer | None
 ) -> tuple[OptimizerFacts, ...]:
     """From the outermost to the innermost optimizer; () where there is none."""
-    return tuple(_link(session, keras, one) for one in _chain(keras, optimizer))
+    return tuple(_link(session, keras, link) for link in _chain(keras, optimizer))
 
 
 def is_inside(keras: KerasAdapter, optimizer: KerasOptimizer | None, around: Any) -> bool:
@@ -34,12 +34,12 @@ def is_inside(keras: KerasAdapter, optimizer: KerasOptimizer | None, around: Any
 
 def holds(keras: Any, outer: Any, optimizer: Any) -> bool:
     """Whether this optimizer is one of the chain that begins with the outer one."""
-    return any(optimizer is one for one in _chain(keras, outer))
+    return any(optimizer is link for link in _chain(keras, outer))
 
 
 def _chain(keras: KerasAdapter, optimizer: KerasOptimizer | None) -> list[KerasOptimizer]:
     chain: list[KerasOptimizer] = []
-    while optimizer is not None and all(optimizer is not one for one in chain):
+    while optimizer is not None and all(optimizer is not known for known in chain):
         chain.append(optimizer)
         inner = keras.inner(optimizer)
         optimizer = _held(keras, optimizer) if inner is None else inner
@@ -50,7 +50,7 @@ def _held(keras: KerasAdapter, optimizer: KerasOptimizer) -> KerasOptimizer | No
     """The optimizer that one which is no wrapper of Keras' stands around: Lookahead, MovingAverage."""
     kinds: tuple[type[KerasOptimizer], ...] = (*keras.optimizer_bases, *keras.wrappers)
     held = getattr(optimizer, "__dict__", {}).values()
-    return next((one for one in held if isinstance(one, kinds)), None)
+    return next((inner for inner in held if isinstance(inner, kinds)), None)
 
 
 def _link(session: Session, keras: KerasAdapter, optimizer: KerasOptimizer) -> OptimizerFacts:
@@ -107,9 +107,9 @@ def _dropped(optimizer: KerasOptimizer) -> tuple[str, ...]:
     if constructor is None or not isinstance(config, dict):
         return ()
     names = [
-        one.name
-        for one in list(inspect.signature(constructor).parameters.values())[1:]
-        if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
+        parameter.name
+        for parameter in list(inspect.signature(constructor).parameters.values())[1:]
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
     ]
     return tuple(name for name in names if name not in config and _is_kept(optimizer, name))
 

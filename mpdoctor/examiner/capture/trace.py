@@ -19,7 +19,7 @@ def trace_outputs(watch: LayerHooks, keras: KerasAdapter, model: KerasModel) -> 
     structure = input_structure(functional)
     if structure is None or watch.calls.of(functional).is_real:
         return
-    specifications = tf.nest.map_structure(lambda one: tf.TensorSpec(one.shape, one.dtype), structure)
+    specifications = tf.nest.map_structure(lambda tensor: tf.TensorSpec(tensor.shape, tensor.dtype), structure)
     call = tf.function(lambda inputs: functional(inputs), autograph=False)
     try:
         call.get_concrete_function(specifications)

@@ -19,6 +19,7 @@ from mpdoctor.examiner.process.autograph_files import PREFIX
 from mpdoctor.examiner.process.user_code import class_location, is_own
 from mpdoctor.facts.failure import During, FailureFacts, Frame
 from mpdoctor.facts.location import Location
+from mpdoctor.knowledge.half_dtypes import HALF
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasLayer
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 
 _LONGEST_MESSAGE = 4000
-_HALVES = ("float16", "bfloat16")
 
 
 def failure_under_watch(session: Session, error: BaseException, during: During, **known: Any) -> FailureFacts:
@@ -55,7 +55,7 @@ def failure_under_watch(session: Session, error: BaseException, during: During, 
     return replace(
         failure,
         under_tape=session.left_a_tape(error),
-        computes_in_half=policy.endswith(_HALVES) or failure.layer_dtype in _HALVES or session.watch.saw(_HALVES),
+        computes_in_half=policy.endswith(HALF) or failure.layer_dtype in HALF or session.watch.saw(HALF),
         operands=() if failure.location is None else operands_of_line(error, failure.location),
         keras=session.keras.facts,
         saved_file=getattr(error, "saved_file", None) or session.loads.file_of_error(error),

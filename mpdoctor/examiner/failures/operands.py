@@ -34,8 +34,8 @@ def operands_of_line(error: BaseException, place: Location) -> tuple[OperandFact
 def _innermost_frame(error: BaseException) -> FrameType | None:
     """The innermost frame of the program's own, of the first error of a chain: autograph makes new ones of it."""
     innermost = None
-    for one in chain_of(error):
-        trace = one.__traceback__
+    for cause in chain_of(error):
+        trace = cause.__traceback__
         while trace is not None:
             if own_code(trace.tb_frame):
                 innermost = trace.tb_frame

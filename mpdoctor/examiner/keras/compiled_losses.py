@@ -29,7 +29,7 @@ def loss_name(loss: Any) -> str:
 def are_of_keras(losses: Any) -> bool:
     """False where there is none."""
     each = list(_leaves(losses))
-    return bool(each) and all(isinstance(one, str) or _package(one) in _PACKAGES for one in each)
+    return bool(each) and all(isinstance(loss, str) or _package(loss) in _PACKAGES for loss in each)
 
 
 def take_probabilities(losses: Any) -> bool:
@@ -41,7 +41,7 @@ def casts_prediction(model: Any, losses: Any) -> bool:
     """Whether every loss is the user's own, or the train_step is, and the first thing done to the prediction is a cast
     to float32."""
     each = [_own_function(leave) for leave in _leaves(losses)]
-    if each and all(one is not None and _casts(one[0], one[1]) for one in each):
+    if each and all(function is not None and _casts(function[0], function[1]) for function in each):
         return True
     step = getattr(type(model), "train_step", None)
     return inspect.isfunction(step) and class_location(type(model)) is not None and _casts(step, None)

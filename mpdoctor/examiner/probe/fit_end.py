@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Callable
 
 from mpdoctor.examiner.exceptions import chain_of, first_line
 from mpdoctor.examiner.failures.failure import failure_from_exception, failure_under_watch
-from mpdoctor.examiner.probe.no_files import FileLeftOut, no_files
+from mpdoctor.examiner.probe.blocked_file_writes import FileLeftOut, no_files
 from mpdoctor.examiner.probe.short_fit import left_out
 from mpdoctor.examiner.protocol.event_kinds import FitEnded
-from mpdoctor.facts.ending import EndingFacts, NotMeasured
 from mpdoctor.facts.failure import During, FailureFacts
+from mpdoctor.facts.fit_ending import EndingFacts, NotMeasured
 from mpdoctor.facts.location import Location
 
 if TYPE_CHECKING:
@@ -158,4 +158,4 @@ def _is_about_files(error: BaseException) -> bool:
     import tensorflow as tf
 
     kinds = (OSError, tf.errors.NotFoundError, tf.errors.PermissionDeniedError)
-    return any(isinstance(one, kinds) or any(said in str(one) for said in NOT_THERE) for one in chain_of(error))
+    return any(isinstance(cause, kinds) or any(said in str(cause) for said in NOT_THERE) for cause in chain_of(error))

@@ -14,7 +14,7 @@ from mpdoctor.examiner.keras.private_state import all_layers
 from mpdoctor.examiner.keras.replicas import run_in_replicas
 from mpdoctor.examiner.keras.step_record import Record, Row
 from mpdoctor.examiner.process.user_code import own_location
-from mpdoctor.facts.ending import NotMeasured
+from mpdoctor.facts.fit_ending import NotMeasured
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ArrayFacts, CallFacts
 from mpdoctor.facts.training import (

@@ -339,6 +339,6 @@ def _as_tensors(structure: object) -> Any:
 def _mapped(change: Callable[[tf.Tensor], object], structure: Any) -> Any:
     if isinstance(structure, dict):
         return {key: _mapped(change, value) for key, value in structure.items()}
-    if isinstance(structure, (list, tuple)) and any(hasattr(one, "shape") or _is_data(one) for one in structure):
+    if isinstance(structure, (list, tuple)) and any(hasattr(part, "shape") or _is_data(part) for part in structure):
         return type(structure)(_mapped(change, value) for value in structure)
     return change(structure)

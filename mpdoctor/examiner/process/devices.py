@@ -21,7 +21,7 @@ def devices_from_tensorflow(program_has_computed: bool = True) -> tuple[DeviceFa
     if program_has_computed and not any(device.device_type == "TPU" for device in devices):
         devices = tf.config.list_logical_devices("TPU") + devices
     known = [_device(device) for device in devices if device.device_type != "TPU_SYSTEM"]
-    return tuple(sorted(known, key=lambda one: one.kind == "CPU"))
+    return tuple(sorted(known, key=lambda device: device.kind == "CPU"))
 
 
 def _device(device: tf.config.PhysicalDevice) -> DeviceFacts:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Union, get_args
 
-from mpdoctor.facts.ending import EndingFacts
 from mpdoctor.facts.environment import EnvironmentFacts
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.fit_ending import EndingFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.saved_graph import SavedGraphFacts
 from mpdoctor.facts.training import TrainingFacts

@@ -64,7 +64,7 @@ def culprits_from_step(
 def _forget_line_of_call(root: Operation, called_at: Location | None) -> None:
     """Which operation of a library's broke is not to be seen on the line that called the layer, or the training."""
     place = root.facts.location
-    lines = [one for one in (called_at, root.layer.called_at if root.layer else None) if one is not None]
+    lines = [line for line in (called_at, root.layer.called_at if root.layer else None) if line is not None]
     if place is not None and any((place.path, place.line) == (line.path, line.line) for line in lines):
         root.facts = replace(root.facts, location=None)
 

@@ -68,7 +68,7 @@ def _wider_attributes(attrs: tuple[object, ...]) -> tuple[object, ...]:
         if "T" not in name and name != "dtype":
             continue
         if isinstance(value, (list, tuple)):
-            wider[place] = [_wider(one) for one in value]
+            wider[place] = [_wider(item) for item in value]
         else:
             wider[place] = _wider(value)
     return tuple(wider)

@@ -251,7 +251,14 @@ class OperationTrace:
     def first_of(self, layer: LayerCall) -> Operation | None:
         """The first operation of the way forward in this layer call, or in one inside it, that made something not
         finite."""
-        return next((one for one in self._operations.values() if not one.back and _is_inside(one.layer, layer)), None)
+        return next(
+            (
+                operation
+                for operation in self._operations.values()
+                if not operation.back and _is_inside(operation.layer, layer)
+            ),
+            None,
+        )
 
     def root(self, tensor: tf.Tensor) -> Operation | None:
         """The operation that made the first number not finite of all that this tensor was made from.

@@ -208,7 +208,9 @@ class StepObserver:
             gradients = original(tape, target, sources, *args, **kwargs)
         finally:
             self.trace.back, self.trace.where = False, "loop"
-        self._taped.update((one, _dense(gradient)) for one, gradient in zip(variables, tf.nest.flatten(gradients)))
+        self._taped.update(
+            (variable, _dense(gradient)) for variable, gradient in zip(variables, tf.nest.flatten(gradients))
+        )
         return gradients
 
     def _apply(

@@ -13,7 +13,6 @@ import tensorflow as tf
 from mpdoctor.examiner.exceptions import first_line
 from mpdoctor.examiner.replay.culprit_search import CulpritSearch
 from mpdoctor.examiner.replay.scale_derivative import ScaleDerivative
-from mpdoctor.examiner.replay.standstill import look_at_standstill
 from mpdoctor.examiner.replay.step_observer import Enough
 from mpdoctor.examiner.replay.two_scales import (
     GradientCatcher,
@@ -23,6 +22,7 @@ from mpdoctor.examiner.replay.two_scales import (
     mean_of_passages,
     pairs_from_scale,
 )
+from mpdoctor.examiner.replay.unmoved_weights import look_at_standstill
 from mpdoctor.examiner.replay.variable_snapshot import variables_put_back
 from mpdoctor.facts.training import ScaleDependenceFacts
 

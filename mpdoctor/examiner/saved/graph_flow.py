@@ -38,10 +38,10 @@ class GraphFlow:
         """What a function returns, in order."""
         definition = self._functions[function]
         calls = self._calls[function]
-        return [_place(function, definition.ret[one.name], calls) for one in definition.signature.output_arg]
+        return [_place(function, definition.ret[output.name], calls) for output in definition.signature.output_arg]
 
     def arguments(self, function: str) -> list[Place]:
-        return [(function, one.name) for one in self._functions[function].signature.input_arg]
+        return [(function, argument.name) for argument in self._functions[function].signature.input_arg]
 
     def tensor(self, name: str) -> Place:
         """The place of a tensor of the outermost graph: "StatefulPartitionedCall:1"."""
@@ -103,8 +103,8 @@ class GraphFlow:
 
     def _connect(self, given: list[Place], place: Place) -> None:
         self.inputs.setdefault(place, []).extend(given)
-        for one in given:
-            self.users.setdefault(one, []).append(place)
+        for source in given:
+            self.users.setdefault(source, []).append(place)
 
 
 def _place(function: str, text: str, calls: set[str]) -> Place:

@@ -43,7 +43,7 @@ class Ranges:
     def _range(self, place: Place, depth: int) -> Range:
         inputs, node = self._flow.inputs.get(place, []), self._flow.nodes.get(place)
         if node is None:  # an argument or the output of a call: whatever is handed over
-            given = [self.of(one, depth) for one in inputs]
+            given = [self.of(source, depth) for source in inputs]
             return (min(low for low, _ in given), max(high for _, high in given)) if given else ANYTHING
         if node.op == "Const":
             return _range_of_constant(node)
@@ -57,7 +57,7 @@ class Ranges:
             return (-math.inf, 0.0)
         if node.op == "Sub" and self._takes_its_own_maximum(inputs):
             return (-math.inf, 0.0)
-        return self._computed(node.op, [self.of(one, depth) for one in inputs], inputs)
+        return self._computed(node.op, [self.of(source, depth) for source in inputs], inputs)
 
     def _computed(self, op: str, given: list[Range], inputs: list[Place]) -> Range:
         if not given:
@@ -95,26 +95,26 @@ class Ranges:
         if op == "Sub":
             return (low - other_high, high - other_low)
         if op in ("ConcatV2", "Pack"):
-            return (min(one for one, _ in given), max(one for _, one in given))
+            return (min(low for low, _ in given), max(high for _, high in given))
         return ANYTHING
 
     def _takes_its_own_maximum(self, inputs: list[Place]) -> bool:
         """Whether this is `x - max(x)`, where what is not finite in the maximum may have been replaced, or
         `x - logsumexp(x)`, which takes more."""
-        left, right = (self.origin(one) for one in inputs[:2])
+        left, right = (self.origin(source) for source in inputs[:2])
         return left is not None and self._is_at_least_maximum(right, left)
 
     def _is_at_least_maximum(self, place: Place | None, of: Place, depth: int = DEEPEST) -> bool:
         if place is None or not depth:
             return False
-        op, before = self._flow.op(place), [self.origin(one) for one in self._flow.inputs.get(place, [])]
+        op, before = self._flow.op(place), [self.origin(source) for source in self._flow.inputs.get(place, [])]
         if op == "Max":
             return before[0] == of
         if op in ("Select", "SelectV2"):  # where it is finite
             return len(before) == 3 and self._is_at_least_maximum(before[1], of, depth - 1)
         if op in ("Add", "AddV2"):  # the logarithm of a sum in which the maximum itself is exp(0)
-            logarithms = [one for one in before if one is not None and self._flow.op(one) == "Log"]
-            return bool(logarithms) and any(self._is_at_least_maximum(one, of, depth - 1) for one in before)
+            logarithms = [source for source in before if source is not None and self._flow.op(source) == "Log"]
+            return bool(logarithms) and any(self._is_at_least_maximum(source, of, depth - 1) for source in before)
         return False
 
     def origin(self, place: Place) -> Place | None:

@@ -84,7 +84,11 @@ def _signature(name: str, signature: Any) -> SignatureFacts:
 def _spec(name: str, tensor: tf.Tensor) -> TensorSpecFacts:
     dtype = tf.dtypes.as_dtype(tensor.dtype).name if tensor.dtype else ""
     shape = tensor.tensor_shape
-    sizes = None if shape.unknown_rank else tuple(None if one.size < 0 else int(one.size) for one in shape.dim)
+    sizes = (
+        None
+        if shape.unknown_rank
+        else tuple(None if dimension.size < 0 else int(dimension.size) for dimension in shape.dim)
+    )
     return TensorSpecFacts(name, dtype, sizes)
 
 

@@ -59,8 +59,8 @@ def dataset_from_call(
     with tfds.testing.mock_data(num_examples=EXAMPLES):
         if not builder.info.splits:
             infos = [
-                tfds.core.SplitInfo(name=one, shard_lengths=[count], num_bytes=0, filename_template=None)
-                for one, count in known.items()
+                tfds.core.SplitInfo(name=split, shard_lengths=[count], num_bytes=0, filename_template=None)
+                for split, count in known.items()
             ]
             builder.info.set_splits(tfds.core.splits.SplitDict(infos))
         made = builder.as_dataset(

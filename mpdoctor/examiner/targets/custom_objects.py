@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.keras.private_state import registered_object
-from mpdoctor.examiner.saved.contents import ForeignName
+from mpdoctor.examiner.saved.refused_contents import ForeignName
 from mpdoctor.examiner.targets.script_or_factory import module_from_path
 
 if TYPE_CHECKING:

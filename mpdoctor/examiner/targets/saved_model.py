@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 from mpdoctor.examiner.capture.load_hooks import package_of
 from mpdoctor.examiner.exceptions import Unusable, first_line
 from mpdoctor.examiner.protocol.event_kinds import Graph, NotRestored, TrainingStatus
-from mpdoctor.examiner.saved import operations
+from mpdoctor.examiner.saved import refused_operations
 from mpdoctor.examiner.saved.archives import SavedFile, saved_file_from_path
 from mpdoctor.examiner.saved.configuration import policy_of_model
-from mpdoctor.examiner.saved.contents import Contents, ForeignName
-from mpdoctor.examiner.saved.copies import path_to_load
 from mpdoctor.examiner.saved.directories import SavedDirectory, saved_directory_from_path
-from mpdoctor.examiner.saved.graph_copies import judged_copy
+from mpdoctor.examiner.saved.judged_copies import path_to_load
+from mpdoctor.examiner.saved.judged_graph_copies import judged_copy
+from mpdoctor.examiner.saved.refused_contents import Contents, ForeignName
 from mpdoctor.examiner.session import Session
 from mpdoctor.examiner.targets.custom_objects import custom_objects_from_module, is_given, is_of_the_platform
 from mpdoctor.examiner.targets.script_or_factory import train_on_made_up_data
@@ -62,7 +62,7 @@ def examine_saved_directory(session: Session) -> None:
         return
     saved = directory.keras_file(package_of(session.keras))
     if not session.request.allow_code_in_file:
-        operations.refuse_operations(directory)
+        refused_operations.refuse_operations(directory)
     _train(session, replace(saved, path=judged_copy(directory, session.request.judged)))
 
 

@@ -217,7 +217,7 @@ def is_class_of_keras(name: str, module: str, registered: str) -> bool:
     """Whether a class that a saved model names is on the list. `module`: "" where the file names none, as files of
     Keras before 2.12 do; `registered`: the name that it is registered under, "" for none."""
     package, separator, plain = name.rpartition(">")
-    if registered not in ("", name, plain) and registered not in {f"{one}>{plain}" for one in PACKAGES}:
+    if registered not in ("", name, plain) and registered not in {f"{known}>{plain}" for known in PACKAGES}:
         return False
     if separator and package not in PACKAGES:
         return False

@@ -115,9 +115,9 @@ def bars_from_frames(frames: Sequence[TensorFacts]) -> list[Bar]:
 
     limit = width(FLOAT16_LIMIT)
     bars = []
-    for one in frames:
-        is_finite = not one.nonfinite > 0 and math.isfinite(one.largest)
-        bars.append(Bar(one, width(one.largest) if is_finite else float(WIDTH), limit, is_finite))
+    for frame in frames:
+        is_finite = not frame.nonfinite > 0 and math.isfinite(frame.largest)
+        bars.append(Bar(frame, width(frame.largest) if is_finite else float(WIDTH), limit, is_finite))
     return bars
 
 
@@ -136,7 +136,7 @@ def _course(
         elif step % every == 0 or step == len(values) - 1:
             stretches[-1].append((round((step + 0.5) * unit, 2), y(value)))
     # a single step is a short line
-    drawn = [one if len(one) > 1 else _short_line(*one[0], unit) for one in stretches if one]
+    drawn = [stretch if len(stretch) > 1 else _short_line(*stretch[0], unit) for stretch in stretches if stretch]
     return Course(
         tuple(Tick(y(value), label(value)) for value in ticks),
         tuple(" ".join(f"{x:g},{y:g}" for x, y in stretch) for stretch in drawn),

@@ -72,4 +72,4 @@ def _is_deeper(value: object, limit: int) -> bool:
     if not isinstance(value, dict | list):
         return False
     inner = value.values() if isinstance(value, dict) else value
-    return limit == 0 or any(_is_deeper(one, limit - 1) for one in inner)
+    return limit == 0 or any(_is_deeper(item, limit - 1) for item in inner)

@@ -83,8 +83,8 @@ def _variables(graph: SavedGraphFacts, look: Style) -> str:
 def _ops(graph: SavedGraphFacts, names: frozenset[str], look: Style) -> Iterable[str]:
     """One line a dtype."""
     for dtype in DTYPES:
-        ops = sorted(graph.ops_in(dtype, names), key=lambda one: -one.count)
-        shown = [f"{one.op} {one.count}" for one in ops[:MOST_OPS]]
+        ops = sorted(graph.ops_in(dtype, names), key=lambda op: -op.count)
+        shown = [f"{op.op} {op.count}" for op in ops[:MOST_OPS]]
         if len(ops) > MOST_OPS:
             shown.append(f"{look.more} {count(len(ops) - MOST_OPS, 'more kind')}")
         if ops:

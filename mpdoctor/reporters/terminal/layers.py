@@ -72,7 +72,7 @@ def _rows(layers: list[LayerFacts], usual: str) -> list[LayerFacts]:
         return layers
     first = next(layer for layer in layers if layer.compute_dtype == usual)
     odd = [layer for layer in layers if layer.compute_dtype != usual][: MOST_ROWS - 1]
-    return [layer for layer in layers if layer is first or any(layer is one for one in odd)]
+    return [layer for layer in layers if layer is first or any(layer is odd_layer for odd_layer in odd)]
 
 
 def _output(layer: LayerFacts) -> str:

@@ -46,8 +46,8 @@ def _check(stage: str, title: str, diagnosis: Diagnosis, look: Style) -> Check:
 
 def _found(stage: str, diagnosis: Diagnosis) -> tuple[str, Mood]:
     findings = [finding for finding in diagnosis.findings if finding.stage == stage and not finding.what_if]
-    numbers = {one: sum(finding.severity is one for finding in findings) for one in Severity}
-    text = ", ".join(count(number, one.value) for one, number in numbers.items() if number)
+    numbers = {severity: sum(finding.severity is severity for finding in findings) for severity in Severity}
+    text = ", ".join(count(number, severity.value) for severity, number in numbers.items() if number)
     if numbers[Severity.ERROR]:
         return text, Mood.BAD
     return text or NOTHING, Mood.DOUBT if numbers[Severity.WARNING] else Mood.GOOD

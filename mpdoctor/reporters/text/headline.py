@@ -153,7 +153,7 @@ def _afterthoughts(diagnosis: Diagnosis, look: Style) -> list[str]:
         return [f"{found} {how}" for how in ("if you turned on mixed_float16", "under mixed_float16", "if mixed")]
     predicted = _predictions(diagnosis)
     if predicted and len(predicted) == len(diagnosis.probes):
-        whys = [probe.why for probe in sorted(predicted, key=lambda one: one.verdict in GOOD)]
+        whys = [probe.why for probe in sorted(predicted, key=lambda probe: probe.verdict in GOOD)]
         return [f"; {look.name(whys[0], 160)}".replace("`", ""), "; not trained"]
     not_trained = _why_not_trained(diagnosis)
     if not diagnosis.probes and not_trained:

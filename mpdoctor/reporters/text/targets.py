@@ -25,7 +25,7 @@ NOT_DONE = {
 def not_done(diagnosis: Diagnosis, look: Style) -> list[str]:
     """Stages that were skipped or failed, stand-ins for data, files written, rules that could not look."""
     # what is true of all targets needs no name
-    alike = all(one.stages == diagnosis.targets[0].stages for one in diagnosis.targets)
+    alike = all(target.stages == diagnosis.targets[0].stages for target in diagnosis.targets)
     several = len(diagnosis.targets) > 1
     told = []
     for target in diagnosis.targets:
@@ -40,8 +40,8 @@ def not_done(diagnosis: Diagnosis, look: Style) -> list[str]:
 def broken(diagnosis: Diagnosis, look: Style) -> list[str]:
     """What broke in mpdoctor itself."""
     return [
-        f"{look.name(one.code)} broke in {look.name(one.where)}: {look.name(one.error, LONGEST_REASON)}"
-        for one in diagnosis.crashed
+        f"{look.name(crash.code)} broke in {look.name(crash.where)}: {look.name(crash.error, LONGEST_REASON)}"
+        for crash in diagnosis.crashed
     ]
 
 

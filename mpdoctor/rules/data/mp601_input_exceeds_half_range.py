@@ -84,7 +84,7 @@ def _casting_first(model: ModelFacts) -> LayerFacts | None:
     inputs = [layer for layer in model.layers if layer.class_name == "InputLayer"]
     if len(inputs) > 1 or len(_features(model)) != 1:
         return None
-    first = next((one for one in model.layers if one.floating and not one.is_model), None)
+    first = next((layer for layer in model.layers if layer.floating and not layer.is_model), None)
     return first if first is not None and _casts_to_float16(first) else None
 
 

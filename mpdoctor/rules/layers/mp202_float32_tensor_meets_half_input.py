@@ -51,8 +51,8 @@ from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.dtypes import is_array
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Context, Parameter, Value, is_call_of
+from mpdoctor.semantics.live.dtype_error_causes import has_a_reason_of_its_own, mismatch_in_call
 from mpdoctor.semantics.live.error_texts import evidence_of, place_of_failure
-from mpdoctor.semantics.live.failing_calls import has_a_reason_of_its_own, mismatch_in_call
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_variables import is_raw_variable_of_layer
 from mpdoctor.semantics.source.layers.mixed_operands import is_half, may_raise, mixed_operands, origin

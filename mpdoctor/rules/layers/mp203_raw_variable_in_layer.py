@@ -55,8 +55,8 @@ from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.finding import AlsoSeen, Finding, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Value, options
+from mpdoctor.semantics.live.dtype_error_causes import mismatch_in_call, raw_variable
 from mpdoctor.semantics.live.error_texts import evidence_of, place_of_failure
-from mpdoctor.semantics.live.failing_calls import mismatch_in_call, raw_variable
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING, FLOATS, may_be_trained, raw_variables
 from mpdoctor.semantics.source.layers.mixed_operands import MixedOperands, is_half, mixed_operands, origin
@@ -76,7 +76,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     met = [mixed_operand for mixed_operand in mixed_operands(facts) if not asks_for_dtype(mixed_operand[0].context)]
     for variable in raw_variables(facts):
         if facts.dtype_of(variable) in FLOATS:
-            raising = next((one for one in met if _meets(facts, one, variable, past_casts=False)), None)
+            raising = next(
+                (operand_pair for operand_pair in met if _meets(facts, operand_pair, variable, past_casts=False)), None
+            )
             if raising is not None or _is_wrongly_untrained(facts, met, variable):
                 yield _finding(facts, variable, raising)
 
@@ -89,7 +91,7 @@ def _is_wrongly_untrained(facts: SourceFacts, met: Iterable[MixedOperands], vari
     is_assigned = any(
         option is variable for call in facts.method_calls(*ASSIGNING) for option in options(call.receiver)
     )
-    return not is_assigned and any(_meets(facts, one, variable, past_casts=True) for one in met)
+    return not is_assigned and any(_meets(facts, operand_pair, variable, past_casts=True) for operand_pair in met)
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
@@ -125,7 +127,11 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 def _untrained(layer: LayerFacts) -> list[str]:
     """The names of the raw variables on which the loss depends."""
-    return [one.name for one in layer.raw_variables if one.trainable and one.reaches_loss and one.dtype in FLOATS]
+    return [
+        variable.name
+        for variable in layer.raw_variables
+        if variable.trainable and variable.reaches_loss and variable.dtype in FLOATS
+    ]
 
 
 def _meets(facts: SourceFacts, met: MixedOperands, variable: Call, past_casts: bool) -> bool:

@@ -66,7 +66,9 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             f'`dtype="mixed_{neighbour.compute_dtype}"`.',  # nobody is sent into a pure half policy (MP107)
             layer.made_at,
             layer=layer.path,
-            evidence={"policies": {one.path: one.policy for one in model.layers if one.floating and one.policy}},
+            evidence={
+                "policies": {other.path: other.policy for other in model.layers if other.floating and other.policy}
+            },
         )
 
 
@@ -90,7 +92,9 @@ def _is_island(model: ModelFacts, layer: LayerFacts) -> bool:
     inside = model.inside(layer)
     computing = inside if layer.is_model else [layer]
     is_whole = bool(inside) == layer.is_model  # of a layer that holds others, each speaks for itself
-    return is_whole and bool(_trainable([layer, *inside])) and all(one.compute_dtype not in HALF for one in computing)
+    return (
+        is_whole and bool(_trainable([layer, *inside])) and all(inner.compute_dtype not in HALF for inner in computing)
+    )
 
 
 def _is_meant(model: ModelFacts, layer: LayerFacts) -> bool:

@@ -165,11 +165,11 @@ def _gives_floats(made: Value) -> bool:
 
 def _rounding_in_a_row(facts: SourceFacts, before: list[Value]) -> Call | None:
     """The first layer behind the float Input of a Sequential, where all of them pass the numbers on."""
-    layers = [one for one in before if isinstance(one, Call)]
+    layers = [step for step in before if isinstance(step, Call)]
     if len(layers) < max(len(before), 2) or not is_call_of(layers[0], "keras.Input", "keras.layers.InputLayer"):
         return None
     between = layers[1:]
-    return between[0] if _gives_floats(layers[0]) and all(_passes(facts, one) for one in between) else None
+    return between[0] if _gives_floats(layers[0]) and all(_passes(facts, step) for step in between) else None
 
 
 def _passes(facts: SourceFacts, layer: Call) -> bool:

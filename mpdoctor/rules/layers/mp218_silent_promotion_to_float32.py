@@ -84,7 +84,7 @@ def _is_of_library(layer: LayerFacts) -> bool:
 
 def _is_wanted(layer: LayerFacts, model: ModelFacts) -> bool:
     """Whether a layer inside of it was asked for float32, or a function is given what such a layer gives."""
-    if any(one.compute_dtype not in HALF for one in model.inside(layer) if one.floating):
+    if any(inner.compute_dtype not in HALF for inner in model.inside(layer) if inner.floating):
         return True
     return layer.is_operation and _is_given_float32(layer, model)
 

@@ -112,9 +112,9 @@ def _clipped_before_unscaling(facts: SourceFacts) -> Iterator[tuple[Call, Call]]
     """(the call that clips, that of `get_unscaled_gradients`)."""
     for unscaling in facts.method_calls(UNSCALING):
         given = unscaling.argument(0)
-        for one in until_gradients(given) if not unscaling.context.guarded else ():
-            if isinstance(one, Call) and is_gradient_call(one):
-                yield from ((clip, unscaling) for clip in _clips_scaled(facts, given, one))
+        for value in until_gradients(given) if not unscaling.context.guarded else ():
+            if isinstance(value, Call) and is_gradient_call(value):
+                yield from ((clip, unscaling) for clip in _clips_scaled(facts, given, value))
 
 
 def _clips_scaled(facts: SourceFacts, value: Value | None, gradient: Call) -> Iterator[Call]:
@@ -140,7 +140,7 @@ def _clips_without_scale(call: Call) -> bool:
 
 
 def _knows_scale(limit: Value) -> bool:
-    return any(isinstance(one, Attribute) and "scale" in one.name for one in walk(limit))
+    return any(isinstance(value, Attribute) and "scale" in value.name for value in walk(limit))
 
 
 def _limit(facts: SourceFacts, clip: Call) -> str:

@@ -142,7 +142,7 @@ def _findings(
 ) -> Iterator[Finding]:
     """`activations`: what the probabilities come straight from, "" for whatever else. `entropy`: the loss, as Keras
     names its function. `finds_logits`: whether it takes the logits behind a softmax or sigmoid instead."""
-    is_right = bool(activations) and all(entropy in RIGHT_FOR.get(one, ()) for one in activations)
+    is_right = bool(activations) and all(entropy in RIGHT_FOR.get(activation, ()) for activation in activations)
     if is_right and finds_logits:
         return
     if is_right and activations == {"softmax"}:

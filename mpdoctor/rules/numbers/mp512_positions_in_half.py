@@ -94,9 +94,9 @@ def _counted(call: Call) -> Value | None:
 def _last(value: Value | None, found: LastNumbers, depth: int = 0) -> float:
     """The largest number of a range of whole ones, 0 where it is none or nobody knows. `found`: by id and depth; for
     each line of a long computation is made of the lines before it."""
-    for one in options(value):
-        if (id(one), depth) not in found:
-            found[id(one), depth] = _last_of_one(one, found, depth + 1) if depth <= DEEPEST else 0
+    for option in options(value):
+        if (id(option), depth) not in found:
+            found[id(option), depth] = _last_of_one(option, found, depth + 1) if depth <= DEEPEST else 0
     return max((found[id(option), depth] for option in options(value)), default=0)
 
 
@@ -122,4 +122,4 @@ def _last_of_range(value: Call) -> float:
         return 0
     first = numbers_from_value(start) if position else (0.0,)
     ends = numbers_from_value(named or value.argument(position))
-    return max(min(ends) - 1, *(abs(one) for one in first)) if ends and first else 0
+    return max(min(ends) - 1, *(abs(number) for number in first)) if ends and first else 0

@@ -59,7 +59,7 @@ SEVERITY = Severity.ERROR
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     bypassed, called = _names(facts.keras)
     for wrapping, inside in wrappings(facts):
-        owners = [_overriding(facts, one, bypassed, called) for one in inside]
+        owners = [_overriding(facts, optimizer, bypassed, called) for optimizer in inside]
         if owners and all(owners):
             own = owners[0]
             assert own is not None

@@ -144,7 +144,7 @@ def _dropped(facts: SourceFacts, own: ClassFacts) -> list[str]:
 
 def _is_keras_optimizer(own: ClassFacts) -> bool:
     """Whether all its bases are known, and come from keras.optimizers or from the program."""
-    bases = [option for one in own.lineage() for base in one.bases for option in options(base)]
+    bases = [option for cls in own.lineage() for base in cls.bases for option in options(base)]
     return all(
         isinstance(base, Defined) or (isinstance(base, Api) and base.name.startswith("keras.optimizers."))
         for base in bases
@@ -161,7 +161,7 @@ def _is_saved_by_config(facts: SourceFacts, own: ClassFacts) -> bool:
 
 def _named_in(facts: SourceFacts, own: ClassFacts) -> set[str] | None:
     """Every text in the `get_config` methods of a class and its bases; None where keys may come from elsewhere."""
-    methods = [one.methods["get_config"] for one in own.lineage() if "get_config" in one.methods]
+    methods = [cls.methods["get_config"] for cls in own.lineage() if "get_config" in cls.methods]
     calls = [call for call in facts.calls if call.context.function in methods]
     writes = [write for write in facts.writes if write.context.function in methods]
     returned = (event.value for method in methods for event in facts.returns_of(method))

@@ -139,6 +139,6 @@ def _sets_mixed_float16(facts: SourceFacts) -> bool:
 
 def _belongs(facts: SourceFacts, strategy: Call, wrapping: Call) -> bool:
     """Whether the optimizer is wrapped in the strategy's scope, or steps are run by the strategy."""
-    if any(one is strategy for value in wrapping.context.withs for one in walk(value)):
+    if any(value_inside is strategy for value in wrapping.context.withs for value_inside in walk(value)):
         return True
     return any(option is strategy for run in facts.method_calls("run") for option in options(run.receiver))

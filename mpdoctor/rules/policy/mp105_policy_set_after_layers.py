@@ -80,29 +80,29 @@ def _built_early(facts: SourceFacts, policy: Call) -> list[str]:
     models = _trained_after(facts, policy)
     for model in models:
         deciding = _layers_by_policy(facts, model)
-        early = [one for one in deciding if _is_early(facts, one, policy)]
+        early = [layer for layer in deciding if _is_early(facts, layer, policy)]
         is_whole = len(early) == len(deciding) > 0
         if is_whole and _is_another_made_later(models, model, policy):
             return []  # the policy is for that one, which is built and trained behind it
         if is_whole or not _is_part_on_purpose(facts, model, early):
-            found += [str(layer_name(one)) for one in early]
+            found += [str(layer_name(layer)) for layer in early]
     return list(dict.fromkeys(found))
 
 
 def _layers_by_policy(facts: SourceFacts, model: Call) -> list[Call]:
     """The layers with weights whose dtype is the policy's; the model itself where nobody sees its layers."""
-    weighty = [one for one in layers_of(facts, model) if holds_weights(one) and not _is_nest(one)]
+    weighty = [layer for layer in layers_of(facts, model) if holds_weights(layer) and not _is_nest(layer)]
     weighty = weighty or ([model] if _builds_unseen(model) else [])
-    return [one for one in weighty if not has_own_dtype(one)]
+    return [layer for layer in weighty if not has_own_dtype(layer)]
 
 
 def _is_another_made_later(models: list[Call], model: Call, policy: Call) -> bool:
-    return any(one.order > policy.order for one in models if one is not model)
+    return any(other.order > policy.order for other in models if other is not model)
 
 
 def _is_part_on_purpose(facts: SourceFacts, model: Call, early: list[Call]) -> bool:
     """Whether float32 was asked for, or the part is handed over ready-made (a teacher)."""
-    return class_of(model) is not None or any("float32" in policies_of_layer(facts, one) for one in early)
+    return class_of(model) is not None or any("float32" in policies_of_layer(facts, layer) for layer in early)
 
 
 def _trained_after(facts: SourceFacts, policy: Call) -> list[Call]:
@@ -122,10 +122,10 @@ def _is_early(facts: SourceFacts, layer: Call, policy: Call) -> bool:
         return False
     if exclude_each_other(layer.context, policy.context) or "load" in layer.method:
         return False
-    libraries = {library_of(one.callee, facts.keras) for one in (layer, policy)} - {None}
+    libraries = {library_of(call.callee, facts.keras) for call in (layer, policy)} - {None}
     if len(libraries) > 1:
         return False  # the policy of another Keras reaches it neither early nor late (MP111)
-    return not any(isinstance(one, str) and one != "float32" for one in policies_of_layer(facts, layer))
+    return not any(isinstance(name, str) and name != "float32" for name in policies_of_layer(facts, layer))
 
 
 def _is_nest(layer: Call) -> bool:
@@ -151,7 +151,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             f"{listed([layer.path for layer in early])} stay float32, and nothing is trained in 16 bits.",
             HELP.format(it=f'`set_global_policy("{model.global_policy}")`'),
             layer=early[0].path,
-            evidence={"global_policy": model.global_policy, "policies": {one.path: one.policy for one in early}},
+            evidence={"global_policy": model.global_policy, "policies": {layer.path: layer.policy for layer in early}},
         )
 
 

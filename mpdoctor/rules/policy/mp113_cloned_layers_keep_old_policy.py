@@ -92,7 +92,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             HELP,
             copied[0].made_at,
             layer=copied[0].path,
-            evidence={"global_policy": model.global_policy, "policies": {one.path: one.policy for one in copied}},
+            evidence={"global_policy": model.global_policy, "policies": {layer.path: layer.policy for layer in copied}},
         )
 
 
@@ -108,7 +108,7 @@ def _clones(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
         if call.argument(2, "clone_function") is None and not call.open:
             yield from ((call, model) for model in _models(call.argument(0, "model")))
     for call in (*facts.calls_of(*FROM_TEXT), *filter(_is_from_config, facts.calls)):
-        yield from ((call, one) for one in _described(facts, call.argument(0)))
+        yield from ((call, described) for described in _described(facts, call.argument(0)))
 
 
 def _is_from_config(call: Call) -> bool:
@@ -132,7 +132,7 @@ def _changed(facts: SourceFacts) -> frozenset[int]:
     """Ids of what the program changes in place, itself or something in it."""
     changes = [write.of for write in facts.writes]
     changes += [call.receiver for call in facts.method_calls("pop", "update", "setdefault", "replace") if call.receiver]
-    return frozenset(id(one) for change in changes for of in options(change) for one in _down_to_the_start(of))
+    return frozenset(id(value) for change in changes for of in options(change) for value in _down_to_the_start(of))
 
 
 def _down_to_the_start(value: Any) -> Iterator[Any]:

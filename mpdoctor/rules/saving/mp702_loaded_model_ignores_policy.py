@@ -72,7 +72,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
                 load.location,
                 model=model.id,
                 layer=load.part or None,
-                evidence={"file": load.file, "policy": load.policy, "float32 layers": [one.path for one in heavy]},
+                evidence={"file": load.file, "policy": load.policy, "float32 layers": [layer.path for layer in heavy]},
             )
 
 

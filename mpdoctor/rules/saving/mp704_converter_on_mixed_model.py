@@ -53,8 +53,10 @@ from mpdoctor.semantics.source.programs.saved_files import policies_in_file
 
 SEVERITY = Severity.WARNING
 CONVERTERS = ("tensorflow.lite.TFLiteConverter", "tensorflow.compat.v1.lite.TFLiteConverter")
-FROM_MODEL = tuple(f"{one}.from_keras_model" for one in CONVERTERS)
-FROM_FILE = tuple(f"{one}.{name}" for one in CONVERTERS for name in ("from_saved_model", "from_keras_model_file"))
+FROM_MODEL = tuple(f"{converter}.from_keras_model" for converter in CONVERTERS)
+FROM_FILE = tuple(
+    f"{converter}.{name}" for converter in CONVERTERS for name in ("from_saved_model", "from_keras_model_file")
+)
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:

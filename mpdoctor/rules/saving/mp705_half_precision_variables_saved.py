@@ -48,14 +48,14 @@ def in_saved_graph(graph: SavedGraphFacts) -> Iterator[Finding]:
     for dtype in HALF:
         half = [variable for variable in graph.variables if variable.dtype == dtype]
         if half:
-            numbers = sum(one.size for one in half)
+            numbers = sum(variable.size for variable in half)
             how_many = f"{len(half)} of {len(graph.variables)} variables"
-            names = listed([f"`{one.name}`" for one in half], most=2)
+            names = listed([f"`{variable.name}`" for variable in half], most=2)
             yield Finding(
                 f"{how_many} of this graph {'is' if len(half) == 1 else 'are'} {dtype} ({names}): "
                 f"{numbers} number{'s' if numbers != 1 else ''} without a float32 master copy. Training on from here "
                 f"would lose every update below {LOST[dtype]} of a weight.",
                 "For serving alone this is fine. To train on, save the model before the conversion; build it under "
                 f'"mixed_{dtype}" and not under "{dtype}".',
-                evidence={"variables": [one.name for one in half], "dtype": dtype, "numbers": numbers},
+                evidence={"variables": [variable.name for variable in half], "dtype": dtype, "numbers": numbers},
             )

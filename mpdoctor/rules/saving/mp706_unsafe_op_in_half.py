@@ -68,22 +68,22 @@ SAVING = "SaveV2"  # no part of what the graph computes; MP705 speaks of what it
 
 def in_saved_graph(graph: SavedGraphFacts) -> Iterator[Finding]:
     for dtype in HALF:
-        denied = [one for one in graph.ops_in(dtype, DENY[dtype]) if one.op != SAVING]
-        risky = [one for one in denied if one.op in OVERFLOWS and _unguarded(one)]
+        denied = [op for op in graph.ops_in(dtype, DENY[dtype]) if op.op != SAVING]
+        risky = [op for op in denied if op.op in OVERFLOWS and _unguarded(op)]
         if risky:
             yield _warning(risky, dtype)
-        advised = [one for one in denied if one not in risky]
+        advised = [op for op in denied if op not in risky]
         if advised:
             yield _advice(advised, dtype)
 
 
-def _unguarded(one: OpFacts) -> int:
-    return one.count - one.widened - one.limited
+def _unguarded(op: OpFacts) -> int:
+    return op.count - op.widened - op.limited
 
 
 def _warning(ops: list[OpFacts], dtype: str) -> Finding:
-    why = "; ".join(OVERFLOWS[one.op] for one in ops) if dtype == "float16" else ROUNDS
-    names = listed([f"{one.op} ({_examples(one, _unguarded(one))})" for one in ops])
+    why = "; ".join(OVERFLOWS[op.op] for op in ops) if dtype == "float16" else ROUNDS
+    names = listed([f"{op.op} ({_examples(op, _unguarded(op))})" for op in ops])
     return Finding(
         f"This graph computes {names} in {dtype}, and nothing casts the result to float32: {why}. TensorFlow's own "
         "rewrite keeps them in float32.",
@@ -96,7 +96,7 @@ def _warning(ops: list[OpFacts], dtype: str) -> Finding:
 
 
 def _advice(ops: list[OpFacts], dtype: str) -> Finding:
-    names = listed([f"{one.op} ({_examples(one, one.count)})" for one in ops])
+    names = listed([f"{op.op} ({_examples(op, op.count)})" for op in ops])
     return Finding(
         f"This graph computes {names} in {dtype}, which TensorFlow's own rewrite keeps in float32.",
         "Compare its outputs with those of the float32 model on inputs of your own; where they differ, give the layer "
@@ -105,14 +105,14 @@ def _advice(ops: list[OpFacts], dtype: str) -> Finding:
     )
 
 
-def _examples(one: OpFacts, count: int) -> str:
+def _examples(op: OpFacts, count: int) -> str:
     """ "3: `encoder/exp`, `decoder/exp` …"."""
-    shown = [f"`{name}`" for name in one.examples[: min(count, 2)]]
+    shown = [f"`{name}`" for name in op.examples[: min(count, 2)]]
     return f"{count}: {', '.join(shown)}{' …' if count > len(shown) else ''}"
 
 
 def _evidence(ops: list[OpFacts], dtype: str) -> dict[str, object]:
     return {
         "dtype": dtype,
-        "ops": {one.op: {"count": one.count, "cast up": one.widened, "limited": one.limited} for one in ops},
+        "ops": {op.op: {"count": op.count, "cast up": op.widened, "limited": op.limited} for op in ops},
     }

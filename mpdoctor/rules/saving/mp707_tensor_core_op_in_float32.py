@@ -50,17 +50,17 @@ SEVERITY = Severity.INFO
 
 def in_saved_graph(graph: SavedGraphFacts) -> Iterator[Finding]:
     for dtype in HALF:
-        half = sum(one.count for one in graph.ops_in(dtype, ALLOW[dtype]))
-        wide = [one for one in graph.ops_in("float32", ALLOW[dtype]) if one.inner]
+        half = sum(op.count for op in graph.ops_in(dtype, ALLOW[dtype]))
+        wide = [op for op in graph.ops_in("float32", ALLOW[dtype]) if op.inner]
         if not half or not wide:
             continue
-        names = listed([f"{one.op} ({one.inner}: `{one.examples[0]}`)" for one in wide])
+        names = listed([f"{op.op} ({op.inner}: `{op.examples[0]}`)" for op in wide])
         yield Finding(
             f"This graph computes {names} in float32, beside {half} in {dtype}: they don't gain from tensor cores, and "
             "what they give is cast back.",
             f'Build that part under "mixed_{dtype}" too: set the policy before it is built, and copy its weights with '
             "`new.set_weights(old.get_weights())`.",
             layer=wide[0].examples[0],
-            evidence={"float32": {one.op: one.inner for one in wide}, dtype: half},
+            evidence={"float32": {op.op: op.inner for op in wide}, dtype: half},
         )
         return

@@ -48,6 +48,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.training import StandstillFacts, TrainingFacts
 from mpdoctor.finding import Finding, Severity, Verdict
+from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.semantics.live.broken_operations import number
 from mpdoctor.semantics.live.verdict import verdict_from_training
 
@@ -141,7 +142,7 @@ def _rounded_away(seen: StandstillFacts) -> tuple[str, str]:
     digit = "" if seen.half_digit is None else f", and half of its last digit is {seen.half_digit:.2g}"
     told = f" The largest update, {seen.update:.2g}, is made to `{seen.variable}` in {seen.dtype}{digit}:"
     told += " it is rounded away."
-    if seen.dtype in ("float16", "bfloat16"):
+    if seen.dtype in HALF:
         return told, f'Keep float32 weights: set_global_policy("mixed_{seen.dtype}") instead of "{seen.dtype}".'
     rate = "" if seen.learning_rate is None else f": {seen.learning_rate:.3g} is too small for these weights"
     return told, f"Raise the learning rate{rate}."

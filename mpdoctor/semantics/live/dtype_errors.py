@@ -6,8 +6,8 @@ import re
 from typing import NamedTuple
 
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.knowledge.half_dtypes import HALF
 
-HALVES = ("float16", "bfloat16")
 _NAMES = {"half": "float16", "float": "float32", "double": "float64"}
 _SIGNS = {"AddV2": "+", "Add": "+", "Sub": "-", "Mul": "*", "RealDiv": "/", "MatMul": "matmul", "ConcatV2": "concat",
           "Pack": "stack", "SelectV2": "where", "Einsum": "einsum"}  # fmt: skip
@@ -33,7 +33,7 @@ class DtypeMismatch(NamedTuple):
 
     @property
     def half(self) -> str:
-        return next(dtype for dtype in HALVES if dtype in self.dtypes)
+        return next(dtype for dtype in HALF if dtype in self.dtypes)
 
     @property
     def words(self) -> str:
@@ -61,9 +61,7 @@ def mismatch_of_precisions(failure: FailureFacts) -> DtypeMismatch | None:
     if mismatch is None or not failure.computes_in_half:
         return None
     return (
-        mismatch
-        if len(mismatch.dtypes) == 2 and "float32" in mismatch.dtypes and mismatch.dtypes & set(HALVES)
-        else None
+        mismatch if len(mismatch.dtypes) == 2 and "float32" in mismatch.dtypes and mismatch.dtypes & set(HALF) else None
     )
 
 
@@ -71,7 +69,7 @@ def half_given_for_float32(failure: FailureFacts) -> str | None:
     """The 16-bit dtype of a tensor that was to be converted to float32, as assign() does; None for other errors."""
     for words in _CONVERTED:
         found = re.search(words, failure.said_by_library)
-        if found is not None and found["to"] == "float32" and found["given"] in HALVES and failure.computes_in_half:
+        if found is not None and found["to"] == "float32" and found["given"] in HALF and failure.computes_in_half:
             return found["given"]
     return None
 
@@ -82,7 +80,7 @@ def array_of_another_dtype(failure: FailureFacts) -> str | None:
     found = re.search(r"TensorArray dtype is float32 but Op is trying to write dtype (\w+)", said)
     found = found or re.search(r"Invalid data types; op elements (\w+) but list elements float\b", said)
     dtype = _NAMES.get(found[1], found[1]) if found else ""
-    return dtype if dtype in HALVES else None
+    return dtype if dtype in HALF else None
 
 
 def half_added_to_float32(failure: FailureFacts) -> str | None:

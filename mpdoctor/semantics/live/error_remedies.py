@@ -74,7 +74,7 @@ _OF_ANOTHER_TENSORFLOW = (
 
 def _keras_that_fits(keras: Keras) -> str | None:
     """None where the two releases fit."""
-    mine, theirs = (".".join(one.split(".")[:2]) for one in (keras.version, keras.tensorflow))
+    mine, theirs = (".".join(version.split(".")[:2]) for version in (keras.version, keras.tensorflow))
     if not mine or not theirs:
         return "The installed keras is made for another TensorFlow: install the one of the same number."
     if mine == theirs or keras.is_keras3:

@@ -30,7 +30,7 @@ def essence_of_message(message: str) -> str:
 
 def _dtypes_of_node(node: re.Match[str]) -> str:
     """ " (half)" of "for '{{node range}} = Range[Tidx=DT_HALF](…)'"."""
-    found = list(dict.fromkeys(one.lower() for one in re.findall(r"=DT_(HALF|BFLOAT16)\b", node[0])))
+    found = list(dict.fromkeys(dtype.lower() for dtype in re.findall(r"=DT_(HALF|BFLOAT16)\b", node[0])))
     return f" ({' and '.join(found)})" if found else ""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mpdoctor.facts.ending import NotMeasured
+from mpdoctor.facts.fit_ending import NotMeasured
 
 _RULES: dict[NotMeasured, str] = {
     "first number not finite": "MP904",

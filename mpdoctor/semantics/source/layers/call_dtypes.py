@@ -71,7 +71,7 @@ def policies_of_instances(facts: SourceFacts, owner: ClassFacts, inside: tuple[C
     if fixed is not None and known(fixed) is not None and not isinstance(fixed, Parameter):
         return frozenset(policies_named(fixed))
     given = [call.argument(0, "policy") or call.keyword("dtype_policy") for call in facts.policy_calls]
-    half = frozenset(name for one in given for name in policies_named(one) if name in SIXTEEN_BITS)
+    half = frozenset(name for policy in given for name in policies_named(policy) if name in SIXTEEN_BITS)
     return half or frozenset(("mixed_float16",))
 
 
@@ -79,7 +79,7 @@ def computes_in_half(facts: SourceFacts, value: Value, context: Context, only: s
     """Whether a value that is autocast is 16-bit in some layer of the program; with `only`, in that dtype ("float16").
 
     The layer is the one whose `call()` the value comes from; a helper function that it calls may stand outside."""
-    owners: dict[int, ClassFacts | None] = {id(one): one for one in _owners(value)}
+    owners: dict[int, ClassFacts | None] = {id(owner): owner for owner in _owners(value)}
     owners = owners or {id(context.owner): context.owner}
     policies = [
         policy
@@ -87,16 +87,16 @@ def computes_in_half(facts: SourceFacts, value: Value, context: Context, only: s
         if owner is not None and owner.kind in ("layer", "model")
         for policy in policies_of_instances(facts, owner)
     ]
-    dtypes = {SIXTEEN_BITS[one] for one in policies if one in SIXTEEN_BITS}
+    dtypes = {SIXTEEN_BITS[policy] for policy in policies if policy in SIXTEEN_BITS}
     return bool(dtypes) if only is None else only in dtypes
 
 
 def _owners(value: Value) -> Iterator[ClassFacts]:
-    for one in walk(value):
-        if isinstance(one, Instance):
-            yield one.of
-        elif isinstance(one, Parameter) and one.function is not None and one.function.owner is not None:
-            yield one.function.owner
+    for part in walk(value):
+        if isinstance(part, Instance):
+            yield part.of
+        elif isinstance(part, Parameter) and part.function is not None and part.function.owner is not None:
+            yield part.function.owner
 
 
 def _layer_whose_policy_it_is(given: Value | None) -> ClassFacts | None:
@@ -122,7 +122,7 @@ def runs_in_some_call(facts: SourceFacts, context: Context) -> bool:
     """Whether code runs in a `call()`, or one calls it: only there do weights read as 16-bit."""
     stands_in = _where_calls_stand(facts)
     around = [context.function, *(stands_in.get(place) for place in context.callers)]
-    return any(_is_in_call(one) for one in around)
+    return any(_is_in_call(function) for function in around)
 
 
 @lru_cache(maxsize=1)

@@ -48,4 +48,4 @@ def _behind_what_is_kept(facts: SourceFacts) -> frozenset[int]:
 def _ids_behind(values: Iterable[Value | None]) -> frozenset[int]:
     """Of the values and of all that they were made from, which long computations share: it is gone over once."""
     together = Collection(kind="tuple", items=tuple(value for value in values if value is not None))
-    return frozenset(id(one) for one in walk(together))
+    return frozenset(id(part) for part in walk(together))

@@ -27,8 +27,8 @@ def is_float16(facts: SourceFacts, layer: Call) -> bool:
 
 def applied_in_float16(facts: SourceFacts, loss: Value | None, apply: Call) -> Iterator[Call]:
     """The models and layers that computed this loss, and that compute in float16 on some path that leads here."""
-    for one in walk(loss):
-        made = one.callee if isinstance(one, Call) else None
+    for part in walk(loss):
+        made = part.callee if isinstance(part, Call) else None
         if not isinstance(made, Call) or layer_name(made) is None:
             continue
         for each in (made, *layers_of(facts, made)):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.knowledge.result_dtypes import JOINING as TENSORS
 from mpdoctor.knowledge.result_dtypes import KEEPING
 from mpdoctor.program.dtypes import AUTOCAST
@@ -101,19 +102,19 @@ def is_half(facts: SourceFacts, value: Value, context: Context) -> bool:
 def half_dtypes(facts: SourceFacts, value: Value, context: Context) -> tuple[str, ...]:
     """The 16-bit dtypes that a tensor may have in some run of the program."""
     dtype = facts.dtype_of(value)
-    if dtype in ("float16", "bfloat16"):
+    if dtype in HALF:
         return (dtype,)
     if dtype != AUTOCAST:
         return ()
-    parameters = [one for one in walk(value) if isinstance(one, Parameter)]
+    parameters = [part for part in walk(value) if isinstance(part, Parameter)]
     is_inside = (
         any(_is_of_call(parameter) for parameter in parameters)
         or runs_in_some_call(facts, context)
-        or not any(is_weight(one) for one in walk(value))
+        or not any(is_weight(part) for part in walk(value))
     )
     if not is_inside or not all(_is_tensor(facts, parameter) for parameter in parameters):
         return ()
-    return tuple(one for one in ("float16", "bfloat16") if computes_in_half(facts, value, context, only=one))
+    return tuple(dtype for dtype in HALF if computes_in_half(facts, value, context, only=dtype))
 
 
 def _is_tensor(facts: SourceFacts, parameter: Parameter) -> bool:

@@ -87,7 +87,7 @@ def layers_of(facts: SourceFacts, model: Call) -> list[Call]:
     makes."""
     found: dict[int, Call] = {}
     waiting = [model, *_added(facts, model)]
-    seen = {id(one) for one in waiting}
+    seen = {id(part) for part in waiting}
     for value in waiting:
         if value is not model and isinstance(value, Call) and layer_name(value) is not None:
             found[id(value)] = value
@@ -104,13 +104,13 @@ def layers_of(facts: SourceFacts, model: Call) -> list[Call]:
 def trainings(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
     """(compile, fit or apply call, the model that it trains) for every model that the program is seen to make."""
     for call in facts.method_calls(*TRAINING):
-        for one in options(call.receiver):
-            if isinstance(one, Call) and is_model(one):
-                yield call, one
+        for model in options(call.receiver):
+            if isinstance(model, Call) and is_model(model):
+                yield call, model
     for apply, gradient in applied_gradients(facts):
-        for one in walk(gradient.argument(1, "sources")):
-            if isinstance(one, Call) and is_model(one):
-                yield apply, one
+        for model in walk(gradient.argument(1, "sources")):
+            if isinstance(model, Call) and is_model(model):
+                yield apply, model
 
 
 def holds_weights(layer: Call) -> bool:
@@ -120,17 +120,17 @@ def holds_weights(layer: Call) -> bool:
     if own is None:
         return layer_name(layer) not in LIGHT
     return any(
-        isinstance(one, Call) and (one.method in _MAKING_WEIGHTS or layer_name(one) not in {None, *LIGHT})
+        isinstance(part, Call) and (part.method in _MAKING_WEIGHTS or layer_name(part) not in {None, *LIGHT})
         for each in own.lineage()
         for held in each.attributes.values()
-        for one in walk(held)
+        for part in walk(held)
     )
 
 
 def policies_inside(facts: SourceFacts, model: Call) -> frozenset[PolicyName]:
     """The policies of a model's layers with weights (of the whole where its layers are not seen); empty where nothing
     is known of it."""
-    layers = [one for one in layers_of(facts, model) if layer_name(one) not in LIGHT | NESTS]
+    layers = [layer for layer in layers_of(facts, model) if layer_name(layer) not in LIGHT | NESTS]
     if not layers and layer_name(model) not in {None, *NESTS}:
         layers = [model]
     return frozenset(policy for layer in layers for policy in policies_of_layer(facts, layer))
@@ -153,11 +153,11 @@ def _made_inside(model: Call) -> list[Value]:
         return []
     inside = (*model.context.callers, model.location)
     return [
-        one
+        part
         for each in own.lineage()
         for held in each.attributes.values()
-        for one in walk(held)
-        if isinstance(one, Call) and layer_name(one) and one.context.callers[: len(inside)] == inside
+        for part in walk(held)
+        if isinstance(part, Call) and layer_name(part) and part.context.callers[: len(inside)] == inside
     ]
 
 

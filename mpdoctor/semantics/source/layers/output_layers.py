@@ -80,7 +80,9 @@ def _activations_of_model(facts: SourceFacts, model: Value, depth: int) -> set[s
     if depth > MOST_NESTED or (own is not None and call is None):
         return {""}
     if call is not None:
-        return set().union(*(activations_of(facts, one.value, depth + 1) for one in facts.returns_of(call))) or {""}
+        return set().union(
+            *(activations_of(facts, returned.value, depth + 1) for returned in facts.returns_of(call))
+        ) or {""}
     if isinstance(model, Call):
         return {_activation_given(layer) for layer in output_layers(facts, model) or [model]}
     return {""}
@@ -155,8 +157,8 @@ def _all_calls(value: Value | None) -> list[Call] | None:
 def _layers_behind(outputs: Value | None, depth: int) -> list[Call]:
     """The layers whose calls gave these tensors: `Dense(3)(x)` is a call of what `Dense(3)` made."""
     found: list[Call] = []
-    for one in _spread(outputs):
-        layer = one.callee if isinstance(one, Call) else None
+    for output in _spread(outputs):
+        layer = output.callee if isinstance(output, Call) else None
         if not isinstance(layer, Call):
             return []
         found.append(layer)

@@ -43,7 +43,7 @@ def _is_one_of_weights(value: Value, depth: int) -> bool:
         inner = value.arguments(slice(2))
     elif isinstance(value, Collection) and value.kind == "list":
         inner = value.items
-    others = [one for one in inner if not isinstance(one, (Known, Api))]
+    others = [part for part in inner if not isinstance(part, (Known, Api))]
     return bool(others) and all(is_made_of_weights(other, depth + 1) for other in others)
 
 

@@ -75,13 +75,13 @@ def classes_behind(facts: SourceFacts, sized: Value) -> int:
     if numbers:
         return int(min(numbers))
     found = 0
-    for one in walk(sized):
-        if isinstance(one, Call) and (function_named(one) or one.method) in SIZED:
-            found = max(found, _first_dimension(one))
-        elif isinstance(one, Call) and isinstance(one.callee, Call):
-            found = max(found, _units(facts, one.callee))
-        elif isinstance(one, Parameter) and one.function is not None:
-            found = max(found, _units_of_compiled(facts, one.function))
+    for part in walk(sized):
+        if isinstance(part, Call) and (function_named(part) or part.method) in SIZED:
+            found = max(found, _first_dimension(part))
+        elif isinstance(part, Call) and isinstance(part.callee, Call):
+            found = max(found, _units(facts, part.callee))
+        elif isinstance(part, Parameter) and part.function is not None:
+            found = max(found, _units_of_compiled(facts, part.function))
     return found
 
 
@@ -103,9 +103,9 @@ def _units(facts: SourceFacts, model: Value) -> int:
     if isinstance(model, Call) and own is None:
         behind = [*output_layers(facts, model), model]
     for value in behind:
-        dense = [one for one in walk(value) if is_call_of(one, "keras.layers.Dense") and isinstance(one, Call)]
+        dense = [layer for layer in walk(value) if is_call_of(layer, "keras.layers.Dense") and isinstance(layer, Call)]
         if dense:
-            last = max(dense, key=lambda one: one.order)
+            last = max(dense, key=lambda layer: layer.order)
             return int(min(numbers_from_value(last.argument(0, "units")), default=0))
     return 0
 

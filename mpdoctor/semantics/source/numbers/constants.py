@@ -39,7 +39,7 @@ def numbers_from_value(value: Value | None, depth: int = 0) -> tuple[float, ...]
     that nobody overrides, what was made of one by tf.constant or tf.cast, np.finfo(np.float32).min. () if any of it
     is not known."""
     found = [_number(option, depth) for option in options(value)]
-    return tuple(one for one in found if one is not None) if found and None not in found else ()
+    return tuple(number for number in found if number is not None) if found and None not in found else ()
 
 
 def _number(value: Value, depth: int) -> float | None:

@@ -38,14 +38,14 @@ def _one_has(value: Value, depth: int) -> bool:
     if isinstance(value, Operation):
         inner = () if value.operator in COMPARING else value.operands
     elif isinstance(value, Call) and isinstance(value.callee, Api):
-        inner = () if value.method in STOPPING else (*value.args, *(one for _, one in value.keywords))
+        inner = () if value.method in STOPPING else (*value.args, *(argument for _, argument in value.keywords))
     elif isinstance(value, Collection):
         inner = value.items
     elif isinstance(value, Item):
         inner = (value.of,)
     else:
         return True
-    return any(has_gradient(one, depth) for one in inner)
+    return any(has_gradient(part, depth) for part in inner)
 
 
 def is_stopped_behind(facts: SourceFacts, value: Value, depth: int = 0) -> bool:
@@ -69,8 +69,8 @@ def _users(facts: SourceFacts) -> dict[int, list[User]]:
     found: dict[int, list[User]] = {}
     events: tuple[User, ...] = (*facts.operations, *facts.calls, *facts.writes, *facts.returns)
     for event in events:
-        for one in _used_by(event):
-            found.setdefault(id(one), []).append(event)
+        for used in _used_by(event):
+            found.setdefault(id(used), []).append(event)
     return found
 
 
@@ -79,11 +79,15 @@ def _used_by(event: User) -> Iterator[Value]:
     if isinstance(event, Operation):
         given = event.operands
     elif isinstance(event, Call):
-        given = (*event.args, *(one for _, one in event.keywords), *([event.receiver] if event.receiver else ()))
+        given = (
+            *event.args,
+            *(argument for _, argument in event.keywords),
+            *([event.receiver] if event.receiver else ()),
+        )
     else:
         given = (event.value,)
     waiting = [option for each in given for option in options(each)]
-    for one in waiting:
-        yield one
-        inner = (one.of,) if isinstance(one, Item) else one.items if isinstance(one, Collection) else ()
+    for part in waiting:
+        yield part
+        inner = (part.of,) if isinstance(part, Item) else part.items if isinstance(part, Collection) else ()
         waiting += [choice for each in inner for choice in options(each)]

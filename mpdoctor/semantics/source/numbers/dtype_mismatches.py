@@ -58,7 +58,7 @@ def _dtype_mismatches(facts: SourceFacts) -> Iterator[DtypeMismatch]:
             continue
         if _is_in_training(event.context, functions_behind(*operands), precision):
             behind = [*functions_behind(half, wide), event.context.function]
-            in_metric = any(one is not None and _is_metric(one, precision) for one in behind)
+            in_metric = any(function is not None and _is_metric(function, precision) for function in behind)
             yield DtypeMismatch(event, half, half_dtype, wide, wide_dtype, in_metric)
 
 
@@ -67,9 +67,9 @@ def _half_and_wide(
 ) -> tuple[tuple[Value, str], tuple[Value, str]] | None:
     """The first tensor in 16 bits and the first that is wider, each with its dtype; None where not both are there."""
     dtypes = ((operand, precision.dtype(operand, context)) for operand in operands if not isinstance(operand, Known))
-    tensors = [(one, dtype) for one, dtype in dtypes if dtype]
-    half = next(((one, dtype) for one, dtype in tensors if dtype in HALF), None)
-    wide = next(((one, dtype) for one, dtype in tensors if dtype in WIDE and not is_array(one)), None)
+    tensors = [(tensor, dtype) for tensor, dtype in dtypes if dtype]
+    half = next(((tensor, dtype) for tensor, dtype in tensors if dtype in HALF), None)
+    wide = next(((tensor, dtype) for tensor, dtype in tensors if dtype in WIDE and not is_array(tensor)), None)
     return (half, wide) if half is not None and wide is not None else None
 
 
@@ -88,7 +88,7 @@ def _casts_by_name(call: Call) -> bool:
     if call.method not in CASTING:
         return False
     given = [*call.arguments(slice(2)), *(value for name, value in call.keywords if name == "dtype")]
-    return any(dtype_named(one) in HALF for one in given)
+    return any(dtype_named(value) in HALF for value in given)
 
 
 def _is_metric(function: FunctionFacts, precision: Precision) -> bool:
@@ -114,14 +114,14 @@ class FunctionsBehind:
         """Parts before what is made of them; without recursion, which a long computation would exhaust."""
         waiting = [(value, False)]
         while waiting:
-            one, parts_are_known = waiting.pop()
+            current, parts_are_known = waiting.pop()
             if parts_are_known:
-                own = {one.function} if isinstance(one, Parameter) and one.function is not None else set()
-                self._known[id(one)] = frozenset(own).union(*(self._known[id(part)] for part in one.parts))
-            elif id(one) not in self._known:
-                self._known[id(one)] = frozenset()  # should it be a part of itself
-                waiting.append((one, True))
-                waiting.extend((part, False) for part in one.parts)
+                own = {current.function} if isinstance(current, Parameter) and current.function is not None else set()
+                self._known[id(current)] = frozenset(own).union(*(self._known[id(part)] for part in current.parts))
+            elif id(current) not in self._known:
+                self._known[id(current)] = frozenset()  # should it be a part of itself
+                waiting.append((current, True))
+                waiting.extend((part, False) for part in current.parts)
 
 
 def _is_in_training(context: Context, behind: Iterable[FunctionFacts], precision: Precision) -> bool:
@@ -132,6 +132,8 @@ def _is_in_training(context: Context, behind: Iterable[FunctionFacts], precision
         return True
     if precision.runs_in_call(context):
         return False
-    if any(isinstance(one, Call) and is_api(one.callee, "tensorflow.GradientTape") for one in context.withs):
+    if any(
+        isinstance(manager, Call) and is_api(manager.callee, "tensorflow.GradientTape") for manager in context.withs
+    ):
         return True
     return context.function is not None and context.function.name in STEPS

@@ -28,10 +28,10 @@ Guard = tuple[str, str, Value, Value, User]
 def guards(facts: SourceFacts) -> Iterator[Guard]:
     """(where it is used, how, the number, the guarded value, what uses it) for every number that stands guard."""
     for use, argument, user in _uses(facts):
-        for one in _opened(argument):
-            if use == DIVISOR and _is_root(one):
-                yield from _guards_in(ROOT_DIVISOR, _first(one), user)
-            yield from _guards_in(use, one, user)
+        for part in _opened(argument):
+            if use == DIVISOR and _is_root(part):
+                yield from _guards_in(ROOT_DIVISOR, _first(part), user)
+            yield from _guards_in(use, part, user)
 
 
 def guarded_values(facts: SourceFacts) -> Iterator[Value]:
@@ -42,12 +42,12 @@ def guarded_values(facts: SourceFacts) -> Iterator[Value]:
 def upper_bounds(facts: SourceFacts) -> Iterator[tuple[Value, Value, Context]]:
     """(number, clipped value, context) where `log(1 - p)` or a division by `1 - p` trusts in p staying below 1."""
     for use, argument, user in _uses(facts):
-        for one in _opened(argument):
-            if use not in (LOG, DIVISOR) or not isinstance(one, Operation) or one.operator != "-":
+        for part in _opened(argument):
+            if use not in (LOG, DIVISOR) or not isinstance(part, Operation) or part.operator != "-":
                 continue
-            if len(one.operands) != 2 or known(one.operands[0]) not in (1, 1.0):
+            if len(part.operands) != 2 or known(part.operands[0]) not in (1, 1.0):
                 continue
-            for clipped in _opened(one.operands[1]):
+            for clipped in _opened(part.operands[1]):
                 for number in _bounds(clipped, _UPPER):
                     yield number, clipped, user.context
 
@@ -92,26 +92,26 @@ def _found_uses(facts: SourceFacts) -> Iterator[tuple[str, Value, User]]:
 
 
 def _guards_in(use: str, value: Value | None, user: User) -> Iterator[Guard]:
-    for one in _opened(value):
-        for number in _bounds(one, _LOWER):
-            yield use, BOUND, number, one, user
-        terms = list(_terms(one))
+    for part in _opened(value):
+        for number in _bounds(part, _LOWER):
+            yield use, BOUND, number, part, user
+        terms = list(_terms(part))
         small = [term for term in terms if 0 < max(numbers_from_value(term), default=0) < LEAST_OF_NOTE]
         others = [term for term in terms if term not in small]
         if len(small) == 1 and others and not any(numbers_from_value(term) for term in others):
-            yield use, ADDED, small[0], one, user
+            yield use, ADDED, small[0], part, user
 
 
 def _terms(value: Value) -> Iterator[Value]:
     """The terms of a sum, each once."""
     waiting, seen = [value], {id(value)}
-    for one in waiting:
-        if isinstance(one, Operation) and one.operator == "+" and len(one.operands) == 2:
-            operands: tuple[Value, ...] = one.operands
-        elif function_named(one) == "add" and isinstance(one, Call):
-            operands = one.arguments(slice(2))
+    for part in waiting:
+        if isinstance(part, Operation) and part.operator == "+" and len(part.operands) == 2:
+            operands: tuple[Value, ...] = part.operands
+        elif function_named(part) == "add" and isinstance(part, Call):
+            operands = part.arguments(slice(2))
         else:
-            yield one
+            yield part
             continue
         for operand in operands:
             choices = options(operand)

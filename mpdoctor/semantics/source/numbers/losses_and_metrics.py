@@ -134,16 +134,16 @@ def roles_from_facts(facts: SourceFacts, of_model: Dtypes, dtypes: Dtypes) -> Ro
     it is given, as tried in Keras 3.15 and tf_keras 2.21."""
     is_keras3 = facts.keras.is_keras3
     roles: Roles = {}
-    for call, one in compiled(facts, 1, "loss"):
-        function = function_of(one, "call")
+    for call, loss in compiled(facts, 1, "loss"):
+        function = function_of(loss, "call")
         if function is not None:
             prediction = "float32" if is_keras3 else of_model(call.receiver)
             _remember(roles, function, Role(prediction, prediction))
     weighted = (
         (call, leave) for call in facts.method_calls("compile") for leave in _leaves(call.keyword("weighted_metrics"))
     )
-    for call, one in (*compiled(facts, 2, "metrics"), *weighted):
-        function = function_of(one, "update_state")
+    for call, metric in (*compiled(facts, 2, "metrics"), *weighted):
+        function = function_of(metric, "update_state")
         if function is not None:
             casts = function.owner is None and not is_keras3
             prediction = "float32" if casts else of_model(call.receiver)

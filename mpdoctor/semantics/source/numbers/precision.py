@@ -77,7 +77,7 @@ class Precision:
     def runs_in_call(self, context: Context) -> bool:
         """Whether code runs inside the `call()` of a layer, where Keras hands out its weights in 16 bits."""
         around = [context, *(self._calls_at[place] for place in context.callers if place in self._calls_at)]
-        return any(_is_call_of_layer(one.function) for one in around)
+        return any(_is_call_of_layer(outer.function) for outer in around)
 
     def of_model(self, model: Value | None) -> str | None:
         """The dtype of what a model (or a layer of the user's own) returns."""
@@ -199,7 +199,7 @@ def precision_of(facts: SourceFacts) -> Precision:
 
 def _sixteen_bits_of(policies: Iterable[str]) -> str | None:
     found = {SIXTEEN_BITS.get(policy, policy) for policy in policies}
-    return next((one for one in HALF if one in found), "float32" if found == {"float32"} else None)
+    return next((dtype for dtype in HALF if dtype in found), "float32" if found == {"float32"} else None)
 
 
 def _agreed(dtypes: Iterable[str | None]) -> str | None:

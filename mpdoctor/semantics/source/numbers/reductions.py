@@ -81,11 +81,11 @@ def _is_wide(call: Call) -> bool:
 def _is_reduced(value: Value) -> bool:
     """What was reduced before, and the losses of single examples, are few."""
     waiting = [*options(value)]
-    seen = {id(one) for one in waiting}
-    for one in waiting:
-        if _one_is_reduced(one):
+    seen = {id(part) for part in waiting}
+    for current in waiting:
+        if _one_is_reduced(current):
             return True
-        for part in _in_its_shape(one):
+        for part in _in_its_shape(current):
             new = [inner for inner in options(part) if id(inner) not in seen]
             seen.update(map(id, new))
             waiting += new

@@ -61,7 +61,11 @@ def _of_operation(value: Operation, depth: int) -> Bound | None:
 
 
 def _of_filled(call: Call, name: str) -> Bound | None:
-    if name not in FILLED or any(call.keyword(one) is not None for one in ELSEWHERE) or call.argument(2) is not None:
+    if (
+        name not in FILLED
+        or any(call.keyword(keyword) is not None for keyword in ELSEWHERE)
+        or call.argument(2) is not None
+    ):
         return None
     shape = call.argument(0, "shape")
     sizes = [known(size) for size in shape.items] if isinstance(shape, Collection) else [known(shape)]

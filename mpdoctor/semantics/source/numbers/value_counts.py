@@ -76,8 +76,8 @@ def _averaged(call: Call, given: Value) -> int:
     if axis is None:
         return _product(shape)
     chosen = [known(item) for item in axis.items] if isinstance(axis, Collection) else [known(axis)]
-    within = [one for one in chosen if isinstance(one, int) and -len(shape) <= one < len(shape)]
-    return _product(tuple(shape[one] for one in within)) if len(within) == len(chosen) else 0
+    within = [dimension for dimension in chosen if isinstance(dimension, int) and -len(shape) <= dimension < len(shape)]
+    return _product(tuple(shape[dimension] for dimension in within)) if len(within) == len(chosen) else 0
 
 
 def _product(sizes: Shape) -> int:

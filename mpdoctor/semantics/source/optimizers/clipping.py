@@ -25,7 +25,7 @@ def limits(value: Value) -> tuple[Value, ...] | None:
         for name, arguments in CLIPPING.items():
             if is_api(value.callee, name):
                 given = [value.argument(position, keyword) for position, keyword in arguments]
-                return tuple(one for one in given if one is not None)
+                return tuple(limit for limit in given if limit is not None)
     return None
 
 

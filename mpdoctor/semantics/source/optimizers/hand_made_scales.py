@@ -65,14 +65,14 @@ def _is_plain(facts: SourceFacts, apply: Call, factor: int) -> bool:
     """Whether its optimizer takes the gradients at their size, at a rate that leaves no room for the factor."""
     made = options(apply.receiver)
     return bool(made) and all(
-        isinstance(one, Call)
-        and isinstance(one.callee, Api)
-        and one.callee.is_(*PLAIN)
-        and not one.open
-        and not any(one.keyword(name) for name in CLIPPING)
-        and _rate(facts, one) * factor > LARGEST_RATE
-        and not _is_changed(facts, one)
-        for one in made
+        isinstance(optimizer, Call)
+        and isinstance(optimizer.callee, Api)
+        and optimizer.callee.is_(*PLAIN)
+        and not optimizer.open
+        and not any(optimizer.keyword(name) for name in CLIPPING)
+        and _rate(facts, optimizer) * factor > LARGEST_RATE
+        and not _is_changed(facts, optimizer)
+        for optimizer in made
     )
 
 

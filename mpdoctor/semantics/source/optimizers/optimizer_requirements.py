@@ -21,7 +21,7 @@ BASES = (
 def lacked_by_class(own: ClassFacts, keras: Keras) -> list[str]:
     """The methods that a class of the user's lacks to be wrapped: ["Optimizer"] if it is no Keras optimizer at all;
     [] where nothing is missing, or where one of its bases is not known."""
-    bases = [option for one in own.lineage() for base in one.bases for option in options(base)]
+    bases = [option for cls in own.lineage() for base in cls.bases for option in options(base)]
     if any(not isinstance(base, (Api, Defined)) for base in bases):
         return []
     library = [base for base in bases if isinstance(base, Api) and base.name != "builtins.object"]

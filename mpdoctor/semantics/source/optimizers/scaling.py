@@ -130,13 +130,13 @@ def is_reciprocal(value: Value, numbers: tuple[float, ...] = USUAL_SCALE) -> boo
     if isinstance(value, Call) and is_api(value.callee, "tensorflow.reciprocal", "keras.ops.reciprocal"):
         divisor = value.argument(0)
         return divisor is not None and is_scale(divisor, numbers)
-    return _is_passed_on(value) and any(is_reciprocal(one, numbers) for one in _inside(value))
+    return _is_passed_on(value) and any(is_reciprocal(part, numbers) for part in _inside(value))
 
 
 def initial_scales(facts: SourceFacts) -> tuple[float, ...]:
     """The numbers that a program's loss scales start from."""
     given = [known(call.keyword("initial_scale")) for call in wrapper_calls(facts)]
-    return (*USUAL_SCALE, *(float(one) for one in given if isinstance(one, (int, float)) and one >= FEWEST))
+    return (*USUAL_SCALE, *(float(number) for number in given if isinstance(number, (int, float)) and number >= FEWEST))
 
 
 def mapped_functions(value: Value) -> Iterator[FunctionFacts]:
@@ -151,8 +151,8 @@ def with_mapped(facts: SourceFacts, value: Value) -> Iterator[Value]:
     """A value, and where it is a function mapped over gradients, what that function computes."""
     yield value
     for function in mapped_functions(value):
-        for one in facts.returns_of(function):
-            yield from until_gradients(one.value)
+        for returned in facts.returns_of(function):
+            yield from until_gradients(returned.value)
 
 
 def holds_gradient(value: Value | None, gradient: Call, through_unscaling: bool = True) -> bool:
@@ -172,7 +172,7 @@ def _is_scale(value: Value, numbers: tuple[float, ...]) -> bool:
         return True
     if isinstance(value, Call) and isinstance(value.callee, Attribute) and value.callee.name in SCALES:
         return True  # the experimental class: `optimizer.loss_scale()`
-    return _is_passed_on(value) and any(is_scale(one, numbers) for one in _inside(value))
+    return _is_passed_on(value) and any(is_scale(part, numbers) for part in _inside(value))
 
 
 def _is_passed_on(value: Value) -> bool:

@@ -74,7 +74,7 @@ def compile_wraps(facts: SourceFacts, call: Call) -> bool:
         return False
     inside = _wrapped_in_compile(facts, call, call.receiver, True)
     given = options(call.argument(0, "optimizer"))
-    return bool(inside) and not any(wrapped(facts, one, call, certain=False) for one in given)
+    return bool(inside) and not any(wrapped(facts, optimizer, call, certain=False) for optimizer in given)
 
 
 def starting_scale(wrapper: Value | None) -> str:
@@ -106,7 +106,9 @@ def kinds_of_wrapper(inner: Value, keras: Keras) -> tuple[str, ...]:
 
 def lacks(name: str, inside: tuple[Value, ...], keras: Keras) -> bool:
     """Whether the wrapper of every one of these optimizers raises AttributeError for this name."""
-    return bool(inside) and all(name in MISSING[kind] for one in inside for kind in kinds_of_wrapper(one, keras))
+    return bool(inside) and all(
+        name in MISSING[kind] for optimizer in inside for kind in kinds_of_wrapper(optimizer, keras)
+    )
 
 
 def compiles_of(facts: SourceFacts, model: Value) -> list[Call]:
@@ -171,7 +173,7 @@ def _compiles_behind(facts: SourceFacts, model: Value) -> list[Call]:
         for call in facts.method_calls("compile")
         if isinstance(call.receiver, Call)
         and is_api(call.receiver.callee, "builtins.super")
-        and any(one is call.context.owner for one in own.lineage())
+        and any(cls is call.context.owner for cls in own.lineage())
     ]
 
 

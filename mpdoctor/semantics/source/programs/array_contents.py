@@ -76,7 +76,7 @@ def _text_columns(value: Value) -> set[object]:
     columns."""
     if isinstance(value, Item):
         chosen = value.index.items if isinstance(value.index, Collection) else (value.index,)
-        return _text_columns(value.of) & {known(one) for one in chosen}
+        return _text_columns(value.of) & {known(column) for column in chosen}
     if not isinstance(value, Call) or not is_api(value.callee, "pandas.DataFrame"):
         return set()
     table = value.argument(0, "data")

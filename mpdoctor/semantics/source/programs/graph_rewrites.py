@@ -23,7 +23,10 @@ def rewrites(facts: SourceFacts) -> Iterator[tuple[Call | Write, str]]:
         yield call, call.method
     for call in facts.calls_of(OPTIONS):
         given = options(call.argument(0, "options"))
-        if given and all(isinstance(one, Collection) and known(one.entry("auto_mixed_precision")) for one in given):
+        if given and all(
+            isinstance(options_given, Collection) and known(options_given.entry("auto_mixed_precision"))
+            for options_given in given
+        ):
             yield call, "auto_mixed_precision"
     for call in facts.calls_of("os.environ.setdefault", "os.putenv"):
         if known(call.argument(0)) in VARIABLES and _is_on(known(call.argument(1))):

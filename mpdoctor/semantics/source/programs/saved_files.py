@@ -24,9 +24,13 @@ def saved_models(facts: SourceFacts) -> Iterator[tuple[Value, Call, int]]:
     for call in facts.calls_of("keras.models.save_model"):
         yield from _saved(call.argument(1, "filepath"), call.argument(0, "model"), call)
     for call in facts.method_calls(*FITTING):
-        for one in walk(call.keyword("callbacks")):
-            if isinstance(one, Call) and is_call_of(one, CHECKPOINT) and not known(one.keyword("save_weights_only")):
-                yield from _saved(one.argument(0, "filepath"), call.receiver, call)
+        for callback in walk(call.keyword("callbacks")):
+            if (
+                isinstance(callback, Call)
+                and is_call_of(callback, CHECKPOINT)
+                and not known(callback.keyword("save_weights_only"))
+            ):
+                yield from _saved(callback.argument(0, "filepath"), call.receiver, call)
 
 
 def _saved(path: Value | None, model: Value | None, call: Call) -> Iterator[tuple[Value, Call, int]]:
@@ -58,7 +62,7 @@ def training_of(facts: SourceFacts, model: Call) -> list[Call]:
         for call in facts.method_calls(*TRAINING)
         if call.order > model.order and any(option is model for option in options(call.receiver))
     ]
-    return direct or [call for call, outer in trainings(facts) if any(one is model for one in walk(outer))]
+    return direct or [call for call, outer in trainings(facts) if any(trained is model for trained in walk(outer))]
 
 
 def same_text(one: Value, other: Value, depth: int = 8) -> bool:

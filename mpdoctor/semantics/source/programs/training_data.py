@@ -66,8 +66,8 @@ def fed_values(facts: SourceFacts) -> Iterator[tuple[Call, str, Value]]:
             continue
         features, labels = call.argument(0, "x"), call.argument(1, "y")
         for role, value in (("features", features), ("labels", labels)):
-            for one in _leaves(value):
-                yield call, role, one
+            for leaf in _leaves(value):
+                yield call, role, leaf
 
 
 def behind(value: Value, past_maps: bool = True) -> Iterator[Value]:
@@ -91,9 +91,9 @@ def _behind(value: Value, depth: int, past_maps: bool, seen: set[tuple[int, int]
 
 def mapped_functions(value: Value) -> Iterator[FunctionFacts]:
     """The functions of the user's that `Dataset.map` applies on the way to this value."""
-    for one in behind(value):
-        if isinstance(one, Call) and one.method == "map":
-            for given in options(one.argument(0, "map_func")):
+    for source in behind(value):
+        if isinstance(source, Call) and source.method == "map":
+            for given in options(source.argument(0, "map_func")):
                 if isinstance(given, Defined) and isinstance(given.of, FunctionFacts):
                     yield given.of
 

@@ -1,0 +1,57 @@
+"""A SavedModel as it was judged: a directory that holds the one graph that was looked at, and nothing beside it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+from mpdoctor.examiner.saved.directories import GRAPH, METADATA, SavedDirectory
+from mpdoctor.examiner.saved.refused_operations import functions_apart
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+
+LOADED_BY_PLACE = ("variables", "assets")
+
+
+def judged_copy(directory: SavedDirectory, folder: str) -> str:
+    """Written below `folder` under the directory's own name; gives its path.
+
+    Of the outermost graph it keeps the constants, which are all that is loaded from there, and of the functions all but
+    those that only that graph calls. Variables and assets stay where they are: they are linked."""
+    copy = os.path.join(folder, directory.name)
+    os.makedirs(copy)
+    with open(os.path.join(copy, GRAPH), "wb") as file:
+        file.write(_judged(directory.meta_graph))
+    metadata = os.path.join(directory.path, METADATA)
+    if os.path.exists(metadata):
+        shutil.copyfile(metadata, os.path.join(copy, METADATA))
+    for name in LOADED_BY_PLACE:
+        place = os.path.join(directory.path, name)
+        if os.path.isdir(place):
+            os.symlink(os.path.abspath(place), os.path.join(copy, name))
+    return copy
+
+
+def _judged(meta_graph: tf.compat.v1.MetaGraphDef) -> bytes:
+    """A SavedModel with what Keras loads of one graph."""
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    saved_model = saved_model_pb2.SavedModel(saved_model_schema_version=1)
+    kept = saved_model.meta_graphs.add()
+    kept.meta_info_def.CopyFrom(meta_graph.meta_info_def)
+    kept.object_graph_def.CopyFrom(meta_graph.object_graph_def)
+    kept.asset_file_def.extend(meta_graph.asset_file_def)
+    graph, whole = kept.graph_def, meta_graph.graph_def
+    graph.versions.CopyFrom(whole.versions)
+    graph.node.extend(node for node in whole.node if node.op == "Const")
+    apart = functions_apart(meta_graph)
+    graph.library.function.extend(
+        function for function in whole.library.function if function.signature.name not in apart
+    )
+    graph.library.gradient.extend(whole.library.gradient)
+    if hasattr(whole.library, "registered_gradients"):  # since TensorFlow 2.5
+        graph.library.registered_gradients.extend(whole.library.registered_gradients)
+    return bytes(saved_model.SerializeToString())

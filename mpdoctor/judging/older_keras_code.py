@@ -1,0 +1,161 @@
+"""Code that is plainly for an older Keras than the one that it was judged by, where nothing said which it is for.
+
+What is installed beside mpdoctor is then only a guess, and code that uses what Keras 3 no longer has says more: it is
+judged by the newest TensorFlow that has all of it. That it would not run with Keras 3 is told once, with its places."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from mpdoctor.facts.location import Location, location_in_cell
+from mpdoctor.facts.versions import Keras
+from mpdoctor.finding import AlsoSeen, Crashed, Finding
+from mpdoctor.judging.keras_version import JudgedBy
+from mpdoctor.judging.precedence import merged_findings
+from mpdoctor.judging.what_if import chosen_rules
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.rules.registry import all_rules
+from mpdoctor.semantics.wording import listed
+from mpdoctor.settings.options import Settings
+
+# The rules that speak of what Keras 3 no longer has. MP310, of an argument, proves nothing by itself.
+GONE = ("MP102", "MP407", "MP310")
+_PROVING = ("MP102", "MP407")
+_LAST_KERAS_2 = (2, 15)
+# What is written for Keras 3, or for Keras as a package of its own, which may be either.
+_OF_ANOTHER = re.compile(r"^\s*(?:import|from)\s+keras\b|\bscale_loss\(|\bloss_scale_factor\b", re.MULTILINE)
+BECAUSE = "nothing asks for one, and this uses what Keras 3 no longer has"
+_PLACES_NAMED = 3
+
+
+Judge = Callable[[Callable[[str], Keras], frozenset[str], Sequence[str]], list[Finding | Crashed]]
+
+
+def findings_of_source(
+    judge: Judge, facts: Mapping[str, SourceFacts], paths: tuple[str, ...], keras: JudgedBy, settings: Settings
+) -> tuple[list[Finding | Crashed], JudgedBy, list[Finding]]:
+    """What the rules find in the source; by which Keras; and, of files that are plainly for an older one than was
+    guessed, what would raise in the one that was guessed. Whatever was chosen, it is by the same Keras.
+
+    `judge` judges the files at these paths: by the Keras of each, with the rules of these codes."""
+    chosen = chosen_rules(settings)
+    codes = frozenset(rule.code for rule in all_rules() if chosen(rule))
+    said = judge(keras.of, codes | frozenset(GONE) if keras.is_guessed else codes, paths)
+    older = of_older_keras(keras, said, facts, paths)
+    first = [item for item in said if isinstance(item, Crashed) or item.code in codes]
+    if not older:
+        return first, keras, []
+
+    def is_older(item: Finding | Crashed) -> bool:
+        return isinstance(item, Finding) and item.location is not None and item.location.path in older
+
+    whole = len(older) == len(paths)
+    by = JudgedBy(next(iter(older.values())) if whole else keras.usual, {**keras.others, **older})
+    gone = merged_findings(item for item in first if isinstance(item, Finding) and is_older(item))
+    rest = [item for item in first if not is_older(item)]
+    return [*rest, *judge(by.of, codes, tuple(older))], by, [finding for finding in gone if is_gone(finding)]
+
+
+def of_older_keras(
+    keras: JudgedBy, judged: Iterable[Finding | Crashed], facts: Mapping[str, SourceFacts], paths: Sequence[str]
+) -> dict[str, Keras]:
+    """The Keras of the files that are plainly for Keras 2 although they were judged by a Keras 3 that nothing asks for.
+    Files that import one another are one program, and for the same."""
+    if not keras.is_guessed or not keras.usual.is_keras3:
+        return {}
+    marks = [
+        finding for finding in judged if isinstance(finding, Finding) and finding.code in _PROVING and is_gone(finding)
+    ]
+    found: dict[str, Keras] = {}
+    for program in _programs([path for path in paths if path not in keras.others], facts) if marks else ():
+        own = [mark for mark in marks if mark.location is not None and mark.location.path in program]
+        if own and not any(_OF_ANOTHER.search(facts[path].text) for path in program):
+            release = ".".join(map(str, min(map(_last_release, own))))
+            found |= dict.fromkeys(program, Keras("tf.keras", release, release, BECAUSE))
+    return found
+
+
+def told_once(gone: Sequence[Finding], facts: Mapping[str, SourceFacts], guessed: Keras) -> list[Finding]:
+    """One finding for all lines that Keras 3 no longer runs, at the first of them; the others are seen beside it.
+    `guessed`: the Keras 3 that nothing asks for."""
+    if not gone:
+        return []
+    gone = sorted(gone, key=lambda finding: finding.location or Location("", 0))
+    named = [f"{_name(finding)} ({_place(finding, facts)})" for finding in gone[:_PLACES_NAMED]]
+    named += [f"{len(gone) - len(named)} more"] if len(gone) > len(named) else []
+    lines = "1 line uses" if len(gone) == 1 else f"{len(gone)} lines use"
+    which = f"{guessed} is {guessed.because}" if guessed.version else "TensorFlow 2.16 and later bring Keras 3"
+    speaker = next((finding for finding in gone if finding.code == "MP102"), gone[0])
+    release = min(map(_last_release, gone))
+    return [
+        dataclasses.replace(
+            gone[0],
+            code=speaker.code,
+            name=speaker.name,
+            message=f"{lines} what is gone in Keras 3, and {'does' if len(gone) == 1 else 'do'} not work there: "
+            f"{listed(named)}. Nothing asks for a certain TensorFlow, and {which}.",
+            help=_help(release),
+            evidence={"lines": len(gone), "written_for": f"tensorflow<{_next(release)}"},
+            also_seen=(
+                *gone[0].also_seen,
+                *(also for finding in gone[1:] for also in (_sight(finding), *finding.also_seen)),
+            ),
+        )
+    ]
+
+
+def is_gone(finding: Finding) -> bool:
+    """Whether it says that an older Keras had this."""
+    return finding.code in GONE and (finding.code != "MP102" or "gone_since" in finding.evidence)
+
+
+def _programs(paths: Sequence[str], facts: Mapping[str, SourceFacts]) -> list[list[str]]:
+    """The files that import one another, also through others, in order."""
+    of: dict[str, list[str]] = {path: [path] for path in paths}
+    for path in paths:
+        for other in facts[path].imports:
+            if other in of and of[other] is not of[path]:
+                of[path] += of[other]
+                of |= dict.fromkeys(of[other], of[path])
+    return list({id(program): program for program in of.values()}.values())
+
+
+def _last_release(finding: Finding) -> tuple[int, ...]:
+    """The last TensorFlow that has what the line uses."""
+    since = re.fullmatch(r"TensorFlow (\d+)\.(\d+)", str(finding.evidence.get("gone_since", "")))
+    if since is None:
+        return _LAST_KERAS_2
+    major, minor = int(since[1]), int(since[2])
+    return (major, minor - 1) if minor else (1, 15)
+
+
+def _next(release: tuple[int, ...]) -> str:
+    return "2" if release[0] == 1 else f"{release[0]}.{release[1] + 1}"
+
+
+def _help(release: tuple[int, ...]) -> str:
+    """tf_keras has all that went with Keras 3, and nothing of what went before (2.21)."""
+    pin = f"Pin what it was written for where you install from, `tensorflow<{_next(release)}` in requirements.txt"
+    legacy = ", or install tf_keras and set TF_USE_LEGACY_KERAS=1" if release == _LAST_KERAS_2 else ""
+    return f"{pin}{legacy}. To move it to Keras 3, check with `--keras 3`: each line is then told, with what to write."
+
+
+def _name(finding: Finding) -> str:
+    name = re.search(r"`[^`]+`", finding.message)
+    return name[0] if name else finding.name
+
+
+def _place(finding: Finding, facts: Mapping[str, SourceFacts]) -> str:
+    if finding.location is None:
+        return finding.target
+    here = location_in_cell(finding.location, facts[finding.location.path].cells)
+    cell = [f"cell {here.cell}"] if here.cell else []
+    return ", ".join((here.path, *cell, f"line {here.line}"))
+
+
+def _sight(finding: Finding) -> AlsoSeen:
+    place = finding.location
+    text = f"{finding.message} {finding.help}"
+    return AlsoSeen(finding.code, finding.stage, text, place.path if place else None, place.line if place else None)

@@ -1,0 +1,161 @@
+"""Saved files that try what no saved file may (tests/support/hostile_files): with either wall alone nothing happens
+outside, and with the first each is refused in one sentence before anything of it is loaded."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import walls
+from checking import check, needs_keras, needs_tensorflow
+from environments import ENVIRONMENTS, needs_environment
+from hostile_files import Attack, attacks
+from hostile_files.sites import Site
+from hostile_files.watching import Examination, Range, examine, load_plainly
+from sampling import Sample
+
+from mpdoctor.examiner.exceptions import Unusable
+from mpdoctor.examiner.process import confinement
+from mpdoctor.examiner.protocol.request import Request
+from mpdoctor.examiner.saved.archives import saved_file_from_path
+from mpdoctor.examiner.targets.saved_model import judge
+
+LONGEST = 20.0  # seconds until a file is refused
+LONGEST_LOAD = 120.0  # seconds until Keras itself gives one up, on a machine that is busy
+LARGEST = 2 * 2**30  # bytes
+SAMPLED = 6  # files of each table that are examined in a process of their own; each takes two seconds
+ATTACKS = attacks()
+LIVE_FILES = [one for one in ATTACKS if one.runs_in and one.form != "saved-model"]
+MISSING = [one.keras for one in ENVIRONMENTS if one.missing]  # their bytecode cannot be made here
+needs_h5py = pytest.mark.skipif(importlib.util.find_spec("h5py") is None, reason="h5py is not installed")
+every_keras = pytest.mark.parametrize(
+    "keras",
+    [
+        pytest.param(one.keras, id=one.keras, marks=[
+            needs_environment(one), pytest.mark.environments if one.python else pytest.mark.slow
+        ])
+        for one in ENVIRONMENTS
+    ],
+)  # fmt: skip
+
+
+@pytest.fixture
+def range_(tmp_path: Path) -> Iterator[Range]:
+    with Range(tmp_path) as made:
+        yield made
+
+
+def judged(site: Site) -> str:
+    """What mpdoctor says of a file before it is loaded; "" where it would hand it to Keras. Nothing is registered with
+    this Keras, and the user gave no module."""
+    keras = SimpleNamespace(module=SimpleNamespace(utils=SimpleNamespace(get_registered_object=lambda *_, **__: None)))
+    own = site.scratch / "judged-alone"
+    request = Request("", str(site.path), None, None, (), str(own / "events"))
+    for folder in (request.scratch, request.judged):
+        Path(folder).mkdir(parents=True)
+    session: Any = SimpleNamespace(hooked_keras=keras, request=request)
+    try:
+        judge(session, saved_file_from_path(str(site.path)), {})
+    except Unusable as told:
+        return str(told)
+    return ""
+
+
+def test_the_table_holds_what_was_promised() -> None:
+    assert len(ATTACKS) >= 60
+    assert {one.form for one in ATTACKS} == {"hdf5", "keras", "saved-model"}
+    assert {keras for one in ATTACKS for keras in one.runs_in} == {one.keras for one in ENVIRONMENTS}
+
+
+@needs_h5py
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_what_works_in_a_keras_is_refused_before_it_is_loaded(range_: Range) -> None:
+    passed, happened = [], []
+    cases = [(one, keras) for one in LIVE_FILES for keras in one.runs_in if keras not in MISSING]
+    assert cases
+    for one, keras in cases:
+        site = range_.make(one, keras)
+        said = judged(site)
+        if not said or "\n" in said or not said.startswith(site.path.name):
+            passed.append(f"{one} in {keras}: {said!r}")
+        happened += [f"{one} in {keras}: {what}" for what in range_.came_to(site)]
+    assert not passed and not happened
+
+
+# --- every file -------------------------------------------------------------------------------------------------------
+@every_keras
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_the_files_are_no_duds(range_: Range, keras: str, sample: Sample) -> None:
+    """What `runs_in` says of the plain loader, so that the walls are tested with what works."""
+    rows = sample([one for one in ATTACKS if keras in one.runs_in], SAMPLED)
+    live = [(one, range_.make(one, keras)) for one in rows]
+    told = load_plainly(keras, [site for _, site in live])
+    duds = [f"{one}: {told[site]}" for one, site in live if not range_.came_to(site)]
+    assert live and not duds
+
+
+def misbehaved(range_: Range, made: list[tuple[Attack, Site]], told: Any) -> list[str]:
+    found = []
+    for one, site in made:
+        examination: Examination = told[site]
+        happened = range_.came_to(site)
+        longest = LONGEST if examination.kind == "unusable" else LONGEST_LOAD
+        happened += [f"it took {examination.seconds} s"] * (examination.seconds > longest)
+        happened += [f"it took {examination.memory >> 20} MiB"] * (examination.memory > LARGEST)
+        happened += ["the examiner broke: " + examination.broken] * bool(examination.broken)
+        if happened:
+            found.append(f"{one} in {site.keras}: {', '.join(happened)}; {examination.said}")
+    return found
+
+
+@every_keras
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_with_the_allow_list_alone(range_: Range, keras: str, sample: Sample) -> None:
+    """Nothing happens; what works elsewhere ends in one sentence."""
+    rows = sample([one for one in ATTACKS if keras in one.kerases], SAMPLED)
+    made = [(one, range_.make(one, keras)) for one in rows]
+    told = examine(keras, [site for _, site in made], walls.CONFINEMENT)
+    found = misbehaved(range_, made, told)
+    for one, site in made:
+        examination = told[site]
+        if keras in one.runs_in and (examination.kind != "unusable" or "\n" in examination.said):
+            found.append(f"{one} in {keras} was not refused: {examination.kind} {examination.said}")
+    assert not found, "\n".join(found)
+
+
+@every_keras
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_with_the_confinement_alone(range_: Range, keras: str, sample: Sample) -> None:
+    """All that a file may hold is allowed, and Keras' safe mode is off; what it reads is not this wall's."""
+    if confinement.protection().startswith("not"):
+        pytest.skip(confinement.protection())
+    rows = sample([one for one in ATTACKS if keras in one.runs_in and one.tries != "read"], SAMPLED)
+    made = [(one, range_.make(one, keras)) for one in rows]
+    examine(keras, [site for _, site in made], walls.ALLOW_LIST, trusting=True)
+    assert made
+    happened = [(one, what) for one, site in made for what in range_.came_to(site) if what != "the canary was opened"]
+    assert not happened, "\n".join(f"{one} in {keras}: {what}" for one, what in happened)
+
+
+# --- as a user meets it -----------------------------------------------------------------------------------------------
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "keras"),
+    [
+        pytest.param("op-lambda-io.write_file-hdf5", "tf_keras", marks=needs_keras("tf_keras")),
+        pytest.param("function-keras.saving.KerasFileEditor-keras", "3", marks=needs_tensorflow),
+        pytest.param("graph-writes-saved-model", "tf_keras", marks=needs_keras("tf_keras")),
+    ],
+)
+def test_a_user_reads_one_sentence(range_: Range, name: str, keras: str) -> None:
+    (one,) = [one for one in ATTACKS if str(one) == name]
+    site = range_.make(one, keras)
+    done = check(site.path.name, directory=site.folder, keras=keras)
+    assert (done.exit_code, done.codes()) == (2, ["MP002"]), str(done)
+    assert not range_.came_to(site)
+    (finding,) = done.report["findings"]
+    assert "\n" not in finding["message"]

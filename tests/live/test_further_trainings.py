@@ -1,0 +1,129 @@
+"""Several trainings in one program: which were examined and which were not, by line; with --all-fits, each of them."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from pathlib import Path
+
+import pytest
+from checking import needs_keras
+from live import examined, script_from_text
+
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.model import CallFacts, ModelFacts
+from mpdoctor.facts.training import PredictionFacts, TrainingFacts
+from mpdoctor.facts.versions import Keras
+from mpdoctor.finding import Verdict
+from mpdoctor.semantics.live.verdict import verdict_from_training
+from mpdoctor.semantics.source.programs.further_trainings import not_examined
+from mpdoctor.source import facts_with_imports
+
+BEGIN = """\
+import tensorflow as tf
+from sklearn.preprocessing import StandardScaler
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+def build():
+    return tf.keras.Sequential([tf.keras.Input((8,)), tf.keras.layers.Dense(1, dtype="float32")])
+def train(model):
+    model.compile("adam", "mse")
+    model.fit(x, y)
+model = build()
+model.compile("adam", "mse")
+"""  # ten lines
+MORE = "; --all-fits looks at each fit()"
+
+
+def told(tmp_path: Path, text: str, *done: int, kind: str = "fit", all_fits: bool = False) -> str:
+    path = tmp_path / "train.py"
+    path.write_text(BEGIN + textwrap.dedent(text), encoding="utf-8")
+    sources = facts_with_imports(path, "train.py", {}).values()
+    return not_examined(sources, [training(line, kind) for line in done], all_fits)
+
+
+def training(line: int, kind: str) -> TrainingFacts:
+    call = CallFacts(kind, Location("train.py", line))
+    model = ModelFacts("m", "m", "Sequential", "mixed_float16", Keras("keras", "3.15"), call=call)
+    seen = PredictionFacts("predict", 1, 64) if kind == "predict" else None
+    return TrainingFacts(model, "real", "CPU", 50, prediction=seen)
+
+
+@pytest.mark.parametrize(
+    ("text", "done", "says"),
+    [
+        ("model.fit(x, y)\n", 11, ""),
+        ("model.fit(x, y)\nmodel.fit(x, y)\n", 11, f"the training at train.py:12: only that at train.py:11 was{MORE}"),
+        (
+            "model.fit(x, y)\nmodel.compile('sgd', 'mse')\nmodel.fit(x, y)\nbuild().fit(x, y)\n",
+            11,
+            f"the trainings at train.py:13 and 14: only that at train.py:11 was{MORE}",
+        ),
+        ("model.fit(x, y)\ntrain(build())\n", 11, f"the training at train.py:8: only that at train.py:11 was{MORE}"),
+        (
+            "for fold in range(5):\n    model = build()\n    model.compile()\n    model.fit(x, y)\n",
+            14,
+            f"what train.py:14 trains when it is run again: only that at train.py:14 was{MORE}",
+        ),
+        ("for step in range(100):\n    model.train_on_batch(x, y)\n", 12, ""),
+        ("model.fit(x, y)\nStandardScaler().fit(x)\n", 11, ""),
+        ("scaler = StandardScaler()\nscaler.fit(x)\nmodel.fit(x, y)\n", 13, ""),
+        ("model.fit(x, y)\nclusters = load()\nclusters.fit(x)\n", 11, ""),
+        ("if short:\n    model.fit(x, y)\nelse:\n    model.fit(x, y, epochs=9)\n", 12, ""),
+        ("def other():\n    build().fit(x, y)\nmodel.fit(x, y)\n", 13, ""),
+        ("if short:\n    model.fit(x, y)\nmodel.fit(x, y)\n", 13, ""),
+    ],
+    ids=[
+        "one",
+        "two",
+        "compiled-again",
+        "in-a-function",
+        "folds",
+        "batches-of-one",
+        "not-a-model",
+        "not-a-model-before",
+        "unknown",
+        "other-arm",
+        "nobody-calls-it",
+        "passed-by",
+    ],
+)
+def test_what_was_not_looked_at_is_told_by_line(text: str, done: int, says: str, tmp_path: Path) -> None:
+    assert told(tmp_path, text, done) == says
+
+
+def test_what_every_fit_was_looked_at_leaves_nothing_to_tell(tmp_path: Path) -> None:
+    text = "model.fit(x, y)\nmodel.fit(x, y)\n"
+    assert told(tmp_path, text, 11, 12, all_fits=True) == ""
+    assert told(tmp_path, text, 11, kind="predict") == ""
+    left = told(tmp_path, text + "model.train_on_batch(x, y)\n", 11, 12, all_fits=True)
+    assert left == "the training at train.py:13: only those at train.py:11 and 12 were"
+
+
+SCRIPT = """\
+    import sys
+
+    model = dense_model()
+    for number, rate in enumerate([1e-3, 1e-4]):
+        model.compile(K.optimizers.SGD(rate), "mse")
+        history = model.fit(x, y, batch_size=16, epochs=2)
+        assert len(history.history["loss"])
+    model.predict(x)
+    late = dense_model()
+    late.compile("adam", lambda true, seen: tf.reduce_mean(tf.square(70000.0 * tf.cast(seen, tf.float16))))
+    late.fit(x, y, batch_size=16)
+    print(history.history["loss"][40])
+    """
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keras", [pytest.param(keras, marks=needs_keras(keras)) for keras in ("tf_keras", "3")])
+def test_each_fit_is_looked_at_if_asked(keras: str, tmp_path: Path) -> None:
+    facts = examined(script_from_text(tmp_path / "train.py", SCRIPT), keras, steps=12, all_fits=True)
+    assert [len(one.steps) for one in facts.trainings] == [12, 12, 12]
+    assert [re.sub(r"\\d+$", "", one.name.rpartition(" ")[0]) for one in facts.trainings] == [
+        f"{one.model.id} at line" for one in facts.trainings
+    ]
+    verdicts = [verdict_from_training(one)[0] for one in facts.trainings]
+    assert verdicts[:2] == [Verdict.HEALTHY] * 2 and verdicts[2] not in (Verdict.HEALTHY, Verdict.SETTLING)
+    assert facts.stopped_after_training.startswith("IndexError")
+    assert facts.training_status == ("done", "")

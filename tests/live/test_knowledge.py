@@ -1,0 +1,119 @@
+"""The tables of `mpdoctor/knowledge`, each compared with what the installed Keras does."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checking import needs_keras
+
+from mpdoctor.knowledge.half_dtypes import HALF, HALF_POLICIES
+from mpdoctor.knowledge.layer_kinds import (
+    NORMALIZATION,
+    NOT_FLOATING,
+    OUTPUT_IN_COMPUTE_DTYPE,
+    PREPROCESSING,
+    TEXT,
+    WEIGHTLESS,
+)
+from mpdoctor.knowledge.missing_kernels import ON_GPU_ONLY, WITHOUT_HALF, operation_without_kernel
+from mpdoctor.knowledge.unsafe_layers import MASK_PASSING
+from mpdoctor.knowledge.wrapper_api import APPLYING, KERAS2_LOOP, WRAPPER_LACKS
+
+SUPPORT = Path(__file__).parents[1] / "support"
+KERASES = [pytest.param(keras, marks=needs_keras(keras)) for keras in ("3", "tf_keras")]
+MEASURED = sorted(WEIGHTLESS | OUTPUT_IN_COMPUTE_DTYPE)
+# What takes no floating-point tensor, and what has no float16 kernel on a CPU.
+NOT_CALLED = NOT_FLOATING | {f"{kind}3D" for kind in ("AveragePooling", "AvgPool", "MaxPooling", "MaxPool")}
+# Errors in which TensorFlow does not say that it is the dtype: their own defects, and one that reads like a mismatch.
+SAYS_SOMETHING_ELSE = ("not inexact", "UnboundLocalError", "expected to be a float tensor")
+
+every_keras = pytest.mark.parametrize("keras", KERASES)
+
+
+@functools.cache
+def live(keras: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, str(SUPPORT / "live_knowledge.py")],
+        input=json.dumps({"layers": MEASURED, "policies": [*HALF_POLICIES, "mixed_half"]}),
+        env={**os.environ, "TF_USE_LEGACY_KERAS": "1" if keras == "tf_keras" else "0"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@every_keras
+def test_weightless_layers_learn_nothing_and_the_others_answer_in_their_compute_dtype(keras: str) -> None:
+    measured = live(keras)["layers"]
+    assert len(measured) > 90
+    assert {name for name, (learned, _) in measured.items() if learned} & WEIGHTLESS == set()
+    dtypes = {name: dtype for name, (_, dtype) in measured.items() if name in OUTPUT_IN_COMPUTE_DTYPE}
+    assert {name for name, dtype in dtypes.items() if "float16" not in dtype} == set()
+    gone = {"LocallyConnected1D", "LocallyConnected2D"} if keras == "3" else {"RandomContrast"}
+    assert set(MEASURED) - set(measured) - gone - NOT_CALLED <= {"ThresholdedReLU", "RandomHeight", "RandomWidth"}
+
+
+@pytest.mark.parametrize("kinds", [NORMALIZATION, PREPROCESSING, TEXT - {"KerasLayer"}, MASK_PASSING, WEIGHTLESS])
+@needs_keras("3")
+@needs_keras("tf_keras")
+def test_every_kind_of_layer_is_one_of_a_keras(kinds: frozenset[str]) -> None:
+    import keras
+    import tf_keras
+
+    known = {*dir(keras.layers), *dir(tf_keras.layers), "SyncBatchNormalization", "Input"}
+    assert kinds - known == set()
+
+
+@every_keras
+def test_functions_without_16_bit_kernels_raise_in_16_bits_and_not_in_float32(keras: str) -> None:
+    calls = live(keras)["calls"]
+    assert len(calls) >= (53 if keras == "3" else 35)
+    said = {name: {dtype for dtype in HALF if errors[dtype]} for name, errors in calls.items()}
+    assert said == {name: set(table_of_function(name)) for name in calls}
+    assert {name: errors["float32"] for name, errors in calls.items() if errors["float32"]} == {}
+
+
+def table_of_function(name: str) -> frozenset[str]:
+    """`tf.linalg.svd` stands in the table by the name that rules compare, `tensorflow.svd`."""
+    place, _, function = name.rpartition(".")
+    known = WITHOUT_HALF.get(name) or WITHOUT_HALF.get(f"tensorflow.{function}") if "tensorflow" in place else None
+    return known or WITHOUT_HALF.get(name) or frozenset()
+
+
+@every_keras
+def test_what_they_raise_is_read_as_a_missing_kernel(keras: str) -> None:
+    texts = [errors[dtype] for errors in live(keras)["calls"].values() for dtype in HALF if errors[dtype]]
+    unread = [text for text in texts if operation_without_kernel(text) is None]
+    assert [text for text in unread if not any(words in text for words in SAYS_SOMETHING_ELSE)] == []
+    assert len(unread) <= 10
+
+
+def test_no_function_lacks_its_kernel_on_a_cpu_only_and_anywhere() -> None:
+    assert not ON_GPU_ONLY & set(WITHOUT_HALF)
+
+
+@every_keras
+def test_the_wrapper_has_the_calls_of_its_generation(keras: str) -> None:
+    wrapper = live(keras)["wrapper"]
+    assert ("apply" in wrapper["has"]) == (keras == "3")
+    assert set(wrapper["has"]) & set(KERAS2_LOOP) == (set() if keras == "3" else set(KERAS2_LOOP))
+    assert set(APPLYING) & set(wrapper["has"])
+    found = re.search(WRAPPER_LACKS, wrapper["lacks"])
+    assert found is not None and found[1] == "no_such_name"
+
+
+@every_keras
+def test_policies_that_compute_in_16_bits_are_policies(keras: str) -> None:
+    accepted = set(live(keras)["policies"])
+    assert accepted == set(HALF_POLICIES) - ({"half"} if keras == "3" else set())
+    assert set(HALF) < accepted

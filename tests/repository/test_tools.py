@@ -1,0 +1,99 @@
+"""The tools for whoever changes mpdoctor: a new rule's files, the README's table, the maps of the architecture page."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import get_args
+
+import pytest
+
+from mpdoctor.examiner.protocol.event_kinds import Event
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from tools.new_rule import families, files_of_rule, next_code  # noqa: E402
+from tools.readme import README, with_table  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def room_map() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("room_map", ROOT / "docs" / "room_map.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_readme_has_the_table_that_the_tool_writes() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert with_table(text) == text
+    with pytest.raises(ValueError, match="end"):
+        with_table(text.replace("<!-- end -->", ""))
+
+
+@pytest.mark.parametrize("family", families())
+def test_a_new_rule_is_found_and_fails_its_contract_until_it_is_written(family: str, tmp_path: Path) -> None:
+    """In a copy of the package: the registry loads what was made, with the code that was free."""
+    shutil.copytree(ROOT / "mpdoctor" / "rules", tmp_path / "mpdoctor" / "rules")
+    code = next_code(family, tmp_path)
+    files = files_of_rule(family, "stray-cast", "A layer casts its output twice.", tmp_path)
+    assert [path.name for path in files][:2] == [f"{code}_stray_cast.py", "flagged_todo_1.py"]
+    assert {path.parent.name for path in files} == {family, code}
+    assert not any(path.exists() for path in files)
+    rule, text = next(iter(files.items()))
+    compile(text, str(rule), "exec")
+    assert text.count("TODO") >= 6 and text.startswith('"""A layer casts its output twice.\n\n## Why it matters')
+    rule.write_text(text, encoding="utf-8")
+    assert next_code(family, tmp_path) == f"mp{int(code[2:]) + 1:03}"
+
+
+@pytest.mark.parametrize(
+    ("name", "summary"), [("StrayCast", "A layer."), ("stray_cast", "A layer."), ("stray-cast", "Two. Of them.")]
+)
+def test_what_the_contract_would_refuse_is_not_made(name: str, summary: str) -> None:
+    with pytest.raises(ValueError):
+        files_of_rule("layers", name, summary)
+
+
+def test_the_tool_says_what_it_wants() -> None:
+    asked = [sys.executable, "-m", "tools.new_rule", "no-family", "stray-cast", "A layer."]
+    done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2 and "invalid choice: 'no-family'" in done.stderr
+
+
+@pytest.mark.parametrize("package", ["mpdoctor", "mpdoctor.examiner"])
+def test_the_map_shows_every_room_and_no_more_arrows_than_there_are_imports(room_map: ModuleType, package: str) -> None:
+    folder = room_map.folder_of(package)
+    imports = room_map.imports_between_rooms(folder)
+    rooms = {path.stem for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert set(imports) == rooms - {"__init__", "__main__"}
+    picture, table = room_map.map_of_rooms(package), room_map.table_of_rooms(package)
+    assert all(f">{room}</text>" in picture and f"| `{room}` |" in table for room in imports)
+    arrows = room_map.arrows_from_imports(imports)
+    assert arrows and all(imported in imports[room] for room, imported in arrows)
+    reached = {room: room_map._reached(room, imports) for room in imports}
+    assert reached == {room: room_map._reached(room, of_arrows(imports, arrows)) for room in imports}
+
+
+def of_arrows(imports: dict[str, frozenset[str]], arrows: list[tuple[str, str]]) -> dict[str, frozenset[str]]:
+    return {room: frozenset(imported for start, imported in arrows if start == room) for room in imports}
+
+
+def test_the_architecture_page_names_files_that_there_are_and_every_event() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([a-z_]+(?:/[a-z_]+)*(?:/|\.py))`", page)
+    assert len(named) > 8 and [name for name in named if not (ROOT / "mpdoctor" / name).exists()] == []
+    spec = importlib.util.spec_from_file_location("generated_pages", ROOT / "docs" / "generated_pages.py")
+    assert spec is not None and spec.loader is not None
+    pages = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pages)
+    table = pages.table_of_events()
+    assert "| `Model` | `number`, `facts`" in table and table.count("\n") == 1 + len(get_args(Event))
+    assert all(f"<!-- {what} -->" in page for what in ("events", "map of mpdoctor", "map of mpdoctor.examiner"))

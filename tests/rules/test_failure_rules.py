@@ -1,0 +1,438 @@
+"""Rules over failed programs, with hand-written facts and the error messages of Keras and TensorFlow."""
+
+from __future__ import annotations
+
+import re
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpdoctor.facts.failure import FailureFacts, Frame, OperandFacts
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.versions import Keras
+from mpdoctor.finding import Finding
+from mpdoctor.rules.registry import findings_from_facts
+from mpdoctor.semantics.live.error_texts import essence_of_message, headline_from_failure
+from mpdoctor.semantics.live.shape_errors import shape_error_from_message
+
+pytestmark = pytest.mark.fast
+
+MESSAGES = Path(__file__).parent / "messages"
+HERE = Location("train.py", 7)
+MIXED = "Input 'y' of 'AddV2' Op has type float32 that does not match type float16 of argument 'x'."
+HALF_AND_FLOAT = "cannot compute AddV2 as input #1(zero-based) was expected to be a half tensor but is a float tensor"
+WRAPPED = '"inner_optimizer" is already wrapped by a LossScaleOptimizer. An optimizer can only be wrapped by a single'
+LACKS = "'LossScaleOptimizer' object has no attribute "
+NO_REPLICA = "apply_gradients() must be called in a replica context."
+NO_KERNEL = "Value for attr 'T' of half is not in the list of allowed values: double, complex64"
+INDEX = "Value passed to parameter 'indices' has DataType float16 not in list of allowed values: int16, int32, int64"
+INDEX_EAGERLY = "Value for attr 'Tindices' of half is not in the list of allowed values: int32, int64\n\tOp<name=Gather"
+NO_KERNELS = [  # TensorFlow 2.10, 2.15 and 2.21
+    (
+        "Could not find device for node: {{node Svd}} = Svd[T=DT_HALF, compute_uv=true]\nAll kernels …",
+        ("`Svd` does not take 16-bit numbers on this device",),
+    ),
+    (
+        "No OpKernel was registered to support Op 'Cholesky' used by {{node Cholesky}} with these attrs: [T=DT_HALF]",
+        ("`Cholesky`",),
+    ),
+    (
+        "RFFT requires tf.float32 or tf.float64 inputs, got: <tf.Tensor: shape=(4,), dtype=float16>",
+        ("`RFFT` does not take 16-bit numbers:",),
+    ),
+    (
+        "The `real` and `imag` components have incorrect types: float16 float16. They must be consistent",
+        ("An operation does not take 16-bit numbers",),
+    ),
+    ("Unsupported dtype19 for '{{node range}} = Range[Tidx=DT_HALF](range/start, range/limit)'", ("`range`",)),
+]
+ASSIGNED = "Tensor conversion requested dtype float32 for Tensor with dtype float16: <tf.Tensor: shape=(4,)>"
+RESHAPE = "cannot reshape array of size 3200 into shape (28,28,1)"
+
+
+def messages(name: str) -> list[tuple[str, str, str]]:
+    """(what was done and where, message, what is expected of it) of every block in a file."""
+    text = (MESSAGES / name).read_text(encoding="utf-8").partition("\n# ")[2]
+    blocks = [block.partition("\n") for block in re.split(r"^# ", text, flags=re.MULTILINE)]
+    parted = [(title, *body.rpartition("\n=> ")) for title, _, body in blocks]
+    return [(title, message.replace("\\x1b", "\x1b"), said.strip()) for title, message, _, said in parted]
+
+
+LINES, WHOLE = messages("lines.txt"), messages("whole.txt")
+
+
+def titles(told: list[tuple[str, str, str]]) -> list[str]:
+    return [title for title, _, _ in told]
+
+
+# --- the words of others ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("message", "words"), [row[1:] for row in LINES], ids=titles(LINES))
+def test_an_error_about_shapes_is_told_with_both(message: str, words: str) -> None:
+    error = shape_error_from_message(message)
+    assert (error.words if error else "-") == words
+    if error is not None:
+        assert error.remedy.endswith(".")
+        assert "{" not in error.words
+        assert error.actual in words
+        assert error.expected in words
+
+
+@pytest.mark.parametrize(("message", "essence"), [row[1:] for row in WHOLE], ids=titles(WHOLE))
+def test_the_essence_of_a_message_is_one_line_of_it(message: str, essence: str) -> None:
+    assert essence_of_message(message) == essence
+    assert "\x1b" not in essence
+    assert "{{node" not in essence
+
+
+def test_there_are_enough_of_both_kinds() -> None:
+    assert sum(words != "-" for _, _, words in LINES) >= 50
+    assert sum(words == "-" for _, _, words in LINES) >= 15
+    for keras in ("Keras 3.15", "tf_keras 2.21"):
+        assert sum(keras in title for title in titles(LINES)) >= 25
+
+
+@given(st.text())
+def test_no_message_breaks_it(message: str) -> None:
+    essence = essence_of_message(message)
+    assert len(essence.splitlines()) <= 1
+    assert len(essence) <= 302
+    shape_error_from_message(message)
+
+
+@pytest.mark.parametrize(
+    ("exception", "message", "headline"),
+    [
+        ("KeyError", "'width'", "KeyError: 'width'"),
+        ("AssertionError", "", "AssertionError"),
+        ("MyError", "\n\n  \n", "MyError"),
+        ("RuntimeError", "first\nsecond", "RuntimeError: first"),
+        ("TypeError", NO_KERNELS[-1][0], "TypeError: Unsupported dtype19 (half)"),
+        ("ValueError", "x" * 200 + " " + "y" * 200, "ValueError: " + "x" * 200 + " …"),
+    ],
+)
+def test_a_headline_is_one_line(exception: str, message: str, headline: str) -> None:
+    assert headline_from_failure(FailureFacts("raised", "script", exception, message)) == headline
+
+
+# --- the rules --------------------------------------------------------------------------------------------------
+def said(failure: FailureFacts) -> dict[str, Finding]:
+    found = list(findings_from_facts("in_failure", failure, failure.keras, lambda rule: True))
+    assert all(isinstance(one, Finding) for one in found), found
+    return {one.code: one for one in found if isinstance(one, Finding)}
+
+
+def failure(kind: str, during: str = "script", **more: Any) -> FailureFacts:
+    return FailureFacts(kind, during, **{"location": HERE, **more})
+
+
+def raised(exception: str, message: str, during: str = "script", **more: Any) -> FailureFacts:
+    return failure("raised", during, exception=exception, message=message, **more)
+
+
+ALIEN = "module 'x' has no attribute '_register_wrapper_optimizer_cls'"
+
+
+@pytest.mark.parametrize(
+    ("keras", "help"),
+    [
+        (Keras("tf.keras", "2.11.0", "2.10.1"), "keras 2.11 is made for another TensorFlow than 2.10: `pip install"),
+        (Keras("tf.keras", "2.10.0", "2.10.1"), "the script stops here without mpdoctor, too"),
+        (Keras("keras", "3.15.1", "2.21.0"), "the script stops here without mpdoctor, too"),
+    ],
+)
+def test_a_keras_that_fits_is_not_installed_again(keras: Keras, help: str) -> None:
+    assert help in said(raised("AttributeError", ALIEN, keras=keras))["MP002"].help
+
+
+@pytest.mark.parametrize(
+    ("line", "operation", "blamed"),
+    [
+        ("return (x - self.mean) * self.gamma", "-", "self.mean"),
+        ("return self.gamma * (x - self.mean)", "-", "self.mean"),
+        ("return (x - tf.cast(self.mean, x.dtype)) * self.gamma", "*", "self.gamma"),
+        ("return tf.multiply(x - tf.cast(self.mean, x.dtype), self.gamma)", "*", "self.gamma"),
+        ("x *= self.gamma if self.mean else 1.0", "*", "self.gamma"),  # neither stands beside it
+        ("return (x - tf.cast(self.mean,", "*", "self.mean"),  # the rest of it is on another line
+    ],
+)
+def test_the_variable_of_the_failing_operation_is_blamed(line: str, operation: str, blamed: str) -> None:
+    names = sorted(("self.mean", "self.gamma"), key=line.find)
+    names = [name for name in names if name in line]
+    signs = {"-": "Sub", "*": "Mul"}
+    message = f"Input 'y' of '{signs[operation]}' Op has type float32 that does not match type float16 of argument 'x'."
+    found = said(
+        raised(
+            "TypeError",
+            message,
+            computes_in_half=True,
+            inside="layer",
+            layer="scale",
+            layer_class="Scale",
+            layer_dtype="float16",
+            own_layer_location=HERE,
+            frames=(Frame("train.py", 7, "call", line, True),),
+            operands=tuple(OperandFacts(name, "variable", "float32") for name in names),
+        )
+    )["MP203"]
+    assert f"`{blamed}` is a `tf.Variable`" in found.message
+
+
+@pytest.mark.parametrize(
+    ("names", "line", "help"),
+    [
+        (("p",), "loss = y - p", "Cast `p` first: `tf.cast(p, tf.float32)`"),
+        (("labels",), "loss = labels - p", "Cast `labels` first: `tf.cast(labels, tf.float32)`"),
+        ((), "loss = tf.cast(y, tf.float16) - p", "Cast to float32 and not to float16 here"),
+        ((), "loss = compute(y)", "Cast `prediction` first"),
+    ],
+)
+def test_a_loss_names_what_is_to_be_cast(names: tuple[str, ...], line: str, help: str) -> None:
+    operands = tuple(OperandFacts(name, "tensor", "float16") for name in names)
+    frames = (Frame("train.py", 7, "loss", line, True),)
+    error = raised("TypeError", MIXED, computes_in_half=True, inside="loss", operands=operands, frames=frames)
+    assert help in said(error)["MP505"].help
+
+
+REMEDIES = [
+    ("ResourceExhaustedError", "OOM when allocating tensor with shape[64,9] and type half on /gpu:0", "smaller batch"),
+    ("MemoryError", "", "not enough memory"),
+    ("URLError", "<urlopen error [Errno -2] Name or service not known>", "network"),
+    ("OSError", "We couldn't connect to 'https://huggingface.co': Network is unreachable", "Fetch it once"),
+    ("InvalidArgumentError", "Trying to access resource w (defined @ a) located in device /gpu:1 from device /gpu:0",
+     "`jit_compile=False` in compile()"),
+    ("RuntimeError", "merge_call called while defining a new graph or a tf.function. This can often …", "XLA"),
+    ("ValueError", "Your currently installed version of Keras is Keras 3, but this is not yet supported in X.",
+     "tf_keras and set TF_USE_LEGACY_KERAS=1"),
+    ("ImportError", "`keras.optimizers.legacy` is not supported in Keras 3.", "tf_keras"),
+    ("AttributeError", "module 'x' has no attribute '_register_wrapper_optimizer_cls'", "installed keras"),
+    ("ValueError", "File not found: filepath=a.keras. Please ensure the file is an accessible `.keras`", "folder"),
+    ("NotFoundError", "train.tfrecord; No such file or directory [Op:IteratorGetNext]", "give it the path"),
+    ("KeyError", "'No such file'", "without mpdoctor"),
+]  # fmt: skip
+IN_CALL = {"inside": "layer", "computes_in_half": True}
+
+
+def frame(text: str) -> Frame:
+    return Frame("train.py", 7, "call", text, True)
+
+
+LAYER = {"layer": "to_picture", "layer_class": "ToPicture"}
+# (id, failure, codes, what the first of them says or advises)
+TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
+    (
+        "raised",
+        raised("KeyError", "'width'"),
+        ["MP002"],
+        ("stopped here, before any training step: KeyError: 'width'", "without mpdoctor"),
+    ),
+    ("no-module", raised("ModuleNotFoundError", "No module named 'cv2'"), ["MP002"], ("cv2", "--python")),
+    ("no-file", raised("FileNotFoundError", "[Errno 2] No such file: 'a.csv'"), ["MP002"], ("a.csv", "folder")),
+    ("raised-in-a-layer", raised("ValueError", "no", **LAYER), ["MP002"], ("in layer `to_picture` (ToPicture)",)),
+    (
+        "loading",
+        raised("TypeError", "Could not locate class 'Nope'", "loading"),
+        ["MP002"],
+        ("saved model cannot be loaded", "--custom-objects"),
+    ),
+    (
+        "confined",
+        raised("PermissionError", "[Errno 13] Permission denied: 'log.txt'", "loading"),
+        ["MP002"],
+        ("log.txt", "nothing writes outside", "tempfile.gettempdir()"),
+    ),
+    (
+        "unusable",
+        failure("unusable", "start", message="No TensorFlow in python."),
+        ["MP002"],
+        ("No TensorFlow in python.",),
+    ),
+    (
+        "exited-with-a-code",
+        failure("exited", exit_code=3, message="3"),
+        ["MP002"],
+        ("exit code 3 before any training call", "`--`"),
+    ),
+    (
+        "exited-with-words",
+        failure("exited", exit_code=1, message="data is missing"),
+        ["MP002"],
+        ("saying 'data is missing'",),
+    ),
+    (
+        "exited-by-argparse",
+        failure("exited", exit_code=2, message="2", last_words="usage: a.py --data D\na.py: error: give --data\n"),
+        ["MP002"],
+        ("exit code 2 before any training call. The last line that it printed: 'a.py: error: give --data'",),
+    ),
+    ("exited-without", failure("exited", exit_code=0), ["MP002"], ("without a Keras model", "build_model")),
+    (
+        "timed-out",
+        failure("timed-out", seconds=600.4),
+        ["MP003"],
+        ("No training step was reached within 600 seconds", "--timeout"),
+    ),
+    (
+        "timed-out-in-a-step",
+        failure("timed-out", "training", seconds=61.0),
+        ["MP003"],
+        ("did not return within 61 seconds",),
+    ),
+    (
+        "killed",
+        failure("died", signal=signal.SIGKILL),
+        ["MP004"],
+        ("before its training call: SIGKILL", "memory", "smaller batch"),
+    ),
+    (
+        "segmentation-fault",
+        failure("died", "training", signal=signal.SIGSEGV, last_words="a\nb\n"),
+        ["MP004"],
+        ("while it trained: SIGSEGV, a crash in native code", "last words: b"),
+    ),
+    ("unknown-signal", failure("died", signal=63), ["MP004"], ("signal 63",)),
+    ("os._exit", failure("died", exit_code=0), ["MP004"], ("os._exit with exit code 0", "on its own")),
+    (
+        "step-raised",
+        raised("KeyError", "'loss'", "training"),
+        ["MP901"],
+        ("training step stops: KeyError: 'loss'", "Mend this line"),
+    ),
+    (
+        "step-raised-in-a-layer",
+        raised("ValueError", "no", "training", **LAYER),
+        ["MP901"],
+        ("stops in layer `to_picture` (ToPicture): ValueError: no",),
+    ),
+    ("two-dtypes", raised("TypeError", MIXED, "training"), ["MP901"], ("Two dtypes meet: `+` is given", "other.dtype")),
+    ("two-dtypes-eagerly", raised("InvalidArgumentError", HALF_AND_FLOAT, "training"), ["MP901"], ("Two dtypes meet",)),
+    (
+        "no-kernel",
+        raised("InvalidArgumentError", NO_KERNEL, "training", **LAYER),
+        ["MP211", "MP901"],
+        ('`to_picture` `dtype="float32"`',),
+    ),
+    ("half-as-an-index", raised("TypeError", INDEX, "training", **LAYER), ["MP901"], ()),
+    ("half-as-an-index-eagerly", raised("InvalidArgumentError", INDEX_EAGERLY, **LAYER), ["MP002"], ()),
+    *(
+        (f"no-kernel-{number}", raised("NotFoundError", message), ["MP211", "MP002"], words)
+        for number, (message, words) in enumerate(NO_KERNELS)
+    ),
+    (
+        "assigned",
+        raised("ValueError", ASSIGNED, "training", **IN_CALL, frames=(frame("self.mean.assign(m)"),)),
+        ["MP205", "MP901"],
+        ("`self.mean.assign(m)` assigns a 16-bit value", "tf.float32"),
+    ),
+    (
+        "converted-elsewhere",
+        raised("ValueError", ASSIGNED, "training", **IN_CALL, frames=(frame("return x + y"),)),
+        ["MP901"],
+        (),
+    ),
+    (
+        "shapes-in-the-script",
+        raised("ValueError", RESHAPE),
+        ["MP605", "MP002"],
+        ("Shapes do not fit: 3200 values", "(28,28,1)"),
+    ),
+    (
+        "shapes-in-a-step",
+        raised("ValueError", RESHAPE, "training", **LAYER),
+        ["MP605", "MP901"],
+        ("in layer `to_picture` (ToPicture): 3200 values",),
+    ),
+    (
+        "missing",
+        raised("AttributeError", LACKS + "'epsilon'", frames=(frame("x = opt.epsilon"),)),
+        ["MP301", "MP002"],
+        ("no `epsilon`", "inner_optimizer"),
+    ),
+    (
+        "missing-on-the-wrapper-of-2.4",
+        raised(
+            "AttributeError",
+            LACKS + "'build'",
+            inside="loss scaling",
+            frames=(frame("optimizer.build(variables)"),),
+            keras=Keras("tf.keras", "2.4.0", "2.4.4"),
+        ),
+        ["MP301", "MP002"],
+        ("no `build`",),
+    ),
+    ("missing-to-keras", raised("AttributeError", LACKS + "'name'", frames=(frame("load(path)"),)), ["MP002"], ()),
+    (
+        "keras2-loop",
+        raised("AttributeError", LACKS + "'get_scaled_loss'", "training"),
+        ["MP407", "MP901"],
+        ("is Keras 2's", "`optimizer.scale_loss(loss)`"),
+    ),
+    ("wrapped-twice", raised("ValueError", WRAPPED), ["MP307", "MP002"], ("two LossScaleOptimizers", "for each")),
+    (
+        "no-replica",
+        raised("ValueError", NO_REPLICA, "training"),
+        ["MP415", "MP901"],
+        ("where no replica is", "strategy.run(step"),
+    ),
+    *(
+        (f"nothing-fits-{words.split()[0]}", raised(exception, text), ["MP002"], (words,))
+        for exception, text, words in REMEDIES
+    ),
+    ("shapes-in-last-words", failure("died", message=RESHAPE, signal=6), ["MP004"], ("SIGABRT",)),
+    (
+        "step-exited",
+        failure("exited", "training", exit_code=2, exception="SystemExit", message="2"),
+        ["MP901"],
+        ("SystemExit",),
+    ),
+]
+
+
+@pytest.mark.parametrize(("ended", "codes", "words"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
+def test_an_end_is_told_by_its_rule(ended: FailureFacts, codes: list[str], words: tuple[str, ...]) -> None:
+    found = said(ended)
+    assert set(found) == set(codes)
+    first = found[codes[0]]
+    text = f"{first.message} {first.help}"
+    assert [word for word in words if word not in text] == [], text
+    assert "None" not in text
+    if codes[0] in ("MP002", "MP605", "MP901") and ended.kind != "unusable":
+        assert first.location == HERE
+
+
+@pytest.mark.parametrize("during", ["script", "training"])
+def test_a_finding_belongs_to_the_stage_that_ended(during: str) -> None:
+    stage = "training" if during == "training" else "model"
+    assert {one.stage for one in said(raised("ValueError", RESHAPE, during)).values()} == {stage}
+
+
+FAILURES = st.builds(
+    FailureFacts,
+    st.sampled_from(["raised", "exited", "timed-out", "died", "unusable"]),
+    st.sampled_from(["start", "script", "loading", "training"]),
+    exception=st.sampled_from(["", "ValueError", "ModuleNotFoundError", "FileNotFoundError"]),
+    message=st.text() | st.sampled_from([row[1] for row in WHOLE]),
+    location=st.none() | st.just(HERE),
+    layer=st.none() | st.just("dense"),
+    layer_class=st.none() | st.just("Dense"),
+    signal=st.none() | st.integers(1, 64),
+    exit_code=st.none() | st.integers(0, 255),
+    seconds=st.floats(0, 1e6),
+    last_words=st.text(),
+)
+
+
+@given(FAILURES)
+def test_every_end_is_told_by_at_least_one_rule_and_none_breaks(ended: FailureFacts) -> None:
+    found = said(ended)
+    main = {"timed-out": "MP003", "died": "MP004"}.get(ended.kind)
+    if main:
+        assert set(found) == {main}
+    elif ended.kind == "unusable":
+        assert set(found) <= {"MP002"}
+        assert found or ended.during == "training"
+    else:
+        assert ("MP901" if ended.during == "training" else "MP002") in found

@@ -1,0 +1,106 @@
+"""The semantics behind the rules about numbers: constants in any form, and the dtypes that a program computes in."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+from described import PRELUDE, facts_of
+from judging import KERASES, findings_in
+
+from mpdoctor.facts.versions import Keras
+from mpdoctor.program.values import Value
+from mpdoctor.semantics.source.numbers.constants import numbers_from_value
+from mpdoctor.semantics.source.numbers.precision import Precision
+
+pytestmark = pytest.mark.fast
+
+MIXED = "mp.set_global_policy('mixed_float16')\n"
+
+
+def printed(snippet: str) -> tuple[Value, ...]:
+    return [call for call in facts_of(snippet).calls if call.method == "print"][-1].args
+
+
+@pytest.mark.parametrize(
+    ("snippet", "numbers"),
+    [
+        ("print(-1e9)", (-1e9,)),
+        ("E = 10 ** -8\nprint(E)", (1e-8,)),
+        ("print(tf.constant(-1e9, dtype='float16'))", (-1e9,)),
+        ("print(tf.cast(value, tf.float16))", ()),
+        ("print(tf.cast(1e-8, x.dtype))", (1e-8,)),
+        ("print(-tf.constant(1e9))", (-1e9,)),
+        ("print(np.finfo(np.float32).max)", (3.4028234663852886e38,)),
+        ("print(np.finfo('float16').min)", ()),
+        ("print(tf.float32.min)", (-3.4028234663852886e38,)),
+        ("print(tf.float16.min)", ()),
+        ("print(x.dtype.min)", ()),
+        ("print(np.inf)", (math.inf,)),
+        ("print(True)", ()),
+        ("print(1e9 if big else 1e3)", (1e9, 1e3)),
+        ("print(1e9 if big else other)", ()),
+        ("class C:\n    eps = 1e-8\nprint(C.eps)", (1e-8,)),
+        ("conf = {'eps': 1e-8}\nprint(conf['eps'])", (1e-8,)),
+        ("def f(eps=1e-12):\n    print(eps)", (1e-12,)),
+        ("def f(eps=1e-12):\n    print(eps)\nf(1e-3)", (1e-3,)),
+        ("print(10 ** 400)", ()),
+        ("print(keras.backend.epsilon())", ()),
+    ],
+)
+def test_the_numbers_that_a_value_may_be(snippet: str, numbers: tuple[float, ...]) -> None:
+    assert numbers_from_value(printed(snippet)[0]) == numbers
+
+
+LAYER = "class L(layers.Layer):\n    def build(self, s):\n        self.w = self.add_weight(shape=(2,))\n"
+SIZE = LAYER + "    def size(self):\n        print(self.w)\n"
+NET = "class N(keras.Model):\n    def __init__(self):\n        super().__init__()\n        self.d = layers.Dense(1)\n"
+CALL = "    def call(self, x):\n        return self.d(x)\n"
+STEP = "    def train_step(self, data):\n        x, y = data\n"
+
+
+@pytest.mark.parametrize(
+    ("keras", "snippet", "dtype"),
+    [
+        ("3", LAYER + "    def call(self, x):\n        print(x)\nL()", "float16"),
+        ("3", LAYER + "    def call(self, x):\n        print(x)\nL(dtype='float32')", "float32"),
+        ("3", LAYER + "    def call(self, x):\n        print(x)\nL(dtype='mixed_bfloat16')", "bfloat16"),
+        ("3", LAYER + "    def call(self, x):\n        print(self.w)\nL()", "float16"),
+        ("3", SIZE + "    def call(self, x):\n        self.size()\nL()", "float16"),
+        ("3", SIZE + "    def train_step(self, data):\n        self.size()\nL()", "float32"),
+        ("3", LAYER + "    def call(self, x):\n        tf.cond(x, lambda: print(self.w), None)\nL()", "float16"),
+        ("3", NET.replace("Dense(1)", "Dense(1, dtype='float32')") + CALL + "print(N()(1.0))", "float32"),
+        ("3", NET + CALL + "print(N()(1.0))", "float16"),
+        ("3", NET + CALL + STEP + "        print(self(x))\nN()", "float16"),
+        ("3", NET + CALL + STEP + "        print(y)\nN()", "data"),
+        ("3", NET + CALL + STEP + "        print(y - self(x))\nN()", None),
+        ("3", NET + CALL + STEP + "        print(tf.cast(y, self(x).dtype) * other)\nN()", "float16"),
+        ("3", NET + CALL + STEP + "        print(self.compute_loss(x, y, self(x)))\nN()", "float32"),
+        ("tf_keras", NET + CALL + STEP + "        print(self.compiled_loss(y, self(x)))\nN()", "float16"),
+        ("3", NET + CALL + "print(keras.losses.MeanSquaredError()(y, N()(x)))", "float32"),
+        ("tf_keras", NET + CALL + "print(keras.losses.MeanSquaredError()(y, N()(x)))", "float16"),
+        ("3", NET + CALL + "print(keras.losses.mean_squared_error(y, N()(x)))", "float16"),
+        ("3", NET + CALL + "def f(y, p):\n    print(p)\nN().compile('sgd', f)", "float32"),
+        ("tf_keras", NET + CALL + "def f(y, p):\n    print(p)\nN().compile('sgd', f)", "float16"),
+        ("tf_keras", NET + CALL + "def f(y, p):\n    print(y)\nN().compile('sgd', loss=[f])", "float16"),
+        ("3", NET + CALL + "def f(y, p):\n    print(y)\nN().compile('sgd', 'mse', metrics=[f])", "float32"),
+        ("3", NET + CALL + "def f(y, p):\n    print(p)\nN().compile('sgd', 'mse', metrics={'a': f})", "float16"),
+        ("tf_keras", NET + CALL + "def f(y, p):\n    print(p)\nN().compile('sgd', 'mse', metrics=[f])", "float32"),
+        ("3", "m = keras.Sequential([layers.Dense(1), layers.Activation('relu')])\nprint(m(x))", "float16"),
+        ("3", "m = keras.Sequential([layers.Dense(1), layers.Lambda(f)])\nprint(m(x))", None),
+        ("3", "m = keras.models.load_model('a')\nprint(m(x))", None),
+        ("3", "layers.Lambda(lambda t: print(t))", "float16"),
+        ("3", "layers.Lambda(lambda t: print(t), dtype='float32')", "float32"),
+    ],
+)
+def test_the_dtype_of_a_tensor_under_the_policy(keras: str, snippet: str, dtype: str | None) -> None:
+    facts = dataclasses.replace(facts_of(MIXED + snippet), keras=KERASES[keras])
+    call = [call for call in facts.calls if call.method == "print"][-1]
+    assert Precision(facts).dtype(call.args[0], call.context) == dtype
+
+
+@pytest.mark.parametrize(("version", "codes"), [("3.3.3", []), ("3.7.0", []), ("3.8.0", ["MP509"]), ("", ["MP509"])])
+def test_keras_casts_added_losses_up_to_3_7(version: str, codes: list[str]) -> None:
+    facts = facts_of(MIXED + "layers.Dense(8, activity_regularizer='l2')\n", PRELUDE)
+    assert [one.code for one in findings_in(dataclasses.replace(facts, keras=Keras("keras", version)))] == codes

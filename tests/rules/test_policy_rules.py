@@ -1,0 +1,144 @@
+"""Rules about dtype policies, with hand-written facts of live models and failures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from judging import KERASES, facts_of, findings_in
+from test_rules_source import BODY, HEAD, layer, model, said, wrapper
+
+from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.model import CallFacts, ModelFacts, OptimizerFacts
+from mpdoctor.finding import Finding
+from mpdoctor.knowledge.policy_names import is_policy_name, meant_by
+from mpdoctor.rules.registry import findings_from_facts
+from mpdoctor.source import facts_from_file, facts_from_text
+
+pytestmark = pytest.mark.fast
+
+ADAM = (OptimizerFacts("Adam", "keras"),)
+FLOAT32_BODY = layer("body", "float32")
+SCALED = (OptimizerFacts("Adam", "keras", loss_scale_factor="1024.0"),)
+UNTRAINED = {"compiled": False, "call": CallFacts("none")}
+PRIVATE = "from keras.src.mixed_precision import policy\nfrom tensorflow.python.keras.mixed_precision import policy\n"
+
+
+@pytest.mark.parametrize(
+    ("codes", "facts"),
+    [
+        (["MP105"], model(FLOAT32_BODY, HEAD, policy="float32", optimizer=ADAM)),
+        ([], model(FLOAT32_BODY, HEAD, policy="float32", optimizer=ADAM, policy_set=False)),
+        ([], model(FLOAT32_BODY, HEAD, policy="float32", optimizer=ADAM, global_policy="float32")),
+        ([], model(FLOAT32_BODY, HEAD, policy="float32", **UNTRAINED)),
+        ([], model(FLOAT32_BODY, HEAD, policy="mixed_float16", optimizer=wrapper())),  # layers that were given a dtype
+        (["MP106"], model(BODY, HEAD, policy="float32", global_policy="float32", optimizer=ADAM)),
+        (["MP106"], model(BODY, HEAD, policy="float32", global_policy="float32", optimizer=ADAM, keras="tf_keras")),
+        (["MP106"], model(BODY, HEAD, policy="mixed_float16", optimizer=ADAM)),  # auto_scale_loss=False
+        ([], model(BODY, HEAD, policy="float32", global_policy="float32", optimizer=SCALED)),
+        ([], model(BODY, HEAD, policy="float32", global_policy="float32", optimizer=wrapper())),
+        ([], model(BODY, HEAD, policy="float32", optimizer=ADAM, call=CallFacts("loop"))),
+        ([], model(layer("body", "mixed_bfloat16"), HEAD, policy="mixed_bfloat16", optimizer=ADAM)),
+        ([], model(BODY, HEAD, policy="float32", global_policy="float32", optimizer=ADAM, **UNTRAINED)),
+    ],
+)
+def test_what_is_said_of_a_live_model(codes: list[str], facts: ModelFacts) -> None:
+    findings = said(facts)
+    assert [one.code for one in findings if one.code in ("MP105", "MP106")] == codes
+    assert all("body" in one.message for one in findings if one.code in codes)
+
+
+@pytest.mark.parametrize(
+    ("message", "name"),
+    [
+        (
+            "Cannot convert 'mixed_fp16' to a mixed precision DTypePolicy. Valid policies include 'mixed_float16', "
+            "'mixed_bfloat16', and the name of any float dtype such as 'float32'.",
+            "mixed_fp16",
+        ),
+        (
+            "Cannot convert value mixed_fp16 to a mixed precision Policy. Valid policies include 'mixed_float16', "
+            "'mixed_bfloat16', and the name of any dtype such as 'float32'.",
+            "mixed_fp16",
+        ),
+        ("Cannot convert a string to a number", None),
+    ],
+)
+def test_an_unknown_policy_that_was_raised_is_named(message: str, name: str | None) -> None:
+    failure = FailureFacts("raised", "script", "ValueError", message, Location("train.py", 3), keras=KERASES["3"])
+    found = list(findings_from_facts("in_failure", failure, failure.keras, lambda rule: rule.code == "MP104"))
+    assert [isinstance(one, Finding) and f'"{name}" is no dtype policy' in one.message for one in found] == (
+        [True] if name else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "kerases", "meant"),
+    [
+        ("mixed_float16", ("3", "tf_keras", "2.15"), "mixed_float16"),
+        ("float64", ("3", "tf_keras", "2.15"), "float64"),
+        ("half", ("tf_keras", "2.15"), "mixed_float16"),
+        ("double", ("tf_keras", "2.15"), "float64"),
+        ("single", (), "float32"),
+        ("mixed_fp16", (), "mixed_float16"),
+        ("bf16", (), "mixed_bfloat16"),
+        ("mixed-bfloat16", (), "mixed_bfloat16"),
+        ("Mixed_Float16", (), "mixed_float16"),
+        ("fp32", (), "float32"),
+        ("amp", (), "mixed_float16"),
+        ("int8_from_mixed_bfloat16", ("3",), "mixed_bfloat16"),
+    ],
+)
+def test_the_names_of_policies(name: str, kerases: tuple[str, ...], meant: str) -> None:
+    assert tuple(keras for keras in ("3", "tf_keras", "2.15") if is_policy_name(name, KERASES[keras])) == kerases
+    assert meant_by(name) == meant
+
+
+@pytest.mark.parametrize(
+    ("path", "speaks"),
+    [
+        ("keras/src/trainers/trainer.py", False),
+        ("tensorflow/python/framework/config.py", False),
+        ("tf_keras/src/mixed_precision/policy.py", False),
+        ("mylib/keras/callbacks.py", True),
+        ("train.py", True),
+    ],
+)
+def test_keras_may_use_its_own_private_parts(path: str, speaks: bool, tmp_path: Path) -> None:
+    file = tmp_path / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    for folder in file.relative_to(tmp_path).parents[:-1]:
+        (tmp_path / folder / "__init__.py").touch()
+    file.write_text(PRIVATE, encoding="utf-8")
+    assert ("MP103" in {one.code for one in findings_in(facts_from_file(file, path))}) is speaks
+
+
+@pytest.mark.parametrize(
+    ("handler", "hides"),
+    [
+        ("except Exception: pass", True),
+        ("except: print('off')", True),
+        ("except ValueError as error:\n    logger.error('off %s', error)", True),
+        ("except AttributeError: self.parser.error('no')", False),
+        ("except Exception: raise", False),
+        ("except Exception: amp = False", False),
+        ("except Exception: fall_back()", False),
+        ("except (ImportError, ModuleNotFoundError): pass", False),
+        ("except RuntimeError: pass", False),
+        ("finally: pass", False),
+    ],
+)
+def test_which_except_hides_a_failure(handler: str, hides: bool) -> None:
+    facts = facts_from_text(f"try:\n    run()\n{handler}\n", "train.py")
+    [call] = (call for call in facts.calls if call.location.line == 2)
+    assert (call.context.swallowed is not None) is hides
+
+
+def test_one_policy_for_each_of_two_kerases() -> None:
+    """A policy set in keras is none in tf_keras, whatever asks for it."""
+    text = "import keras, tf_keras\nkeras.config.set_dtype_policy('mixed_float16')\n{}.layers.Dense(1)\n"
+    for package, policy in (("keras", "mixed_float16"), ("tf_keras", None)):
+        facts = facts_of(text.format(package), "3")
+        [layer_call] = facts.calls_of("keras.layers.Dense")
+        assert facts.policies_at(layer_call) == (policy,)

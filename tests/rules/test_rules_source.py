@@ -1,0 +1,429 @@
+"""What rules say about hand-written facts of live models, and whether their tables agree with the TensorFlow
+at hand."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checking import needs_keras
+from judging import KERASES, facts_of, findings_in
+
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.model import ArrayFacts, CallFacts, LayerFacts, ModelFacts, OptimizerFacts, WriteFacts
+from mpdoctor.finding import Finding
+from mpdoctor.knowledge.api_history import IN_MIXED_PRECISION
+from mpdoctor.knowledge.wrapper_delegation import CLASSIC, DEFAULTS, KERAS3, LOST, MISSING, NEW, OWN
+from mpdoctor.program.values import Call
+from mpdoctor.rules.registry import findings_from_facts
+
+SUPPORT = Path(__file__).parents[1] / "support"
+LINE = Location("train.py", 7)
+FIT = CallFacts("fit", Location("train.py", 9))
+
+
+def layer(path: str, policy: str = "mixed_float16", **more: object) -> LayerFacts:
+    compute = policy.removeprefix("mixed_")
+    variable = "float32" if policy.startswith("mixed_") else policy
+    facts: dict[str, object] = {
+        "path": path,
+        "class_name": "Dense",
+        "policy": policy,
+        "compute_dtype": compute,
+        "variable_dtype": variable,
+        "output_dtypes": (compute,),
+        "variables": ((variable, 40, True), (variable, 10, True)),
+        "made_at": LINE,
+    }
+    return LayerFacts(**{**facts, **more})  # type: ignore[arg-type]
+
+
+def model(*layers: LayerFacts, keras: str = "3", **more: object) -> ModelFacts:
+    facts: dict[str, object] = {
+        "id": "m",
+        "name": "model",
+        "class_name": "Sequential",
+        "policy": "mixed_float16",
+        "keras": KERASES[keras],
+        "layers": layers,
+        "compiled": True,
+        "call": FIT,
+        "global_policy": "mixed_float16",
+        "policy_set": True,
+    }
+    return ModelFacts(**{**facts, **more})  # type: ignore[arg-type]
+
+
+def wrapper(*inside: OptimizerFacts, **more: object) -> tuple[OptimizerFacts, ...]:
+    facts: dict[str, object] = {"is_wrapper": True, "dynamic": True, "initial_scale": "32768.0", "made_at": LINE}
+    outer = OptimizerFacts("LossScaleOptimizer", "keras", **{**facts, **more})  # type: ignore[arg-type]
+    return (outer, *(inside or (OptimizerFacts("Adam", "keras"),)))
+
+
+HEAD = layer("head", "float32", is_output=True)
+HALF_HEAD = layer("head", is_output=True)
+BODY = layer("body")
+SCALED = {"optimizer": wrapper()}
+WRITTEN = WriteFacts("epsilon", "0.0001", "1e-07", False, LINE)
+
+
+def said(facts: ModelFacts) -> list[Finding]:
+    found = []
+    for one in findings_from_facts("in_model", facts, facts.keras, lambda rule: True):
+        assert isinstance(one, Finding), one
+        found.append(one)
+    return found
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        model(BODY, HEAD, **SCALED),
+        model(BODY, HALF_HEAD, compiled=False, call=CallFacts("none"), **SCALED),
+        model(BODY, HALF_HEAD, compiled=False, call=CallFacts("loop"), **SCALED),
+        model(BODY, layer("gate", "float32"), HEAD, **SCALED),
+        model(layer("asked", "float32", given_dtype=True), BODY, HEAD, **SCALED),
+        model(layer("norm", "float32", class_name="BatchNormalization"), BODY, HEAD, **SCALED),
+        model(layer("scale", "float32", class_name="Rescaling", variables=()), BODY, HEAD, **SCALED),
+        model(layer("ids", "float32", class_name="Embedding"), BODY, HEAD, **SCALED),
+        model(BODY, layer("tokens", "float32", class_name="StringLookup", floating=False), HEAD, **SCALED),
+        model(BODY, layer("own", is_output=True, own_class=True, output_dtypes=()), **SCALED),
+        model(layer("body", "float32"), HEAD, policy="float32", global_policy="float32"),
+        model(BODY, HEAD, optimizer=wrapper(writes=(WriteFacts("learning_rate", "0.1", "0.1", True, LINE),))),
+        model(
+            BODY, HEAD, optimizer=wrapper(initial_scale="1024", growth_interval="None", dynamic=False), keras="tf_keras"
+        ),
+        model(BODY, HEAD, optimizer=wrapper(OptimizerFacts("Mine", "train", own_class=True))),
+        model(BODY, HEAD, data=(ArrayFacts("features", "", "numpy array", "float32", (8, 4)),), **SCALED),
+        model(
+            layer("words", "float32", class_name="TextVectorization", floating=False, variables=()),
+            BODY,
+            HEAD,
+            data=(ArrayFacts("features", "", "numpy array", "object", (8,), "str"),),
+            **SCALED,
+        ),
+        model(
+            layer("body", "float32"),
+            HEAD,
+            policy="float32",
+            global_policy="float32",
+            data=(ArrayFacts("features", "", "numpy array", "float16", (8, 4)),),
+        ),
+        model(layer("body", "float16", variables=()), HEAD, **SCALED),
+        model(
+            BODY,
+            HEAD,
+            optimizer=wrapper(OptimizerFacts("Mine", "train", own_class=True, overridden=("apply", "apply_gradients"))),
+        ),
+        model(
+            BODY,
+            HEAD,
+            keras="tf_keras",
+            optimizer=wrapper(OptimizerFacts("Mine", "train", own_class=True, overridden=("apply_gradients",))),
+        ),
+        model(
+            layer("body", "float32", output_dtypes=("float16",)), policy="float32", global_policy="float32", **SCALED
+        ),
+        model(
+            layer("body", "float32"),
+            policy="float32",
+            global_policy="float32",
+            compiled=False,
+            call=CallFacts("none"),
+            **SCALED,
+        ),
+    ],
+)
+def test_a_right_model_gives_no_finding(facts: ModelFacts) -> None:
+    assert said(facts) == []
+
+
+@pytest.mark.parametrize(
+    ("codes", "words", "facts"),
+    [
+        (["MP201"], "head (Dense) in float16", model(BODY, HALF_HEAD, **SCALED)),
+        (
+            ["MP201"],
+            "in bfloat16",
+            model(BODY, layer("head", "mixed_bfloat16", is_output=True), policy="mixed_bfloat16"),
+        ),
+        (["MP107", "MP201"], "body (Dense) are float16", model(layer("body", "float16"), HALF_HEAD)),
+        (
+            ["MP107"],
+            "The weights of body and middle",
+            model(
+                layer("body", "float16"), layer("middle", "float16"), HEAD, policy="float16", global_policy="float16"
+            ),
+        ),
+        (["MP209"], "body (Dense, 50 weights)", model(layer("body", "float32"), layer("next"), HEAD, **SCALED)),
+        (
+            ["MP209"],
+            "inside a model that computes in bfloat16",
+            model(layer("body", "float32"), layer("next", "mixed_bfloat16"), layer("last"), HEAD, **SCALED),
+        ),
+        (
+            ["MP209"],
+            "base (Sequential, 50 weights)",
+            model(
+                layer("base", "float32", class_name="Sequential", is_model=True, variables=()),
+                layer("base/dense", "float32"),
+                layer("next"),
+                HEAD,
+                **SCALED,
+            ),
+        ),
+        (
+            ["MP204"],
+            "scale (Scale) has a float16 weight under mixed_float16",
+            model(
+                layer("scale", class_name="Scale", variables=(("float16", 4, True),), own_class=True), HEAD, **SCALED
+            ),
+        ),
+        (
+            ["MP208"],
+            "head/dense (Dense) follows the global policy mixed_float16; head (Head), which holds it, is float32",
+            model(
+                BODY,
+                layer("head", "float32", class_name="Head", own_class=True, variables=(), output_dtypes=()),
+                layer("head/dense"),
+                policy_set=True,
+                **SCALED,
+            ),
+        ),
+        (
+            ["MP210"],
+            "Rescaling computes in float16",
+            model(layer("scale", class_name="Rescaling", variables=()), BODY, HEAD, policy_set=True, **SCALED),
+        ),
+        (["MP302"], "Adam trains with 1e-07", model(BODY, HEAD, optimizer=wrapper(writes=(WRITTEN,)))),
+        (
+            ["MP304"],
+            "Mine lacks `update_step`",
+            model(
+                BODY, HEAD, optimizer=wrapper(OptimizerFacts("Mine", "train", own_class=True, missing=("update_step",)))
+            ),
+        ),
+        (
+            ["MP304"],
+            "no optimizer of Keras 3.15.1",
+            model(BODY, HEAD, optimizer=wrapper(OptimizerFacts("Duck", "train", is_keras_optimizer=False))),
+        ),
+        (
+            ["MP305"],
+            "Mine overrides `apply_gradients`, which a LossScaleOptimizer never calls",
+            model(
+                BODY,
+                HEAD,
+                optimizer=wrapper(OptimizerFacts("Mine", "train", own_class=True, overridden=("apply_gradients",))),
+            ),
+        ),
+        (
+            ["MP305"],
+            "Mine overrides `minimize`",
+            model(
+                BODY,
+                HEAD,
+                keras="tf_keras",
+                optimizer=wrapper(OptimizerFacts("Mine", "train", own_class=True, overridden=("minimize",))),
+            ),
+        ),
+        (
+            ["MP309"],
+            "every layer computes in bfloat16",
+            model(layer("body", "mixed_bfloat16"), policy="mixed_bfloat16", **SCALED),
+        ),
+        (
+            ["MP309"],
+            "every layer computes in float32",
+            model(layer("body", "float32"), HEAD, policy="float32", global_policy="float32", **SCALED),
+        ),
+        (["MP306"], "2^15 times too small", model(BODY, HEAD, optimizer=(*wrapper()[:1], *wrapper()))),
+        (["MP310"], "`initial_scale` is 0", model(BODY, HEAD, optimizer=wrapper(initial_scale="0.0"))),
+        (["MP310"], "the string 'dynamic'", model(BODY, HEAD, optimizer=wrapper(initial_scale="'dynamic'"))),
+        (
+            ["MP602"],
+            "object array that holds str",
+            model(BODY, HEAD, data=(ArrayFacts("features", "", "numpy array", "object", (8, 2), "str"),), **SCALED),
+        ),
+        (
+            ["MP602"],
+            "labels 'kind' are strings",
+            model(BODY, HEAD, data=(ArrayFacts("labels", "kind", "numpy array", "<U3", (8,)),), **SCALED),
+        ),
+        (
+            ["MP603"],
+            "features and labels are float16",
+            model(
+                BODY,
+                HEAD,
+                data=(
+                    ArrayFacts("features", "", "tensor", "float16", (8, 2)),
+                    ArrayFacts("labels", "", "tensor", "float16", (8,)),
+                ),
+                **SCALED,
+            ),
+        ),
+    ],
+)
+def test_a_defect_of_a_live_model_is_named(codes: list[str], words: str, facts: ModelFacts) -> None:
+    findings = said(facts)
+    assert [one.code for one in findings] == codes
+    assert any(words in one.message for one in findings), [one.message for one in findings]
+    assert all(one.help for one in findings)
+
+
+REQUIRED = """import tensorflow as tf
+
+
+class Mine(tf.keras.optimizers.SGD):
+    def __init__(self, warm, **kwargs):
+        super().__init__(0.1, **kwargs)
+        self.warm = warm
+
+    def get_config(self):
+        return super().get_config()
+
+
+optimizer = tf.keras.mixed_precision.LossScaleOptimizer(Mine(0.5))
+"""
+GAN = """import keras
+import tensorflow as tf
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+critic = keras.Sequential([keras.layers.Dense(8), keras.layers.Dense(1, dtype="float32")])
+first = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())
+second = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())
+
+
+def step(real):
+    with tf.GradientTape() as tape:
+        loss = first.scale_loss(-tf.reduce_mean(critic(real)))
+    gradients = tape.gradient(loss, critic.trainable_variables)
+    second.apply_gradients(zip(gradients, critic.trainable_variables))
+"""
+
+
+@pytest.mark.parametrize(
+    ("keras", "text", "message", "help"),
+    [
+        (
+            "3",
+            "import keras\nopt = "
+            "keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())\nopt.epsilon = 1e-4\n",
+            "`opt.epsilon = 1e-4` sets an attribute of the LossScaleOptimizer; Adam goes on with 1e-07.",
+            "Set it on the inner optimizer: `opt.inner_optimizer.epsilon = 1e-4`.",
+        ),
+        (
+            "tf_keras",
+            "import tensorflow as tf\nopt = tf.keras.mixed_precision.LossScaleOptimizer('adam')\n",
+            "LossScaleOptimizer is given the string 'adam' where an optimizer belongs; this line raises.",
+            "Make the optimizer first: `LossScaleOptimizer(keras.optimizers.Adam())`.",
+        ),
+        (
+            "3",
+            "import tensorflow as tf\ntf.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())\n",
+            "`tf.mixed_precision.LossScaleOptimizer` does not exist: no version of TensorFlow or Keras ever had it. "
+            "This line raises AttributeError.",
+            "Write `tf.keras.mixed_precision.LossScaleOptimizer`.",
+        ),
+        (
+            "tf_keras",
+            REQUIRED.replace("warm, ", "warm=2.0, "),
+            "Mine does not save `warm` in its `get_config`: after saving and loading, or cloning, it has its default "
+            "again.",
+            'In `Mine.get_config` return `{**super().get_config(), "warm": self.warm}`.',
+        ),
+        (
+            "tf_keras",
+            REQUIRED,
+            "Mine does not save `warm` in its `get_config`: loading a saved model, or cloning the optimizer, raises "
+            "TypeError, since `warm` has no default.",
+            'In `Mine.get_config` return `{**super().get_config(), "warm": self.warm}`.',
+        ),
+        (
+            "3",
+            "import keras\nopt = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1, "
+            "loss_scale_factor=1024.0))\n",
+            "SGD loses its `loss_scale_factor` of 1024.0: the LossScaleOptimizer sets it to None and uses a dynamic "
+            "scale of its own.",
+            "Drop `loss_scale_factor`, and give the wrapper `initial_scale=1024.0`: its dynamic scale skips a step "
+            "that overflows and lowers itself.",
+        ),
+        (
+            "3",
+            GAN,
+            "The loss was scaled by `first`, and `second.apply_gradients` works with the scale of `second`: the "
+            "gradients come out wrong by the ratio of the two scales.",
+            "Scale each loss by the optimizer that applies its gradients: `second.scale_loss(loss)`.",
+        ),
+    ],
+)
+def test_messages_use_the_names_of_the_user(keras: str, text: str, message: str, help: str) -> None:
+    [finding] = findings_in(facts_of(text, keras))
+    assert (finding.message, finding.help) == (message, help)
+
+
+def test_a_finding_spans_the_expression_that_it_is_about() -> None:
+    text = "import keras\nopt = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())\nprint(opt.epsilon)\n"
+    [finding] = findings_in(facts_of(text, "3", "train.py"))
+    assert finding.location == Location("train.py", 3, 7, 3, 18)
+
+
+def test_values_are_shared_and_not_equal() -> None:
+    assert Call() != Call()
+
+
+@functools.cache
+def live(keras: str) -> dict[str, dict[str, Any]]:
+    environment = {**os.environ, "TF_USE_LEGACY_KERAS": "1" if keras == "tf_keras" else "0"}
+    script = [sys.executable, str(SUPPORT / "live_delegation.py")]
+    run = subprocess.run(script, env=environment, capture_output=True, text=True, check=True)
+    return json.loads(run.stdout)
+
+
+@pytest.mark.parametrize(
+    ("keras", "class_name", "kind"),
+    [
+        pytest.param("3", "LossScaleOptimizer", KERAS3, marks=needs_keras("3")),
+        pytest.param("tf_keras", "LossScaleOptimizerV3", NEW, marks=needs_keras("tf_keras")),
+        pytest.param("tf_keras", "LossScaleOptimizer", CLASSIC, marks=needs_keras("tf_keras")),
+    ],
+)
+def test_the_delegation_table_is_that_of_the_live_wrapper(keras: str, class_name: str, kind: str) -> None:
+    [answers] = [found for name, found in live(keras)["wrappers"].items() if name.endswith("." + class_name)]
+    has, missing = set(answers["has"]), set(answers["missing"])
+    assert not MISSING[kind] & has
+    assert missing <= MISSING[kind]
+    # `built` is the wrapper's own and right: it is about the wrapper's own variables.
+    assert set(answers["own"]) - {"built"} == OWN[kind]
+    assert set(answers["lost"]) - {"built", "_hypers_created"} <= LOST[kind]
+    assert not LOST[kind] & (has - set(answers["lost"]) - OWN[kind])
+
+
+@pytest.mark.parametrize("keras", [pytest.param(keras, marks=needs_keras(keras)) for keras in ("3", "tf_keras")])
+def test_what_the_constructor_refuses_is_flagged(keras: str) -> None:
+    """And what it accepts is not told to raise."""
+    for expression, error in live(keras)["refused"].items():
+        text = f"import tensorflow as tf\nfrom tensorflow import keras\nopt = {expression}\n"
+        told = [one.message for one in findings_in(facts_of(text, keras)) if one.code in ("MP304", "MP306", "MP310")]
+        assert told or error is None, expression
+        assert error or not any("this line raises" in message for message in told), (expression, told)
+
+
+@needs_keras("3")
+def test_public_names_and_defaults_are_those_of_the_live_keras() -> None:
+    import inspect
+
+    import keras
+
+    live_names = {name for name in vars(keras.mixed_precision) if not name.startswith("_")}
+    assert live_names <= IN_MIXED_PRECISION
+    for class_name, defaults in DEFAULTS.items():
+        signature = inspect.signature(getattr(keras.optimizers, class_name).__init__).parameters
+        assert {name: signature[name].default for name in defaults} == defaults

@@ -1,0 +1,420 @@
+"""Reporters: the hostile sample through every one, the contract of the JSON, and what a report looks like."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import samples
+from rich.cells import cell_len
+
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.model import LayerFacts
+from mpdoctor.facts.training import StepFacts
+from mpdoctor.facts.versions import Keras
+from mpdoctor.finding import AlsoSeen, Crashed, Excerpt, Finding, Probe, Severity, Skipped, Stage, Verdict
+from mpdoctor.reporters import concise, github, sarif, terminal
+from mpdoctor.reporters import json as json_reporter
+from mpdoctor.reporters.printable import shortened
+from mpdoctor.reporters.text.plot import columns_from_steps, rows_from_scales, sparkline
+from mpdoctor.reporters.text.targets import judged_by
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+SCHEMA = json.loads((Path(json_reporter.__file__).parent / "schema" / "diagnosis-1.json").read_text())
+# As it was published, from the package sarif-om (MIT licence, Microsoft).
+SARIF = json.loads(
+    (Path(__file__).parents[2] / "support" / "schemas" / "sarif-2.1.0-rtm.4.json").read_text(encoding="utf-8")
+)
+EVERY = [*samples.SAMPLES.values(), samples.hostile]
+
+
+@pytest.mark.parametrize("name", samples.SAMPLES)
+def test_the_report_looks_as_it_did(name: str) -> None:
+    """Look at the difference; if it is what you want, run once with MPDOCTOR_UPDATE_SNAPSHOTS=1."""
+    shown = terminal.render(samples.SAMPLES[name]())
+    kept = SNAPSHOTS / f"{name}.txt"
+    if os.environ.get("MPDOCTOR_UPDATE_SNAPSHOTS") == "1":
+        kept.write_text(shown, encoding="utf-8")
+    assert shown == kept.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("sample", EVERY)
+@pytest.mark.parametrize("width", [40, 80, 132])
+@pytest.mark.parametrize("blocks", [True, False])
+def test_no_line_is_wider_than_asked_for(sample: Any, width: int, blocks: bool) -> None:
+    lines = terminal.render(sample(), width=width, blocks=blocks).split("\n")
+    assert max(map(cell_len, lines)) <= width
+    assert not [line for line in lines if line != line.rstrip(" ")]
+
+
+@pytest.mark.parametrize("sample", EVERY)
+def test_colour_changes_no_word(sample: Any) -> None:
+    plain = terminal.render(sample())
+    assert "\x1b" not in plain
+    colored = re.sub(r"\x1b\[[0-9;]*m|\x1b\]8;.*?\x1b\\", "", terminal.render(sample(), color=True))
+    assert [line.rstrip() for line in colored.split("\n")] == plain.split("\n")
+
+
+@pytest.mark.parametrize("name", sorted(set(samples.SAMPLES) - {"collapsing"}))  # its message holds a ²
+def test_without_blocks_everything_of_ours_is_ascii(name: str) -> None:
+    assert terminal.render(samples.SAMPLES[name](), blocks=False).isascii()
+
+
+@pytest.mark.parametrize("render", [terminal.render, concise.render, github.render])
+def test_nothing_hostile_reaches_the_terminal(render: Any) -> None:
+    shown = render(samples.hostile())
+    forbidden = [c for c in shown if c != "\n" and (ord(c) < 32 or 0x7F <= ord(c) < 0xA0 or c in "\u202e\u202c")]
+    assert not forbidden
+    assert not re.search("[\ud800-\udfff]", shown)
+    assert "[/b][red]<script>" in shown  # shown as it is, not read as markup
+
+
+def test_the_terminal_keeps_long_names_short() -> None:
+    assert "x" * 800 not in terminal.render(samples.hostile()).replace("\n", "").replace(" ", "")
+
+
+def test_one_line_a_finding_and_nothing_else() -> None:
+    lines = concise.render(samples.hostile()).splitlines()
+    assert len(lines) == len(samples.hostile().findings)
+    assert concise.render(samples.healthy()) == ""
+    assert concise.render(samples.one_error()).startswith("train.py:12:1: MP302 error: `opt.epsilon = 1e-4` sets an")
+    assert concise.render(samples.failing_script()).startswith("train.py:7:1: MP002 ")
+
+
+@pytest.mark.parametrize("sample", EVERY)
+def test_json_keeps_to_its_schema(sample: Any) -> None:
+    text = json_reporter.render(sample())
+    assert text.isascii()
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.validate(json.loads(text), SCHEMA, cls=jsonschema.Draft202012Validator)
+    assert text == json_reporter.render(sample())
+
+
+def test_the_schema_names_every_field() -> None:
+    """A field that is added to the report is added to the published schema too."""
+    told = json.loads(json_reporter.render(samples.hostile()))
+    assert set(told) == set(SCHEMA["properties"])
+    for kind in ("target", "finding", "model", "probe"):
+        assert set(told[f"{kind}s"][0]) == set(SCHEMA["$defs"][kind]["properties"])
+
+
+def test_the_schema_can_fail() -> None:
+    told = json.loads(json_reporter.render(samples.one_error()))
+    del told["findings"][0]["what_if"]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(told, SCHEMA, cls=jsonschema.Draft202012Validator)
+
+
+def test_json_holds_what_the_contract_says() -> None:
+    told = json.loads(json_reporter.render(samples.collapsing()))
+    probe = told["probes"][0]
+    assert probe["call"] == {"path": "train.py", "line": 31, "kind": "fit"}
+    assert probe["skip_causes"]["0"] == "dense/kernel"
+    assert probe["skipped_steps"] == list(range(50))
+    assert probe["loss"][0] == "inf"
+    assert (probe["steps"], probe["verdict"], probe["float32_loss"]) == (50, "collapsing", None)
+    assert [link["class"] for link in told["models"][0]["optimizer"]["chain"]] == [
+        "LossScaleOptimizer",
+        "Adam",
+    ]
+    assert told["summary"] == {"errors": 2, "warnings": 1, "infos": 0, "suppressed": 0, "exit_code": 1}
+    first = told["findings"][0]
+    assert (first["line"], first["column"], first["end_column"], first["stage"]) == (9, 16, 28, "training")
+    assert told["findings"][2]["column"] is None  # a whole line
+    evidence = json.loads(json_reporter.render(samples.hostile()))["findings"][0]["evidence"]
+    assert (evidence["nan"], evidence["inf"], evidence["nested"]["minus"]) == ("nan", "inf", "-inf")
+
+
+def test_what_if_findings_stand_apart_and_are_not_counted() -> None:
+    shown = terminal.render(samples.what_if())
+    assert shown.startswith("✓ train.py: nothing wrong as it is; 1 finding if you turned on mixed_float16")
+    assert shown.index("If you turned on mixed_float16\n") < shown.index("MP201")
+
+
+def test_a_healthy_model_gets_a_few_lines() -> None:
+    assert len(terminal.render(samples.healthy()).splitlines()) <= 6
+
+
+def test_the_layer_table_appears_only_where_layers_are_spoken_of() -> None:
+    assert "Layers of" not in terminal.render(samples.healthy())
+    assert "Layers of" not in terminal.render(samples.one_error())
+    table = terminal.render(samples.many_layers())
+    assert "… 18 more layers in mixed_float16" in table
+    assert "MultiHeadAttention  float32" in table
+
+
+def test_a_function_between_layers_is_no_layer_of_a_policy() -> None:
+    (named,) = samples.many_layers().models
+    target, model = named
+    between = LayerFacts("add", "Add", "", "float32", "float32", is_operation=True)
+    with_function = dataclasses.replace(model, layers=(*model.layers, between))
+    changed = dataclasses.replace(samples.many_layers(), models=((target, with_function),))
+    assert terminal.render(changed) == terminal.render(samples.many_layers())
+
+
+def _caret_line(line: str, column: int, end_column: int, width: int = 80) -> tuple[str, str]:
+    finding = Finding(
+        "Message.", "", Location("a.py", 1, column, 1, end_column), code="MP101", severity=Severity.ERROR,
+        excerpt=Excerpt(1, (line,)),
+    )  # fmt: skip
+    shown = terminal.render(samples.diagnosis(finding), width=width).split("\n")
+    at = next(number for number, text in enumerate(shown) if "^" in text)
+    return shown[at - 1], shown[at]
+
+
+@pytest.mark.parametrize(
+    ("line", "span"),
+    [
+        ("x = tf.foo(1)", "tf.foo"),
+        ("\t\tx = tf.foo(1)", "tf.foo"),
+        ("'数値' + tf.foo(1)", "tf.foo"),
+        ("y" * 300 + " = tf.foo(1)", "tf.foo"),
+        ("数" * 300 + " = tf.foo(1)", "tf.foo"),
+    ],
+)
+def test_carets_stand_under_the_span(line: str, span: str) -> None:
+    column = line.index(span) + 1
+    source, carets = _caret_line(line, column, column + len(span))
+    before = source[: source.index(span)]
+    assert cell_len(carets[: carets.index("^")]) == cell_len(before)
+    assert carets.count("^") == len(span)
+
+
+def test_a_second_sight_that_says_the_same_is_not_spelt_out() -> None:
+    again = AlsoSeen("MP302", "model", samples.SHADOWED.message)
+    more = AlsoSeen("MP912", "training", f"{samples.SHADOWED.message} The update is 8 times too large.")
+    last = AlsoSeen("MP904", "training", "The update is 8 times too large. It began in `a`.")
+    finding = dataclasses.replace(samples.SHADOWED, also_seen=(again, more, again, last))
+    shown = [line for line in terminal.render(samples.diagnosis(finding)).splitlines() if "also seen" in line]
+    assert shown == [
+        "  also seen while training (MP912): The update is 8 times too large.",
+        "  also seen while training (MP904): It began in `a`.",
+    ]
+
+
+def test_the_first_line_keeps_to_one_line() -> None:
+    finding = samples.what_if().findings[0]
+    target = dataclasses.replace(samples.TARGET, id="a_rather_long_name_of_a_script.py")
+    first = terminal.render(samples.diagnosis(finding, targets=(target,))).split("\n")[0]
+    assert first.endswith("nothing wrong as it is; 1 finding if mixed")
+
+
+def test_a_location_without_columns_marks_the_whole_line() -> None:
+    source, carets = _caret_line("    model.fit(x)", 0, 0)
+    assert carets.count("^") == len("model.fit(x)")
+    assert carets.index("^") == source.index("model")
+
+
+def test_every_verdict_has_a_headline() -> None:
+    steps = samples.steps_from_finiteness([False] * 20, samples.LossScale())
+    for verdict in Verdict:
+        probe = Probe(samples.training(steps, steps_wanted=20), verdict, "why it is so")
+        shown = terminal.render(samples.diagnosis(samples.SHADOWED, probes=(probe,)))
+        assert shown.startswith("✗ 1 error in train.py: ")
+        assert f"Training  {verdict.value}: why it is so" in shown
+
+
+SEVERAL = [
+    dataclasses.replace(samples.SHADOWED, code=f"MP10{number}", name=name, severity=severity)
+    for number, (name, severity, times) in enumerate(
+        [
+            ("seldom-warned", Severity.WARNING, 1),
+            ("often-warned", Severity.WARNING, 5),
+            ("one-error", Severity.ERROR, 1),
+            ("two-errors", Severity.ERROR, 2),
+        ]
+    )
+    for _ in range(times)
+]
+
+
+@pytest.mark.parametrize(
+    ("width", "told"),
+    [
+        (132, "3 errors, 6 warnings in src: two errors (2), one error, often warned (5), and 1 other rule"),
+        (80, "3 errors, 6 warnings in src: two errors (2), one error, and 2 other rules"),
+        (60, "3 errors, 6 warnings in src"),
+    ],
+)
+def test_of_a_directory_the_headline_counts_by_rule(width: int, told: str) -> None:
+    src = dataclasses.replace(samples.TARGET, id="src", kind="directory")
+    shown = terminal.render(samples.diagnosis(*SEVERAL, targets=(src,)), width=width)
+    assert shown.split("\n")[0].removeprefix("✗ ") == told
+
+
+def test_each_keras_that_judged_is_told_once() -> None:
+    skipped = {"model": Stage("skipped", "--static")}
+    keras3 = [Keras("keras", "3.15.1", because=f"{name}/requirements.txt says so") for name in "abcd"]
+    legacy = [Keras("tf_keras", because=f"{name}.py says so") for name in "ef"]
+    targets = [
+        dataclasses.replace(
+            samples.TARGET, keras=one, stages=skipped, other_keras=tuple((old, ("x.py",)) for old in legacy)
+        )
+        for one in keras3
+    ]
+    assert judged_by(targets[:1]) == [
+        "judged by Keras 3.15.1 (a/requirements.txt says so), tf_keras for 2 files",
+    ]
+    assert judged_by(targets) == [
+        "judged by Keras 3.15.1 (a/requirements.txt says so; b/requirements.txt says so; 2 more), tf_keras for 8 files",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "longest", "shown"),
+    [
+        ("short", 20, "short"),
+        ("every gradient below six is flushed to zero", 30, "every gradient below …to zero"),
+        ("encoder/block_000000000000000000000000001/dense", 24, "encoder/block_000…/dense"),
+        ("a b c d e f g h i j k l m n o p", 12, "a b c d …o p"),
+    ],
+)
+def test_what_is_too_long_is_cut_between_words(text: str, longest: int, shown: str) -> None:
+    cut = shortened(text, longest)
+    assert len(cut) <= longest
+    assert cut == shown
+
+
+def test_a_constant_scale_needs_one_line() -> None:
+    assert terminal.render(samples.healthy()).count("loss scale") == 1
+    steps = tuple(StepFacts(1.0, False, "w", 1.0) for _ in range(12))
+    probe = Probe(samples.training(steps, floor=1.0), Verdict.STUCK, "12 steps skipped")
+    shown = terminal.render(samples.diagnosis(samples.SHADOWED, probes=(probe,)))
+    assert "loss scale  1 throughout" in shown
+    assert "all 12 steps; inf or NaN first in the gradient of w" in shown
+
+
+def test_the_curve_of_the_scale() -> None:
+    rows, labels = rows_from_scales([2.0**power for power in (15, 14, 13, 12, 11)], blocks=True)
+    assert (labels[0], labels[-1]) == ("2^15", "2^11")
+    heights = [sum(" ▁▂▃▄▅▆▇█".index(row[column]) for row in rows) for column in range(5)]
+    assert heights == sorted(heights, reverse=True) and len(set(heights)) == 5
+    assert heights[0] == 40 and heights[-1] > 0
+
+
+def test_the_curve_shows_zero_and_infinity() -> None:
+    rows, _ = rows_from_scales([1024.0, 512.0, 0.0, float("inf"), None, float("nan")], blocks=True)
+    assert rows[-1][2] == "0"
+    assert rows[0][3] == "∞"
+    assert all(row[4:] == "  " for row in rows)
+
+
+def test_columns_cover_every_step_once() -> None:
+    for number in (0, 1, 59, 60, 61, 119, 1000):
+        columns = columns_from_steps(number)
+        assert len(columns) == min(number, 60)
+        assert [step for steps in columns for step in steps] == list(range(number))
+
+
+def test_sparkline() -> None:
+    assert sparkline([3.0, 2.0, 1.0], 10, blocks=True) == "█▅▁"
+    assert sparkline([1.0, None, float("inf"), 1.0], 10, blocks=False) == ".??."
+    assert sparkline([float("nan")], 10, blocks=True) == ""
+    assert len(sparkline([float(n) for n in range(1000)], 30, blocks=True)) == 30
+
+
+# --- for machines: GitHub's annotations and SARIF -----------------------------------------------------------------
+NOTEBOOK = dataclasses.replace(
+    samples.SHADOWED, location=Location("a b.ipynb", 2, 5, 2, 9, cell=3), severity=Severity.WARNING, also_seen=()
+)
+
+
+@pytest.mark.parametrize("sample", EVERY)
+def test_github_gets_one_command_a_finding(sample: Any) -> None:
+    diagnosis = sample()
+    lines = github.render(diagnosis).splitlines()
+    assert len(lines) == len(diagnosis.findings) + len(diagnosis.crashed)
+    assert all(re.match(r"::(error|warning|notice) ([a-zA-Z]+=[^,:]*)(,[a-zA-Z]+=[^,:]*)*::", line) for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("finding", "command"),
+    [
+        (
+            samples.SHADOWED,
+            "::error file=train.py,line=12,col=1,endColumn=11,title=MP302 attribute-shadowed-by-wrapper::",
+        ),
+        (NOTEBOOK, "::warning file=a b.ipynb,title=MP302 attribute-shadowed-by-wrapper::cell 3, line 2: `opt"),
+        (
+            dataclasses.replace(samples.SHADOWED, location=Location("a,b:c%.py", 1, 2, 4, 3), what_if=True),
+            "::notice file=a%2Cb%3Ac%25.py,line=1,endLine=4,title=MP302 attribute-shadowed-by-wrapper::under mixed",
+        ),
+        (dataclasses.replace(samples.SHADOWED, location=None, message="5%\n::error::"), "5%25%0A::error::%0Afix: Set"),
+    ],
+)
+def test_a_command_for_github(finding: Finding, command: str) -> None:
+    assert command in github.render(samples.diagnosis(finding))
+
+
+@pytest.mark.parametrize("sample", EVERY)
+def test_sarif_keeps_to_the_published_schema(sample: Any) -> None:
+    text = sarif.render(sample())
+    assert text.isascii()
+    log = json.loads(text)
+    jsonschema.validate(log, SARIF, cls=jsonschema.Draft4Validator, format_checker=jsonschema.FormatChecker())
+    (run,) = log["runs"]
+    assert len(run["results"]) == len(sample().findings)
+    for result in run["results"]:
+        assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
+        assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+        assert result["partialFingerprints"]
+
+
+def test_sarif_says_where_and_what() -> None:
+    (run,) = json.loads(sarif.render(samples.diagnosis(samples.SHADOWED, NOTEBOOK)))["runs"]
+    line, cell = (result["locations"][0] for result in run["results"])
+    assert line["physicalLocation"]["region"] == {
+        "startLine": 12,
+        "startColumn": 1,
+        "endLine": 12,
+        "endColumn": 12,
+        "snippet": {"text": "opt.epsilon = 1e-4"},
+    }
+    assert cell["physicalLocation"] == {"artifactLocation": {"uri": "a%20b.ipynb", "uriBaseId": "SRCROOT"}}
+    assert cell["message"] == {"text": "cell 3, line 2"}
+    assert [result["level"] for result in run["results"]] == ["error", "warning"]
+    assert run["tool"]["driver"]["rules"][0]["help"]["markdown"] == "# MP302"
+
+
+def test_sarif_tells_what_was_not_looked_at() -> None:
+    unreadable = Finding(
+        "It is no text.",
+        "Mend it.",
+        Location("old.py", 3),
+        severity=Severity.ERROR,
+        code="MP001",
+        name="source-not-readable",
+    )
+    diagnosis = samples.diagnosis(
+        unreadable,
+        skipped=(Skipped("source", "r.ipynb is a notebook in R."),),
+        crashed=(Crashed("MP302", "in_source", "KeyError"),),
+        exit_code=3,
+    )
+    (invocation,) = json.loads(sarif.render(diagnosis))["runs"][0]["invocations"]
+    assert (invocation["executionSuccessful"], invocation["exitCode"]) == (False, 3)
+    told = [(n["level"], n["descriptor"]["id"]) for n in invocation["toolExecutionNotifications"]]
+    assert told == [("error", "MP001"), ("error", "MP302"), ("note", "source")]
+    assert invocation["toolExecutionNotifications"][0]["locations"][0]["physicalLocation"]["region"] == {"startLine": 3}
+
+
+def test_the_terminal_names_cell_and_line() -> None:
+    shown = terminal.render(samples.diagnosis(NOTEBOOK))
+    assert "  a b.ipynb:cell 3:2:5\n" in shown
+    assert concise.render(samples.diagnosis(NOTEBOOK)).startswith("a b.ipynb:cell 3:2:5: MP302 ")
+    finding = json.loads(json_reporter.render(samples.diagnosis(NOTEBOOK)))["findings"][0]
+    assert (finding["cell"], finding["line"]) == (3, 2)
+
+
+def test_sights_that_say_the_same_are_told_in_one_line() -> None:
+    sights = tuple(AlsoSeen("MP507", stage, "It saturates.") for stage in ("source", "model", "model"))
+    finding = dataclasses.replace(samples.SHADOWED, also_seen=sights)
+    shown = terminal.render(samples.diagnosis(finding))
+    assert shown.count("MP507") == 1
+    assert "  also seen in the source and in the model (MP507): It saturates.\n" in shown

@@ -1,0 +1,324 @@
+"""The prefilter of the source stage: it leaves out only files in which no rule finds anything."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+from judging import facts_of, findings_in
+from marks import marks_from_source
+from test_rules_contract import FIXTURE_FILES, FIXTURES
+
+from mpdoctor.diagnosis import diagnose
+from mpdoctor.facts.versions import Keras
+from mpdoctor.finding import Diagnosis, Finding
+from mpdoctor.progress import SilentProgress
+from mpdoctor.project.targets import target_from_text
+from mpdoctor.rules.registry import all_rules
+from mpdoctor.settings.options import Settings
+from mpdoctor.source.prefilter import outlines_from_files
+from mpdoctor.source_stage import SourceStage
+
+CODES = frozenset(rule.code for rule in all_rules())
+FIXTURES_WITH_FINDINGS = [path for path in FIXTURE_FILES if path.name.startswith("flagged")]
+
+
+def found_in(directory: Path, **more: bool) -> list[tuple[str, int, str]]:
+    files = {path.absolute(): path.relative_to(directory).as_posix() for path in sorted(directory.rglob("*.py"))}
+    stage = SourceStage(files, **more)
+    judged = stage.judge(lambda path: Keras(), CODES, list(files.values()))
+    return sorted((f.location.path, f.location.line, f.code) for f in judged if isinstance(f, Finding) and f.location)
+
+
+def written(directory: Path, texts: dict[str, str]) -> Path:
+    for name, text in texts.items():
+        path = directory / (name + ".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return directory
+
+
+@pytest.mark.parametrize("path", FIXTURES_WITH_FINDINGS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_file_with_a_finding_is_walked(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    kerases = marks_from_source(text).keras
+    codes = {one.code for keras in kerases for one in findings_in(facts_of(text, keras, path.name))}
+    if codes - {"MP001", "MP005"}:  # which need no walk
+        assert outlines_from_files([path.absolute()], Path.read_bytes)[path.absolute()].may_speak
+
+
+def test_a_directory_on_all_cores_finds_what_its_files_hold_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every fixture for Keras 3, judged in one process and in three."""
+    names = {
+        path.parent.name + "/" + path.name
+        for path in FIXTURE_FILES
+        if "3" in marks_from_source(path.read_text(encoding="utf-8")).keras
+    }
+    files = {(FIXTURES / name).absolute(): name for name in sorted(names)}
+    found = []
+    for processes in (1, 3):
+        monkeypatch.setattr(os, "cpu_count", lambda count=processes: count)
+        monkeypatch.setattr("mpdoctor.source_stage.WORTH_A_PROCESS", 10_000)
+        judged = SourceStage(files).judge(lambda path: Keras(), CODES, sorted(names))
+        assert all(isinstance(one, Finding) for one in judged)
+        found.append([(one.code, one.location, one.message) for one in judged if isinstance(one, Finding)])
+    assert set(found[0]) ^ set(found[1]) == set()
+    assert found[0] == found[1]
+    assert len(found[0]) > 50
+
+
+POLICY = 'import keras\nkeras.mixed_precision.set_global_policy("mixed_float16")\n'
+LAYER = """
+import tensorflow as tf
+
+class Scale(tf.keras.layers.Layer):
+    def call(self, x):
+        return x + tf.ones([4])
+"""
+
+
+GONE = "import tensorflow as tf\nscale = tf.keras.mixed_precision.experimental.DynamicLossScale\n"
+TWO_VERSIONS = {
+    "pkg/new": "import keras\nmake = keras.mixed_precision.LossScaleOptimizer\n",
+    "pkg/old": GONE + "from .older import make\n",
+    "pkg/older": GONE + "make = tf.keras.mixed_precision.LossScaleOptimizer\n",
+}
+BY_VERSION = "import keras\nif keras.__version__ > '3':\n    from .new import make\nelse:\n    from .old import make\n"
+BY_TRYING = "try:\n    from .old import make\nexcept ImportError:\n    from .new import make\n"
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        pytest.param({"layer": LAYER}, [], id="no sign of mixed precision"),
+        pytest.param({"main": POLICY + "import layer\n", "layer": LAYER}, [("layer.py", 6, "MP202")], id="imported"),
+        pytest.param(
+            {"main": POLICY + "from pkg import models\n", "pkg/__init__": "", "pkg/models": "from . import layer\n"}
+            | {"pkg/layer": LAYER},
+            [("pkg/layer.py", 6, "MP202")],
+            id="imported through a package and a file that names no framework",
+        ),
+        pytest.param(
+            {"main": "import layer, setup\n", "setup": POLICY, "layer": LAYER},
+            [("layer.py", 6, "MP202")],
+            id="a policy set by an import",
+        ),
+        pytest.param(
+            {"layer": "import setup\n" + LAYER, "setup": "def unused():\n    return 1\n" + POLICY},
+            [("layer.py", 7, "MP202")],
+            id="it imports a file that sets the policy",
+        ),
+        pytest.param(
+            {
+                "main": "import keras, wrap\n\n\nopt = wrap.Wrapper(keras.optimizers.Adam(), dynamic=False)\n",
+                "wrap": "import keras\n\nWrapper = keras.optimizers.LossScaleOptimizer\n",
+            },
+            [("main.py", 4, "MP310")],
+            id="a name that a sibling passes on",
+        ),
+        pytest.param(
+            {
+                "main": "import keras\nimport pkg\nopt = pkg.Wrapper(keras.optimizers.Adam(), dynamic=False)\n",
+                "pkg/__init__": "from .sub import Wrapper\n",
+                "pkg/sub/__init__": "from .wrap import *\n",
+                "pkg/sub/wrap": "import keras\n\nWrapper = keras.optimizers.LossScaleOptimizer\n",
+            },
+            [("main.py", 3, "MP310")],
+            id="a name that packages hand on",
+        ),
+        pytest.param(TWO_VERSIONS | {"pkg/__init__": BY_VERSION}, [], id="one of two versions, by a version"),
+        pytest.param(TWO_VERSIONS | {"pkg/__init__": BY_TRYING}, [], id="one of two versions, by trying"),
+        pytest.param(
+            TWO_VERSIONS | {"pkg/__init__": BY_VERSION + GONE},
+            [("pkg/__init__.py", 7, "MP101")],
+            id="the file that asks, behind its question",
+        ),
+        pytest.param(
+            TWO_VERSIONS | {"pkg/__init__": BY_VERSION, "main": POLICY + "from pkg.old import make\n"},
+            [("pkg/old.py", 2, "MP101"), ("pkg/older.py", 2, "MP101")],
+            id="one of two versions, and imported by another file without asking",
+        ),
+        pytest.param({"broken": "def f(:\n"}, [("broken.py", 1, "MP001")], id="not even Python"),
+    ],
+)
+def test_what_is_walked(tmp_path: Path, texts: dict[str, str], expected: list[tuple[str, int, str]]) -> None:
+    assert found_in(written(tmp_path, texts)) == expected
+
+
+def test_assume_mixed_walks_whatever_names_a_framework(tmp_path: Path) -> None:
+    assert found_in(written(tmp_path, {"layer": LAYER}), assume_mixed=True) == [("layer.py", 6, "MP202")]
+
+
+MODEL = """
+import keras
+layers = [keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(2, activation="softmax")]
+model = keras.Sequential(layers)
+"""
+TRAINING = "model.compile('adam', 'mse')\nmodel.fit([1.0], [1.0])\n"
+PROGRAMS = {
+    "a layer that another one makes, under the policy of the script": {
+        "train": POLICY + "from models import Caller\nmodel = keras.Sequential([Caller()])\n" + TRAINING,
+        "models": """
+import keras
+import tensorflow as tf
+
+class Inner(keras.layers.Layer):
+    def call(self, x):
+        return x + tf.random.normal([4, 8])
+
+class Caller(keras.layers.Layer):
+    def __init__(self):
+        super().__init__()
+        self.inner = Inner()
+
+    def call(self, ids):
+        return self.inner(keras.ops.ones((4, 8)))
+""",
+    },
+    "a model at the top level of what is imported after the policy": {
+        "train": POLICY + "from models import model\n" + TRAINING,
+        "models": MODEL,
+    },
+    "the same, and an import sets the policy": {
+        "train": "import settings\nfrom models import model\n" + TRAINING,
+        "settings": POLICY,
+        "models": MODEL,
+    },
+    "one import sets the policy and hands on the model": {
+        "train": "from zoo import model\n" + TRAINING,
+        "zoo/__init__": POLICY + "from .tower import model\n",
+        "zoo/tower": MODEL,
+    },
+    "a policy too late for what was imported": {
+        "train": "import keras\nfrom models import model\n" + POLICY + TRAINING,
+        "models": MODEL,
+    },
+    "a policy set in the main function": {
+        "train": "import keras\nimport models\n\ndef main():\n"
+        "    keras.mixed_precision.set_global_policy('mixed_float16')\n"
+        "    model = models.build()\n    model.compile('adam', 'mse')\n\nmain()\n",
+        "models": MODEL.replace("\n", "\n    ").replace("\n    import keras", "import keras\ndef build():")
+        + "return model\n",
+    },
+}
+
+
+def alone(directory: Path, name: str) -> list[tuple[str, int, str]]:
+    """What a check of this script alone says."""
+    stage = SourceStage({(directory / name).absolute(): name}, with_imports=True)
+    judged = stage.judge(lambda path: Keras(), CODES, list(stage.facts))
+    return sorted((f.location.path, f.location.line, f.code) for f in judged if isinstance(f, Finding) and f.location)
+
+
+@pytest.mark.parametrize("texts", PROGRAMS.values(), ids=PROGRAMS)
+def test_a_directory_says_what_its_one_program_says(tmp_path: Path, texts: dict[str, str]) -> None:
+    said = alone(written(tmp_path, texts), "train.py")
+    assert said
+    assert found_in(tmp_path) == said
+
+
+BODIES = (
+    "    def call(self, x):\n        return x + tf.random.normal([4, 8])\n",
+    "    def __init__(self):\n        super().__init__()\n        self.inner = {inner}()\n\n"
+    "    def call(self, x):\n        return self.inner(tf.ones([4, 8]))\n",
+    "    def call(self, x):\n        return x / (tf.reduce_sum(x) + 1e-8)\n",
+    "    def build(self, shape):\n        self.w = tf.Variable(tf.ones([8]))\n\n"
+    "    def call(self, x):\n        return x * self.w\n",
+    "    def __init__(self):\n        super().__init__(dtype='float32')\n\n"
+    "    def call(self, x):\n        return x * tf.ones([8])\n",
+)
+SET = POLICY.splitlines(keepends=True)[1]
+
+
+def made_up_tree(some: random.Random) -> dict[str, str]:
+    """Modules with layers, some of which make those of others, and one or two scripts that use them under a policy that
+    is set first, later, by an import, or never."""
+    texts: dict[str, str] = {}
+    classes: dict[str, list[str]] = {}
+    for number, name in enumerate(("alpha", "beta", "gamma")[: some.randint(1, 3)]):
+        above = [other for other in texts if some.random() < 0.5]
+        text = "import keras\nimport tensorflow as tf\n" + "".join(f"from {other} import *\n" for other in above)
+        text += SET if some.random() < 0.2 else ""
+        classes[name] = [f"Layer{number}{letter}" for letter in "AB"]
+        for one in classes[name]:
+            inner = some.choice([each for other in above for each in classes[other]] or ["keras.layers.Flatten"])
+            text += f"class {one}(keras.layers.Layer):\n" + some.choice(BODIES).format(inner=inner)
+        text += MODEL if some.random() < 0.3 else f"def build():\n    return keras.Sequential([{one}()])\n"
+        texts[name] = text
+    for script in ("train", "other")[: some.randint(1, 2)]:
+        used = some.sample(list(classes), some.randint(1, len(classes)))
+        lines = ["import keras\n", *(f"from {name} import *\n" for name in used)]
+        body = ["model = build()\n"] if "def build" in texts[used[-1]] else []
+        taken = [one for name in used for one in classes[name] if some.random() < 0.5]
+        body += [f"y = {one}()(keras.ops.ones((4, 8)))\n" for one in taken]
+        body += [TRAINING.splitlines(keepends=True)[0]] if body or "model =" in texts[used[-1]] else []
+        place = some.randint(0, len(lines) + 1)
+        if 0 < place <= len(lines):
+            lines.insert(place, SET)
+        elif place:
+            body.insert(0, SET)
+        if body and some.random() < 0.4:
+            body = ["def main():\n", *(f"    {line}" for line in body), "main()\n"]
+        texts[script] = "".join([*lines, *body])
+    return texts
+
+
+def test_a_directory_says_all_that_its_programs_say_alone(tmp_path: Path) -> None:
+    said = 0
+    for seed in range(60):
+        texts = made_up_tree(random.Random(seed))
+        directory = written(tmp_path / str(seed), texts)
+        found = set(found_in(directory))
+        for script in {"train", "other"} & texts.keys():
+            expected = set(alone(directory, f"{script}.py"))
+            assert expected <= found, (seed, texts)
+            said += len(expected)
+    assert said > 50
+
+
+def test_a_file_of_two_programs_is_told_of_once_and_its_comments_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(written(tmp_path, {"train": POLICY + "import layer\nlayer.Scale()\n", "layer": LAYER}))
+    (tmp_path / "other.py").write_text((tmp_path / "train.py").read_text())
+    for targets in (["."], ["train.py", "layer.py"], ["layer.py", "train.py"], ["train.py", "layer.py", "other.py"]):
+        assert [(f.code, f.location and f.location.line) for f in diagnosed(targets).findings] == [("MP202", 6)]
+    (tmp_path / "layer.py").write_text(LAYER.replace("ones([4])", "ones([4])  # mpdoctor: ignore[MP202]"))
+    for targets in (["."], ["train.py", "layer.py"], ["layer.py", "train.py"]):
+        assert [f.code for f in diagnosed(targets).findings] == []
+
+
+def diagnosed(targets: list[str]) -> Diagnosis:
+    given = tuple(map(target_from_text, targets))
+    return diagnose(Settings(given, static=True, cache=False, keras=Keras()), SilentProgress())
+
+
+NORM = """
+import keras
+import tensorflow as tf
+
+class Norm(keras.layers.Layer):
+    def call(self, x):
+        return x / (tf.reduce_sum(x) + 1e-8)
+"""
+MADE = {
+    "in float32": ("Norm(dtype='float32')", []),
+    "by a policy": ("Norm(dtype=keras.DTypePolicy('float32'))", []),
+    "by keywords": ("Norm(**{'dtype': 'float32'})", []),
+    "under the policy": ("Norm()", ["MP502", "MP503"]),
+    "both ways": ("Norm(dtype='float32'), Norm()", ["MP502", "MP503"]),
+    "in another dtype": ("Norm(dtype='mixed_float16')", ["MP502", "MP503"]),
+}
+
+
+@pytest.mark.parametrize(("made", "expected"), MADE.values(), ids=MADE)
+def test_a_layer_that_the_project_makes_in_float32_only_is_float32(
+    tmp_path: Path, made: str, expected: list[str]
+) -> None:
+    train = POLICY + f"from layers import Norm\nlayers = [{made}]\n"
+    written(tmp_path, {"train": train, "layers": NORM})
+    assert [code for *_, code in found_in(tmp_path)] == [code for *_, code in alone(tmp_path, "train.py")] == expected
+    written(tmp_path, {"other": POLICY + "from layers import Norm\nlayer = Norm()\n"})
+    assert [code for *_, code in found_in(tmp_path)] == ["MP502", "MP503"]
