@@ -1,11 +1,11 @@
-"""In a loss, a float32 constant or label meets a 16-bit prediction.
+"""In a loss, a float32 constant or label is combined with a 16-bit prediction.
 
 ## Why it matters
 TensorFlow does not mix dtypes: `y - model(x)` in a train_step, or `tf.constant(2.0) * tf.square(y - p)` in
 a loss for Keras 2, works under float32 and raises under mixed precision: `Input 'y' of 'Sub' Op has type
 float16 that does not match type float32 of argument 'x'`. Keras 2 hands 16-bit labels and predictions to a
 loss in compile() if the last layer is 16-bit; Keras 3 hands it float32. In a loop of your own the labels
-come as the data set has them, in both. Python numbers and numpy arrays take the dtype of what they meet.
+come as the data set has them, in both. Python numbers and numpy arrays take the dtype of what they are combined with.
 
 ## Flagged
 ```python
@@ -96,7 +96,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             what = "What comes from the data set"
         yield Finding(
             f"{what} is {'not' if mismatch.wide_dtype == DATA else mismatch.wide_dtype + ' and not'} "
-            f"{mismatch.half_dtype}, as the prediction is that it meets here: this line raises.",
+            f"{mismatch.half_dtype}, as the prediction is that it is combined with here: this line raises.",
             _help(_name_of(mismatch.half) or "prediction"),
             mismatch.event.location,
         )
