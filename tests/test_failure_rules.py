@@ -301,8 +301,18 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
         ["MP901"],
         ("stops in layer `to_picture` (ToPicture): ValueError: no",),
     ),
-    ("two-dtypes", raised("TypeError", MIXED, "training"), ["MP901"], ("Two dtypes are combined: `+` is given", "other.dtype")),
-    ("two-dtypes-eagerly", raised("InvalidArgumentError", HALF_AND_FLOAT, "training"), ["MP901"], ("Two dtypes are combined",)),
+    (
+        "two-dtypes",
+        raised("TypeError", MIXED, "training"),
+        ["MP901"],
+        ("Two dtypes are combined: `+` is given", "other.dtype"),
+    ),
+    (
+        "two-dtypes-eagerly",
+        raised("InvalidArgumentError", HALF_AND_FLOAT, "training"),
+        ["MP901"],
+        ("Two dtypes are combined",),
+    ),
     (
         "no-kernel",
         raised("InvalidArgumentError", NO_KERNEL, "training", **LAYER),
