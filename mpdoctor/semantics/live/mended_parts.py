@@ -7,7 +7,7 @@ from mpdoctor.semantics.wording import listed
 
 _NAMED = {
     "layer": "`{}`",
-    "operations": "the own operations of `{}`",
+    "operations": "`{}`'s own operations",
     "metric": "the metric `{}`",
     "loss": "the loss `{}`",
     "output": "the output of `{}`",
