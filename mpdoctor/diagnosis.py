@@ -19,6 +19,7 @@ from mpdoctor.examination.target_runs import further_trainings, run_to_show, run
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.saved_graph import SavedGraphFacts
+from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Crashed, Diagnosis, Finding, Probe, Skipped, Stage, TargetReport
 from mpdoctor.judging.keras_version import JudgedBy, keras_of_target
 from mpdoctor.judging.older_keras_code import findings_of_source, told_once
@@ -31,6 +32,7 @@ from mpdoctor.progress import Progress
 from mpdoctor.project.shown_paths import shown_path
 from mpdoctor.project.targets import Target
 from mpdoctor.rules.registry import findings_from_facts
+from mpdoctor.semantics.live.mended_parts import went_on_with
 from mpdoctor.semantics.live.not_measured import not_looked_from_measurement
 from mpdoctor.semantics.live.prediction_verdict import probe_from_facts
 from mpdoctor.settings.options import Settings
@@ -116,7 +118,7 @@ def _examine(
         findings=tuple(left),
         models=last.models,
         graphs=last.graphs,
-        probes=tuple(probe_from_facts(training) for training in last.trainings),
+        probes=tuple(_probe(training, last) for training in last.trainings),
         skipped=(
             *passed_over(target, sources),
             *_skipped_in_run(last),
@@ -126,6 +128,10 @@ def _examine(
         environment=last.environment,
         brought_nothing=brings_nothing(target, sources, all_findings, bool(last.models or last.graphs)),
     )
+
+
+def _probe(training: TrainingFacts, run: ExaminationFacts) -> Probe:
+    return dataclasses.replace(probe_from_facts(training), mended=run.mended, went_on=went_on_with(run.mended))
 
 
 class _Judged(NamedTuple):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from mpdoctor.facts.failure import MendedFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.saved_graph import SavedGraphFacts
@@ -124,12 +125,15 @@ class Stage:
 @dataclass(frozen=True)
 class Probe:
     """One short training and what it looked like. `advice` says what our own loss-scale optimizer would have
-    done otherwise, "" where nothing."""
+    done otherwise, "" where nothing. `mended`: what of it was computed in float32, because under the policy that was
+    forced it raises; `went_on` says so in a sentence, "" where there is nothing."""
 
     training: TrainingFacts
     verdict: Verdict
     why: str
     advice: str = ""
+    mended: tuple[MendedFacts, ...] = ()
+    went_on: str = ""
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from mpdoctor.examiner.protocol.event_kinds import (
     FitEnded,
     Graph,
     KerasUsed,
+    Mended,
     Model,
     ModelBuilt,
     ModelSeen,
@@ -40,7 +41,7 @@ from mpdoctor.examiner.protocol.event_kinds import (
 from mpdoctor.examiner.protocol.request import Request
 from mpdoctor.facts.environment import CHOSEN, EnvironmentFacts, labels_from_environment
 from mpdoctor.facts.examination import ExaminationFacts
-from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.failure import FailureFacts, MendedFacts
 from mpdoctor.facts.fit_ending import EndingFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.saved_graph import SavedGraphFacts
@@ -130,6 +131,7 @@ class _Seen:
     with_end: int = 0  # trainings whose end was told, too
     training_status: tuple[str, str] | None = None
     failure: FailureFacts | None = None
+    mended: list[MendedFacts] = field(default_factory=list)
     steps: int = 0
     environment: EnvironmentFacts = field(default_factory=EnvironmentFacts)
     not_restored: str = ""
@@ -170,6 +172,8 @@ class _Seen:
                 self.training_status = (status, reason)
             case Failure(failure):
                 self.failure = failure
+            case Mended(mended):
+                self.mended.append(mended)
             case NotRestored(what):
                 self.not_restored = what
             case StandInsUsed(names):
@@ -294,6 +298,7 @@ def _facts(seen: _Seen, policy: str) -> ExaminationFacts:
         graphs=tuple(seen.graphs),
         trainings=tuple(seen.trainings),
         failure=failure,
+        mended=tuple(seen.mended),
         model_status=_model_status(bool(models or seen.graphs), failure),
         training_status=_training_status(seen, failure),
         not_restored=seen.not_restored,

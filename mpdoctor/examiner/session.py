@@ -16,6 +16,7 @@ from mpdoctor.examiner.capture.live_models import live_models, model_of_variable
 from mpdoctor.examiner.capture.load_hooks import LoadHooks
 from mpdoctor.examiner.capture.optimizer_setup import OptimizerHooks
 from mpdoctor.examiner.exceptions import OtherBackend, chain_of
+from mpdoctor.examiner.failures.mending import Mender
 from mpdoctor.examiner.process import autograph_files
 from mpdoctor.examiner.process.import_hooks import ImportHooks
 from mpdoctor.examiner.process.patching import replace_method
@@ -74,6 +75,7 @@ class Session:
         self.request = request
         self.events = events
         self.watch = LayerHooks()
+        self.mender = Mender(self)
         self.notes = OptimizerHooks()
         self.stand_ins = StandIns(
             os.path.join(request.scratch, "stand-ins"), lambda names: events.send(StandInsUsed(tuple(names)))
@@ -83,6 +85,8 @@ class Session:
         self.training: Training | None = None
         self._new_training: type[Training]
         self.policy_set = False
+        self.overrules_policy = False  # whether the program itself sets one where another was forced
+        self._forces_policy = False
         self.differentiated: tf.Tensor | None = None  # what a tape was asked to differentiate last
         self.sources: set[int] = set()  # by what a tape was ever asked to differentiate, by identity
         self._policy_lines: dict[str, Location] = {}  # by package: the user's line that set its policy last
@@ -129,7 +133,9 @@ class Session:
         @functools.wraps(original)
         def set_policy(policy: Any) -> object:
             # Keras 3 calls its own setter with the default when the policy is first asked for
-            self.policy_set = self.policy_set or sys._getframe(1).f_globals.get("__name__") != module.__name__
+            is_asked_for = sys._getframe(1).f_globals.get("__name__") != module.__name__
+            self.policy_set = self.policy_set or is_asked_for
+            self.overrules_policy = self.overrules_policy or (is_asked_for and not self._forces_policy)
             place = own_location(sys._getframe(1))
             if place is not None:
                 self._policy_lines[module.__name__.partition(".")[0]] = place
@@ -150,7 +156,10 @@ class Session:
             if self.request.seed is not None:
                 self.keras.set_seed(self.request.seed)
             if self.request.policy != "auto":
+                self._forces_policy = True
                 self.keras.set_policy(self.request.policy)
+                self._forces_policy = False
+                self.watch.mender = self.mender
             self.events.stage("running the script")
         except OtherBackend:
             raise
@@ -337,7 +346,7 @@ class Session:
             self.training.before_call()
         self._tf_functions.append(function)
         try:
-            result = original(function, *args, **kwargs)
+            result = self._call_until_mended(original, function, args, kwargs)
         except Exception as error:
             if len(self._tf_functions) == 1 and self.training is not None and self._is_stop(error):
                 self.training.stopped_in_graph(function, args, kwargs)
@@ -353,6 +362,37 @@ class Session:
         if not self._tf_functions:
             self.predictions.function_returned(function, args, kwargs, result)
         return result
+
+    def _call_until_mended(
+        self,
+        original: Callable[..., object],
+        function: Callable[..., object],
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+    ) -> object:
+        """Under a forced policy, where it is the outermost tf.function of a custom loop, what raises while it is traced
+        is computed in float32."""
+        of_loop = len(self._tf_functions) == 1 and (self.training is None or self.training.is_loop)
+        if self.watch.mender is None or not of_loop:
+            return original(function, *args, **kwargs)
+        while True:
+            try:
+                result = original(function, *args, **kwargs)
+            except Exception as error:
+                if self._is_stop(error) or not self._mends_loop(error):
+                    raise
+            else:
+                self.mender.step_ran()
+                return result
+
+    def _mends_loop(self, error: Exception) -> bool:
+        from mpdoctor.examiner.replay.variable_snapshot import all_have_values  # it needs TensorFlow
+
+        return all_have_values() and self.mender.mends_step(error, self._only_model(), self.mender.count)
+
+    def _only_model(self) -> KerasModel | None:
+        found = self.models()
+        return found[0][1] if len(found) == 1 else None
 
     def _is_stop(self, error: Exception) -> bool:
         """A loop inside of a tf.function ends itself where enough was seen."""

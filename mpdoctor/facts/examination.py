@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.failure import FailureFacts, MendedFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.saved_graph import SavedGraphFacts
 from mpdoctor.facts.training import TrainingFacts
@@ -21,6 +21,8 @@ class ExaminationFacts:
         What a saved file holds and Keras could not restore, and why; "" where all of it was.
     passed_over
         How much of what came home was no event of the examiner's, in words; "" where all of it was.
+    mended
+        What raised under the forced policy and was computed in float32 from there on, in the order in which it did.
     stopped_after_training
         The error that a script ended with after a fit() that was cut short, in one line; "" where there was none.
     files_written
@@ -35,6 +37,7 @@ class ExaminationFacts:
     graphs: tuple[SavedGraphFacts, ...] = ()
     trainings: tuple[TrainingFacts, ...] = ()
     failure: FailureFacts | None = None
+    mended: tuple[MendedFacts, ...] = ()
     model_status: tuple[str, str] = ("skipped", "")
     training_status: tuple[str, str] = ("skipped", "")
     stand_ins: tuple[str, ...] = ()

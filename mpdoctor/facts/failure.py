@@ -10,6 +10,7 @@ from mpdoctor.facts.saved_file import SavedFileFacts
 from mpdoctor.facts.versions import Keras
 
 During = Literal["start", "script", "loading", "training", "ending"]
+MendedPart = Literal["layer", "operations", "metric", "loss", "output"]
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,8 @@ class FailureFacts:
         What the failing line names and has a dtype.
     forced_policy
         The global policy that the examination forced, None where the program ran as it is.
+    mended
+        Whether the examination went on behind it, with what raised in float32 (MendedFacts).
     saved_file
         What the file says of itself whose loading raised.
     callback
@@ -110,6 +113,7 @@ class FailureFacts:
     keras: Keras | None = None
     saved_file: SavedFileFacts | None = None
     forced_policy: str | None = None
+    mended: bool = False
     callback: str = ""
 
     @property
@@ -147,3 +151,23 @@ class FailureFacts:
     def _failing_frame(self) -> Frame | None:
         here = self.location
         return next((f for f in reversed(self.frames) if f.own and here and f.line == here.line), None)
+
+
+@dataclass(frozen=True)
+class MendedFacts:
+    """What raised under a policy that the examination forced, and was computed in float32 from there on.
+
+    what
+        "layer", with all that is in it, or its own "operations" without the layers in it (what it hands on has the
+        dtype that it would have); "metric" and "loss" (what they are given), "output" (of the model, where the training
+        code takes it).
+    name, class_name
+        Of the layer, metric or loss, or of the model; of a loss that is a function the function's name.
+    failure
+        What it raised in 16 bits.
+    """
+
+    what: MendedPart
+    name: str
+    class_name: str
+    failure: FailureFacts

@@ -74,7 +74,7 @@ class Candidates:
         """In order."""
         place = finding.location
         found = set(self._on_line.get((finding.target, place.path, place.line), ()) if place else ())
-        for code in _explaining_from_anywhere(finding.code):
+        for code in (*_explaining_from_anywhere(finding.code), _told_by(finding)):
             found.update(self._by_code.get((finding.target, code), ()))
         return sorted(found)
 
@@ -104,6 +104,8 @@ def explains(primary: Finding, finding: Finding, are_tied: Ties = of_one_program
         return of_it or (not rule.never_raises and _same_line(primary, finding))
     if _tells_why_weights_ran_away(primary, finding) and _same_model(primary, finding, are_tied):
         return True
+    if primary.code == _told_by(finding) and _same_model(primary, finding, are_tied):
+        return True
     nearness = rule.explains.get(finding.code)
     if nearness == "line":
         return _same_line(primary, finding)
@@ -123,6 +125,11 @@ def _tells_why_weights_ran_away(primary: Finding, finding: Finding) -> bool:
         return False
     is_first = 0 < cause.tells_of_divergence < presented.tells_of_divergence
     return cause.causes_divergence or (is_first and _ran_away(primary))
+
+
+def _told_by(finding: Finding) -> str:
+    """The rule that a training finding sends the reader to for where it begins; "" of any other."""
+    return str(finding.evidence.get("told_by", ""))
 
 
 def _ran_away(finding: Finding) -> bool:

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from mpdoctor.facts.examination import ExaminationFacts
+from mpdoctor.facts.failure import MendedFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed, Finding, Severity
 from mpdoctor.rules.registry import Rule, findings_from_facts, rules_by_code
+from mpdoctor.semantics.live.mended_parts import went_on_with
 from mpdoctor.settings.options import FORCED_POLICY, Settings
 
 
@@ -21,10 +23,19 @@ def findings_of_run(run: ExaminationFacts, keras: Keras, settings: Settings) -> 
     seen += [("in_training", training) for training in run.trainings]
     failures = [failure for failure in (run.failure, *(training.failure for training in run.trainings)) if failure]
     seen += [("in_failure", dataclasses.replace(failure, forced_policy=run.forced_policy)) for failure in failures]
+    forced = run.forced_policy == FORCED_POLICY and settings.policy == "auto"
     for kind, facts in seen:
         for item in findings_from_facts(kind, facts, run.keras or keras, chosen):  # `--keras` is about sources
-            forced = run.forced_policy == FORCED_POLICY and settings.policy == "auto"
             yield dataclasses.replace(item, what_if=forced) if isinstance(item, Finding) else item
+    for mended in run.mended:
+        failure = dataclasses.replace(mended.failure, forced_policy=run.forced_policy, mended=True)
+        for item in findings_from_facts("in_failure", failure, run.keras or keras, chosen):
+            yield _of_mended(item, mended, forced) if isinstance(item, Finding) else item
+
+
+def _of_mended(finding: Finding, mended: MendedFacts, forced: bool) -> Finding:
+    """It ended nothing: the examination went on behind it."""
+    return dataclasses.replace(finding, what_if=forced, help=f"{finding.help} {went_on_with((mended,))}")
 
 
 def with_what_if_marked(findings: list[Finding]) -> list[Finding]:

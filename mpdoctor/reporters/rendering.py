@@ -22,6 +22,7 @@ SEVERAL_LINES = frozenset(
         "Finding.help",
         "Finding.message",
         "Probe.advice",
+        "Probe.went_on",
         "Probe.why",
         "RuleSummary.help_markdown",
         "Skipped.reason",

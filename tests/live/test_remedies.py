@@ -174,7 +174,7 @@ REMEDIES = {
     "input-of-another-name": Remedy(
         "MP202", NAMED, "`dtype=v.dtype`", (("tf.constant([0.5])", "tf.constant([0.5], dtype=v.dtype)"),), live=True),
     "prediction-in-a-step": Remedy(
-        "MP505", STEP, "`tf.cast(prediction, tf.float32)`",
+        "MP505", STEP, "`tf.cast(guess, tf.float32)`",
         (("labels - guess", "labels - tf.cast(guess, tf.float32)"),), live=True),
     "raw-variable": Remedy(
         "MP203", RAW, 'self.add_weight(name=…, shape=…, initializer="ones")',

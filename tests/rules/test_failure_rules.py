@@ -187,7 +187,7 @@ def test_the_variable_of_the_failing_operation_is_blamed(line: str, operation: s
         (("p",), "loss = y - p", "Cast `p` first: `tf.cast(p, tf.float32)`"),
         (("labels",), "loss = labels - p", "Cast `labels` first: `tf.cast(labels, tf.float32)`"),
         ((), "loss = tf.cast(y, tf.float16) - p", "Cast to float32 and not to float16 here"),
-        ((), "loss = compute(y)", "Cast `prediction` first"),
+        ((), "loss = compute(y)", "Cast the prediction first"),
     ],
 )
 def test_a_loss_names_what_is_to_be_cast(names: tuple[str, ...], line: str, help: str) -> None:
@@ -307,8 +307,18 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
         ["MP901"],
         ("stops in layer `to_picture` (ToPicture): ValueError: no",),
     ),
-    ("two-dtypes", raised("TypeError", MIXED, "training"), ["MP901"], ("Two dtypes meet: `+` is given", "other.dtype")),
-    ("two-dtypes-eagerly", raised("InvalidArgumentError", HALF_AND_FLOAT, "training"), ["MP901"], ("Two dtypes meet",)),
+    (
+        "two-dtypes",
+        raised("TypeError", MIXED, "training"),
+        ["MP901"],
+        ("Two dtypes are combined: `+` is given", "other.dtype"),
+    ),
+    (
+        "two-dtypes-eagerly",
+        raised("InvalidArgumentError", HALF_AND_FLOAT, "training"),
+        ["MP901"],
+        ("Two dtypes are combined",),
+    ),
     (
         "no-kernel",
         raised("InvalidArgumentError", NO_KERNEL, "training", **LAYER),

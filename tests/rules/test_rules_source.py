@@ -243,7 +243,7 @@ def test_a_right_model_gives_no_finding(facts: ModelFacts) -> None:
             "every layer computes in float32",
             model(layer("body", "float32"), HEAD, policy="float32", global_policy="float32", **SCALED),
         ),
-        (["MP306"], "2^15 times too small", model(BODY, HEAD, optimizer=(*wrapper()[:1], *wrapper()))),
+        (["MP306"], "32768 times too small", model(BODY, HEAD, optimizer=(*wrapper()[:1], *wrapper()))),
         (["MP310"], "`initial_scale` is 0", model(BODY, HEAD, optimizer=wrapper(initial_scale="0.0"))),
         (["MP310"], "the string 'dynamic'", model(BODY, HEAD, optimizer=wrapper(initial_scale="'dynamic'"))),
         (

@@ -690,7 +690,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP907",
         "broken-weights",
         {**broken("ReadVariableOp", in_float32=None), "steps": in_loss("Log")["steps"]},
-        ("an earlier step wrote it",),
+        ("before the step begins", "an earlier step"),
     ),
     ("MP907", "on-this-device-alone", in_loss("Mean", **IN_FLOAT32), SILENT),
     ("MP907", "finite", {}, SILENT),
@@ -782,7 +782,11 @@ def test_a_fit_without_a_line_of_its_own_is_shown_at_its_call() -> None:
 def test_the_first_variable_and_layer_are_the_evidence(code: str) -> None:
     keras = KERAS2 if code == "MP902" else KERAS3
     (finding,) = said(code, **{**skipped(50, keras), **culprit()})
-    assert finding.evidence == {"first_nonfinite_gradient": "dense/kernel", "first_nonfinite_layer": "square"}
+    assert finding.evidence == {
+        "first_nonfinite_gradient": "dense/kernel",
+        "first_nonfinite_layer": "square",
+        "told_by": "MP904",
+    }
 
 
 def test_what_led_up_to_an_overflow_is_the_evidence() -> None:

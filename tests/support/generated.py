@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, get_args
 
 from hypothesis import strategies as st
 
-from mpdoctor.facts.failure import FailureFacts, Frame
+from mpdoctor.facts.failure import FailureFacts, Frame, MendedFacts, MendedPart
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ArrayFacts, CallFacts, LayerFacts, ModelFacts, OptimizerFacts
 from mpdoctor.facts.training import CulpritFacts, StepFacts, TensorFacts, TrainingFacts
@@ -54,6 +54,7 @@ FAILURE = st.builds(
     FailureFacts, st.just("raised"), st.just("training"), TEXT, TEXT, st.none() | LINE,
     several(st.builds(Frame, TEXT, st.integers(1, 9), TEXT, TEXT, st.booleans())),
 )  # fmt: skip
+MENDED = st.builds(MendedFacts, st.sampled_from(get_args(MendedPart)), TEXT, TEXT, FAILURE)
 STEP = st.builds(
     StepFacts, st.none() | NUMBER, st.booleans(), st.none() | NAME, st.none() | NUMBER, several(st.integers(0, 3))
 ).map(lambda step: dataclasses.replace(step, first_nonfinite=None) if step.applied else step)
@@ -92,7 +93,7 @@ def probes(draw: st.DrawFn, model: ModelFacts) -> Probe:
         name=draw(TEXT),
         replicas=draw(st.integers(1, 3)),
     )
-    return Probe(training, draw(st.sampled_from(Verdict)), draw(TEXT), draw(TEXT))
+    return Probe(training, draw(st.sampled_from(Verdict)), draw(TEXT), draw(TEXT), draw(several(MENDED)), draw(TEXT))
 
 
 @st.composite

@@ -37,6 +37,11 @@ class LayerHooks:
     observer
         While it is set, each call goes through it: `call, args, kwargs = observer.enter(layer, args, kwargs)` before,
         `outputs = observer.leave(call, outputs)` after it, `observer.abandon(call)` where it raised.
+    mender
+        While it is set, each call is its own to make, `outputs = mender.call_layer(call, layer, args, kwargs)`, and
+        what comes of it is handed on by `mender.handed_on(layer, outputs)`.
+    failed
+        (innermost layer that an error is leaving, the error as it left it last, what the layer was given).
     after_outermost
         Called as `(layer, args, kwargs, outputs)` after each call of a layer that no other layer called.
     """
@@ -45,7 +50,8 @@ class LayerHooks:
         self.stack: list[Any] = []
         self.observer: Any = None
         self.after_outermost: list[Callable[[Any, tuple[Any, ...], dict[str, Any], Any], None]] = []
-        self._failed: tuple[Any, BaseException, Arguments] | None = None  # the innermost layer that an error is leaving
+        self.mender: Any = None
+        self.failed: tuple[Any, BaseException, Arguments] | None = None
         self._made: weakref.WeakKeyDictionary[Any, Location] = weakref.WeakKeyDictionary()
         self._made_by: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self._given_dtype: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
@@ -63,15 +69,18 @@ class LayerHooks:
 
         @functools.wraps(original_call)  # its module tells autograph that this is none of the user's functions
         def __call__(layer: KerasLayer, *args: object, **kwargs: object) -> Any:
-            watch._failed = None
+            watch.failed = None
             watch.stack.append(layer)
-            observer, call = watch.observer, None
+            observer, call, mender = watch.observer, None, watch.mender
             if observer is not None:
                 call, args, kwargs = observer.enter(layer, args, kwargs)
             try:
-                outputs = original_call(layer, *args, **kwargs)
+                if mender is None:
+                    outputs = original_call(layer, *args, **kwargs)
+                else:
+                    outputs = mender.call_layer(original_call, layer, args, kwargs)
             except BaseException as error:
-                watch._note_failure(layer, error, (args, kwargs))
+                watch.note_failure(layer, error, (args, kwargs))
                 if observer is not None:
                     observer.abandon(call)
                 raise
@@ -81,7 +90,9 @@ class LayerHooks:
             if not watch.stack:
                 for tell in watch.after_outermost:
                     tell(layer, args, kwargs, outputs)
-            return outputs if observer is None else observer.leave(call, outputs)
+            if observer is not None:
+                outputs = observer.leave(call, outputs)
+            return outputs if mender is None else mender.handed_on(layer, outputs)
 
         @functools.wraps(original_new)
         def __new__(cls: type, *args: object, **kwargs: object) -> Any:
@@ -158,15 +169,15 @@ class LayerHooks:
     def call_of_error(self, error: BaseException) -> tuple[Any, Arguments]:
         """The innermost layer whose call this error left, None where it came from elsewhere, and what it was given.
         Autograph makes a new error of the one that it passes on, and names the layer in its text."""
-        if self._failed is None:
+        if self.failed is None:
             return None, ((), {})
-        layer, left_with, given = self._failed
+        layer, left_with, given = self.failed
         is_it = layer.name in str(error) or any(one is left_with for one in chain_of(error))
         return (layer, given) if is_it else (None, ((), {}))
 
-    def _note_failure(self, layer: KerasLayer, error: BaseException, given: Arguments) -> None:
-        inner, left_with = (layer, given) if self._failed is None else (self._failed[0], self._failed[2])
-        self._failed = (inner, error, left_with)
+    def note_failure(self, layer: KerasLayer, error: BaseException, given: Arguments) -> None:
+        inner, left_with = (layer, given) if self.failed is None else (self.failed[0], self.failed[2])
+        self.failed = (inner, error, left_with)
 
     def _note_birth(self, layer: KerasLayer, frame: FrameType) -> None:
         place = own_location(frame)

@@ -212,8 +212,9 @@ class KerasAdapter(Protocol):
 
     def observe_train_function(
         self, model: KerasModel, step: Callable[[Callable[[object], object], object], object]
-    ) -> None:
-        """Have `step(run, batch)` called for every batch of fit() and train_on_batch(); `run(batch)` is Keras' own."""
+    ) -> Callable[[], object]:
+        """Have `step(run, batch)` called for every batch of fit() and train_on_batch(); `run(batch)` is Keras' own.
+        Returns what has Keras make its graph anew, for the next `run`, those that were handed out before among them."""
 
     # --- adopting ---------------------------------------------------------------------------------------------
     def is_adoptable(self, wrapper: KerasOptimizer) -> bool:
@@ -256,8 +257,26 @@ class KerasAdapter(Protocol):
     def replace_empty_optimizer(self, model: KerasModel) -> bool:
         """Whether a loaded model's optimizer was restored for no variables, and a fresh one has taken its place."""
 
+    def make_variables(self, model: KerasModel, batch: object) -> None:
+        """Those of the model and of its optimizer, before a graph is traced in which they would be made. Raises what
+        the model's call raises."""
+
+    def promise_dtype(self, tensor: tf.Tensor, dtype: str) -> None:
+        """Of a symbolic tensor: what the layer that it comes from will put out."""
+
+    def metrics(self, model: KerasModel) -> list[object]:
+        """All that it has, those without a name of their own among them."""
+
+    def losses(self, model: KerasModel) -> list[object]:
+        """The objects, with a method `call`, that compile() was given or made of functions. [] before the first
+        step."""
+
     def compile(self, model: KerasModel, loss: str) -> None: ...
 
     def set_policy(self, name: str) -> None: ...
+
+    def change_policy(self, layer: KerasLayer, name: str) -> Callable[[], object]:
+        """From now on this live layer, without those in it, computes by the policy of this name. Returns what ends
+        it."""
 
     def set_seed(self, seed: int) -> None: ...

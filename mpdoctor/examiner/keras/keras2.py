@@ -189,10 +189,14 @@ class Keras2:
             return None
         return float(optimizer.initial_scale)
 
-    def observe_train_function(self, model: Any, step: Callable[[Callable[[object], object], object], object]) -> None:
-        """Have `step(run, batch)` called for every batch of fit() and train_on_batch(); `run(batch)` is Keras' own."""
+    def observe_train_function(
+        self, model: Any, step: Callable[[Callable[[object], object], object], object]
+    ) -> Callable[[], object]:
+        """Have `step(run, batch)` called for every batch of fit() and train_on_batch(); `run(batch)` is Keras' own.
+        Returns what has Keras make its graph anew, for the next `run`, those that were handed out before among them."""
         model.train_function = None
         make = type(model).make_train_function
+        made: list[Callable[..., object]] = []  # Keras' own, the newest last
         if model._steps_per_execution is not None:
             model._steps_per_execution.assign(1)  # the host looks at every step
 
@@ -200,13 +204,13 @@ class Keras2:
             if model.train_function is not None and not force:
                 return model.train_function
             model.train_function = None
-            keras_function, feed = make(model), Feed()
+            made[:], feed = [make(model)], Feed()
 
             def train_function(iterator: Iterator[object]) -> object:
                 specification = getattr(iterator, "_type_spec", None)
 
                 def run(batch: object) -> object:
-                    return keras_function(feed.iterator_of(batch, specification))
+                    return made[-1](feed.iterator_of(batch, specification))
 
                 return step(run, next(iterator))
 
@@ -214,6 +218,7 @@ class Keras2:
             return train_function
 
         model.__dict__["make_train_function"] = make_train_function
+        return lambda: make_train_function(force=True)
 
     # --- adopting ---------------------------------------------------------------------------------------------
     def is_adoptable(self, wrapper: Any) -> bool:
@@ -282,12 +287,37 @@ class Keras2:
         """False: an optimizer of Keras 2 builds its slots where it first needs them."""
         return False
 
+    def make_variables(self, model: KerasModel, batch: object) -> None:
+        """Nothing: Keras 2 makes them outside of every graph."""
+
+    def promise_dtype(self, tensor: Any, dtype: str) -> None:
+        """Of a symbolic tensor: what the layer that it comes from will put out. Ragged and sparse ones say it
+        themselves."""
+        if isinstance(tensor._type_spec, tf.TensorSpec):
+            tensor._type_spec = tf.TensorSpec(tensor.shape, dtype, tensor._type_spec.name)
+
+    def metrics(self, model: Any) -> list[object]:
+        """All that it has, those without a name of their own among them."""
+        return [one for one in model.metrics if hasattr(one, "update_state")]
+
+    def losses(self, model: Any) -> list[object]:
+        """The objects, with a method `call`, that compile() was given or made of functions. [] before the first
+        step."""
+        flat = getattr(getattr(model, "compiled_loss", None), "_losses", None)
+        return [one for one in tf.nest.flatten(flat) if hasattr(one, "call")]
+
     def compile(self, model: KerasModel, loss: str) -> None:
         model.compile(optimizer="adam", loss=loss)
 
     def set_policy(self, name: str) -> None:
         setter = getattr(self._policy, "set_global_policy", None) or self._policy.set_policy  # 2.4 has the latter
         setter(name)
+
+    def change_policy(self, layer: Any, name: str) -> Callable[[], None]:
+        """From now on this live layer, without those in it, computes by this policy. Returns what ends it."""
+        before = layer._dtype_policy
+        layer._set_dtype_policy(self._policy.Policy(name))
+        return lambda: layer._set_dtype_policy(before)
 
     def set_seed(self, seed: int) -> None:
         """As keras.utils.set_random_seed does, which older releases lack; NumPy is TensorFlow's own requirement."""

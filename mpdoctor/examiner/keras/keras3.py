@@ -167,24 +167,28 @@ class Keras3:
         factor = getattr(optimizer, "loss_scale_factor", None)
         return None if factor is None else float(factor)
 
-    def observe_train_function(self, model: Any, step: Callable[[Callable[[object], object], object], object]) -> None:
-        """Have `step(run, batch)` called for every batch of fit() and train_on_batch(); `run(batch)` is Keras' own."""
+    def observe_train_function(
+        self, model: Any, step: Callable[[Callable[[object], object], object], object]
+    ) -> Callable[[], None]:
+        """Have `step(run, batch)` called for every batch of fit() and train_on_batch(); `run(batch)` is Keras' own.
+        Returns what has Keras make its graph anew, for the next `run`, those that were handed out before among them."""
         model.train_function = None
         model.steps_per_execution = 1  # the host looks at every step
         make = type(model).make_train_function
+        made: list[Callable[..., object]] = []  # Keras' own, the newest last
+
+        def run(batch: object) -> object:
+            return made[-1](_one_batch(batch))
 
         def make_train_function(force: bool = False) -> None:
             if model.train_function is not None and not force:
                 return
             make(model, force=True)
-            keras_function = model.train_function
-
-            def run(batch: object) -> object:
-                return keras_function(_one_batch(batch))
-
+            made[:] = [model.train_function]
             model.train_function = lambda iterator: step(run, next(iterator))
 
         model.__dict__["make_train_function"] = make_train_function
+        return lambda: make_train_function(force=True)
 
     # --- adopting ---------------------------------------------------------------------------------------------
     def adopt_wrapper(self, wrapper: Any, record: Record) -> LossScale:
@@ -293,11 +297,48 @@ class Keras3:
         model.optimizer = optimizers.deserialize(optimizers.serialize(optimizer))
         return True
 
+    def make_variables(self, model: Any, batch: object) -> None:
+        """Those of the model and of its optimizer, before a graph is traced in which they would be made: where the
+        trace fails they would stay without a value. Raises what the model's call raises."""
+        if tf.distribute.in_cross_replica_context():  # there they have been made in the strategy's scope
+            return
+        if not model.built:
+            model(self.module.utils.unpack_x_y_sample_weight(batch)[0])
+        if hasattr(model.optimizer, "build") and not model.optimizer.built:
+            model.optimizer.build(model.trainable_variables)
+
+    def promise_dtype(self, tensor: Any, dtype: str) -> None:
+        """Of a symbolic tensor: what the layer that it comes from will put out."""
+        tensor._dtype = dtype
+
+    def metrics(self, model: Any) -> list[object]:
+        """All that it has, those without a name of their own among them."""
+        compiled = getattr(getattr(model, "_compile_metrics", None), "metrics", None) or []
+        return list({id(one): one for one in [*model.metrics, *compiled] if hasattr(one, "update_state")}.values())
+
+    def losses(self, model: Any) -> list[object]:
+        """The objects, with a method `call`, that compile() was given or made of functions. [] before the first
+        step."""
+        flat = getattr(getattr(model, "_compile_loss", None), "_flat_losses", None) or []
+        return [getattr(one, "loss", one) for one in flat if hasattr(getattr(one, "loss", one), "call")]
+
     def compile(self, model: KerasModel, loss: str) -> None:
         model.compile(optimizer="adam", loss=loss)
 
     def set_policy(self, name: str) -> None:
         self.module.config.set_dtype_policy(name)
+
+    def change_policy(self, layer: Any, name: str) -> Callable[[], None]:
+        """From now on this live layer, without those in it, computes by the policy of this name. Returns what ends it.
+        The public setter would write into a DTypePolicyMap that other layers share, and could not be undone."""
+        attributes = vars(layer)
+        before = attributes["_dtype_policy"]
+        attributes["_dtype_policy"] = self.module.DTypePolicy(name)
+
+        def end() -> None:
+            attributes["_dtype_policy"] = before
+
+        return end
 
     def set_seed(self, seed: int) -> None:
         self.module.utils.set_random_seed(seed)

@@ -43,12 +43,15 @@ class TrainingCall:
         None for a loop: whose variables are trained is seen when gradients arrive.
     batch
         What the last step was given; None in a loop.
+    make_graph_anew
+        Has Keras trace its step once more before the next one.
     """
 
     def __init__(self, call: CallFacts, model: KerasModel | None, data: tuple[ArrayFacts, ...] = ()) -> None:
         self.call, self.model, self.data = call, model, data
         self.batch: object = None
         self.observed = False
+        self.make_graph_anew: Callable[[], object] = lambda: None
         self._trainable: list[tuple[KerasLayer, bool]] = []
 
     def begin_step(self, batch: object) -> None:

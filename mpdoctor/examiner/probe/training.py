@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import inspect
 import time
+from contextlib import suppress
 from dataclasses import replace
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Callable
 
 import tensorflow as tf
@@ -21,6 +23,7 @@ from mpdoctor.examiner.probe.short_fit import shortened_fit
 from mpdoctor.examiner.probe.training_facts import names_of_optimizers, trained_models, training_facts
 from mpdoctor.examiner.protocol.event_kinds import TrainingStatus
 from mpdoctor.examiner.replay.step_replay import StepReplay
+from mpdoctor.examiner.replay.variable_snapshot import all_have_values
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import CallFacts, ModelFacts
 from mpdoctor.facts.training import StepFacts
@@ -100,7 +103,7 @@ class Training:
             self._failed(error)
         shortened = self._begin_fit(training_call, dict(given))
         try:
-            history = fit(training_call.model, **shortened)
+            history = self._fit_until_mended(fit, training_call, shortened)
         except Exception as error:
             if self._is_ending:
                 self._finish(error)
@@ -110,6 +113,21 @@ class Training:
         self._tell_all("script", None)
         self.session.end_training()
         return history
+
+    def _fit_until_mended(
+        self, fit: Callable[..., object], training_call: TrainingCall, shortened: dict[str, Any]
+    ) -> object:
+        """Keras 3 calls model, loss and metrics once before the first step. A generator has given its first batches
+        then, and is not begun again."""
+        mender = self.session.mender
+        while True:
+            count = mender.count
+            try:
+                return fit(training_call.model, **shortened)
+            except Exception as error:
+                once = self._calls or self._is_ending or isinstance(shortened.get("x"), GeneratorType)
+                if once or not all_have_values() or not mender.mends_step(error, training_call.model, count):
+                    raise
 
     @own_work
     def _begin_fit(self, training_call: TrainingCall, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -172,7 +190,9 @@ class Training:
     def _observe(self, training_call: TrainingCall) -> None:
         assert training_call.model is not None
         training_call.observed = True
-        self.keras.observe_train_function(training_call.model, functools.partial(self._one_step, training_call))
+        training_call.make_graph_anew = self.keras.observe_train_function(
+            training_call.model, functools.partial(self._one_step, training_call)
+        )
 
     # --- every step -----------------------------------------------------------------------------------------------
     def _one_step(self, training_call: TrainingCall, run: Callable[[object], object], batch: object) -> object:
@@ -180,12 +200,28 @@ class Training:
         if self._look.repeats or self._is_ending:
             return run(batch)
         self._prepare_step(training_call, batch)
-        try:
-            logs = run(batch)
-        except Exception as error:
-            self._failed(self._look.first_error(error, functools.partial(training_call.repeat_step, batch)))
+        logs = self._run_until_mended(training_call, run, batch)
         self.after_step(functools.partial(training_call.repeat_step, batch))
         return logs
+
+    def _run_until_mended(self, training_call: TrainingCall, run: Callable[[object], object], batch: object) -> object:
+        """What raises ends the training; under a forced policy only where float32 is no help."""
+        mender = self.session.mender
+        if mender.is_on and not self._calls and training_call.model is not None:
+            with suppress(Exception):  # the step itself will raise it
+                self.keras.make_variables(training_call.model, batch)
+        while True:
+            count = mender.count
+            try:
+                logs = run(batch)
+            except Exception as error:
+                first = self._look.first_error(error, functools.partial(training_call.repeat_step, batch))
+                if not (all_have_values() and mender.mends_step(first, training_call.model, count)):
+                    self._failed(first)
+                training_call.make_graph_anew()
+            else:
+                mender.step_ran()
+                return logs
 
     @own_work
     def _prepare_step(self, training_call: TrainingCall, batch: object) -> None:
@@ -318,7 +354,8 @@ class Training:
         if self._has_looked_at_error or self._look.repeats:
             return error
         self._has_looked_at_error = True
-        return self._look.first_error(error, lambda: function(*args, **kwargs))
+        with self.session.mender.at_rest():  # the graph of a function of the user's is not made anew
+            return self._look.first_error(error, lambda: function(*args, **kwargs))
 
     @own_work
     def after_step(self, repeat: Callable[[], object] | None = None) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, Union, get_args
 
 from mpdoctor.facts.environment import EnvironmentFacts
-from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.failure import FailureFacts, MendedFacts
 from mpdoctor.facts.fit_ending import EndingFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.saved_graph import SavedGraphFacts
@@ -136,6 +136,13 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Mended:
+    """Under a forced policy this was computed in float32, and the program went on."""
+
+    facts: MendedFacts
+
+
+@dataclass(frozen=True)
 class NotRestored:
     """What a saved file holds and Keras could not restore, and why."""
 
@@ -180,6 +187,7 @@ Event = Union[
     FitEnded,
     TrainingStatus,
     Failure,
+    Mended,
     NotRestored,
     StandInsUsed,
     FilesWritten,

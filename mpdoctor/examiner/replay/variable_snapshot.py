@@ -29,19 +29,29 @@ def variables_put_back() -> Iterator[None]:
             variable.assign(value)
 
 
+def all_have_values() -> bool:
+    """Whether no variable was made while a graph was traced that was never run: such a one stays without a value."""
+    gc.collect()
+    return all(_has_value(variable) for variable in _variables_of_program())
+
+
 def _variables_alive() -> list[tf.Variable]:
-    found = []
+    return [variable for variable in _variables_of_program() if _has_value(variable)]
+
+
+def _variables_of_program() -> Iterator[tf.Variable]:
     for thing in gc.get_objects():
         # without asking the object: a lazy proxy's `__class__` may import something or raise
-        if issubclass(type(thing), BaseResourceVariable) and _can_be_put_back(thing):
-            found.append(thing)
-    return found
+        if issubclass(type(thing), BaseResourceVariable) and _holds_numbers(thing):
+            yield thing
 
 
-def _can_be_put_back(variable: KerasVariable) -> bool:
-    """Of the program's, holding numbers, and no mere node of a graph."""
-    handle = getattr(variable, "_handle", None)
-    if not hasattr(handle, "numpy") or OURS in variable.name:
+def _holds_numbers(variable: KerasVariable) -> bool:
+    """Of the program's, and no mere node of a graph."""
+    if not hasattr(getattr(variable, "_handle", None), "numpy") or OURS in variable.name:
         return False
-    numbers = variable.dtype.is_floating or variable.dtype.is_integer or variable.dtype.is_bool
-    return numbers and bool(tf.raw_ops.VarIsInitializedOp(resource=handle))
+    return variable.dtype.is_floating or variable.dtype.is_integer or variable.dtype.is_bool
+
+
+def _has_value(variable: KerasVariable) -> bool:
+    return bool(tf.raw_ops.VarIsInitializedOp(resource=variable._handle))  # type: ignore[attr-defined]

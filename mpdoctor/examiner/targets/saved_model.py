@@ -54,7 +54,7 @@ def examine_saved_directory(session: Session) -> None:
     session.events.stage("importing TensorFlow")
     directory = saved_directory_from_path(str(session.request.path))
     if not directory.has_keras_model:
-        _inspect(session, directory, "it was exported for inference, without loss and optimizer")
+        _inspect(session, directory, "it holds a graph and no Keras model")
         return
     _import_keras2(session)
     if session.keras is None or not session.keras.loads_directories:
@@ -219,4 +219,4 @@ def _inspect(session: Session, directory: SavedDirectory, because: str) -> None:
 
     session.events.stage("reading the graph")
     session.events.send(Graph(graph_facts_from_proto(directory.meta_graph, directory.path, because)))
-    session.events.send(TrainingStatus("skipped", f"inspected, not trained: {because}"))
+    session.events.send(TrainingStatus("skipped", f"inspected, not run: {because}"))

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.failure import FailureFacts, MendedFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import LayerFacts, ModelFacts, OptimizerFacts
 from mpdoctor.finding import AlsoSeen, Diagnosis, Finding, Probe, Severity, TargetReport
@@ -191,6 +191,8 @@ def _probe(probe: Probe) -> dict[str, Any]:
         "verdict": probe.verdict,
         "why": probe.why,
         "advice": probe.advice or None,
+        "mended": [_mended(mended) for mended in probe.mended],
+        "went_on": probe.went_on or None,
         "ended": training.ended,
         "steps_wanted": training.steps_wanted,
         "steps": len(training.steps),
@@ -216,6 +218,15 @@ def _probe(probe: Probe) -> dict[str, Any]:
         "failure": _failure(training.failure),
         "prediction": training.prediction,
         "seconds": training.seconds,
+    }
+
+
+def _mended(mended: MendedFacts) -> dict[str, Any]:
+    return {
+        "what": mended.what,
+        "name": mended.name,
+        "class": mended.class_name,
+        "failure": _failure(mended.failure),
     }
 
 

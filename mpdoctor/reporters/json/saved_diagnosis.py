@@ -17,6 +17,7 @@ from cattrs import BaseValidationError
 from cattrs.gen import make_dict_structure_fn
 from cattrs.v import format_exception
 
+from mpdoctor.facts.failure import MendedFacts
 from mpdoctor.facts.model import CallFacts, LayerFacts, ModelFacts, OptimizerFacts
 from mpdoctor.facts.saved_graph import SavedGraphFacts
 from mpdoctor.facts.training import StepFacts, TrainingFacts
@@ -165,7 +166,14 @@ def _probe(row: Row, models: Mapping[str, ModelFacts], keras: Keras, read: Calla
         "gradient_culprit": row["gradients"]["culprit"],
     }
     verdict = read(row["verdict"], Verdict)
-    return Probe(read(told, TrainingFacts), verdict, read(row["why"], str), read(row.get("advice") or "", str))
+    return Probe(
+        read(told, TrainingFacts),
+        verdict,
+        read(row["why"], str),
+        read(row.get("advice") or "", str),
+        read(row.get("mended") or (), tuple[MendedFacts, ...]),
+        read(row.get("went_on") or "", str),
+    )
 
 
 def _steps(row: Row, read: Callable[..., Any]) -> tuple[StepFacts, ...]:
@@ -185,6 +193,7 @@ LAID_OUT: dict[type, Callable[[Row], Row]] = {
     LayerFacts: _layer,
     ModelFacts: _model,
     OptimizerFacts: _named_class,
+    MendedFacts: _named_class,
     CallFacts: _call,
 }
 

@@ -41,6 +41,8 @@ def paragraph_from_probe(probe: Probe, look: Style, *, short: bool) -> Paragraph
         told.append(_line(label, Text(text, overflow="fold")))
     if probe.advice:
         told.append(indented(look.prose(probe.advice, style="italic")))
+    if probe.went_on:
+        told.append(indented(look.prose(probe.went_on, style="italic")))
     return told
 
 

@@ -128,6 +128,8 @@ def _nothing_found(diagnosis: Diagnosis) -> str:
         return "not examined"
     if any(probe.verdict not in (*GOOD, *OPEN) for probe in _predictions(diagnosis)):
         return BAD_PREDICTIONS
+    if diagnosis.graphs and not diagnosis.models:
+        return "nothing wrong in the graph"
     return "nothing wrong in the model" if _why_not_trained(diagnosis) and not diagnosis.probes else "nothing wrong"
 
 
@@ -156,6 +158,8 @@ def _afterthoughts(diagnosis: Diagnosis, look: Style) -> list[str]:
         whys = [probe.why for probe in sorted(predicted, key=lambda probe: probe.verdict in GOOD)]
         return [f"; {look.name(whys[0], 160)}".replace("`", ""), "; not trained"]
     not_trained = _why_not_trained(diagnosis)
+    if diagnosis.graphs and not diagnosis.models and not_trained:
+        return [f"; {look.name(not_trained, 160)}", "; not run"]
     if not diagnosis.probes and not_trained:
         return [f"; not trained: {look.name(not_trained, 160)}", "; not trained"]
     if len(diagnosis.probes) != 1:

@@ -80,10 +80,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                     if ".data." in _name(value) or (role == "features" and call.argument(1, "y") is None)
                     else (f"The {role}")
                 )
+                roles = ["features", "labels"] if what == "The data" else [role]
                 yield Finding(
-                    f"{what} {'is' if what == 'The data' else 'are'} cast to {dtype} by hand: Keras "
-                    "casts what enters the "
-                    "first layer itself, and labels lose digits for nothing.",
+                    f"{what} {'is' if what == 'The data' else 'are'} cast to {dtype} by hand: {_needless(roles)}.",
                     'Leave it in float32: `"float32"` here, or no cast at all.',
                     made.location,
                 )
@@ -98,11 +97,16 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
     if half:
         roles = " and ".join(dict.fromkeys(array.role for array in half))
         yield Finding(
-            f"The {roles} are {half[0].dtype} already: Keras casts what enters the first layer itself, and labels lose "
-            "digits for nothing.",
+            f"The {roles} are {half[0].dtype} already: {_needless([array.role for array in half])}.",
             "Leave the data in float32.",
             evidence={"data": {f"{array.role} {array.name}".strip(): array.dtype for array in half}},
         )
+
+
+def _needless(roles: list[str]) -> str:
+    """What the cast does: of features what Keras would do itself, of labels what nothing asks for."""
+    told = ["Keras casts what enters the first layer itself"] if set(roles) - {"labels"} else []
+    return ", and ".join([*told, *(["labels lose digits for nothing"] if "labels" in roles else [])])
 
 
 def _cast_to_half(value: Value) -> str | None:

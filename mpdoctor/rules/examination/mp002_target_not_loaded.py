@@ -65,7 +65,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     elif failure.kind == "exited":
         yield _exited(failure)
     else:
-        stopped = "The saved model cannot be loaded" if failure.during == "loading" else "The program stopped here"
+        stopped = "The saved model cannot be loaded" if failure.during == "loading" else _stopped(failure)
         is_file = failure.during == "loading" or failure.saved_file is not None
         error = headline_from_loading_error(failure) if is_file else headline_from_failure(failure)
         yield Finding(
@@ -75,6 +75,10 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
             layer=failure.layer,
             evidence={"exception": failure.exception, "error": failure.message},
         )
+
+
+def _stopped(failure: FailureFacts) -> str:
+    return "The program stops here" if failure.mended else "The program stopped here"
 
 
 def _exited(failure: FailureFacts) -> Finding:

@@ -77,4 +77,4 @@ def _last_words(failure: FailureFacts) -> str:
 def _remedy(failure: FailureFacts) -> str:
     if failure.signal == signal.SIGKILL:
         return "Try a smaller batch or --device cpu; see whether the script survives on its own."
-    return "Run the script on its own: it should die in the same place. --static judges the source meanwhile."
+    return "Run the script on its own, and see whether it dies there, too. --static judges the source meanwhile."

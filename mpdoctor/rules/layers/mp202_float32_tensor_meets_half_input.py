@@ -1,10 +1,10 @@
-"""In `call()`, a tensor that is float32 by its own making meets the layer's input, which mixed precision made
-16-bit.
+"""In `call()`, a tensor that is float32 by its own making is combined with the layer's input, which mixed precision
+made 16-bit.
 
 ## Why it matters
 TensorFlow does not mix dtypes. `inputs + tf.constant([1.0])` works under float32 and raises under mixed
 precision, in Keras 3 and Keras 2 alike: `cannot compute AddV2 as input #1(zero-based) was expected to be a
-half tensor but is a float tensor`. numpy arrays and Python numbers take the dtype of what they meet, and
+half tensor but is a float tensor`. numpy arrays and Python numbers take the dtype of what they are combined with, and
 are fine.
 
 ## Flagged
@@ -72,8 +72,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if any(is_half(facts, operand, event.context) for operand in operands):
             text = text_at(facts, wide.location)
             yield Finding(
-                f"{f'`{text}`' if text else 'A tensor made here'} is float32 and meets the layer's 16-bit input: "
-                "under a mixed policy this line raises.",
+                f"{f'`{text}`' if text else 'A tensor made here'} is float32 and is combined with the layer's "
+                "16-bit input: under a mixed policy this line raises.",
                 _help(wide, text, _dtype_of_input(operands, event.context)),
                 event.location,
             )

@@ -1,4 +1,5 @@
-"""A layer makes its weight with `tf.Variable`, where `add_weight` belongs, and the weight meets the layer's input.
+"""A layer makes its weight with `tf.Variable`, where `add_weight` belongs, and the weight is combined with the
+layer's input.
 
 ## Why it matters
 Keras casts the weights that it made itself, and no others: `inputs * tf.Variable(…)` works under float32 and
@@ -40,7 +41,7 @@ class Scale(keras.layers.Layer):
 
 ## Versions
 All. Cast to the input's dtype it is right in Keras 2 and still untrained in Keras 3. Counters and other
-state that never meets the input are fine.
+state that is never combined with the input are fine.
 
 ## Where users met it
 keras-team/keras#16907: ConvNeXt in keras.applications, TensorFlow 2.10 to 2.12.
@@ -150,9 +151,9 @@ def _finding(facts: SourceFacts, variable: Call, raising: MixedOperands | None) 
         message = f"This weight is a tf.Variable of the layer's own. {UNTRAINED}, and stays as it is initialised."
     else:
         message = (
-            "This weight is a tf.Variable of the layer's own, which stays float32: where it meets the 16-bit input "
+            "This weight is a tf.Variable of the layer's own, which stays float32: where it is combined with the "
+            f"16-bit input ({place_of(facts, raising[0].location, variable.location)}) TensorFlow raises."
         )
-        message += f"({place_of(facts, raising[0].location, variable.location)}) TensorFlow raises."
         if facts.keras.is_keras3 and may_be_trained(variable):
             message += f" Cast, it still does not learn. {UNTRAINED}."
     place = raising[0].location if raising is not None else None
@@ -160,7 +161,7 @@ def _finding(facts: SourceFacts, variable: Call, raising: MixedOperands | None) 
         message,
         HELP,
         variable.location,
-        also_seen=(AlsoSeen("MP203", "source", "It meets the layer's input here.", place.path, place.line),)
+        also_seen=(AlsoSeen("MP203", "source", "It is combined with the layer's input here.", place.path, place.line),)
         if place is not None
         else (),
     )

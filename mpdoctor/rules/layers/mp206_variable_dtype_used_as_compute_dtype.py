@@ -75,7 +75,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         told = f"`{name}` is the dtype of the layer's weights, float32 under a mixed policy"
         if met is not None:
             yield _finding(
-                f"{told}; the layer computes in 16 bits, and where the two meet this raises.",
+                f"{told}; the layer computes in 16 bits, and where the two are combined this raises.",
                 call,
                 Severity.ERROR,
                 _where_it_meets(met, call),
@@ -87,7 +87,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def _finding(
     message: str, call: Call, severity: Severity | None = None, also_seen: tuple[AlsoSeen, ...] = ()
 ) -> Finding:
-    help = "Write `self.compute_dtype`, or the dtype of what it meets: `inputs.dtype`."
+    help = "Write `self.compute_dtype`, or the dtype of what it is combined with: `inputs.dtype`."
     return Finding(message, help, call.location, severity=severity, also_seen=also_seen)
 
 
@@ -95,7 +95,7 @@ def _where_it_meets(met: MixedOperands, call: Call) -> tuple[AlsoSeen, ...]:
     place = met[0].location
     if place.line == call.location.line:
         return ()
-    return (AlsoSeen("MP206", "source", "It meets a 16-bit tensor here.", place.path, place.line),)
+    return (AlsoSeen("MP206", "source", "It is combined with a 16-bit tensor here.", place.path, place.line),)
 
 
 def _widens_half(facts: SourceFacts, call: Call) -> bool:

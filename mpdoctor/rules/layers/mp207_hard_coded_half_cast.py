@@ -2,7 +2,7 @@
 
 ## Why it matters
 Under `mixed_float16` the cast does what `inputs.dtype` would do. With mixed precision switched off, or under
-`mixed_bfloat16`, the same line raises where its result meets anything else (`expected to be a float tensor
+`mixed_bfloat16`, the same line raises where its result is combined with anything else (`expected to be a float tensor
 but is a half tensor`; Keras 3.15, tf_keras 2.21), and a loss is computed in three digits for nothing.
 
 ## Flagged
@@ -89,10 +89,11 @@ def _finding(dtype: str, text: str, is_loss: bool, location: Location) -> Findin
     return Finding(
         f"This cast names {dtype}: it fits one policy only, and raises as soon as the model runs in float32 or "
         f"in {'bfloat16' if dtype == 'float16' else 'float16'}.",
-        f"Cast to the dtype of what it meets: `y_pred.dtype` instead of `{text}`, or to float32, which is best for "
-        "a loss."
+        f"Cast to the dtype of what it is combined with: `y_pred.dtype` instead of `{text}`, or to float32, which "
+        "is best for a loss."
         if is_loss
-        else f"Cast to the dtype of what it meets: `inputs.dtype` or `self.compute_dtype` instead of `{text}`.",
+        else "Cast to the dtype of what it is combined with: `inputs.dtype` or `self.compute_dtype` instead of "
+        f"`{text}`.",
         location,
     )
 

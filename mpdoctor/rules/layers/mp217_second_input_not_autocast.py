@@ -1,8 +1,8 @@
-"""The second input of a layer meets its first one, which alone Keras 2 casts to 16 bits.
+"""The second input of a layer is combined with its first one, which alone Keras 2 casts to 16 bits.
 
 ## Why it matters
 Keras 2 casts the first argument of `call()` and leaves the others as they are: a float32 tensor as second
-argument meets a float16 one, and that raises (`expected to be a half tensor but is a float tensor`; tf_keras
+argument is combined with a float16 one, and that raises (`expected to be a half tensor but is a float tensor`; tf_keras
 2.21, TensorFlow 2.15 and 2.10). Keras 3 casts every tensor, and so does Keras 2 inside a list or dict that is
 the first argument.
 

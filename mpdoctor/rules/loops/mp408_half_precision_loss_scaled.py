@@ -53,11 +53,14 @@ from mpdoctor.program.values import Call, options
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.optimizers.scaling import SCALING, scales
+from mpdoctor.semantics.source.optimizers.wrappers import starting_scale
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
 EXPLAINS = {"MP912": "model"}
 CONFIRMED_LIVE = True
+LARGEST_SCALE = 32768  # the largest power of two that float16 holds
+INFINITE = 65520.0  # the first number that is inf when it is rounded to float16
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -77,13 +80,19 @@ def _finding(facts: SourceFacts, call: Call) -> Finding:
     given = call.argument(0, "loss")
     text = text_at(facts, given.location) if given is not None else ""
     text = text if text.isidentifier() else "loss"
+    scale = starting_scale(call.receiver)
     return Finding(
-        "This loss is float16: times the loss scale of 32768 it is inf from 2.0 on, and the scale can never grow "
-        "past 32768 because its gradients start from the scale in float16.",
+        f"This loss is float16: times the loss scale of {scale} it is inf from {_largest(float(scale))} on, and the "
+        f"scale can never grow past {LARGEST_SCALE} because its gradients start from the scale in float16.",
         f"Compute it in float32: cast the predictions, `tf.cast(predictions, tf.float32)`, or at least "
         f"`{call.method}(tf.cast({text}, tf.float32))`.",
         call.location,
     )
+
+
+def _largest(scale: float) -> str:
+    """The first loss that is inf when it is multiplied by this scale in float16."""
+    return f"{INFINITE / scale:.3g}" if scale != LARGEST_SCALE else "2.0"
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
@@ -91,10 +100,11 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     if seen is None or seen.loss_dtype != "float16" or seen.scaled_at is None:
         return
     large = seen.loss_too_large
-    now = f" (it was {large:.3g}, times {seen.high:g})" if large is not None else " from 2.0 on"
+    scale = training.initial_scale or LARGEST_SCALE
+    now = f" (it was {large:.3g}, times {seen.high:g})" if large is not None else f" from {_largest(scale)} on"
     yield Finding(
-        f"This loss is float16: times the loss scale of {training.initial_scale:g} it is inf{now}, and the scale can "
-        "never grow past 32768 because its gradients start from the scale in float16.",
+        f"This loss is float16: times the loss scale of {scale:g} it is inf{now}, and the scale can never grow past "
+        f"{LARGEST_SCALE} because its gradients start from the scale in float16.",
         "Compute it in float32: cast the predictions, `tf.cast(predictions, tf.float32)`, before the loss is taken.",
         seen.scaled_at,
         model=training.model.id,

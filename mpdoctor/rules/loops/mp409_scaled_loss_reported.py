@@ -163,7 +163,8 @@ def _near(value: Value) -> Iterator[Known]:
 
 def _finding(how: str, location: Location) -> Finding:
     return Finding(
-        f"The scaled loss {how} as the loss: a loss of 0.25 shows as 8192, and jumps whenever the scale changes.",
+        f"The scaled loss {how} as the loss: at the loss scale 32768 a loss of 0.25 shows as 8192, and it jumps "
+        "whenever the scale changes.",
         "Keep the loss from before it is scaled, `scaled_loss = optimizer.…(loss)`, and report `loss`.",
         location,
     )

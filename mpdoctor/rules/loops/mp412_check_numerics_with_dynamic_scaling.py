@@ -51,22 +51,21 @@ SEVERITY = Severity.WARNING
 ENABLE = "tensorflow.debugging.enable_check_numerics"
 DISABLE = "tensorflow.debugging.disable_check_numerics"
 CHECKS = ("tensorflow.debugging.check_numerics", "tensorflow.debugging.assert_all_finite", "tensorflow.check_numerics")
+BY_DESIGN = "with a dynamic loss scale steps overflow by design: one whose gradients do is how it finds its place"
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in facts.calls_of(ENABLE):
         if _stays_enabled(facts, call) and _scales_dynamically(facts, call.context):
             yield Finding(
-                "This stops the training at the first gradient that overflows, and with a dynamic loss scale the first "
-                "steps overflow by design.",
+                f"This stops the training at the first gradient that overflows, and {BY_DESIGN}.",
                 'Look for NaN under the policy "float32", or leave this line out: overflowing steps are skipped.',
                 call.location,
             )
     for call in facts.calls_of(*CHECKS):
         if not call.context.guarded and _checks_scaled_gradients(facts, call):
             yield Finding(
-                f"`{call.method}` stops the training at the first gradient that overflows, and with a dynamic loss "
-                "scale the first steps overflow by design.",
+                f"`{call.method}` stops the training at the first gradient that overflows, and {BY_DESIGN}.",
                 "Leave it to the LossScaleOptimizer, which skips such a step; or check the loss.",
                 call.location,
             )

@@ -1,11 +1,11 @@
-"""In a loss, a float32 constant or label meets a 16-bit prediction.
+"""In a loss, a float32 constant or label is combined with a 16-bit prediction.
 
 ## Why it matters
 TensorFlow does not mix dtypes: `y - model(x)` in a train_step, or `tf.constant(2.0) * tf.square(y - p)` in
 a loss for Keras 2, works under float32 and raises under mixed precision: `Input 'y' of 'Sub' Op has type
 float16 that does not match type float32 of argument 'x'`. Keras 2 hands 16-bit labels and predictions to a
 loss in compile() if the last layer is 16-bit; Keras 3 hands it float32. In a loop of your own the labels
-come as the data set has them, in both. Python numbers and numpy arrays take the dtype of what they meet.
+come as the data set has them, in both. Python numbers and numpy arrays take the dtype of what they are combined with.
 
 ## Flagged
 ```python
@@ -67,18 +67,19 @@ tensorflow/tensorflow#39982, qubvel/segmentation_models#509, intel/ipex-llm#7020
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Parameter, Value
+from mpdoctor.program.values import Operation, Parameter
 from mpdoctor.semantics.live.dtype_errors import mismatch_of_precisions
 from mpdoctor.semantics.live.error_texts import evidence_of
-from mpdoctor.semantics.source.numbers.dtype_mismatches import dtype_mismatches
+from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, dtype_mismatches
 from mpdoctor.semantics.source.numbers.losses_and_metrics import DATA
-from mpdoctor.semantics.wording import text_at
+from mpdoctor.semantics.wording import expression_at, text_at
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")
@@ -96,8 +97,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             what = "What comes from the data set"
         yield Finding(
             f"{what} is {'not' if mismatch.wide_dtype == DATA else mismatch.wide_dtype + ' and not'} "
-            f"{mismatch.half_dtype}, as the prediction is that it meets here: this line raises.",
-            _help(_name_of(mismatch.half) or "prediction"),
+            f"{mismatch.half_dtype}, and is combined with the {mismatch.half_dtype} prediction here: this line raises.",
+            _help(_name_of(facts, mismatch)),
             mismatch.event.location,
         )
 
@@ -120,7 +121,9 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     )
 
 
-def _help(name: str) -> str:
+def _help(name: str | None) -> str:
+    if not name:
+        return "Cast the prediction first, `tf.cast(…, tf.float32)`; a loss is best computed in float32."
     return f"Cast `{name}` first: `tf.cast({name}, tf.float32)`; a loss is best computed in float32."
 
 
@@ -131,9 +134,15 @@ def _help_for_line(failure: FailureFacts, half: str) -> str:
         return _help(names[0])
     if re.search(rf"\bcast\(.*{half}", failure.failing_line):
         return f"Cast to float32 and not to {half} here: a loss is best computed in float32."
-    return _help("prediction")
+    return _help(None)
 
 
-def _name_of(value: Value) -> str:
-    """Of a parameter, such as `y_pred`; "" for what has no name of its own."""
-    return value.name if isinstance(value, Parameter) else ""
+def _name_of(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
+    """Of a parameter, such as `y_pred`, or as the line has it; "" for what has no name there."""
+    if isinstance(mismatch.half, Parameter):
+        return mismatch.half.name
+    written, event = expression_at(facts, mismatch.event.location), mismatch.event
+    if not isinstance(written, ast.BinOp) or not isinstance(event, Operation) or len(event.operands) != 2:
+        return ""
+    side = written.left if event.operands[0] is mismatch.half else written.right
+    return ast.unparse(side) if isinstance(side, (ast.Name, ast.Attribute)) else ""

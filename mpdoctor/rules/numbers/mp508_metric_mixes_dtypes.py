@@ -90,8 +90,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if mismatch.in_metric:
             labels = "the labels, which are float32" if facts.keras.is_keras3 else "a float32 tensor"
             yield Finding(
-                f"This metric is given {mismatch.half_dtype} predictions, and here they meet {labels}: this line "
-                "raises.",
+                f"This metric is given {mismatch.half_dtype} predictions, and here they are combined with {labels}: "
+                "this line raises.",
                 HELP,
                 mismatch.event.location,
             )

@@ -37,12 +37,13 @@ from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.semantics.source.optimizers.wrappers import inner_argument, wrapped, wrapper_calls
+from mpdoctor.semantics.source.optimizers.wrappers import inner_argument, starting_scale, wrapped, wrapper_calls
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")
 EXPLAINS = {"MP912": "model"}
 CONFIRMED_LIVE = True
+DEFAULT = "32768"
 HELP = "Wrap once: remove one of the two LossScaleOptimizers."
 
 
@@ -50,7 +51,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in wrapper_calls(facts):
         inner = inner_argument(call)
         if inner is not None and not call.context.guarded and wrapped(facts, inner, call):
-            yield Finding(_message(facts.keras), HELP, call.location)
+            yield Finding(_message(facts.keras, starting_scale(inner)), HELP, call.location)
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
@@ -68,7 +69,8 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     for outer, inner in zip(model.optimizer, model.optimizer[1:], strict=False):
         if outer.is_wrapper and inner.is_wrapper:
-            yield Finding(_message(model.keras), HELP, outer.made_at, evidence={"inside": inner.class_name})
+            scale = f"{inner.initial_scale:g}" if isinstance(inner.initial_scale, (int, float)) else DEFAULT
+            yield Finding(_message(model.keras, scale), HELP, outer.made_at, evidence={"inside": inner.class_name})
             return
 
 
@@ -87,10 +89,11 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     )
 
 
-def _message(keras: Keras) -> str:
+def _message(keras: Keras, scale: str) -> str:
+    """`scale`: what the loss scale of the wrapper inside starts from."""
     if keras.is_keras3:
         return (
-            "A LossScaleOptimizer wraps another one: gradients are unscaled twice, so every update is 2^15 times too "
-            "small, and nothing says so."
+            f"A LossScaleOptimizer wraps another one: gradients are unscaled twice, so every update is {scale} times "
+            "too small at first, and nothing says so."
         )
     return "A LossScaleOptimizer wraps another one; this line raises TypeError."

@@ -60,7 +60,7 @@ from mpdoctor.program.values import Call, Value, options
 from mpdoctor.semantics.source.optimizers.attribute_access import reads, receivers
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, target
 from mpdoctor.semantics.source.optimizers.scaling import SCALING, UNSCALING, scaling_calls
-from mpdoctor.semantics.source.optimizers.wrappers import wrappings
+from mpdoctor.semantics.source.optimizers.wrappers import starting_scale, wrappings
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
 from mpdoctor.semantics.wording import name_of_optimizer, receiver_text
 
@@ -88,7 +88,7 @@ def _applied_bare(facts: SourceFacts, wrapping: Call, inner: Call) -> Iterator[F
         scaled = _is_scaled_by_wrapper(facts, apply, wrapping)
         if (by_compile or scaled) and _comes_later(apply, wrapping):
             yield Finding(
-                _message(facts, apply, inner, wrapper, scaled),
+                _message(facts, apply, inner, wrapper, "32768" if by_compile else starting_scale(wrapping), scaled),
                 f"Use `{wrapper}` for the whole step." if by_compile else "Apply with the LossScaleOptimizer.",
                 apply.location,
             )
@@ -139,7 +139,7 @@ def _is_scaled_by_wrapper(facts: SourceFacts, apply: Call, wrapping: Call) -> bo
     return False
 
 
-def _message(facts: SourceFacts, apply: Call, inner: Call, wrapper: str, scaled: bool) -> str:
+def _message(facts: SourceFacts, apply: Call, inner: Call, wrapper: str, scale: str, scaled: bool) -> str:
     of = receiver_text(facts, apply)
     start = f"`{of}` is the bare {name_of_optimizer(inner)}; "
     if wrapper.endswith(".optimizer"):
@@ -147,5 +147,5 @@ def _message(facts: SourceFacts, apply: Call, inner: Call, wrapper: str, scaled:
     else:
         start += "the loss was scaled by the LossScaleOptimizer around it: "
     if scaled and facts.keras.is_keras3:
-        return start + "nothing unscales these gradients, and every update is 32768 times too large."
+        return f"{start}nothing unscales these gradients, and every update is {scale} times too large at first."
     return f"{start}{UNPROTECTED}."

@@ -66,6 +66,7 @@ from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity, Verdict
 from mpdoctor.semantics.live.training_texts import (
     culprit_evidence,
+    evidence_of_growth,
     flushed_below,
     remedy_from_culprit,
     why_from_culprit,
@@ -90,7 +91,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         else remedy_from_culprit(training),
         training.model.call.location,
         model=training.model.id,
-        evidence=culprit_evidence(training),
+        evidence=evidence_of_growth(training) if upwards else culprit_evidence(training),
     )
 
 

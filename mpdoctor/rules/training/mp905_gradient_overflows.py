@@ -60,6 +60,7 @@ from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity, Verdict
 from mpdoctor.semantics.live.training_texts import (
     culprit_evidence,
+    evidence_of_growth,
     flushed_below,
     line_of_gradient,
     remedy_from_culprit,
@@ -101,14 +102,15 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         training.model.call.location if grown else line_of_gradient(training),
         model=training.model.id,
         layer=found.layer if found and found.layer and not grown else None,
-        evidence=_evidence(training),
+        evidence=_evidence(training, by_growth=bool(grown) and not beyond),
     )
 
 
-def _evidence(training: TrainingFacts) -> dict[str, Any]:
+def _evidence(training: TrainingFacts, by_growth: bool) -> dict[str, Any]:
+    why = evidence_of_growth(training) if by_growth else culprit_evidence(training)
     skips = [number for number, step in enumerate(training.steps, 1) if not step.applied]
     last = training.steps[-1].loss_scale
-    return {**culprit_evidence(training), "skipped_steps": skips, "scale": last, "script_steps": training.script_steps}
+    return {**why, "skipped_steps": skips, "scale": last, "script_steps": training.script_steps}
 
 
 # --- after it had found its place -------------------------------------------------------------------------------
@@ -139,10 +141,10 @@ def _what_broke(training: TrainingFacts, skips: list[int]) -> str:
 def _remedy(training: TrainingFacts) -> str:
     if training.broken_operation is not None or training.diverges:
         return remedy_from_culprit(training)
-    return (
-        "Look at the batches of these steps for values far beyond the others, clip or standardise them, or compute "
-        'that layer in float32 (dtype="float32").'
-    )
+    skips = _skips_without_reason(training)
+    variable = training.steps[skips[-1]].first_nonfinite if skips else None
+    layer = f', or compute the layer of `{variable}` in float32 (dtype="float32")' if variable else ""
+    return f"Look at the batches of these steps for values far beyond the others, clip or standardise them{layer}."
 
 
 # --- a scale below 1 --------------------------------------------------------------------------------------------

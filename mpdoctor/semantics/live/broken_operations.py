@@ -127,7 +127,10 @@ def remedy_from_operation(operation: OperationFacts, layer: str = "") -> str:
         what = operation.given
         return f"Look for NaN and inf in the {what}: `tf.debugging.assert_all_finite({what}, '{what}')`."
     if operation.name in READING:
-        return "Look at the steps before: one of them wrote it. A dynamic loss scale would have skipped that step."
+        return (
+            "Look at what wrote it: its initial value, or a step before. A dynamic loss scale skips a step whose "
+            "gradients are inf or NaN."
+        )
     if operation.given == "constant" and not operation.masked:
         return "Look at the constants and weights that are read there: `tf.debugging.assert_all_finite(w, 'w')`."
     if operation.given == "constant" or (operation.name == "Cast" and operation.result == "-inf"):

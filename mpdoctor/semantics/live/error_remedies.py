@@ -87,7 +87,7 @@ def remedy_from_failure(failure: FailureFacts) -> str | None:
     said = failure.said_by_library
     mismatch = mismatch_from_failure(failure)
     if mismatch is not None:
-        return f"Two dtypes meet: {mismatch.words}. Cast one to the other's: `tf.cast(value, other.dtype)`."
+        return f"Two dtypes are combined: {mismatch.words}. Cast one to the other's: `tf.cast(value, other.dtype)`."
     if re.search(_OF_ANOTHER_TENSORFLOW, said):
         return _keras_that_fits(failure.keras or Keras())
     if failure.raised_by_program and failure.exception not in ("ImportError", "FileNotFoundError"):

@@ -35,8 +35,8 @@ def verdict_from_prediction(training: TrainingFacts, seen: PredictionFacts) -> t
     if training.broken_by_device and operation is not None:
         return Verdict.INCONCLUSIVE, (
             f"not trained; {bad}, because this CPU adds up float16 numbers in float16: `{operation.name}` of "
-            f"{operation.elements} numbers gives {operation.result} here, and {number(operation.in_float32 or 0)} on a "
-            "GPU, which adds up in float32; run it on a GPU (--device gpu) to know"
+            f"{operation.elements} numbers gives {operation.result} here, and {number(operation.in_float32 or 0)} in "
+            "float32, in which a GPU adds up; run it on a GPU (--device gpu) to know"
         )
     why = EXCUSED.get(seen.excuse, f": {broke(operation)}" if operation is not None else "")
     return Verdict.NOT_FINITE, f"not trained; {bad}{why}"

@@ -20,14 +20,12 @@ class ShapeError(NamedTuple):
 _DATA = "Give the data the shape that the model's Input names, or the Input the shape that the data has."
 _LABELS = "Make the labels' shape that of the predictions, or use the sparse form of the loss for class ids."
 _RESHAPE = "Check the number of values before reshaping, or take the target shape from the input's own shape."
-_OPERANDS = (
-    "Compare the two shapes in this line; a missing axis (tf.expand_dims) or a transposed one is the usual reason."
-)
+_OPERANDS = "Look in this line for a missing axis (tf.expand_dims), or for two that are swapped."
 
 _ONE_HOT = (
     "The sparse form of the loss takes one class id a sample: np.argmax(labels, -1), or the loss without `sparse`."
 )
-_JOIN = "Give them the same shape before they meet, but for the axis that they are joined along."
+_JOIN = "Give them the same shape, but for the axis that they are joined along."
 _SMALL = 'Give the layer a larger input, a smaller kernel or padding="same".'
 _WEIGHTS = "Build the layer for the input that these weights were made for."
 _INPUTS = "Pass one array for each of the model's inputs: a list in their order, or a dict by their names."

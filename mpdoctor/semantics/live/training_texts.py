@@ -62,9 +62,19 @@ def evidence_of_growth(training: TrainingFacts) -> dict[str, Any]:
     return {"weights_ran_away": True} if training.weights_ran_away else {}
 
 
+def rule_of_culprit(training: TrainingFacts) -> str:
+    """The code of the rule that tells of the layer in which numbers were not finite first; "" where there is none."""
+    culprit = training.culprit
+    if culprit is None or training.diverges or is_of_weights(culprit.operation):
+        return ""
+    if is_of_input(culprit.operation):
+        return "MP601"
+    return "MP511" if is_emptied_softmax(culprit.operation) else "MP904"
+
+
 def culprit_evidence(training: TrainingFacts) -> dict[str, Any]:
     """The first variable whose gradient was not finite, and the layer and the operation, where a repetition found
-    them."""
+    them. `told_by`: the rule whose finding this one sends the reader to; it is told with that one."""
     evidence = evidence_of_growth(training)
     found = training.gradient_culprit
     variable = next((step.first_nonfinite for step in training.steps if step.first_nonfinite), None)
@@ -74,6 +84,8 @@ def culprit_evidence(training: TrainingFacts) -> dict[str, Any]:
         evidence["first_nonfinite_layer"] = training.culprit.overflow.layer
     elif found and found.layer:
         evidence["first_nonfinite_layer"] = found.layer
+    if told_by := rule_of_culprit(training):
+        evidence["told_by"] = told_by
     if training.broken_operation and training.broken_operation.name:
         evidence["operation"] = training.broken_operation.name
     if found and found.frames:
@@ -110,17 +122,17 @@ def remedy_from_culprit(training: TrainingFacts) -> str:
     found, loss = training.gradient_culprit, training.loss_culprit
     if training.culprit is not None and is_of_weights(training.culprit.operation):
         return (
-            "A weight is inf or NaN: an earlier step wrote it. Look at what that step did: a learning rate too high, "
-            "an epsilon of 0 in float16, gradients that nobody checked."
+            "A weight is inf or NaN before the step begins. Look at what wrote it, its initial value or an earlier "
+            "step: a learning rate too high, an epsilon of 0 in float16, gradients that nobody checked."
         )
     if training.culprit is not None:
-        operation = training.culprit.operation
-        by = "MP601" if is_of_input(operation) else "MP511" if is_emptied_softmax(operation) else "MP904"
-        return f"It begins in {named_culprit(training.culprit)} (see {by}): mend it there."
+        return f"It begins in {named_culprit(training.culprit)} (see {rule_of_culprit(training)}): mend it there."
     if found is not None:
         return remedy_from_gradient(found)
     if loss is not None:
         return remedy_in_loss(training.model, loss)
+    if any(what == "first number not finite" for what, _ in training.not_looked):
+        return "The failing step could not be repeated: look at its batch, at the loss and at each layer's output."
     return (
         "No layer's output overflows, so look at the loss and at what happens between the layers: compute it in "
         "float32, tf.cast(predictions, tf.float32)."

@@ -220,8 +220,8 @@ def _fits_no_scale(training: TrainingFacts) -> bool:
 def _lost_by_device(operation: OperationFacts) -> str:
     return (
         f"steps failed because this CPU adds up float16 numbers in float16: `{operation.name}` of "
-        f"{operation.elements} numbers gives {operation.result} here, and {operation.in_float32:.4g} on a GPU, "
-        "which adds up in float32; run it on a GPU (--device gpu) to know"
+        f"{operation.elements} numbers gives {operation.result} here, and {operation.in_float32:.4g} in "
+        "float32, in which a GPU adds up; run it on a GPU (--device gpu) to know"
     )
 
 

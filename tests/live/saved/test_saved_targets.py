@@ -62,7 +62,7 @@ def test_a_graph_is_inspected_and_not_trained(saved_models) -> None:
     (graph,) = done.report["graphs"]
     assert {v["name"]: v["dtype"] for v in graph["variables"]} == {"half": "float16", "whole": "float32"}
     assert [(one["name"], one["inputs"][0]["dtype"]) for one in graph["signatures"]] == [("serving_default", "float16")]
-    assert "inspected, not trained" in done.report["targets"][0]["stages"]["training"]["reason"]
+    assert "inspected, not run" in done.report["targets"][0]["stages"]["training"]["reason"]
 
 
 @pytest.mark.parametrize(("keras", "name"), in_both("healthy_graph"))

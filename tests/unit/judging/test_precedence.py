@@ -135,6 +135,20 @@ def test_what_was_also_seen_does_not_tell_the_story_again() -> None:
     assert merged_findings([ran_away("MP907", 30, message=f"The loss is nan. {story}")])[0].message.endswith(story)
 
 
+@pytest.mark.parametrize("cause", ["MP904", "MP601", "MP511"])
+@pytest.mark.parametrize("code", ["MP902", "MP903", "MP905"])
+def test_an_overflow_and_what_came_of_it_are_told_once(cause: str, code: str) -> None:
+    consequence = seen(code, 30, "training", evidence={"told_by": cause})
+    for order in ((0, 1), (1, 0)):
+        both = [seen(cause, 20, "training"), consequence]
+        (spoken,) = merged_findings([both[number] for number in order])
+        assert (spoken.code, [also.code for also in spoken.also_seen]) == (cause, [code])
+    assert codes(merged_findings([consequence])) == [code]
+    assert (
+        len(merged_findings([seen(cause, 20, "training", model="a"), dataclasses.replace(consequence, model="b")])) == 2
+    )
+
+
 def test_without_weights_that_ran_away_an_overflow_and_the_fall_of_the_scale_are_two_sights() -> None:
     assert codes(merged_findings([seen("MP904", 20, "training"), ran_away("MP903", 21)])) == ["MP904", "MP903"]
 

@@ -418,3 +418,18 @@ def test_sights_that_say_the_same_are_told_in_one_line() -> None:
     shown = terminal.render(samples.diagnosis(finding))
     assert shown.count("MP507") == 1
     assert "  also seen in the source and in the model (MP507): It saturates.\n" in shown
+
+
+def test_of_a_graph_that_was_read_it_is_said_that_it_was_not_run() -> None:
+    target = dataclasses.replace(
+        samples.healthy().targets[0],
+        kind="saved-model",
+        stages={
+            "model": Stage("done"),
+            "training": Stage("skipped", "inspected, not run: it holds a graph and no Keras model"),
+        },
+    )
+    graphs = samples.hostile().graphs
+    told = dataclasses.replace(samples.healthy(), targets=(target,), models=(), probes=(), graphs=graphs)
+    first = terminal.render(told).splitlines()[0]
+    assert "nothing wrong in the graph" in first and "trained" not in first

@@ -1,0 +1,244 @@
+"""Under a forced policy: what raises in 16 bits is computed in float32 in its place, in memory alone, and the program
+goes on, so that all that stands in the way is seen and not the first of it alone."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Callable, Iterator
+
+from mpdoctor.examiner.capture.layer_calls import dtype_name, is_symbolic
+from mpdoctor.examiner.failures.failure import failure_under_watch
+from mpdoctor.examiner.keras.in_place import float32_in_place
+from mpdoctor.examiner.keras.private_state import give_mask, layers_inside, mask_of
+from mpdoctor.examiner.process.user_code import own_location
+from mpdoctor.examiner.protocol.event_kinds import Mended
+from mpdoctor.facts.failure import During, FailureFacts, MendedFacts, MendedPart
+from mpdoctor.knowledge.half_dtypes import HALF
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasLayer, KerasModel
+    from mpdoctor.examiner.session import Session
+
+
+MOST_PLACES = 8
+MOST_IN_VAIN = 12  # calls that were tried in float32 and raised there, too
+OWN, WHOLE = "own operations", "with all layers inside"
+
+
+class Mender:
+    """Of one examination. That a call succeeds in float32 is tried, not guessed; one that raises there, too, raises
+    what it raised first."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._layers: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()  # OWN or WHOLE
+        self._outputs: weakref.WeakSet[Any] = weakref.WeakSet()  # models whose output is handed on in float32
+        self._prepared: weakref.WeakSet[Any] = weakref.WeakSet()  # metrics and losses that try float32 themselves
+        self._parts: weakref.WeakSet[Any] = weakref.WeakSet()  # those of them that need it
+        self._places: dict[tuple[object, ...], MendedFacts] = {}
+        self._pending: tuple[MendedFacts, KerasModel] | None = None  # a mend that no step has confirmed yet
+        self._is_trying = self._rests = False
+        self._in_vain = 0
+        self.count = 0  # of what was mended, and not of places: a line may be run by many layers
+
+    @property
+    def is_on(self) -> bool:
+        """Only where the policy is mpdoctor's: a program that sets one itself is told what it does, and not more."""
+        session = self._session
+        forced = session.request.policy in ("mixed_float16", "mixed_bfloat16") and not session.overrules_policy
+        return forced and session.keras is not None and not self._is_trying and not self._rests
+
+    @contextmanager
+    def at_rest(self) -> Iterator[None]:
+        """Nothing new is mended."""
+        self._rests, before = True, self._rests
+        try:
+            yield
+        finally:
+            self._rests = before
+
+    @property
+    def _keras(self) -> KerasAdapter:
+        return self._session.hooked_keras
+
+    # --- layers ---------------------------------------------------------------------------------------------------
+    def call_layer(
+        self, original: Callable[..., Any], layer: KerasLayer, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Keras' own call of a layer; in float32 where that is known to help, or helps now."""
+        known = self._layers.get(layer)
+        if known is not None:
+            return self._called_in_float32(known, original, layer, args, kwargs)
+        try:
+            return original(layer, *args, **kwargs)
+        except Exception as error:
+            if not self._may_mend(layer):
+                raise
+            return self._call_again(error, original, layer, args, kwargs)
+
+    def _may_mend(self, layer: KerasLayer) -> bool:
+        """What raised while it made its weights would make them twice."""
+        makes_weights = type(layer).build is not self._keras.Layer.build  # type: ignore[attr-defined]
+        is_made = getattr(layer, "built", False) or not makes_weights
+        return self.is_on and is_made and str(layer.compute_dtype) in HALF and self._in_vain < MOST_IN_VAIN
+
+    def _call_again(
+        self,
+        error: Exception,
+        original: Callable[..., Any],
+        layer: KerasLayer,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        """Raises `error`."""
+        watch = self._session.watch
+        watch.note_failure(layer, error, (args, kwargs))
+        failed = watch.failed
+        for how in self._ways(layer):
+            self._is_trying = True
+            try:
+                outputs = self._called_in_float32(how, original, layer, args, kwargs)
+            except Exception:  # float32 is no help: the first error is told
+                continue
+            finally:
+                self._is_trying, watch.failed = False, failed
+            self._layers[layer] = how
+            what: MendedPart = "operations" if how == OWN and layers_inside(layer) else "layer"
+            self._note(what, layer.name, type(layer).__name__, self._failure(error))
+            watch.failed = None
+            return outputs
+        self._in_vain += 1
+        raise error
+
+    def _ways(self, layer: KerasLayer) -> list[str]:
+        """A whole model in float32 would be another training."""
+        return [OWN] if isinstance(layer, self._keras.Model) or not layers_inside(layer) else [OWN, WHOLE]
+
+    def _called_in_float32(
+        self, how: str, original: Callable[..., Any], layer: KerasLayer, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """The layer takes and computes in float32, and hands on what it would hand on in 16 bits."""
+        half = str(layer.compute_dtype)
+        before = self._layers.get(layer)
+        self._layers[layer] = how
+        try:
+            with float32_in_place(self._keras, [layer, *(layers_inside(layer) if how == WHOLE else [])]):
+                outputs = original(layer, *args, **kwargs)
+        finally:
+            if before is None:
+                del self._layers[layer]
+        return self._cast(outputs, ("float32",), half)
+
+    def handed_on(self, layer: KerasLayer, outputs: Any) -> Any:
+        """What a layer put out, as whoever called it takes it."""
+        callers = self._session.watch.stack
+        if (callers and self._layers.get(callers[-1]) == OWN) or (not callers and layer in self._outputs):
+            return self._cast(outputs, HALF, "float32")
+        return outputs
+
+    def _cast(self, structure: Any, dtypes: tuple[str, ...], to: str) -> Any:
+        import tensorflow as tf
+
+        def cast(value: Any) -> Any:
+            if not hasattr(value, "dtype") or not hasattr(value, "shape") or dtype_name(value) not in dtypes:
+                return value
+            if is_symbolic(value):
+                self._keras.promise_dtype(value, to)
+                return value
+            if not tf.is_tensor(value):
+                return value
+            done, mask = tf.cast(value, to), mask_of(value)
+            if mask is not None:
+                give_mask(done, mask)
+            return done
+
+        return tf.nest.map_structure(cast, structure)
+
+    # --- metrics and losses ---------------------------------------------------------------------------------------
+    def _prepare(self, what: MendedPart, objects: list[Any], method: str) -> bool:
+        """From now on they try float32 where they raise. Whether any of them did not before."""
+        new = [one for one in objects if one not in self._prepared]
+        for one in new:
+            self._prepared.add(one)
+            called = functools.partial(self._call_part, what, one, getattr(one, method))
+            one.__dict__[method] = functools.update_wrapper(called, getattr(one, method))
+        return bool(new)
+
+    def _call_part(self, what: MendedPart, part: Any, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        in_float32 = functools.partial(self._cast, dtypes=HALF, to="float32")
+        if part in self._parts:
+            return original(*in_float32(args), **in_float32(kwargs))
+        try:
+            return original(*args, **kwargs)
+        except Exception as error:
+            if not self.is_on:
+                raise
+            try:
+                result = original(*in_float32(args), **in_float32(kwargs))
+            except Exception:  # float32 is no help: the first error is told
+                raise error from None
+            self._parts.add(part)
+            function = getattr(part, "fn", None)
+            name = getattr(function, "__name__", "") or part.name
+            self._note(what, name, type(part).__name__, self._failure(error, inside=what))
+            return result
+
+    # --- steps ----------------------------------------------------------------------------------------------------
+    def mends_step(self, error: Exception, model: KerasModel | None, count: int) -> bool:
+        """Whether a step that raised may be run again, because something of it is computed in float32 from now on.
+        `count`: what had been mended before the step."""
+        if not self.is_on or len(self._places) >= MOST_PLACES:
+            return False
+        if self.count > count:
+            return True
+        pending, self._pending = self._pending, None
+        failure = failure_under_watch(self._session, error, "training")
+        if pending is not None and _place(pending[0].failure) == _place(failure):
+            self._outputs.discard(pending[1])
+            return False
+        self._confirm(pending)
+        return model is not None and self._prepare_step(model, failure)
+
+    def _prepare_step(self, model: KerasModel, failure: FailureFacts) -> bool:
+        if failure.inside == "metric" and self._prepare("metric", self._keras.metrics(model), "update_state"):
+            return True
+        if failure.inside == "loss" and self._prepare("loss", self._keras.losses(model), "call"):
+            return True
+        if failure.inside in ("layer", "data", "optimizer", "loss scaling") or model in self._outputs:
+            return False
+        self._outputs.add(model)
+        self._pending = MendedFacts("output", model.name, type(model).__name__, failure), model
+        return True
+
+    def step_ran(self) -> None:
+        """So what was changed last did help."""
+        if self._pending is not None:
+            self._confirm(self._pending)
+            self._pending = None
+
+    def _confirm(self, pending: tuple[MendedFacts, KerasModel] | None) -> None:
+        if pending is not None:
+            mended = pending[0]
+            self._note(mended.what, mended.name, mended.class_name, mended.failure)
+
+    # --- what is told of it ---------------------------------------------------------------------------------------
+    def _failure(self, error: Exception, **known: Any) -> FailureFacts:
+        session = self._session
+        during: During = "training" if session.training is not None else "script"
+        failure = failure_under_watch(session, error, during, **known)
+        return failure if failure.location is not None else replace(failure, location=own_location())
+
+    def _note(self, what: MendedPart, name: str, class_name: str, failure: FailureFacts) -> None:
+        self.count += 1
+        mended = MendedFacts(what, name, class_name, failure)
+        place = _place(failure) if failure.location is not None else (what, class_name, failure.exception)
+        if place not in self._places:
+            self._places[place] = mended
+            self._session.events.send(Mended(mended))
+
+
+def _place(failure: FailureFacts) -> tuple[object, ...]:
+    return failure.location, failure.exception

@@ -1,0 +1,20 @@
+"""What an examination under a forced policy computed in float32 to come further, in words."""
+
+from __future__ import annotations
+
+from mpdoctor.facts.failure import MendedFacts
+from mpdoctor.semantics.wording import listed
+
+_NAMED = {
+    "layer": "`{}`",
+    "operations": "`{}`'s own operations",
+    "metric": "the metric `{}`",
+    "loss": "the loss `{}`",
+    "output": "the output of `{}`",
+}
+
+
+def went_on_with(mended: tuple[MendedFacts, ...]) -> str:
+    """A sentence; "" where nothing was mended."""
+    named = list(dict.fromkeys(_NAMED[one.what].format(one.name) for one in mended))
+    return f"mpdoctor went on with {listed(named)} in float32 to see what else is in the way." if named else ""
