@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mpdoctor.facts.versions import Keras, KerasPackage
@@ -32,6 +33,8 @@ class Settings:
         Of further targets that were named, why each can't be examined, in a sentence.
     keep_run
         The directory that keeps request, events and stderr of each run of the examiner.
+    unsaved
+        What to take in place of what a file holds, by its absolute path.
     command
         What the user typed, for the report's last line.
     """
@@ -60,6 +63,7 @@ class Settings:
     cache: bool = True
     keep_run: Path | None = None
     not_examined: tuple[str, ...] = ()
+    unsaved: Mapping[Path, bytes] = field(default_factory=dict)
     command: str = ""
 
     @property
