@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from mpdoctor.cli.completion import rules_from_beginning
+from mpdoctor.cli.fixing import Wishes, check_source
 from mpdoctor.cli.interpreter import PythonOption, interpreter_from_option
 from mpdoctor.cli.output import (
     ColorOption,
@@ -104,6 +105,28 @@ def check(
     force_exclude: Annotated[
         bool, typer.Option("--force-exclude", help="Pass over excluded files that are named, too.")
     ] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Apply the safe fixes; implies --static.")] = False,
+    unsafe_fixes: Annotated[
+        bool, typer.Option("--unsafe-fixes", help="With --fix and --diff: those too that change numbers or layers.")
+    ] = False,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="Show what --fix would change, and change nothing; implies --static.")
+    ] = False,
+    add_ignores: Annotated[
+        bool,
+        typer.Option("--add-ignores", help="Put an ignore comment on each line with a finding; implies --static."),
+    ] = False,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Leave out the findings that this file knows; implies --static."),
+    ] = None,
+    write_baseline: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep all findings in this file; implies --static.")
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="GIT_REF", help="Only what stands on lines changed since; implies --static."),
+    ] = None,
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Read every file anew, and keep nothing for the next time.")
     ] = False,
@@ -132,6 +155,8 @@ def check(
 
     invocation: Invocation = context.obj
     output = output_from_options(output_format, report, color, statistics, redact)
+    wishes = Wishes(fix, unsafe_fixes, diff, add_ignores, baseline, write_baseline, since)
+    wishes.refuse_what_does_not_fit(output)
     try:
         examined, not_examined = _usable(dict.fromkeys(targets), lambda text: _target(text, stdin_filename))
         configured = _configuration(config, examined)
@@ -145,7 +170,7 @@ def check(
     settings = Settings(
         targets=examined,
         script_args=invocation.script_args,
-        static=static,
+        static=static or bool(wishes),
         probe=not no_probe,
         all_fits=all_fits,
         steps=steps,
@@ -171,6 +196,8 @@ def check(
     )
     for reason in settings.not_examined:
         say(reason)
+    if wishes:
+        raise typer.Exit(check_source(settings, wishes, output, quiet))
     raise typer.Exit(put_out(_diagnosed(settings, quiet), output))
 
 
