@@ -12,16 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import samples
 from typer.testing import CliRunner
 
 import mpdoctor.fixes.rounds
 from mpdoctor.cli.app import app
 from mpdoctor.cli.argument_split import invocation_from_arguments
 from mpdoctor.facts.location import Location
-from mpdoctor.finding import Edit
+from mpdoctor.finding import Edit, Finding, Fix
 from mpdoctor.fixes.notebooks import cell_texts, edited_notebook
 from mpdoctor.fixes.texts import chosen_together, decoded, edited
 from mpdoctor.fixes.writing import Changed, write_over
+from mpdoctor.reporters.privacy import Surroundings, without_private
 
 WRAPPED = """\
 import keras
@@ -426,3 +428,12 @@ def test_rules_and_explain_say_which_rules_have_a_fix() -> None:
     assert "· safe fix*" in CliRunner().invoke(app, ["explain", "MP302"]).stdout
     assert "safe or unsafe fix" in CliRunner().invoke(app, ["rules"]).stdout
     assert "fix" not in CliRunner().invoke(app, ["explain", "MP902"]).stdout.splitlines()[2]
+
+
+def test_an_edit_that_holds_a_secret_is_not_shared() -> None:
+    secret = Edit(Location("a.py", 1, 1, 1, 1), 'password="hunter2-hunter2"')
+    plain = Edit(Location("a.py", 1, 1, 1, 1), "tf.cast(")
+    place = Location("a.py", 1, 1, 1, 2)
+    findings = [Finding("m", "h", place, code="MP302", fix=Fix("t", True, (edit,))) for edit in (secret, plain)]
+    shared = without_private(samples.diagnosis(*findings), Surroundings())
+    assert [finding.fix is None for finding in shared.findings] == [True, False]
