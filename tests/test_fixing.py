@@ -419,13 +419,13 @@ def test_edits_come_out_of_the_cache_as_they_went_in(here: Path, monkeypatch: py
 def test_rules_and_explain_say_which_rules_have_a_fix() -> None:
     told = json.loads(CliRunner().invoke(app, ["rules", "--output-format", "json"]).stdout)
     fixes = {rule["code"]: rule["fixes"] for rule in told}
-    assert (fixes["MP302"], fixes["MP201"], fixes["MP206"], fixes["MP902"]) == (
+    assert (fixes["MP301"], fixes["MP201"], fixes["MP206"], fixes["MP902"]) == (
         ["safe"],
         ["unsafe"],
         ["safe", "unsafe"],
         [],
     )
-    assert "· safe fix*" in CliRunner().invoke(app, ["explain", "MP302"]).stdout
+    assert "· safe fix*" in CliRunner().invoke(app, ["explain", "MP301"]).stdout
     assert "safe or unsafe fix" in CliRunner().invoke(app, ["rules"]).stdout
     assert "fix" not in CliRunner().invoke(app, ["explain", "MP902"]).stdout.splitlines()[2]
 

@@ -54,10 +54,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Value
-from mpdoctor.semantics.source.edits.expressions import argument_at, put_behind, unsafe_fix
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, is_gradient_call, until_gradients
 from mpdoctor.semantics.source.optimizers.scaling import (
     UNSCALING,
@@ -66,10 +65,8 @@ from mpdoctor.semantics.source.optimizers.scaling import (
     is_of_scaled_loss,
     unscales,
 )
-from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.WARNING
-FIXES = ("unsafe",)
 EXPLAINS = {"MP912": "model"}
 OF_ITS_SHAPE = ("zeros_like", "ones_like", "shape", "size", "rank")
 KEEPING = ("assign_add", "assign_sub", "assign")
@@ -88,16 +85,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                     if facts.keras.is_keras3
                     else f"Keep what `{UNSCALING}` gives.",
                     call.location,
-                    fix=_fix(facts, call, apply) if facts.keras.is_keras3 else None,
                 )
-
-
-def _fix(facts: SourceFacts, call: Call, apply: Call) -> Fix | None:
-    place = argument_at(facts, call.location, 0, "delta", "value")
-    if place is None or apply.context.function is not call.context.function:
-        return None
-    scale = f"{receiver_text(facts, apply)}.dynamic_scale"
-    return unsafe_fix("Divide by the loss scale", put_behind(facts, place, f" / {scale}"))
 
 
 def _applied_each_time(facts: SourceFacts, gradient: Call, kept: Call) -> Iterator[Call]:

@@ -40,13 +40,13 @@ from mpdoctor.knowledge.wrapper_delegation import DEFAULTS, LOST, OWN
 from mpdoctor.program.source_facts import SourceFacts, Write
 from mpdoctor.program.values import Call, Value, known
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed, of_inner_optimizer
-from mpdoctor.semantics.source.edits.expressions import safe_fix
+from mpdoctor.semantics.source.edits.expressions import safe_fix, unsafe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import reads, same_object, writes
 from mpdoctor.semantics.source.optimizers.wrappers import kinds_of_wrapper, wrapped
 from mpdoctor.semantics.wording import name_of_optimizer, text_at
 
 SEVERITY = Severity.ERROR
-FIXES = ("safe",)
+FIXES = ("safe", "unsafe")
 SOMEWHERE_LOST = frozenset().union(*LOST.values())
 SOMEWHERE_OWN = frozenset().union(*OWN.values())
 UNSET = ("None", "False", "0.99")  # what an optimizer holds where the wrapper's own attributes do no harm
@@ -95,7 +95,7 @@ def _read_from_wrapper(facts: SourceFacts) -> Iterator[Finding]:
             f"Read it from the inner optimizer: `{of}.inner_optimizer.{read.name}`.",
             read.location,
             evidence={"attribute": read.name, "inner_value": held},
-            fix=safe_fix("Read it from the inner optimizer", of_inner_optimizer(facts, read)),
+            fix=unsafe_fix("Read it from the inner optimizer", of_inner_optimizer(facts, read)),
         )
 
 
