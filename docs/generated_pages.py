@@ -39,7 +39,7 @@ FAMILIES = {
     "training": "The short training",
 }
 LOOPS = {"keras3": Keras("keras"), "tf_keras": Keras("tf_keras"), "keras2": Keras("tf.keras", "2.4 to 2.15")}
-TABLE = ("| Code | Name | Severity | Seen in | What it finds |", "|---|---|---|---|---|")
+TABLE = ("| Code | Name | Severity | Seen in | Fix | What it finds |", "|---|---|---|---|---|---|")
 SCHEMA = "schema/diagnosis-1.json"
 
 
@@ -60,12 +60,14 @@ def rule_page(rule: Rule) -> str:
 
 
 def rules_page() -> str:
-    lines = ["# Rules", "", "`mpdoctor explain CODE` shows the page of a rule in the terminal.", ""]
+    lines = ["# Rules", "", "`mpdoctor explain CODE` shows the page of a rule in the terminal. What a fix is, and when"]
+    lines += ["it is safe, is told under [Fixes](../fixes.md).", ""]
     for family, rules in rules_by_family():
         lines += [f"## {FAMILIES[family]}", "", *TABLE]
         for rule in rules:
             name, summary = f"[{rule.name}]({rule.name}.md)", rule.summary.replace("|", r"\|")
-            lines.append(f"| {rule.code} | {name} | {rule.severity.value} | {', '.join(rule.stages)} | {summary} |")
+            cells = (rule.code, name, rule.severity.value, ", ".join(rule.stages), ", ".join(rule.fixes), summary)
+            lines.append(f"| {' | '.join(cells)} |")
         lines.append("")
     return "\n".join(lines)
 

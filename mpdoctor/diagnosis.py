@@ -11,7 +11,7 @@ told          each finding once, with its lines of source
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from mpdoctor import __version__
@@ -28,6 +28,7 @@ from mpdoctor.judging.precedence import Ties, merged_findings, of_one_program, t
 from mpdoctor.judging.shown_findings import in_reading_order, presented, rule_summaries
 from mpdoctor.judging.suppressions import Suppressions
 from mpdoctor.judging.what_if import chosen_rules, findings_of_run, with_what_if_marked, without_needless
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.progress import Progress
 from mpdoctor.project.shown_paths import shown_path
 from mpdoctor.project.targets import Target
@@ -42,6 +43,11 @@ from mpdoctor.source_stage.target_files import not_followed, passed_over, source
 
 def diagnose(settings: Settings, progress: Progress) -> Diagnosis:
     """Examine every target and judge what was seen. Never raises for what a target does."""
+    return diagnose_with_sources(settings, progress)[0]
+
+
+def diagnose_with_sources(settings: Settings, progress: Progress) -> tuple[Diagnosis, Mapping[str, SourceFacts]]:
+    """The same, and what was read: facts without their events, by path as shown."""
     progress.stage("reading the source")
     stage, paths = source_stage_of_targets(settings)
     suppressions = Suppressions((stage.facts[path] for own in paths for path in own), settings)
@@ -54,7 +60,7 @@ def diagnose(settings: Settings, progress: Progress) -> Diagnosis:
     progress.close()
     findings = presented((finding for target in examined for finding in target.findings), stage.facts)
     crashed = (*(crash for target in examined for crash in target.crashed), *suppressions.crashed)
-    return Diagnosis(
+    diagnosis = Diagnosis(
         targets=tuple(target.report for target in examined),
         findings=tuple(findings),
         models=tuple((target.report.id, model) for target in examined for model in target.models),
@@ -70,6 +76,7 @@ def diagnose(settings: Settings, progress: Progress) -> Diagnosis:
         version=__version__,
         fail_on=settings.fail_on,
     )
+    return diagnosis, stage.facts
 
 
 @dataclasses.dataclass(frozen=True)

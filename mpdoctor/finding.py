@@ -64,6 +64,32 @@ class AlsoSeen:
 
 
 @dataclass(frozen=True)
+class Edit:
+    """A span of a file and the text that takes its place. A span without width is where text is put in.
+
+    text
+        Its lines end in a line feed, whatever those of the file end in: they are written with the file's own."""
+
+    location: Location
+    text: str
+
+
+@dataclass(frozen=True)
+class Fix:
+    """Edits of the source that mend a finding, all of them or none.
+
+    title
+        What they do, in a few words: "Read it from `inner_optimizer`".
+    safe
+        Whether the program means the same afterwards, or raised before: what changes its numbers or its layers is for
+        whoever says `--unsafe-fixes`."""
+
+    title: str
+    safe: bool
+    edits: tuple[Edit, ...]
+
+
+@dataclass(frozen=True)
 class Finding:
     """One defect, told to the user.
 
@@ -74,6 +100,8 @@ class Finding:
         One or two plain sentences: the thing by name, then the consequence, in numbers where they are known.
     help
         The change to make, as concrete as it can be: best a line of code.
+    fix
+        The same as edits, where the rule knows them to the letter.
     """
 
     message: str
@@ -90,6 +118,7 @@ class Finding:
     what_if: bool = False
     excerpt: Excerpt | None = None
     also_seen: tuple[AlsoSeen, ...] = ()
+    fix: Fix | None = None
     fingerprint: str = ""
 
     def fails_a_run(self, fail_on: Severity) -> bool:

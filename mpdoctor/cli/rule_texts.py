@@ -21,7 +21,8 @@ COLORS = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.
 
 def markdown_from_rule(rule: Rule) -> str:
     title = f"# {rule.code} {rule.name}"
-    about = f"*{rule.severity.value} · {_generations(rule)} · seen in: {', '.join(rule.stages)}*"
+    fix = f" · {fix_of(rule)}" if rule.fixes else ""
+    about = f"*{rule.severity.value} · {_generations(rule)} · seen in: {', '.join(rule.stages)}{fix}*"
     loops = "\n\nCustom loops that are right in your Keras: `mpdoctor explain loop`." if rule.family == "loops" else ""
     return f"{title}\n\n{about}\n\n{rule.docs}{loops}\n"
 
@@ -45,6 +46,7 @@ def json_from_rules(rules: Iterable[Rule]) -> str:
             "family": rule.family,
             "keras": list(rule.keras),
             "stages": list(rule.stages),
+            "fixes": list(rule.fixes),
             "summary": rule.summary,
             "url": rule.url,
             "help_markdown": rule.docs,
@@ -60,7 +62,7 @@ def terminal_table_from_rules(rules: Iterable[Rule], width: int, color: bool) ->
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for rule in rules:
-        told = Text(rule.name, style="bold").append(f"  {', '.join(rule.stages)}\n", style="not bold dim")
+        told = Text(rule.name, style="bold").append(f"  {', '.join(_where_and_how(rule))}\n", style="not bold dim")
         table.add_row(
             Text(rule.code, style="bold"),
             Text(rule.severity.value, style=COLORS[rule.severity]),
@@ -94,6 +96,15 @@ def _is_code_of_another_tool(text: str) -> bool:
     """Such as E501 or PLW0603, to which no code of ours is near in meaning."""
     found = re.fullmatch(r"([a-z]{1,4})\d{1,4}", text)
     return found is not None and not set(found.group(1)) <= set("mp")
+
+
+def fix_of(rule: Rule) -> str:
+    """ "safe fix", "unsafe fix", "safe or unsafe fix"; "" for a rule without one."""
+    return f"{' or '.join(rule.fixes)} fix" if rule.fixes else ""
+
+
+def _where_and_how(rule: Rule) -> list[str]:
+    return [*rule.stages, *filter(None, [fix_of(rule)])]
 
 
 def _generations(rule: Rule) -> str:

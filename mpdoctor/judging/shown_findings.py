@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from mpdoctor.facts.location import Location, lines_of, location_in_cell
-from mpdoctor.finding import AlsoSeen, Finding, RuleSummary
+from mpdoctor.finding import AlsoSeen, Edit, Finding, Fix, RuleSummary
 from mpdoctor.judging.excerpts import excerpt_from_location
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.rules.registry import all_rules
@@ -64,7 +64,14 @@ def _in_its_cell(finding: Finding, sources: Mapping[str, SourceFacts]) -> Findin
     also_seen = tuple(_sight_in_its_cell(also, sources) for also in finding.also_seen)
     if not place or (not cells and also_seen == finding.also_seen):
         return finding
-    return dataclasses.replace(finding, location=location_in_cell(place, cells), also_seen=also_seen)
+    fix = finding.fix and _fix_in_its_cell(finding.fix, sources)
+    return dataclasses.replace(finding, location=location_in_cell(place, cells), also_seen=also_seen, fix=fix)
+
+
+def _fix_in_its_cell(fix: Fix, sources: Mapping[str, SourceFacts]) -> Fix:
+    cells = {path: source.cells for path, source in sources.items()}
+    edits = (Edit(location_in_cell(one.location, cells.get(one.location.path, ())), one.text) for one in fix.edits)
+    return dataclasses.replace(fix, edits=tuple(edits))
 
 
 def _sight_in_its_cell(also: AlsoSeen, sources: Mapping[str, SourceFacts]) -> AlsoSeen:

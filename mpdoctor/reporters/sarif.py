@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from mpdoctor.facts.location import Location
-from mpdoctor.finding import AlsoSeen, Diagnosis, Excerpt, Finding, RuleSummary, Severity
+from mpdoctor.finding import AlsoSeen, Diagnosis, Edit, Excerpt, Finding, Fix, RuleSummary, Severity
 from mpdoctor.reporters.diagnosis_strings import with_every_string
 from mpdoctor.reporters.fallback_location import Models
 from mpdoctor.reporters.printable import cell_text, visible
@@ -114,10 +114,37 @@ def _result(finding: Finding, numbers: dict[str, int], seen: _Seen) -> dict[str,
     }
     if finding.code in numbers:
         result["ruleIndex"] = numbers[finding.code]
+    if finding.fix is not None and not any(edit.location.cell for edit in finding.fix.edits):
+        result["fixes"] = [_fix(finding.fix)]
     related = [
         {"id": number, **_related(also, finding, seen)} for number, also in enumerate(finding.also_seen, start=1)
     ]
     return {**result, "relatedLocations": related} if related else result
+
+
+def _fix(fix: Fix) -> dict[str, Any]:
+    """What a notebook's cell needs has no place in the file that SARIF could name."""
+    paths = dict.fromkeys(edit.location.path for edit in fix.edits)
+    changes = (
+        {
+            "artifactLocation": _file(path),
+            "replacements": [_replacement(edit) for edit in fix.edits if edit.location.path == path],
+        }
+        for path in paths
+    )
+    title = fix.title if fix.safe else f"{fix.title} (changes what the program computes)"
+    return {"description": _message(title), "artifactChanges": list(changes)}
+
+
+def _replacement(edit: Edit) -> dict[str, Any]:
+    place = edit.location
+    region = {
+        "startLine": place.line,
+        "startColumn": place.column,
+        "endLine": place.end_line,
+        "endColumn": place.end_column,
+    }
+    return {"deletedRegion": region, "insertedContent": {"text": edit.text}}
 
 
 def _location_of_finding(finding: Finding, seen: _Seen) -> dict[str, Any]:

@@ -52,7 +52,9 @@ class Rule:
     `says_that_it_raised`, `says_that_no_model_came`: it tells how the program ended, and not why.
     `causes_divergence` (CAUSES_DIVERGENCE): it is why weights ran away. `tells_of_divergence` (TELLS_OF_DIVERGENCE): it
     tells that they did; of several that do the one with the smallest number is the primary, 0 of none that does.
-    `is_never_what_if`: a float32 program has the defect as well, whatever policy it is forced to."""
+    `is_never_what_if`: a float32 program has the defect as well, whatever policy it is forced to.
+    `fixes` (FIXES): whether its findings in the source may carry edits that are "safe" (the program means the same, or
+    raised before), or "unsafe"."""
 
     code: str
     name: str
@@ -70,6 +72,7 @@ class Rule:
     causes_divergence: bool = False
     tells_of_divergence: int = 0
     is_never_what_if: bool = False
+    fixes: tuple[str, ...] = ()
 
     @property
     def speaks_of_the_error(self) -> bool:
@@ -132,6 +135,7 @@ def _rule_from_module(module: ModuleType, match: re.Match[str]) -> Rule:
         causes_divergence=getattr(module, "CAUSES_DIVERGENCE", False),
         tells_of_divergence=getattr(module, "TELLS_OF_DIVERGENCE", 0),
         is_never_what_if=getattr(module, "NEVER_WHAT_IF", False),
+        fixes=getattr(module, "FIXES", ()),
     )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mpdoctor.facts.versions import Keras, KerasPackage
@@ -36,6 +37,8 @@ class Settings:
         Whether what the script prints is shown, on standard error.
     keep_run
         The directory that keeps request, events and stderr of each run of the examiner.
+    unsaved
+        What to take in place of what a file holds, by its absolute path.
     command
         What the user typed, for the report's last line.
     """
@@ -66,6 +69,7 @@ class Settings:
     show_output: bool = False
     docs_url: str = ""
     not_examined: tuple[str, ...] = ()
+    unsaved: Mapping[Path, bytes] = field(default_factory=dict)
     command: str = ""
 
     @property

@@ -23,6 +23,7 @@ def source_stage_of_targets(settings: Settings) -> tuple[SourceStage, list[tuple
     named = [target for target in targets if target.path is not None and not target.is_saved]
     unsaved = {t.path.absolute(): t.content for t in named if t.path is not None and t.content is not None}
     is_program = settings.is_about_one and bool(named) and named[0].kind != "directory"
+    unsaved |= settings.unsaved
     owners = _owners(named)
     shown = {path: shown_path(str(path)) for path in owners}
     cache = users_cache() if settings.cache and shown and not is_program else None

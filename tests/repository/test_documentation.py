@@ -137,7 +137,7 @@ def test_every_link_leads_somewhere() -> None:
             if re.match(r"https?://", link):
                 continue
             path, _, anchor = link.partition("#")
-            target = (Path(name).parent / path).as_posix() if path else name
+            target = os.path.normpath(Path(name).parent / path) if path else name
             assert target in pages, (name, link)
             assert not anchor or anchor in anchors(pages[target]), (name, link)
 

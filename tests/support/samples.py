@@ -30,8 +30,10 @@ from mpdoctor.finding import (
     AlsoSeen,
     Crashed,
     Diagnosis,
+    Edit,
     Excerpt,
     Finding,
+    Fix,
     Probe,
     RuleSummary,
     Severity,
@@ -351,6 +353,7 @@ def hostile() -> Diagnosis:
             "object": object,
         },
         also_seen=(AlsoSeen("MP907", "training", NASTY, NASTY, 3), AlsoSeen("MP201", "model", long)),
+        fix=Fix(f"{NASTY} {long}", False, (Edit(Location(NASTY, 12, 1, 13, 2), f"{NASTY}\n{long}"),)),
         fingerprint="f",
     )
     nowhere = dataclasses.replace(
@@ -361,6 +364,7 @@ def hostile() -> Diagnosis:
         excerpt=None,
         what_if=True,
         also_seen=(),
+        fix=None,
     )
     in_a_cell = dataclasses.replace(
         everywhere,
@@ -371,6 +375,7 @@ def hostile() -> Diagnosis:
         location=Location(ODD_PATH, 2, 1, 2, 4, cell=3),
         excerpt=Excerpt(1, ("", "a | b", "```")),
         evidence={},
+        fix=Fix(NASTY, True, (Edit(Location(ODD_PATH, 2, 1, 2, 2, cell=3), NASTY),)),
     )
     bare = Finding(message="", help="", code="MP602", name="non-numeric-input", severity=Severity.WARNING)
     beyond = dataclasses.replace(bare, location=Location("a b:c.py", 3, 900, 3, 901), excerpt=Excerpt(3, ("short",)))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 import typer
 
 from mpdoctor.cli.completion import rules_from_beginning
+from mpdoctor.cli.fixing import Wishes, check_source
 from mpdoctor.cli.help import HelpInGroups
 from mpdoctor.cli.interpreter import PythonOption, interpreter_from_option
 from mpdoctor.cli.numbers import seconds, whole_number
@@ -52,11 +53,11 @@ class Device(str, Enum):
 
 # --- the headings of `check --help` ---
 EXAMINED, TRAINING, FILES, RULES = "What is examined", "The short training", "Which files", "Which rules"
-REPORTS, STATUS, RUN = "Reports", "Exit status", "The run"
+FIXES, REPORTS, STATUS, RUN = "Fixes, and what is known already", "Reports", "Exit status", "The run"
 
 
 class CheckHelp(HelpInGroups):
-    groups = (EXAMINED, TRAINING, FILES, RULES, REPORTS, STATUS, RUN)
+    groups = (EXAMINED, TRAINING, FILES, RULES, FIXES, REPORTS, STATUS, RUN)
     examples = (
         ("mpdoctor check train.py", "Examine a script, and train it for fifty steps."),
         ("mpdoctor check train.py -- --epochs 2", "The same, with arguments for the script."),
@@ -200,6 +201,53 @@ def check(
             metavar="PATTERN:CODES", help="Ignore rules in some files: 'tests/*:MP304,MP5'.", rich_help_panel=RULES
         ),
     ] = None,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Apply the safe fixes; implies --static.", rich_help_panel=FIXES)
+    ] = False,
+    unsafe_fixes: Annotated[
+        bool,
+        typer.Option(
+            "--unsafe-fixes",
+            help="With --fix and --diff: those too that change numbers or layers.",
+            rich_help_panel=FIXES,
+        ),
+    ] = False,
+    diff: Annotated[
+        bool,
+        typer.Option(
+            "--diff",
+            help="Show what --fix would change, and change nothing; implies --static.",
+            rich_help_panel=FIXES,
+        ),
+    ] = False,
+    add_ignores: Annotated[
+        bool,
+        typer.Option(
+            "--add-ignores",
+            help="Put an ignore comment on each line with a finding; implies --static.",
+            rich_help_panel=FIXES,
+        ),
+    ] = False,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Leave out the findings that this file knows; implies --static.",
+            rich_help_panel=FIXES,
+        ),
+    ] = None,
+    write_baseline: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Keep all findings in this file; implies --static.", rich_help_panel=FIXES),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="GIT_REF",
+            help="Only what stands on lines changed since; implies --static.",
+            rich_help_panel=FIXES,
+        ),
+    ] = None,
     output_format: OutputFormatOption = OutputFormat.terminal,
     report: ReportOption = None,
     redact: RedactOption = None,
@@ -260,6 +308,8 @@ def check(
 
     invocation: Invocation = context.obj
     output = output_from_options(output_format, report, color, statistics, redact, columns)
+    wishes = Wishes(fix, unsafe_fixes, diff, add_ignores, baseline, write_baseline, since)
+    wishes.refuse_what_does_not_fit(output)
     try:
         examined, not_examined = _usable(dict.fromkeys(targets or ["."]), lambda text: _target(text, stdin_filename))
         configured = configuration_for(config, examined, isolated)
@@ -276,7 +326,7 @@ def check(
     settings = Settings(
         targets=examined,
         script_args=invocation.script_args,
-        static=static,
+        static=static or bool(wishes),
         probe=not no_probe,
         all_fits=all_fits,
         steps=steps,
@@ -306,6 +356,8 @@ def check(
         say(reason)
     if show_settings or show_files:
         _show(settings, configured, show_settings, show_files)
+    if wishes:
+        raise typer.Exit(check_source(settings, wishes, output, quiet))
     raise typer.Exit(put_out(_diagnosed(settings, quiet), output))
 
 

@@ -1,7 +1,8 @@
 """One page that holds everything and asks nobody for anything: it is read offline, in print, by keyboard and by ear.
 
-Without scripts all of it is there; the one script adds a search to the tables of layers. A content security policy
-names that script and the style by their hashes, so that nothing else runs, whatever a layer is called.
+Without scripts all of it is there; the one script adds a search to the tables of layers, and a button that copies the
+lines that a fix leaves. A content security policy names that script and the style by their hashes, so that nothing else
+runs, whatever a layer is called.
 """
 
 from __future__ import annotations
@@ -22,7 +23,17 @@ from mpdoctor.reporters.printable import place_text, shortened, visible
 from mpdoctor.reporters.terminal.drawing import drawn
 from mpdoctor.reporters.terminal.graphs import paragraphs_from_graphs
 from mpdoctor.reporters.terminal.style import Style as TerminalLook
-from mpdoctor.reporters.text import checklist, environment, excerpts, findings, headline, layers, targets, training
+from mpdoctor.reporters.text import (
+    checklist,
+    environment,
+    excerpts,
+    findings,
+    fixes,
+    headline,
+    layers,
+    targets,
+    training,
+)
 from mpdoctor.reporters.text.prose import parts_from_prose
 from mpdoctor.reporters.text.style import Style, count, number_text
 
@@ -82,6 +93,7 @@ def _templates() -> Environment:
         environment=environment.rows_from_environment,
         excerpt=excerpts.lines_from_finding,
         findings=findings,
+        fixes=fixes,
         layers=layers,
         number_text=number_text,
         place=place_text,

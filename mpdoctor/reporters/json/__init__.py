@@ -15,7 +15,7 @@ from typing import Any
 from mpdoctor.facts.failure import FailureFacts, MendedFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import LayerFacts, ModelFacts, OptimizerFacts
-from mpdoctor.finding import AlsoSeen, Diagnosis, Finding, Probe, Severity, TargetReport
+from mpdoctor.finding import AlsoSeen, Diagnosis, Edit, Finding, Fix, Probe, Severity, TargetReport
 
 SCHEMA_VERSION = 1
 
@@ -95,8 +95,25 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "layer": finding.layer,
         "evidence": dict(sorted(finding.evidence.items())),
         "also_seen": [_also_seen(seen) for seen in finding.also_seen],
-        "fix": None,
+        "fix": _fix(finding.fix),
         "fingerprint": finding.fingerprint,
+    }
+
+
+def _fix(fix: Fix | None) -> dict[str, Any] | None:
+    if fix is None:
+        return None
+    return {"title": fix.title, "safe": fix.safe, "edits": [_edit(edit) for edit in fix.edits]}
+
+
+def _edit(edit: Edit) -> dict[str, Any]:
+    place = edit.location
+    return {
+        "path": place.path,
+        "cell": place.cell or None,
+        "start": {"line": place.line, "column": place.column},
+        "end": {"line": place.end_line, "column": place.end_column},
+        "text": edit.text,
     }
 
 

@@ -25,6 +25,7 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import (
     Crashed,
     Diagnosis,
+    Edit,
     Finding,
     Probe,
     RuleSummary,
@@ -126,6 +127,12 @@ def _finding(row: Row) -> Row:
     return {**row, "location": None if row.get("path") is None else _place(row)}
 
 
+def _edit(row: Row) -> Row:
+    start, end = row["start"], row["end"]
+    ends = {"column": start["column"], "end_line": end["line"], "end_column": end["column"]}
+    return {**row, "location": {"path": row["path"], "line": start["line"], "cell": row.get("cell"), **ends}}
+
+
 def _target(row: Row) -> Row:
     return {**row, "other_keras": [(other["keras"], other["files"]) for other in row.get("other_keras", ())]}
 
@@ -188,6 +195,7 @@ def _steps(row: Row, read: Callable[..., Any]) -> tuple[StepFacts, ...]:
 
 
 LAID_OUT: dict[type, Callable[[Row], Row]] = {
+    Edit: _edit,
     Finding: _finding,
     TargetReport: _target,
     LayerFacts: _layer,

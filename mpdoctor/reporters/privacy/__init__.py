@@ -136,7 +136,7 @@ def without_private(diagnosis: Diagnosis, surroundings: Surroundings) -> Diagnos
     users = [user for user in sorted({*surroundings.users, *sorted(named)[:MOST_USERS]}) if _tells(user)]
     clean = _cleaner(surroundings, sorted(users, key=len, reverse=True))
     shown = with_every_string(diagnosis, lambda text, _: clean(text))
-    findings = tuple(map(_whole_line_where_it_changed, diagnosis.findings, shown.findings))
+    findings = tuple(map(_fit_to_what_is_shown, diagnosis.findings, shown.findings))
     return dataclasses.replace(shown, findings=findings, redacted=True)
 
 
@@ -170,8 +170,10 @@ def _literal_homes(home: str) -> list[re.Pattern[str]]:
     return [re.compile(rf"{re.escape(way)}(?![\w.-])") for way in sorted(ways, key=len, reverse=True)]
 
 
-def _whole_line_where_it_changed(before: Finding, after: Finding) -> Finding:
-    """Columns count in the line as it was."""
+def _fit_to_what_is_shown(before: Finding, after: Finding) -> Finding:
+    """Columns count in the line as it was; and an edit with a secret taken out of it would write asterisks."""
+    if after.fix != before.fix:
+        after = dataclasses.replace(after, fix=None)
     if after.location is None or before.excerpt is None or _marked(before) == _marked(after):
         return after
     whole = dataclasses.replace(after.location, column=0, end_line=0, end_column=0)

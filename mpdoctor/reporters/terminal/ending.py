@@ -7,6 +7,7 @@ from rich.text import Text
 from mpdoctor.finding import Diagnosis
 from mpdoctor.reporters.printable import one_line, shortened
 from mpdoctor.reporters.terminal.style import Paragraph, Style, indented, labelled, left_out
+from mpdoctor.reporters.text.fixes import fixable
 from mpdoctor.reporters.text.targets import about, broken, not_done
 
 MOST_LINES = 100
@@ -25,6 +26,7 @@ def stages(diagnosis: Diagnosis, look: Style) -> Paragraph:
 
 def ending(diagnosis: Diagnosis, look: Style) -> Paragraph:
     told = about(diagnosis, look)[:MOST_ABOUT]
+    told += filter(None, [fixable(diagnosis.findings)])
     if diagnosis.findings:
         told.append(f"more on a rule: mpdoctor explain {diagnosis.findings[0].code}")
     if any(finding.code.startswith(ABOUT_LOOPS) for finding in diagnosis.findings):

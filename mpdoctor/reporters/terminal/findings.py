@@ -10,6 +10,7 @@ from mpdoctor.finding import Excerpt, Finding, Severity
 from mpdoctor.reporters.printable import one_line, place_text
 from mpdoctor.reporters.terminal.style import SEVERITY_STYLES, Paragraph, Style, indented, labelled, left_out
 from mpdoctor.reporters.text.findings import also_seen, further_layers, marked_span
+from mpdoctor.reporters.text.fixes import how_to_fix
 
 MOST_LINES = 8
 MOST_SIGHTS = 12
@@ -32,6 +33,8 @@ def paragraph_from_finding(finding: Finding, look: Style) -> Paragraph:
         told.append(labelled("layers:", Text(look.listed(layers, most=6), overflow="fold")))
     if finding.help:
         told.append(labelled("fix:", look.prose(finding.help), "bold green"))
+    if finding.fix is not None:
+        told.append(indented(Text(look.name(how_to_fix(finding.fix), 200), style="dim", overflow="fold")))
     sights = also_seen(finding, look)
     told += [indented(Text(seen, style="dim", overflow="fold")) for seen in sights[:MOST_SIGHTS]]
     return told + [indented(line) for line in left_out(len(sights) - MOST_SIGHTS, "sight of it", look)]

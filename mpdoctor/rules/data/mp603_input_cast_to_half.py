@@ -45,15 +45,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.dtypes import dtype_named
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Call, Collection, Parameter, Value, options
+from mpdoctor.semantics.source.edits.expressions import dtype_named_instead, unsafe_fix
 from mpdoctor.semantics.source.programs.array_contents import FILLED
 from mpdoctor.semantics.source.programs.training_data import behind, fed_values, mapped_functions
 
 SEVERITY = Severity.WARNING
+FIXES = ("unsafe",)
 CONFIRMED_LIVE = True
 MIXED = ("mixed_float16", "mixed_bfloat16")
 CASTS = (
@@ -85,7 +87,13 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                     f"{what} {'is' if what == 'The data' else 'are'} cast to {dtype} by hand: {_needless(roles)}.",
                     'Leave it in float32: `"float32"` here, or no cast at all.',
                     made.location,
+                    fix=_fix(facts, made, dtype),
                 )
+
+
+def _fix(facts: SourceFacts, made: Value, dtype: str) -> Fix | None:
+    """The dtype where it is named in the call."""
+    return unsafe_fix("Leave it in float32", dtype_named_instead(facts, made.location, dtype, "float32"))
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:

@@ -51,6 +51,8 @@ from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.dtypes import dtype_named
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Call, Instance, Parameter, Value, is_api, known, options
+from mpdoctor.semantics.source.edits.expressions import unsafe_fix
+from mpdoctor.semantics.source.edits.layers import in_float32
 from mpdoctor.semantics.source.layers.output_layers import (
     activation_of,
     activations_of_outputs,
@@ -61,6 +63,7 @@ from mpdoctor.semantics.source.numbers.losses_and_metrics import STEPS
 from mpdoctor.semantics.source.numbers.precision import precision_of
 
 SEVERITY = Severity.WARNING
+FIXES = ("unsafe",)
 EXPLAINS = {"MP504": "model", "MP507": "model"}
 NEVER_RAISES = True
 PROBABILITIES = ("softmax", "sigmoid")
@@ -81,7 +84,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 continue
             if dtype is not None and isinstance(layer.callee, Api):
                 name = public_name(layer.callee.name).rpartition(".")[2]
-                yield Finding(_message(name, dtype), _help(name, layer), layer.location)
+                fix = unsafe_fix('Give it dtype="float32"', in_float32(facts, layer))
+                yield Finding(_message(name, dtype), _help(name, layer), layer.location, fix=fix)
 
 
 def _trained_models(facts: SourceFacts) -> Iterable[Call]:

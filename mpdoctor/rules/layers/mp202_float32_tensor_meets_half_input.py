@@ -47,18 +47,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Edit, Finding, Fix, Severity
 from mpdoctor.program.dtypes import is_array
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Context, Parameter, Value, is_call_of
+from mpdoctor.program.values import Api, Call, Context, Operation, Parameter, Value, is_call_of
 from mpdoctor.semantics.live.dtype_error_causes import has_a_reason_of_its_own, mismatch_in_call
 from mpdoctor.semantics.live.error_texts import evidence_of, place_of_failure
+from mpdoctor.semantics.source.edits.expressions import argument_replaced, safe_fix
+from mpdoctor.semantics.source.edits.names import cast
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.layers.layer_variables import is_raw_variable_of_layer
 from mpdoctor.semantics.source.layers.mixed_operands import is_half, may_raise, mixed_operands, origin
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
+FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 
 
@@ -76,6 +80,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 "16-bit input: under a mixed policy this line raises.",
                 _help(wide, text, _dtype_of_input(operands, event.context)),
                 event.location,
+                fix=_fix(facts, event, operands, _dtype_of_input(operands, event.context)),
             )
 
 
@@ -117,6 +122,25 @@ def _dtype_of_input(operands: tuple[Value, ...], context: Context) -> str:
     while method is not None and method.owner is None:
         method = method.enclosing
     return f"{method.parameters[0]}.compute_dtype" if method is not None and method.parameters else "inputs.dtype"
+
+
+def _fix(facts: SourceFacts, event: Call | Operation, operands: tuple[Value, ...], dtype: str) -> Fix | None:
+    """All that is float32 there made in the input's dtype, or cast to it, where the input is at hand."""
+    function = event.context.function
+    if function is None or dtype.partition(".")[0] not in function.parameters:
+        return None
+    wide = [one for one in operands if facts.dtype_of(one) == "float32" and not is_array(one)]
+    return safe_fix(f"Cast to `{dtype}`", *(_cast(facts, event, one, dtype) for one in wide))
+
+
+def _cast(facts: SourceFacts, event: Call | Operation, wide: Value, dtype: str) -> Edit | list[Edit] | None:
+    if not isinstance(wide, Call | Operation) or wide.context.function is not event.context.function:
+        return None
+    if isinstance(wide, Call) and (is_call_of(wide, "tensorflow.Variable") or not isinstance(wide.callee, Api)):
+        return None
+    if is_cast(wide):
+        return argument_replaced(facts, wide.location, "dtype", 1, dtype)
+    return cast(facts, wide.location, dtype)
 
 
 def _help(value: Value, text: str, dtype: str) -> str:

@@ -55,10 +55,12 @@ from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.dtypes import AUTOCAST, dtype_named
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call
+from mpdoctor.semantics.source.edits.expressions import unsafe_fix, without_keyword
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances
 from mpdoctor.semantics.source.layers.layer_variables import added_weights, may_be_trained, raw_variables
 
 SEVERITY = Severity.WARNING
+FIXES = ("unsafe",)
 CONFIRMED_LIVE = True
 MIXED = {"mixed_float16": "float16", "mixed_bfloat16": "bfloat16"}
 LOST = "there is no float32 copy, so updates smaller than its last bit are lost."
@@ -72,6 +74,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 f"This weight is {dtype} itself, not only where it is used: {LOST}",
                 "Leave `dtype` out: Keras keeps a float32 weight, and casts it in `call()`.",
                 weight.location,
+                fix=unsafe_fix("Leave `dtype` out", without_keyword(facts, weight.location, "dtype")),
             )
     if facts.keras.is_keras3:
         return  # There a raw variable is not trained at all, whatever its dtype (MP203).

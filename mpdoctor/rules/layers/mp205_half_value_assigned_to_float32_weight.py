@@ -59,12 +59,15 @@ from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Value, options
 from mpdoctor.semantics.live.dtype_errors import half_given_for_float32
+from mpdoctor.semantics.source.edits.expressions import safe_fix
+from mpdoctor.semantics.source.edits.names import cast_argument
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, runs_in_call
 from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING, is_raw_variable_of_layer
 from mpdoctor.semantics.source.layers.mixed_operands import is_half, is_weight
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
+FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 
 
@@ -82,6 +85,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 "float32: this line raises under a mixed policy.",
                 "Cast it to the variable's own dtype: `tf.cast(…, tf.float32)`.",
                 call.location,
+                fix=safe_fix("Cast it to float32", cast_argument(facts, call.location)),
             )
 
 

@@ -44,22 +44,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.finding import AlsoSeen, Finding, Severity
+from mpdoctor.finding import AlsoSeen, Edit, Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.dtypes import AUTOCAST, VARIABLE
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Call, Item, Operation, Value, class_of, is_call_of, options
 from mpdoctor.semantics.live.dtype_error_causes import mismatch_in_call, names_variable_dtype
 from mpdoctor.semantics.live.error_texts import evidence_of, place_of_failure
+from mpdoctor.semantics.source.edits.attributes import attribute_renamed
+from mpdoctor.semantics.source.edits.expressions import holds, safe_fix, unsafe_fix
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances, runs_in_call
 from mpdoctor.semantics.source.layers.casts import is_cast, is_cast_to, is_supervised
 from mpdoctor.semantics.source.layers.mixed_operands import MixedOperands, is_half, may_raise, mixed_operands
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 
 SEVERITY = Severity.WARNING
+FIXES = ("safe", "unsafe")
 FAILS_IN = ("model", "training")
 EXPLAINS = {"MP202": "line"}
 MOST_STEPS = 40
+FIX = "Write `compute_dtype`"
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -77,18 +81,31 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             yield _finding(
                 f"{told}; the layer computes in 16 bits, and where the two are combined this raises.",
                 call,
+                safe_fix(FIX, _edit(facts, call)),
                 Severity.ERROR,
                 _where_it_meets(met, call),
             )
         elif _widens_half(facts, call):
-            yield _finding(f"{told}: this is computed in float32, while the rest of the layer is 16-bit.", call)
+            message = f"{told}: this is computed in float32, while the rest of the layer is 16-bit."
+            yield _finding(message, call, unsafe_fix(FIX, _edit(facts, call)))
+
+
+def _edit(facts: SourceFacts, call: Call) -> Edit | None:
+    """`self.compute_dtype`, where a weights' dtype is named in the call itself."""
+    names = [read for read in facts.reads if read.name in ("dtype", "variable_dtype")]
+    inside = {read.name_location: read for read in names if holds(call.location, read.location)}
+    return attribute_renamed(facts, next(iter(inside.values())), "compute_dtype") if len(inside) == 1 else None
 
 
 def _finding(
-    message: str, call: Call, severity: Severity | None = None, also_seen: tuple[AlsoSeen, ...] = ()
+    message: str,
+    call: Call,
+    fix: Fix | None,
+    severity: Severity | None = None,
+    also_seen: tuple[AlsoSeen, ...] = (),
 ) -> Finding:
     help = "Write `self.compute_dtype`, or the dtype of what it is combined with: `inputs.dtype`."
-    return Finding(message, help, call.location, severity=severity, also_seen=also_seen)
+    return Finding(message, help, call.location, severity=severity, also_seen=also_seen, fix=fix)
 
 
 def _where_it_meets(met: MixedOperands, call: Call) -> tuple[AlsoSeen, ...]:

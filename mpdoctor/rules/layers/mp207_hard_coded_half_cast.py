@@ -44,7 +44,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.location import Location
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.dtypes import AUTOCAST, policies_named
 from mpdoctor.program.source_facts import SourceFacts
@@ -55,15 +55,19 @@ from mpdoctor.program.values import (
     Defined,
     FunctionFacts,
     Parameter,
+    Value,
     options,
     walk,
 )
+from mpdoctor.semantics.source.edits.expressions import argument_replaced, safe_fix, unsafe_fix
+from mpdoctor.semantics.source.edits.names import cast_around
 from mpdoctor.semantics.source.layers.call_dtypes import policies_of_instances, runs_in_call
 from mpdoctor.semantics.source.layers.casts import casts, is_cast_to
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.WARNING
+FIXES = ("safe", "unsafe")
 EXPLAINS = {"MP202": "line"}
 ORDINARY = ("training", "mask", "sample_weight")
 
@@ -72,6 +76,16 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
     losses = _loss_functions(facts)
+    told = [(call, dtype, given, is_loss) for call, dtype, given, is_loss in _casts_by_name(facts, losses)]
+    for call, dtype, given, is_loss in told:
+        text = text_at(facts, given.location) or dtype
+        together = [one for one, *_, in_loss in told if in_loss and one.context.function is call.context.function]
+        fix = _fix_in_loss(facts, together) if is_loss else _fix(facts, call)
+        yield _finding(dtype, text, is_loss, call.location, fix)
+
+
+def _casts_by_name(facts: SourceFacts, losses: set[int]) -> Iterator[tuple[Call, str, Value, bool]]:
+    """(cast, its dtype, what names that, whether it stands in a loss)."""
     for call, dtype in casts(facts):
         given = call.argument(1, "dtype")
         if given is None or dtype not in HALF or _is_of_a_tensor(given) or _is_conditional(call.context):
@@ -79,13 +93,30 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         is_loss = _is_in_a_loss(call.context, losses)
         if not is_loss and not _is_in_a_layer_of_any_dtype(facts, call):
             continue
-        if is_cast_to(facts, call, (AUTOCAST, "float32", "float64", "int32", "int64")):
-            continue
-        text = text_at(facts, given.location) or dtype
-        yield _finding(dtype, text, is_loss, call.location)
+        if not is_cast_to(facts, call, (AUTOCAST, "float32", "float64", "int32", "int64")):
+            yield call, dtype, given, is_loss
 
 
-def _finding(dtype: str, text: str, is_loss: bool, location: Location) -> Finding:
+def _fix(facts: SourceFacts, call: Call) -> Fix | None:
+    """The layer's own compute dtype, which is what the cast names under this policy."""
+    function = call.context.function
+    while function is not None and function.owner is None:
+        function = function.enclosing
+    if function is None or not function.parameters:
+        return None
+    dtype = f"{function.parameters[0]}.compute_dtype"
+    return safe_fix(f"Cast to `{dtype}`", argument_replaced(facts, call.location, "dtype", 1, dtype))
+
+
+def _fix_in_loss(facts: SourceFacts, together: list[Call]) -> Fix | None:
+    """Float32, for all casts of the loss: one alone would meet the others."""
+    around = cast_around(facts)
+    wide = around[1].removeprefix(", ").removesuffix(")") if around is not None else ""
+    edits = (argument_replaced(facts, call.location, "dtype", 1, wide) for call in together)
+    return unsafe_fix("Cast to float32", *edits) if wide else None
+
+
+def _finding(dtype: str, text: str, is_loss: bool, location: Location, fix: Fix | None) -> Finding:
     return Finding(
         f"This cast names {dtype}: it fits one policy only, and raises as soon as the model runs in float32 or "
         f"in {'bfloat16' if dtype == 'float16' else 'float16'}.",
@@ -95,6 +126,7 @@ def _finding(dtype: str, text: str, is_loss: bool, location: Location) -> Findin
         else "Cast to the dtype of what it is combined with: `inputs.dtype` or `self.compute_dtype` instead of "
         f"`{text}`.",
         location,
+        fix=fix,
     )
 
 

@@ -61,9 +61,12 @@ from mpdoctor.knowledge.layer_kinds import NOT_FLOATING
 from mpdoctor.program.dtypes import policies_named
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Call, ClassFacts, class_of, options
+from mpdoctor.semantics.source.edits.expressions import unsafe_fix
+from mpdoctor.semantics.source.edits.layers import with_dtype
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 
 SEVERITY = Severity.WARNING
+FIXES = ("unsafe",)
 EXPLAINS = {"MP209": "model"}
 SETTING_UP = ("__init__", "build")
 DTYPES = {"float32": "float32", **SIXTEEN_BITS}
@@ -83,7 +86,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         given = policies_named(wrapper.keyword("dtype"))
         for option in options(inner):
             if len(given) == 1 and isinstance(option, Call) and (found := _other_policy(facts, option, given[0])):
-                yield _finding(option, wrapper.method, given[0], found)
+                yield _finding(facts, option, wrapper.method, given[0], found)
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
@@ -120,7 +123,7 @@ def _inside(facts: SourceFacts, own: ClassFacts) -> Iterator[Finding]:
         for policy in sorted(set(fixed) or _policies_given(makings, call)):
             found = _other_policy(facts, call, policy)
             if found is not None:
-                yield _finding(call, own.name, policy, found)
+                yield _finding(facts, call, own.name, policy, found)
                 break
 
 
@@ -136,13 +139,14 @@ def _is_sublayer_without_dtype(call: Call) -> bool:
     return function is not None and function.name in SETTING_UP and _is_layer_without_dtype(call)
 
 
-def _finding(inner: Call, outer: str, given: str, found: str) -> Finding:
+def _finding(facts: SourceFacts, inner: Call, outer: str, given: str, found: str) -> Finding:
+    owner = inner.context.owner
+    dtype = f'"{given}"' if outer == "RNN" or owner is None else "self.dtype_policy"
     return Finding(
         f"{outer} is given {given}, but this {inner.method} inside it follows the global policy, {found}.",
-        f'Hand the dtype down: `{inner.method}(…, dtype="{given}")`.'
-        if outer == "RNN" or inner.context.owner is None
-        else f"Hand the dtype down: `{inner.method}(…, dtype=self.dtype_policy)`.",
+        f"Hand the dtype down: `{inner.method}(…, dtype={dtype})`.",
         inner.location,
+        fix=unsafe_fix(f"Give it dtype={dtype}", with_dtype(facts, inner, dtype)),
     )
 
 

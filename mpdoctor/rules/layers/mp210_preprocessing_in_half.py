@@ -55,9 +55,12 @@ from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.knowledge.layer_kinds import NOT_FLOATING, PREPROCESSING
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Call, Collection, Item, Operation, Value, is_call_of, known, options
+from mpdoctor.semantics.source.edits.expressions import unsafe_fix
+from mpdoctor.semantics.source.edits.layers import in_float32
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
 
 SEVERITY = Severity.INFO
+FIXES = ("unsafe",)
 LAYERS = PREPROCESSING - NOT_FLOATING
 NAMES = tuple("keras.layers." + name for name in sorted(LAYERS))
 SMALL_SCALE = "its scale is so small that the values it is meant for, beyond 65504, are inf before they are scaled."
@@ -80,11 +83,12 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue
         name = public_name(call.callee.name).rpartition(".")[2]
         outside = _outside(name, call) if dtype == "float16" else None
+        fix = unsafe_fix('Give it dtype="float32"', in_float32(facts, call))
         if outside is not None:
             message = f"{name} computes in float16, and {outside}"
-            yield Finding(message, HELP, call.location, severity=Severity.WARNING)
+            yield Finding(message, HELP, call.location, severity=Severity.WARNING, fix=fix)
         else:
-            yield Finding(_message(name, dtype), HELP, call.location)
+            yield Finding(_message(name, dtype), HELP, call.location, fix=fix)
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:

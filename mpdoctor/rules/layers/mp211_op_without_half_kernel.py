@@ -51,11 +51,15 @@ from mpdoctor.knowledge.missing_kernels import ON_GPU_ONLY, RANGES, WITHOUT_HALF
 from mpdoctor.program.dtypes import AUTOCAST, dtype_named
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Call, Collection
+from mpdoctor.semantics.source.edits.expressions import safe_fix
+from mpdoctor.semantics.source.edits.names import cast_argument
+from mpdoctor.semantics.source.edits.uses import meets_others
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, computes_in_half, runs_in_call
 from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
+FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 
 
@@ -105,6 +109,7 @@ def _finding(facts: SourceFacts, call: Call, name: str, dtype: str) -> Finding:
         "raises.",
         f"Cast first: `{call.method}(tf.cast({text or '…'}, tf.float32))`.",
         call.location,
+        fix=None if meets_others(facts, call) else safe_fix("Cast first", cast_argument(facts, call.location)),
     )
 
 

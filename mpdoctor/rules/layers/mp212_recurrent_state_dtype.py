@@ -49,12 +49,15 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, ClassFacts, Collection, Context, Value, is_call_of, known, options
 from mpdoctor.semantics.live.dtype_error_causes import is_float32_state, state_of_a_stateful_layer
 from mpdoctor.semantics.live.error_texts import evidence_of, place_of_failure
+from mpdoctor.semantics.source.edits.expressions import unsafe_fix
+from mpdoctor.semantics.source.edits.layers import in_float32
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
+FIXES = ("unsafe",)
 FAILS_IN = ("model", "training")
 EXPLAINS = {"MP202": "line"}
 RECURRENT = (
@@ -149,6 +152,7 @@ def _stateful(facts: SourceFacts) -> Iterator[Finding]:
                 f"call raises in {facts.keras}.",
                 'Give it `dtype="float32"`, or use Keras 3.8 or later, TensorFlow 2.7 to 2.15 or tf_keras.',
                 call.location,
+                fix=unsafe_fix('Give it dtype="float32"', in_float32(facts, call)),
             )
 
 

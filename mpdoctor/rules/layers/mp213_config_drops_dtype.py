@@ -53,15 +53,18 @@ keras-team/keras#19752, HamadYA/GhostFaceNets#52.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import LayerFacts, ModelFacts
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Edit, Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Attribute, ClassFacts, Collection, FunctionFacts, Known, class_of, known, options
+from mpdoctor.semantics.source.edits.expressions import text_of, unsafe_fix
 
 SEVERITY = Severity.INFO
+FIXES = ("unsafe",)
 LOADING = ("keras.models.load_model", "keras.models.clone_model", "keras.models.model_from_json")
 FILES = (".keras", ".h5", ".hdf5")
 LEFT_OUT = "{0}.get_config leaves out the layer's dtype: loaded or cloned, it takes the global policy of that moment."
@@ -81,8 +84,21 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         found = _defect(facts, own, is_remade) if own.kind == "layer" else None
         if found is not None:
             message, help, location = found
+            fix = _fix(facts, own) if location == own.methods.get("get_config", own).location else None
             is_warning = is_remade and bool(facts.makings_of(own))
-            yield Finding(message, help, location, severity=Severity.WARNING if is_warning else None)
+            yield Finding(message, help, location, severity=Severity.WARNING if is_warning else None, fix=fix)
+
+
+def _fix(facts: SourceFacts, own: ClassFacts) -> Fix | None:
+    """The base configuration first in the dict that is returned."""
+    returned = [one for one in facts.returns_of(own.methods["get_config"]) if isinstance(one.value, Collection)]
+    written = text_of(facts, returned[0].value.location) if len(returned) == 1 else None
+    if written is None or not written.startswith("{"):
+        return None
+    more = "" if written[1:].lstrip().startswith("}") else ", "
+    place = returned[0].value.location
+    start = dataclasses.replace(place, column=place.column + 1, end_line=place.line, end_column=place.column + 1)
+    return unsafe_fix("Start from the base configuration", Edit(start, f"**super().get_config(){more}"))
 
 
 def _defect(facts: SourceFacts, own: ClassFacts, is_remade: bool) -> tuple[str, str, Location] | None:

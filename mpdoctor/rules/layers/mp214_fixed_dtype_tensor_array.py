@@ -49,7 +49,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.finding import AlsoSeen, Finding, Severity
+from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.result_dtypes import KEEPING
 from mpdoctor.program.dtypes import dtype_named
@@ -72,11 +72,13 @@ from mpdoctor.program.values import (
 )
 from mpdoctor.semantics.live.dtype_errors import array_of_another_dtype
 from mpdoctor.semantics.live.error_texts import evidence_of, place_of_failure
+from mpdoctor.semantics.source.edits.expressions import argument_replaced, safe_fix
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, runs_in_call
 from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes
 from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.ERROR
+FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 EXPLAINS = {"MP202": "line"}
 MAP = "tensorflow.map_fn"
@@ -127,6 +129,7 @@ def _arrays(facts: SourceFacts) -> Iterator[Finding]:
             + ": that raises.",
             HELP,
             array.location,
+            fix=_fix(facts, array, "dtype", 0),
             also_seen=(AlsoSeen("MP214", "source", "A 16-bit value is written here.", place.path, place.line),),
         )
 
@@ -155,7 +158,19 @@ def _function(facts: SourceFacts, call: Call) -> Iterator[Finding]:
             "graph that raises.",
             HELP,
             call.location,
+            fix=_fix(facts, call, CALLING[public_name(call.callee.name)], None if maps else 2),
         )
+
+
+def _fix(facts: SourceFacts, made: Call, name: str, position: int | None) -> Fix | None:
+    """The dtype of the input, where it is declared in the method that has it."""
+    function = made.context.function
+    while function is not None and function.name != "call":
+        function = function.enclosing
+    if function is None or len(function.parameters) < 2:
+        return None
+    dtype = f"{function.parameters[1]}.dtype"
+    return safe_fix(f"Declare `{dtype}`", argument_replaced(facts, made.location, name, position, dtype))
 
 
 def _half_dtype(facts: SourceFacts, call: Call, given: Value | None) -> str:

@@ -42,12 +42,16 @@ from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.unsafe_layers import COUNTABLE, MASK_PASSING, MASKED_MEAN, NORMALISES, SQUAREPLUS
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Call, Collection, is_api, known, options
+from mpdoctor.semantics.source.edits.expressions import unsafe_fix
+from mpdoctor.semantics.source.edits.layers import in_float32
+from mpdoctor.semantics.source.edits.names import cast_argument
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, runs_in_call
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes
 from mpdoctor.semantics.source.layers.preceding_layers import rows
 
 SEVERITY = Severity.WARNING
+FIXES = ("unsafe",)
 SQUARING = "keras.activations.squareplus"
 SQUARING_OPS = (SQUARING, "keras.ops.squareplus", "keras.ops.nn.squareplus")
 
@@ -58,13 +62,14 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in facts.calls_of("keras.layers.UnitNormalization", "keras.layers.Dot", "keras.layers.dot"):
         is_unit = call.method == "UnitNormalization"
         if _normalises(call) and half_dtype_of_layer(facts, call) == "float16":
-            yield _finding(call, call.method if is_unit else f"{call.method}(normalize=True)")
+            yield _finding(facts, call, call.method if is_unit else f"{call.method}(normalize=True)")
     if facts.keras.is_keras3:
         yield from _squareplus(facts)
     for layer, before in rows(facts, "keras.layers.GlobalAveragePooling1D"):
         steps = _masked_steps(before)
         if steps is not None and steps > COUNTABLE and half_dtype_of_layer(facts, layer) == "float16":
-            yield _finding(layer, f"GlobalAveragePooling1D, which is given a mask over {steps} steps,", MASKED_MEAN)
+            what = f"GlobalAveragePooling1D, which is given a mask over {steps} steps,"
+            yield _finding(facts, layer, what, MASKED_MEAN)
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
@@ -95,11 +100,12 @@ def _unsafe(layer: LayerFacts, is_keras3: bool) -> tuple[str, str] | None:
     return None
 
 
-def _finding(call: Call, what: str, why: str = NORMALISES) -> Finding:
+def _finding(facts: SourceFacts, call: Call, what: str, why: str = NORMALISES) -> Finding:
     return Finding(
         f"{what} computes in float16 and {why}.",
         'Give it `dtype="float32"`.',
         call.location,
+        fix=unsafe_fix('Give it dtype="float32"', in_float32(facts, call)),
     )
 
 
@@ -117,9 +123,10 @@ def _squareplus(facts: SourceFacts) -> Iterator[Finding]:
                     f"squareplus {SQUAREPLUS}; the layer's input is float16.",
                     'Cast first: `squareplus(ops.cast(x, "float32"))`.',
                     call.location,
+                    fix=unsafe_fix("Cast first", cast_argument(facts, call.location)),
                 )
         elif _has_squareplus(call) and half_dtype_of_layer(facts, call) == "float16":
-            yield _finding(call, "The activation squareplus", SQUAREPLUS)
+            yield _finding(facts, call, "The activation squareplus", SQUAREPLUS)
 
 
 def _is_given_float16(facts: SourceFacts, call: Call) -> bool:

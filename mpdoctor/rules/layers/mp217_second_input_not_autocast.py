@@ -53,18 +53,21 @@ from collections.abc import Iterator, Sequence
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
-from mpdoctor.finding import AlsoSeen, Finding, Severity
+from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
 from mpdoctor.program.dtypes import is_array
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, ClassFacts, Defined, Parameter, Value, class_of, options
 from mpdoctor.semantics.live.dtype_error_causes import is_float32_state, later_input, mismatch_in_call
 from mpdoctor.semantics.live.error_texts import evidence_of, place_of_failure
+from mpdoctor.semantics.source.edits.expressions import name_at, safe_fix
+from mpdoctor.semantics.source.edits.names import cast
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.mixed_operands import MixedOperands, is_half, mixed_operands, origin
 from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.ERROR
+FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 KERAS = ("2",)
 EXPLAINS = {"MP202": "line"}
@@ -86,8 +89,16 @@ def _finding(facts: SourceFacts, raising: Location, second: Parameter, called: L
         f"called ({place_of(facts, called, raising)}): Keras 2 casts the first input only, so this line raises.",
         f"Cast it: `tf.cast({second.name}, …)` to the dtype of the first input, or give the layer one list of both.",
         raising,
+        fix=_fix(facts, raising, second),
         also_seen=(AlsoSeen("MP217", "source", "The layer is called here.", called.path, called.line),),
     )
+
+
+def _fix(facts: SourceFacts, raising: Location, second: Parameter) -> Fix | None:
+    """It is cast where it meets the first input."""
+    place = name_at(facts, raising, second.name)
+    first = second.function.parameters[1] if second.function is not None else ""
+    return safe_fix(f"Cast it to `{first}.dtype`", cast(facts, place, f"{first}.dtype")) if place is not None else None
 
 
 def _wide_inputs(

@@ -57,9 +57,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.training import TrainingFacts
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Defined, FunctionFacts, Value, options
+from mpdoctor.semantics.source.edits.expressions import put_around, unsafe_fix
+from mpdoctor.semantics.source.edits.statements import passed_on
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
     calls_on_the_way,
@@ -73,6 +75,7 @@ from mpdoctor.semantics.source.optimizers.wrappers import starting_scale, wrappe
 from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.ERROR
+FIXES = ("unsafe",)
 EXPLAINS = {"MP902": "model", "MP903": "line", "MP905": "line", "MP907": "line", "MP911": "line", "MP912": "model"}
 CONFIRMED_LIVE = True
 CAUSES_DIVERGENCE = True
@@ -86,19 +89,21 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             f"Divide them first: `gradients = [g / {factor} for g in gradients]`. Or leave the number out and let a "
             "LossScaleOptimizer scale and unscale.",
             apply.location,
+            fix=_divided(facts, apply, str(factor)),
         )
     if not facts.keras.is_keras3:
         yield from _never_unscaled(facts)
 
 
 def _never_unscaled(facts: SourceFacts) -> Iterator[Finding]:
-    for apply in _applied_scaled(facts):
+    for apply, gradient in _applied_scaled(facts):
         of = receiver_text(facts, apply)
         yield Finding(
             "These gradients are applied as they come from the scaled loss: every update is "
             f"{starting_scale(apply.receiver)} times too large.",
             f"Unscale them first: `gradients = {of}.get_unscaled_gradients(gradients)`.",
             apply.location,
+            fix=_unscaled(facts, apply, gradient),
         )
     for call in facts.method_calls("minimize"):
         if call.context.guarded or call.receiver is None or not wrapped(facts, call.receiver, call):
@@ -109,16 +114,38 @@ def _never_unscaled(facts: SourceFacts) -> Iterator[Finding]:
                 f"{starting_scale(call.receiver)} times too large.",
                 f"Give it the loss as it is: `{receiver_text(facts, call)}.minimize(loss, …)`.",
                 call.location,
+                fix=_loss_as_it_is(facts, call),
             )
 
 
-def _applied_scaled(facts: SourceFacts) -> Iterator[Call]:
-    """The calls that apply gradients as they come from a scaled loss."""
+def _unscaled(facts: SourceFacts, apply: Call, gradient: Call) -> Fix | None:
+    if apply.context.function is not gradient.context.function:
+        return None
+    before = f"{receiver_text(facts, apply)}.get_unscaled_gradients("
+    return unsafe_fix("Unscale the gradients", put_around(facts, gradient.location, before, ")"))
+
+
+def _divided(facts: SourceFacts, apply: Call, factor: str) -> Fix | None:
+    gradient = next((gradient for one, gradient in applied_gradients(facts) if one is apply), None)
+    if gradient is None or apply.context.function is not gradient.context.function:
+        return None
+    around = put_around(facts, gradient.location, "[gradient / " + f"{factor} for gradient in ", "]")
+    return unsafe_fix(f"Divide the gradients by {factor}", around)
+
+
+def _loss_as_it_is(facts: SourceFacts, minimize: Call) -> Fix | None:
+    scaled = [one for one in _losses(facts, minimize) if isinstance(one, Call) and one.method == "get_scaled_loss"]
+    edit = passed_on(facts, scaled[0].location, 0, "loss") if len(scaled) == 1 else None
+    return unsafe_fix("Give it the loss as it is", edit)
+
+
+def _applied_scaled(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
+    """(the call that applies gradients as they come from a scaled loss, that of the tape)."""
     for apply, gradient in applied_gradients(facts):
         if not is_scaled_by(target(gradient), "get_scaled_loss") or not applied_by_its_scaler(facts, apply, gradient):
             continue
         if not calls_on_the_way(apply, "get_unscaled_gradients") and not unscaled_on_the_way(apply, gradient):
-            yield apply
+            yield apply, gradient
 
 
 def _losses(facts: SourceFacts, minimize: Call) -> Iterator[Value]:

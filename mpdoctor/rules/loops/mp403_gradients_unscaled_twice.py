@@ -55,9 +55,11 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import TrainingFacts
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Operation, Value, walk
+from mpdoctor.semantics.source.edits.expressions import left_operand_kept, unsafe_fix
+from mpdoctor.semantics.source.edits.statements import passed_on
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, given_to, target, until_gradients
 from mpdoctor.semantics.source.optimizers.scaling import (
     UNSCALING,
@@ -74,6 +76,7 @@ from mpdoctor.semantics.source.optimizers.scaling import (
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale
 
 SEVERITY = Severity.ERROR
+FIXES = ("unsafe",)
 EXPLAINS = {"MP912": "model"}
 CONFIRMED_LIVE = True
 
@@ -94,7 +97,16 @@ def _beside_the_wrapper(facts: SourceFacts) -> Iterator[Finding]:
                 f"`{apply.method}`: every update is {starting_scale(apply.receiver)} times too small at first.",
                 f"Delete this division: in Keras 3 `{apply.method}` unscales by itself.",
                 division.location,
+                fix=_fix(facts, division),
             )
+
+
+def _fix(facts: SourceFacts, division: Value) -> Fix | None:
+    """What is divided, undivided."""
+    if isinstance(division, Call):
+        edit = passed_on(facts, division.location, 0, "grads") if division.method == UNSCALING else None
+        return unsafe_fix("Unscale once", edit)
+    return unsafe_fix("Delete the division", left_operand_kept(facts, division.location, "/"))
 
 
 def _divisions_by_hand(facts: SourceFacts, apply: Call, gradient: Call, numbers: tuple[float, ...]) -> Iterator[Value]:
@@ -128,6 +140,7 @@ def _twice_in_the_program(facts: SourceFacts) -> Iterator[Finding]:
             if isinstance(one, Call) and unscales(first)
             else f"Delete the division: `{UNSCALING}` divides by the loss scale.",
             _place_of_division(one, first),
+            fix=_fix(facts, first if isinstance(one, Call) and not unscales(first) else one),
         )
 
 

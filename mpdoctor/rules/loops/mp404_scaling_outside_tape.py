@@ -51,16 +51,20 @@ Measured in four versions; tensorflow/models and danijar/dreamerv2 enter the tap
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Context, Operation, Value, options, walk
+from mpdoctor.semantics.source.edits.expressions import safe_fix
+from mpdoctor.semantics.source.edits.statements import line_behind, statement_at, without_statement
 from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, is_tape, target
 from mpdoctor.semantics.source.optimizers.scaling import SCALING, multiplied_by_scale
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
+FIXES = ("safe",)
 EXPLAINS = {"MP912": "model"}
 
 
@@ -81,7 +85,24 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 "Move it into the `with tf.GradientTape()` block, after the loss; or enter the tape again for it: "
                 "`with tape:`.",
                 scaled.location,
+                fix=_fix(facts, scaled),
             )
+
+
+def _fix(facts: SourceFacts, scaled: Call | Operation) -> Fix | None:
+    """The line moved behind that of the loss, which stands under the tape."""
+    moved = statement_at(facts, scaled.location)
+    given = scaled.argument(0, "loss") if isinstance(scaled, Call) else scaled.operands[0]
+    losses = [one for one in options(given) if isinstance(one, Call | Operation)]
+    if moved is None or len(losses) != 1 or losses[0].context.function is not scaled.context.function:
+        return None
+    under_tape = any(is_tape(one) for value in losses[0].context.withs for one in walk(value))
+    is_assignment = bool(re.match(r"\w+ = ", moved.text)) and "\n" not in moved.text
+    if not under_tape or not is_assignment:
+        return None
+    title = "Move it under the tape"
+    here = line_behind(facts, losses[0].location, moved.text)
+    return safe_fix(title, here, without_statement(facts, scaled.location))
 
 
 def _scaled(loss: Value | None) -> Iterator[Call | Operation]:

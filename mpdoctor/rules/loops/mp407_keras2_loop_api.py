@@ -41,15 +41,19 @@ import re
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import KERAS2_LOOP, WRAPPER_LACKS
 from mpdoctor.program.source_facts import Read, SourceFacts
 from mpdoctor.program.values import Api, Call, Value, class_of, options
+from mpdoctor.semantics.source.edits.attributes import attribute_renamed
+from mpdoctor.semantics.source.edits.expressions import call_of, safe_fix
+from mpdoctor.semantics.source.edits.statements import passed_on
 from mpdoctor.semantics.source.optimizers.attribute_access import reads
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
+FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 KERAS = ("3",)
 EXPLAINS = {"MP102": "line", "MP301": "line"}
@@ -65,7 +69,16 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             "raises.",
             KERAS2_LOOP[read.name].format(of=of),
             read.location,
+            fix=_fix(facts, read),
         )
+
+
+def _fix(facts: SourceFacts, read: Read) -> Fix | None:
+    """Keras 3 unscales where gradients are applied: of that call its gradients are left."""
+    if read.name == "get_scaled_loss":
+        return safe_fix("Write `scale_loss`", attribute_renamed(facts, read, "scale_loss"))
+    call = call_of(facts, read.location) if read.name == "get_unscaled_gradients" else None
+    return safe_fix("Leave the gradients scaled", passed_on(facts, call, 0, "grads")) if call is not None else None
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:

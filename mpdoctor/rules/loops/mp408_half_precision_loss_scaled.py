@@ -50,6 +50,8 @@ from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, options
+from mpdoctor.semantics.source.edits.expressions import unsafe_fix
+from mpdoctor.semantics.source.edits.names import cast_argument
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.optimizers.scaling import SCALING, scales
@@ -57,6 +59,7 @@ from mpdoctor.semantics.source.optimizers.wrappers import starting_scale
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
+FIXES = ("unsafe",)
 EXPLAINS = {"MP912": "model"}
 CONFIRMED_LIVE = True
 LARGEST_SCALE = 32768  # the largest power of two that float16 holds
@@ -87,6 +90,7 @@ def _finding(facts: SourceFacts, call: Call) -> Finding:
         f"Compute it in float32: cast the predictions, `tf.cast(predictions, tf.float32)`, or at least "
         f"`{call.method}(tf.cast({text}, tf.float32))`.",
         call.location,
+        fix=unsafe_fix("Cast the loss to float32", cast_argument(facts, call.location)),
     )
 
 

@@ -51,9 +51,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Attribute, Call, Instance, Parameter, Value, options
+from mpdoctor.semantics.source.edits.expressions import callee_replaced, unsafe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import receivers
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, given_to, target, until_gradients
 from mpdoctor.semantics.source.optimizers.scaling import holds_gradient, scales, scaling_calls, unscales
@@ -61,6 +62,7 @@ from mpdoctor.semantics.source.optimizers.wrappers import wrapped
 from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.ERROR
+FIXES = ("unsafe",)
 EXPLAINS = {"MP401": "training", "MP912": "model"}
 
 
@@ -78,8 +80,16 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                     "the gradients come out wrong by the ratio of the two scales.",
                     f"Scale each loss by the optimizer that applies its gradients: `{mine}.{scaling[0].method}(loss)`.",
                     call.location,
+                    fix=_fix(facts, scaling, call, mine),
                 )
                 break
+
+
+def _fix(facts: SourceFacts, scaling: list[Call], call: Call, mine: str) -> Fix | None:
+    if len(scaling) != 1 or scaling[0].context.function is not call.context.function:
+        return None
+    edit = callee_replaced(facts, scaling[0].location, f"{mine}.{scaling[0].method}")
+    return unsafe_fix(f"Scale by `{mine}`", edit)
 
 
 def _dividing(facts: SourceFacts, apply: Call, gradient: Call) -> Iterator[Call]:

@@ -36,16 +36,19 @@ from collections.abc import Iterator
 from itertools import chain
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import WRAPPER_LACKS
 from mpdoctor.program.source_facts import Read, SourceFacts
 from mpdoctor.program.values import Call, Collection, options, walk
+from mpdoctor.semantics.source.edits.attributes import attribute_renamed
+from mpdoctor.semantics.source.edits.expressions import argument_at, call_of, put_around, replaced, safe_fix, text_of
 from mpdoctor.semantics.source.optimizers.attribute_access import reads
 from mpdoctor.semantics.source.optimizers.scaling import SCALING, scales
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, wrapped
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
+FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 EXPLAINS = {"MP301": "line"}
 NUMBERS = ("loss_scale", "dynamic_scale", "initial_scale", "dynamic_growth_steps", "dynamic_counter", "step_counter")
@@ -95,7 +98,22 @@ def _called(facts: SourceFacts) -> Iterator[Finding]:
             f"`{of}.{read.name}()` raises: `{read.name}` {what}.",
             f"Write `{of}.{right}`, without the parentheses.",
             read.location,
+            fix=_uncalled(facts, read, right),
         )
+
+
+def _uncalled(facts: SourceFacts, read: Read, name: str) -> Fix | None:
+    call = call_of(facts, read.location)
+    of = text_of(facts, read.location)
+    if call is None or of is None or not of.endswith(f".{read.name}"):
+        return None
+    return safe_fix("Leave out the parentheses", replaced(facts, call, f"{of[: -len(read.name)]}{name}"))
+
+
+def _each_scaled(facts: SourceFacts, call: Call) -> Fix | None:
+    losses = argument_at(facts, call.location, 0, "loss")
+    around = put_around(facts, call.location, "[", f" for loss in {text_of(facts, losses)}]") if losses else None
+    return safe_fix("Scale each", around, replaced(facts, losses, "loss")) if losses else None
 
 
 def _not_built(facts: SourceFacts) -> Iterator[Finding]:
@@ -111,6 +129,9 @@ def _not_built(facts: SourceFacts) -> Iterator[Finding]:
             if read.name == "dynamic_scale"
             else f"Call `{of}.build(model.trainable_variables)` first.",
             read.location,
+            fix=safe_fix("Read `initial_scale`", attribute_renamed(facts, read, "initial_scale"))
+            if read.name == "dynamic_scale"
+            else None,
         )
 
 
@@ -143,6 +164,7 @@ def _several_losses(facts: SourceFacts) -> Iterator[Finding]:
                 f"`{call.method}` takes one loss, and gets a {kind} of them: this line raises.",
                 f"Scale each: `[optimizer.{call.method}(loss) for loss in losses]`; or their sum.",
                 call.location,
+                fix=_each_scaled(facts, call) if kind in ("list", "tuple") else None,
             )
 
 

@@ -42,12 +42,15 @@ from collections.abc import Iterator
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Context, known
+from mpdoctor.semantics.source.edits.expressions import unsafe_fix
+from mpdoctor.semantics.source.edits.statements import passed_on, without_statement
 from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, target, until_gradients
 from mpdoctor.semantics.source.optimizers.scaling import scales, scaling_calls
 from mpdoctor.semantics.source.optimizers.wrappers import wrappings
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
 
 SEVERITY = Severity.WARNING
+FIXES = ("unsafe",)
 ENABLE = "tensorflow.debugging.enable_check_numerics"
 DISABLE = "tensorflow.debugging.disable_check_numerics"
 CHECKS = ("tensorflow.debugging.check_numerics", "tensorflow.debugging.assert_all_finite", "tensorflow.check_numerics")
@@ -61,6 +64,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 f"This stops the training at the first gradient that overflows, and {BY_DESIGN}.",
                 'Look for NaN under the policy "float32", or leave this line out: overflowing steps are skipped.',
                 call.location,
+                fix=unsafe_fix("Leave it out", without_statement(facts, call.location)),
             )
     for call in facts.calls_of(*CHECKS):
         if not call.context.guarded and _checks_scaled_gradients(facts, call):
@@ -68,6 +72,12 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 f"`{call.method}` stops the training at the first gradient that overflows, and {BY_DESIGN}.",
                 "Leave it to the LossScaleOptimizer, which skips such a step; or check the loss.",
                 call.location,
+                fix=unsafe_fix(
+                    "Leave it out",
+                    without_statement(facts, call.location)
+                    if call.dropped
+                    else passed_on(facts, call.location, 0, "tensor", "x"),
+                ),
             )
 
 

@@ -47,11 +47,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.memoize import asked_once
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Call, Item, Operation, Parameter, Value, known, options
+from mpdoctor.semantics.source.edits.expressions import holds, replaced, safe_fix, text_of
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.numbers.constants import CASTS, LARGEST, numbers_from_value
 from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
@@ -59,6 +60,7 @@ from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
 from mpdoctor.semantics.wording import expression_at, text_at
 
 SEVERITY = Severity.ERROR
+FIXES = ("safe",)
 EXPLAINS = {"MP904": "line", "MP907": "line"}
 RESHAPING = (
     "expand_dims",
@@ -93,6 +95,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             "row becomes NaN, masked or not.",
             _help(facts, event, constant),
             event.location,
+            fix=_fix(facts, event, constant),
         )
 
 
@@ -109,6 +112,15 @@ def _help(facts: SourceFacts, event: Operation | Call, constant: Value) -> str:
     text = text_at(facts, constant.location)
     place = f" in place of `{text}`" if text else ""
     return f"Take {sign}1e4{place}: float16 holds it, and a softmax makes 0 of what lies 1e4 below the others."
+
+
+def _fix(facts: SourceFacts, event: Operation | Call, constant: Value) -> Fix | None:
+    """The number in the product itself: another one is perhaps meant for float32."""
+    written = text_of(facts, constant.location) or ""
+    if not holds(event.location, constant.location) or not set(written) <= set("+-0123456789.eE_ "):
+        return None
+    sign = "-" if max(numbers_from_value(constant)) < 0 else ""
+    return safe_fix(f"Write {sign}1e4", replaced(facts, constant.location, f"{sign}1e4"))
 
 
 def _products(facts: SourceFacts) -> Iterator[tuple[Operation | Call, tuple[Value, ...]]]:

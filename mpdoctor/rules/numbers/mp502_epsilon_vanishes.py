@@ -51,10 +51,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Call, Value, walk
+from mpdoctor.semantics.source.edits.expressions import holds, replaced, text_of, unsafe_fix, with_keyword
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.output_layers import activations_of
 from mpdoctor.semantics.source.numbers.constants import BELOW_ONE, NO_RECIPROCAL, VANISHES, numbers_from_value, written
@@ -75,6 +76,7 @@ from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.wording import expression_at
 
 SEVERITY = Severity.ERROR
+FIXES = ("unsafe",)
 WITHOUT_GUARD = {
     DIVISOR: "a divisor of 0 gives inf or NaN",
     ROOT_DIVISOR: "a divisor of 0 gives inf or NaN",
@@ -115,7 +117,8 @@ def _guards_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
             continue
         if largest <= VANISHES:
             message = f"{written(largest)} is 0 in float16 and guards against nothing: {WITHOUT_GUARD[use]}."
-            yield Finding(message, _help(facts, use, guarded, user), guarded.location)
+            fix = _fix(facts, use, number, guarded)
+            yield Finding(message, _help(facts, use, guarded, user), guarded.location, fix=fix)
         elif use != ROOT and (use, how) != (LOG, BOUND) and has_gradient(user) and not is_stopped_behind(facts, user):
             yield Finding(
                 f"The reciprocal of {written(largest)} is infinite in float16: near 0 the gradient of this is inf or "
@@ -123,7 +126,19 @@ def _guards_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
                 _help(facts, use, guarded, user),
                 guarded.location,
                 severity=Severity.WARNING,
+                fix=_fix(facts, use, number, guarded),
             )
+
+
+def _fix(facts: SourceFacts, use: str, number: Value, guarded: Value) -> Fix | None:
+    """A number that float16 holds; of a divisor no number is right, and of a softmax none brings back what is lost."""
+    written = text_of(facts, number.location) or ""
+    if use == DIVISOR or not holds(guarded.location, number.location) or not set(written) <= set("0123456789.eE-_"):
+        return None
+    if use == LOG and any(_is_softmax(facts, one) for one in walk(guarded)):
+        return None
+    enough = "1e-3" if use == RECIPROCAL_ROOT else "1e-4"
+    return unsafe_fix(f"Write {enough}", replaced(facts, number.location, enough))
 
 
 def _bounds_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
@@ -186,4 +201,7 @@ def _normalizing(facts: SourceFacts) -> Iterator[Finding]:
                 "Give it `epsilon=1e-3`: a row of zeros then passes 32 times its gradient on, with 1e-6 1000 times.",
                 call.location,
                 severity=Severity.WARNING if given is None else None,
+                fix=unsafe_fix("Give it epsilon=1e-3", with_keyword(facts, call.location, "epsilon", "1e-3"))
+                if call.argument(2) is None or given is None or call.keyword("epsilon") is not None
+                else None,
             )

@@ -51,9 +51,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.training import UNCOUNTABLE, OperationFacts, TrainingFacts
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call, Operation
 from mpdoctor.semantics.live.broken_operations import SUMS, broke, is_overflow
+from mpdoctor.semantics.source.edits.expressions import unsafe_fix
+from mpdoctor.semantics.source.edits.layers import in_float32
+from mpdoctor.semantics.source.edits.names import cast_argument
+from mpdoctor.semantics.source.edits.uses import meets_others
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.weight_values import is_made_of_weights
@@ -62,6 +67,7 @@ from mpdoctor.semantics.source.numbers.reductions import EXPONENTIAL, GRAM, NORM
 from mpdoctor.semantics.source.numbers.value_counts import large_means, large_pooling
 
 SEVERITY = Severity.WARNING
+FIXES = ("unsafe",)
 CONFIRMED_LIVE = True
 MESSAGES = {
     SUM: "This adds up 16-bit values over whole pictures or batches: float16 ends at 65504, which 256×256 ones exceed.",
@@ -88,13 +94,30 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if asks_for_dtype(event.context) or is_made_of_weights(value):
             continue  # what is made of weights alone is MP510
         if precision.dtype(value, event.context) == "float16":
-            yield Finding(MESSAGES[kind], HELP[kind], event.location)
+            yield Finding(MESSAGES[kind], HELP[kind], event.location, fix=_fix(facts, event, kind))
     for call, value, number in large_means(facts):
         if not asks_for_dtype(call.context) and precision.dtype(value, call.context) == "float16":
-            yield Finding(_of_mean(number), "Cast first: `tf.reduce_mean(tf.cast(x, tf.float32), …)`.", call.location)
+            yield Finding(
+                _of_mean(number),
+                "Cast first: `tf.reduce_mean(tf.cast(x, tf.float32), …)`.",
+                call.location,
+                fix=_fix(facts, call, SUM),
+            )
     for layer, number in () if facts.keras.is_keras3 else large_pooling(facts):
         if half_dtype_of_layer(facts, layer) == "float16":
-            yield Finding(_of_mean(number), f'Average in float32: `{layer.method}(dtype="float32")`.', layer.location)
+            yield Finding(
+                _of_mean(number),
+                f'Average in float32: `{layer.method}(dtype="float32")`.',
+                layer.location,
+                fix=unsafe_fix('Give it dtype="float32"', in_float32(facts, layer)),
+            )
+
+
+def _fix(facts: SourceFacts, event: Call | Operation, kind: str) -> Fix | None:
+    """What is added up cast to float32, where it is the argument of this call."""
+    if not isinstance(event, Call) or kind in (EXPONENTIAL, GRAM) or meets_others(facts, event):
+        return None
+    return unsafe_fix("Cast it to float32 first", cast_argument(facts, event.location))
 
 
 def _of_mean(number: int) -> str:

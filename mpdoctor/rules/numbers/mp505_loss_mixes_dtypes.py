@@ -72,16 +72,19 @@ import re
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Operation, Parameter
 from mpdoctor.semantics.live.dtype_errors import mismatch_of_precisions
 from mpdoctor.semantics.live.error_texts import evidence_of
+from mpdoctor.semantics.source.edits.expressions import holds, name_at, safe_fix
+from mpdoctor.semantics.source.edits.names import cast
 from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, dtype_mismatches
 from mpdoctor.semantics.source.numbers.losses_and_metrics import DATA
 from mpdoctor.semantics.wording import expression_at, text_at
 
 SEVERITY = Severity.ERROR
+FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 
 
@@ -100,7 +103,17 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             f"{mismatch.half_dtype}, and is combined with the {mismatch.half_dtype} prediction here: this line raises.",
             _help(_name_of(facts, mismatch)),
             mismatch.event.location,
+            fix=_fix(facts, mismatch),
         )
+
+
+def _fix(facts: SourceFacts, mismatch: DtypeMismatch) -> Fix | None:
+    """The prediction cast where it meets the other side."""
+    name = _name_of(facts, mismatch)
+    place = name_at(facts, mismatch.event.location, name) if name else None
+    if place is None and holds(mismatch.event.location, mismatch.half.location):
+        place = mismatch.half.location
+    return safe_fix("Cast the prediction to float32", cast(facts, place)) if place is not None else None
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:

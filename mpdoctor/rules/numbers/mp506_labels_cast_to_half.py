@@ -44,13 +44,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call
+from mpdoctor.semantics.source.edits.expressions import argument_replaced, unsafe_fix
+from mpdoctor.semantics.source.edits.names import cast_around
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.numbers.class_ids import casts_behind, classes_behind, indexings
 from mpdoctor.semantics.source.numbers.precision import precision_of
 
 SEVERITY = Severity.ERROR
+FIXES = ("unsafe",)
 EXACT = {"float16": 2048, "bfloat16": 256}
 
 
@@ -70,4 +74,12 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 f"numbers up to {EXACT[dtype]} only, the ids above are rounded to other ones.",
                 "Keep ids in an integer dtype: `tf.cast(labels, tf.int32)`.",
                 cast.location,
+                fix=_fix(facts, cast),
             )
+
+
+def _fix(facts: SourceFacts, cast: Call) -> Fix | None:
+    around = cast_around(facts, "int32")
+    dtype = around[1].removeprefix(", ").removesuffix(")") if around is not None else ""
+    edit = argument_replaced(facts, cast.location, "dtype", 1, dtype) if dtype else None
+    return unsafe_fix("Cast to int32", edit)

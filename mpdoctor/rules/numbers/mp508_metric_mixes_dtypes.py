@@ -69,16 +69,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call, Operation, Parameter, Value
 from mpdoctor.semantics.live.dtype_errors import half_given_for_float32, mismatch_of_precisions
 from mpdoctor.semantics.live.error_texts import evidence_of
+from mpdoctor.semantics.source.edits.expressions import holds, name_at, safe_fix
+from mpdoctor.semantics.source.edits.names import cast, cast_argument
 from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING
 from mpdoctor.semantics.source.layers.mixed_operands import is_weight
 from mpdoctor.semantics.source.numbers.dtype_mismatches import dtype_mismatches
 from mpdoctor.semantics.source.numbers.precision import precision_of
 
 SEVERITY = Severity.ERROR
+FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 HELP = "Cast the predictions first: `y_pred = tf.cast(y_pred, tf.float32)`."
 
@@ -94,6 +98,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 "this line raises.",
                 HELP,
                 mismatch.event.location,
+                fix=_fix(facts, mismatch.event, mismatch.half),
             )
     if not facts.keras.is_keras3:  # which casts what is assigned
         yield from _assigned(facts)
@@ -108,8 +113,20 @@ def _assigned(facts: SourceFacts) -> Iterator[Finding]:
         name = precision.half(call.argument(0, "value"), call.context)
         if name is not None:
             yield Finding(
-                f"A {name} value is assigned to a float32 state of this metric: this line raises.", HELP, call.location
+                f"A {name} value is assigned to a float32 state of this metric: this line raises.",
+                HELP,
+                call.location,
+                fix=safe_fix("Cast it to float32", cast_argument(facts, call.location)),
             )
+
+
+def _fix(facts: SourceFacts, event: Call | Operation, half: Value) -> Fix | None:
+    """The predictions cast where they meet the labels."""
+    name = half.name if isinstance(half, Parameter) else ""
+    place = name_at(facts, event.location, name) if name else None
+    if place is None and holds(event.location, half.location):
+        place = half.location
+    return safe_fix("Cast the predictions to float32", cast(facts, place)) if place is not None else None
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:

@@ -55,11 +55,15 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Call, Defined, Value, class_of, is_api, known, options
 from mpdoctor.semantics.live.dtype_errors import half_added_to_float32
 from mpdoctor.semantics.live.error_texts import evidence_of
+from mpdoctor.semantics.source.edits.expressions import safe_fix, unsafe_fix
+from mpdoctor.semantics.source.edits.layers import in_float32
+from mpdoctor.semantics.source.edits.names import cast_argument
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
 from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
 
 SEVERITY = Severity.ERROR
+FIXES = ("safe", "unsafe")
 FAILS_IN = ("model", "training")
 KERAS = ("3",)
 CONFIRMED_LIVE = True
@@ -78,6 +82,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 "raises.",
                 'Give this layer `dtype="float32"`, or regularize the weights instead (`kernel_regularizer`).',
                 layer.location,
+                fix=unsafe_fix('Give it dtype="float32"', in_float32(facts, layer)),
             )
     for call in facts.method_calls("add_loss"):
         if not all(_is_layer(option) for option in options(call.receiver)) or asks_for_dtype(call.context):
@@ -89,6 +94,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 "raises.",
                 "Cast it: `self.add_loss(tf.cast(loss, tf.float32))`; better, compute it in float32 from the start.",
                 call.location,
+                fix=safe_fix("Cast it to float32", cast_argument(facts, call.location)),
             )
 
 

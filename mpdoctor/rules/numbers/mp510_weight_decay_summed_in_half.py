@@ -54,12 +54,16 @@ from collections.abc import Iterator
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Call, Operation, Value, known, options, walk
+from mpdoctor.semantics.source.edits.expressions import unsafe_fix
+from mpdoctor.semantics.source.edits.names import cast_argument
+from mpdoctor.semantics.source.edits.uses import meets_others
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.weight_values import is_made_of_weights
 from mpdoctor.semantics.source.numbers.epsilon_guards import function_named, guarded_values
 from mpdoctor.semantics.source.numbers.precision import precision_of
 
 SEVERITY = Severity.WARNING
+FIXES = ("unsafe",)
 SUMS = ("reduce_sum", "sum")
 NORMS = ("l2_loss", "norm", "reduce_euclidean_norm")
 SQUARES = ("square", "pow", "power", "multiply")
@@ -82,6 +86,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 "Give the layer a `kernel_regularizer` (or `add_weight(…, regularizer=…)`), which reads float32, or "
                 "cast the weights to float32 before they are squared.",
                 call.location,
+                fix=None
+                if meets_others(facts, call)
+                else unsafe_fix("Cast them to float32 first", cast_argument(facts, call.location)),
             )
 
 

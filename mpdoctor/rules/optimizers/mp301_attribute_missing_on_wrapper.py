@@ -39,16 +39,19 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.versions import Keras
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import KERAS2_LOOP, WRAPPER_LACKS
 from mpdoctor.knowledge.wrapper_delegation import MISSING
 from mpdoctor.program.source_facts import Read, SourceFacts
 from mpdoctor.program.values import Value
+from mpdoctor.semantics.source.edits.attributes import attribute_renamed, of_inner_optimizer
+from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import reads, same_object, writes
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, lacks, wrapped
 from mpdoctor.semantics.wording import name_of_optimizer, text_at
 
 SEVERITY = Severity.ERROR
+FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 ONCE_BUILT = ("dynamic_scale", "step_counter")
 SOMEWHERE_MISSING = frozenset().union(*MISSING.values())
@@ -67,6 +70,7 @@ INSTEAD_KERAS3 = {
     "get_weights": "`[v.numpy() for v in {of}.variables]`",
     "get_slot": "`{of}.inner_optimizer.variables`",
 }
+INSIDE = "`{of}.inner_optimizer.{name}`"
 INSTEAD_KERAS2 = {
     "_decayed_lr": "`{of}.learning_rate`",
     "_get_hyper": "`{of}.learning_rate`",
@@ -94,6 +98,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             f"{name_of_optimizer(inside[0])} for it.",
             _help(of, read.name, facts.keras),
             read.location,
+            fix=_fix(facts, read),
         )
 
 
@@ -114,6 +119,22 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     )
 
 
+def _fix(facts: SourceFacts, read: Read) -> Fix | None:
+    """Another name behind the dot, where that alone is another way to say it."""
+    instead = _instead(read.name, facts.keras)
+    if instead == INSIDE:
+        return safe_fix("Read it from the inner optimizer", of_inner_optimizer(facts, read))
+    found = re.fullmatch(r"`\{of\}\.(\w+)`", instead)
+    # `_get_hyper("lr")` has an argument; a scale that is read before the optimizer is built raises by either name
+    if found is None or read.is_called:
+        return None
+    return safe_fix(f"Write `{found[1]}`", attribute_renamed(facts, read, found[1]))
+
+
+def _instead(name: str, keras: Keras) -> str:
+    return (INSTEAD_KERAS3 if keras.is_keras3 else INSTEAD_KERAS2).get(name, INSIDE)
+
+
 def _was_written(facts: SourceFacts, read: Read) -> bool:
     """Whether the program itself puts this attribute on the wrapper (MP302 speaks about that)."""
     return any(same_object(write.of, read.of) for write in writes(facts, (read.name,)))
@@ -125,6 +146,5 @@ def _whose(facts: SourceFacts, value: Value) -> str:
 
 
 def _help(of: str, name: str, keras: Keras) -> str:
-    instead = (INSTEAD_KERAS3 if keras.is_keras3 else INSTEAD_KERAS2).get(name, "`{of}.inner_optimizer.{name}`")
-    text = instead.format(of=of, name=name)
+    text = _instead(name, keras).format(of=of, name=name)
     return f"Remove it; there is {text}." if text.startswith("nothing") else f"Write {text}."

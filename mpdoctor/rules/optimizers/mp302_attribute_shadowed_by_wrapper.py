@@ -35,15 +35,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_delegation import DEFAULTS, LOST, OWN
-from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.source_facts import SourceFacts, Write
 from mpdoctor.program.values import Call, Value, known
+from mpdoctor.semantics.source.edits.attributes import attribute_renamed, of_inner_optimizer
+from mpdoctor.semantics.source.edits.expressions import safe_fix, unsafe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import reads, same_object, writes
 from mpdoctor.semantics.source.optimizers.wrappers import kinds_of_wrapper, wrapped
 from mpdoctor.semantics.wording import name_of_optimizer, text_at
 
 SEVERITY = Severity.ERROR
+FIXES = ("safe", "unsafe")
 SOMEWHERE_LOST = frozenset().union(*LOST.values())
 SOMEWHERE_OWN = frozenset().union(*OWN.values())
 UNSET = ("None", "False", "0.99")  # what an optimizer holds where the wrapper's own attributes do no harm
@@ -72,6 +75,7 @@ def _set_on_wrapper(facts: SourceFacts) -> Iterator[Finding]:
             else f"Write `{of}.{RENAMED[write.name]} = {value}`, which the wrapper passes on.",
             write.location,
             evidence={"attribute": write.name, "inner_value": goes_on},
+            fix=_fix(facts, write),
         )
 
 
@@ -91,7 +95,17 @@ def _read_from_wrapper(facts: SourceFacts) -> Iterator[Finding]:
             f"Read it from the inner optimizer: `{of}.inner_optimizer.{read.name}`.",
             read.location,
             evidence={"attribute": read.name, "inner_value": held},
+            fix=unsafe_fix("Read it from the inner optimizer", of_inner_optimizer(facts, read)),
         )
+
+
+def _fix(facts: SourceFacts, write: Write) -> Fix | None:
+    if write.name in RENAMED:
+        right = RENAMED[write.name]
+        return safe_fix(f"Write `{right}`", attribute_renamed(facts, write, right))
+    read = (one for one in reads(facts, (write.name,)) if same_object(one.of, write.of))
+    edits = (of_inner_optimizer(facts, one) for one in read)
+    return safe_fix("Set it on the inner optimizer", of_inner_optimizer(facts, write), *edits)
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:

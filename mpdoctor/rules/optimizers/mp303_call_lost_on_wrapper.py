@@ -36,11 +36,14 @@ from collections.abc import Iterator
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.semantics.source.edits.attributes import of_inner_optimizer
+from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import reads
 from mpdoctor.semantics.source.optimizers.wrappers import lacks, wrapped
 from mpdoctor.semantics.wording import name_of_optimizer, text_at
 
 SEVERITY = Severity.ERROR
+FIXES = ("safe",)
 EXPLAINS = {"MP301": "line"}
 LOST = "exclude_from_weight_decay"
 
@@ -58,6 +61,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             else f"`{of}.{LOST}` tells the LossScaleOptimizer, which keeps it for itself; {name} decays all weights.",
             f"Call it on the optimizer inside: `{of}.inner_optimizer.{LOST}(…)`.",
             read.location,
+            fix=safe_fix("Call it on the inner optimizer", of_inner_optimizer(facts, read)),
         )
 
 

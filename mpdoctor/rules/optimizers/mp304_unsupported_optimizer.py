@@ -37,14 +37,17 @@ from collections.abc import Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.versions import Keras
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Call, ClassFacts, Defined, Known, Value, class_of, options
+from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, put_behind, safe_fix
+from mpdoctor.semantics.source.edits.names import keras_name
 from mpdoctor.semantics.source.optimizers.optimizer_requirements import lacked_by_class, package_of
 from mpdoctor.semantics.source.optimizers.wrappers import inner_argument, wrapper_calls
 from mpdoctor.semantics.wording import listed, place_of
 
 SEVERITY = Severity.ERROR
+FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 EXPLAINS = {"MP309": "line"}
 CONFIRMED_LIVE = True
@@ -59,7 +62,20 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         problems = [_problem(facts, option, call) for option in options(inner_argument(call))]
         if problems and all(problems) and problems[0] is not None:
             message, help = problems[0]
-            yield Finding(message, help, call.location)
+            yield Finding(message, help, call.location, fix=_fix(facts, call))
+
+
+def _fix(facts: SourceFacts, call: Call) -> Fix | None:
+    """An optimizer made of the name or of the class that is given."""
+    given, place = inner_argument(call), argument_at(facts, call.location, 0, "inner_optimizer", "optimizer")
+    if place is None:
+        return None
+    if isinstance(given, Known) and isinstance(given.value, str):
+        get = keras_name(facts, "optimizers.get")
+        around = put_around(facts, place, f"{get}(", ")") if get is not None else None
+        return safe_fix("Make the optimizer first", around)
+    is_class = isinstance(given, Api) and given.name.rpartition(".")[2][:1].isupper()
+    return safe_fix("Make the optimizer first", put_behind(facts, place, "()")) if is_class else None
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:

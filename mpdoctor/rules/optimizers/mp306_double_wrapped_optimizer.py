@@ -37,9 +37,12 @@ from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.semantics.source.edits.expressions import safe_fix
+from mpdoctor.semantics.source.edits.statements import passed_on
 from mpdoctor.semantics.source.optimizers.wrappers import inner_argument, starting_scale, wrapped, wrapper_calls
 
 SEVERITY = Severity.ERROR
+FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 EXPLAINS = {"MP912": "model"}
 CONFIRMED_LIVE = True
@@ -51,7 +54,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in wrapper_calls(facts):
         inner = inner_argument(call)
         if inner is not None and not call.context.guarded and wrapped(facts, inner, call):
-            yield Finding(_message(facts.keras, starting_scale(inner)), HELP, call.location)
+            fix = safe_fix("Wrap once", passed_on(facts, call.location, 0, "inner_optimizer", "optimizer"))
+            yield Finding(_message(facts.keras, starting_scale(inner)), HELP, call.location, fix=fix)
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:

@@ -35,12 +35,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, Value, class_of
+from mpdoctor.program.values import Api, Call, Value, class_of, options
+from mpdoctor.semantics.source.edits.expressions import callee_text, put_around, unsafe_fix
+from mpdoctor.semantics.source.edits.statements import passed_on
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, wrapped
 
 SEVERITY = Severity.ERROR
+FIXES = ("unsafe",)
 EXPLAINS = {"MP401": "training", "MP912": "model"}
 # Packages whose optimizers wrap another one.
 PACKAGES = (
@@ -65,7 +68,19 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if class_of(call) is not None:
             given = [*call.args, *(value for _, value in call.keywords)]
         if any(_is_wrapper(facts, value, call) for value in given):
-            yield Finding(_message(call.method), _help(call.method), call.location)
+            yield Finding(_message(call.method), _help(call.method), call.location, fix=_fix(facts, call))
+
+
+def _fix(facts: SourceFacts, outer: Call) -> Fix | None:
+    """The wrapper taken away where it is made, and put around the outer optimizer."""
+    given = [option for value in outer.given for option in options(value)]
+    wrapper = next((call for call in facts.calls_of(WRAPPER) if any(one is call for one in given)), None)
+    if wrapper is None or len(wrapper.given) != 1 or wrapper.context.function is not outer.context.function:
+        return None
+    name = callee_text(facts, wrapper.location)
+    around = put_around(facts, outer.location, f"{name}(", ")") if name else None
+    taken = passed_on(facts, wrapper.location, 0, "inner_optimizer", "optimizer")
+    return unsafe_fix("Turn them around", around, taken) if not outer.context.branches else None
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:

@@ -41,10 +41,13 @@ from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.program.dtypes import policies_named
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Call, Value, class_of, known, options
+from mpdoctor.semantics.source.edits.expressions import unsafe_fix
+from mpdoctor.semantics.source.edits.statements import passed_on
 from mpdoctor.semantics.source.optimizers.wrappers import policies_of_model, wrapper_calls
 from mpdoctor.semantics.source.programs.models import is_model
 
 SEVERITY = Severity.WARNING
+FIXES = ("unsafe",)
 WITHOUT_FLOAT16 = ("float32", "float64", "bfloat16", "mixed_bfloat16")
 TRAINING = ("fit", "train_on_batch", "fit_generator")
 # Where one of these is called, layers may compute in float16 for reasons that this file does not show.
@@ -72,7 +75,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue
         what = f"under the policy {policy}" if policy else "as no policy is ever set"
         yield Finding(
-            f"This LossScaleOptimizer has nothing to do: {what}, no layer computes in float16.", HELP, call.location
+            f"This LossScaleOptimizer has nothing to do: {what}, no layer computes in float16.",
+            HELP,
+            call.location,
+            fix=unsafe_fix("Leave it out", passed_on(facts, call.location, 0, "inner_optimizer", "optimizer")),
         )
 
 

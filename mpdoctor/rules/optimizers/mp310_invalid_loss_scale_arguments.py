@@ -31,25 +31,38 @@ aws-samples/deep-learning-models#49, tensorflow/models#9262, horovod/horovod#234
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts, library_of
-from mpdoctor.program.values import Api
+from mpdoctor.program.values import Api, Call
+from mpdoctor.semantics.source.edits.expressions import (
+    argument_text,
+    holds,
+    safe_fix,
+    unsafe_fix,
+    with_keyword,
+    without_keyword,
+    without_positional,
+)
 from mpdoctor.semantics.source.optimizers.wrapper_arguments import (
+    INNER_ONLY,
     problem_in_keras2,
     problem_in_keras3,
     problem_in_message,
     problem_with_numbers,
 )
-from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER
+from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, inner_argument
 
 SEVERITY = Severity.ERROR
+FIXES = ("safe", "unsafe")
 FAILS_IN = ("model", "training")
 EXPLAINS = {"MP102": "line", "MP309": "line"}
 CONFIRMED_LIVE = True
+OWN = ("dynamic", "initial_scale", "dynamic_growth_steps", "loss_scale")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -60,7 +73,27 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue  # the experimental class took other arguments, and MP102 speaks where it is gone
         problem = look(call)
         if problem is not None:
-            yield Finding(problem[0], problem[1], call.location)
+            yield Finding(problem[0], problem[1], call.location, fix=_fix(facts, call, problem[0]))
+
+
+def _fix(facts: SourceFacts, call: Call, problem: str) -> Fix | None:
+    """Without the argument that is told of; what the optimizer inside takes is given to that."""
+    given = dict(call.keywords)
+    named = [name for name in given if re.search(rf"`{name}\b", problem)]
+    if not named:
+        drop = without_positional(facts, call.location, 1) if "second argument" in problem else None
+        return safe_fix("Drop the second argument", drop) if drop is not None else None
+    name = named[0]
+    inner = inner_argument(call)
+    of_inner = name in INNER_ONLY or name == "learning_rate"
+    if of_inner and isinstance(inner, Call) and holds(call.location, inner.location):
+        text = argument_text(facts, call.location, name)
+        moved = with_keyword(facts, inner.location, name, text) if text is not None else None
+        return safe_fix(f"Give `{name}` to the optimizer", without_keyword(facts, call.location, name), moved)
+    if name not in OWN:
+        return None
+    make = safe_fix if "raises" in problem else unsafe_fix
+    return make(f"Drop `{name}`", without_keyword(facts, call.location, name))
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:

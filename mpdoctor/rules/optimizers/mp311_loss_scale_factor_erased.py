@@ -31,17 +31,20 @@ keras-team/keras#21233, keras-team/keras-core#571.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Iterator, Sequence
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Value, known
+from mpdoctor.semantics.source.edits.expressions import safe_fix, without_keyword
 from mpdoctor.semantics.source.optimizers.wrappers import wrappings
 from mpdoctor.semantics.wording import name_of_optimizer, text_at
 
 SEVERITY = Severity.WARNING
+FIXES = ("safe",)
 KERAS = ("3",)
 DYNAMIC = ": its dynamic scale skips a step that overflows and lowers itself"
 
@@ -53,7 +56,14 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue
         value = (text_at(facts, factors[0].location) if factors[0] else "") or "its value"
         by_compile = wrapping.method == "compile"
-        yield _finding(name_of_optimizer(inside[0]), value, by_compile, wrapping.location)
+        finding = _finding(name_of_optimizer(inside[0]), value, by_compile, wrapping.location)
+        yield dataclasses.replace(finding, fix=_fix(facts, inside))
+
+
+def _fix(facts: SourceFacts, inside: Sequence[Value]) -> Fix | None:
+    """Without the factor, which has no effect."""
+    drop = without_keyword(facts, inside[0].location, "loss_scale_factor") if len(inside) == 1 else None
+    return safe_fix("Drop `loss_scale_factor`", drop)
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:

@@ -57,6 +57,7 @@ from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.source_facts import Event, SourceFacts
 from mpdoctor.program.values import Call, Value, options
+from mpdoctor.semantics.source.edits.expressions import callee_replaced, replaced, safe_fix, unsafe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import reads, receivers
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, target
 from mpdoctor.semantics.source.optimizers.scaling import SCALING, UNSCALING, scaling_calls
@@ -65,6 +66,7 @@ from mpdoctor.semantics.source.programs.branches import exclude_each_other
 from mpdoctor.semantics.wording import name_of_optimizer, receiver_text
 
 SEVERITY = Severity.ERROR
+FIXES = ("safe", "unsafe")
 EXPLAINS = {"MP106": "model"}
 UNPROTECTED = "no loss scale protects these gradients, and in float16 those below 6e-08 are flushed to zero"
 
@@ -91,6 +93,11 @@ def _applied_bare(facts: SourceFacts, wrapping: Call, inner: Call) -> Iterator[F
                 _message(facts, apply, inner, wrapper, "32768" if by_compile else starting_scale(wrapping), scaled),
                 f"Use `{wrapper}` for the whole step." if by_compile else "Apply with the LossScaleOptimizer.",
                 apply.location,
+                fix=unsafe_fix(
+                    f"Write `{wrapper}`", callee_replaced(facts, apply.location, f"{wrapper}.{apply.method}")
+                )
+                if by_compile and scaled
+                else None,
             )
 
 
@@ -104,6 +111,7 @@ def _scaled_bare(facts: SourceFacts, compiled: Call, inner: Call) -> Iterator[Fi
                 f"a LossScaleOptimizer around it, which is `{wrapper}`.",
                 f"Write `{wrapper}.{read.name}`.",
                 read.location,
+                fix=safe_fix(f"Write `{wrapper}`", replaced(facts, read.location, f"{wrapper}.{read.name}")),
             )
 
 

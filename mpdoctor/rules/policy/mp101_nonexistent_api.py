@@ -30,10 +30,11 @@ released. `PolicyScope` is remembered from the private `policy_scope` that Tenso
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator
 from functools import cache
 
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.api_history import (
     IN_EXPERIMENTAL,
     IN_MIXED_PRECISION,
@@ -43,9 +44,12 @@ from mpdoctor.knowledge.api_history import (
     is_private,
 )
 from mpdoctor.program.source_facts import SourceFacts, Use
+from mpdoctor.semantics.source.edits.expressions import safe_fix
+from mpdoctor.semantics.source.edits.names import named_instead
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
+FIXES = ("safe",)
 EXPLAINS = {"MP309": "line"}
 ROOM, OLD_ROOM = "keras.mixed_precision.", "keras.mixed_precision.experimental."
 
@@ -69,7 +73,14 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             f"{'ImportError' if use.is_import else 'AttributeError'}.",
             real,
             use.location,
+            fix=_fix(facts, use, real),
         )
+
+
+def _fix(facts: SourceFacts, use: Use, real: str) -> Fix | None:
+    """The one name that was meant."""
+    meant = re.fullmatch(r"Write `(?:(?:tf\.)?keras\.)?(mixed_precision\.\w+)`\.", real)
+    return safe_fix(f"Write `{meant[1]}`", named_instead(facts, use, meant[1])) if meant is not None else None
 
 
 def _is_one_of_several(facts: SourceFacts, use: Use) -> bool:

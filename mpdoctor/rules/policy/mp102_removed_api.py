@@ -40,7 +40,7 @@ from functools import cache
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.versions import Keras
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.api_history import (
     IN_EXPERIMENTAL,
     KERAS3_ONLY,
@@ -51,8 +51,11 @@ from mpdoctor.knowledge.api_history import (
 )
 from mpdoctor.program.source_facts import SourceFacts, Use
 from mpdoctor.program.values import Api, Call, Value
+from mpdoctor.semantics.source.edits.expressions import safe_fix, without_keyword, without_part
+from mpdoctor.semantics.source.edits.names import named_instead
 
 SEVERITY = Severity.ERROR
+FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 LEGACY = "keras.optimizers.legacy."
 LEGACY_NAMES = ("Adagrad", "Adam", "Ftrl", "Optimizer", "RMSprop", "SGD")
@@ -70,13 +73,23 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             instead,
             use.location,
             evidence={"gone_since": since.partition(" ")[2]},
+            fix=_fix(facts, use, instead),
         )
     yield from _legacy_optimizers(facts)
     for call in facts.calls_of("keras.mixed_precision.Policy"):
         given = call.keyword("loss_scale")
         old_class = isinstance(call.callee, Api) and ".experimental." in call.callee.name
         if given is not None and not old_class and not call.context.guarded:
-            yield Finding(*LOSS_SCALE_OF_POLICY, call.location)
+            fix = safe_fix("Drop `loss_scale`", without_keyword(facts, call.location, "loss_scale"))
+            yield Finding(*LOSS_SCALE_OF_POLICY, call.location, fix=fix)
+
+
+def _fix(facts: SourceFacts, use: Use, instead: str) -> Fix | None:
+    """What was renamed or moved; not what another call has to be written for."""
+    moved = re.fullmatch(r"Write `(mixed_precision\.(?:Policy|\w*global_policy))`\.", instead)
+    if use.api.name.endswith(".experimental"):
+        return None  # what the module is asked for is written elsewhere
+    return safe_fix(f"Write `{moved[1]}`", named_instead(facts, use, moved[1])) if moved is not None else None
 
 
 def _uses_of_what_is_gone(facts: SourceFacts) -> Iterator[tuple[Use, str, str]]:
@@ -98,8 +111,8 @@ def _legacy_optimizers(facts: SourceFacts) -> Iterator[Finding]:
     """Keras 3 keeps their names, and whoever only asks whether an optimizer is one of them meets no error (3.15)."""
     if facts.keras.is_keras3:
         makings = (call for call in facts.library_calls if _makes_stub(facts, call))
-        yield from (_raising(call.callee, call.location) for call in makings)
-        yield from (_raising(base, base.location) for base in _certain_bases(facts) if _is_stub(base))
+        yield from (_raising(facts, call.callee, call.location) for call in makings)
+        yield from (_raising(facts, base, base.location) for base in _certain_bases(facts) if _is_stub(base))
 
 
 def _makes_stub(facts: SourceFacts, call: Call) -> bool:
@@ -117,7 +130,7 @@ def _certain_bases(facts: SourceFacts) -> Iterator[Api]:
     return (base for base in bases if base.location in certain)
 
 
-def _raising(stub: Value, location: Location) -> Finding:
+def _raising(facts: SourceFacts, stub: Value, location: Location) -> Finding:
     name = stub.spelled if isinstance(stub, Api) else ""
     return Finding(
         f"`{name}` is gone in Keras 3: the name is still there, and to make one, or one of a class below it, raises "
@@ -125,6 +138,7 @@ def _raising(stub: Value, location: Location) -> Finding:
         f"Use `keras.optimizers.{name.rpartition('.')[2]}`, or tf_keras with TF_USE_LEGACY_KERAS=1.",
         location,
         evidence={"gone_since": "Keras 3"},
+        fix=safe_fix("Leave out `legacy`", without_part(facts, location, "legacy")),
     )
 
 

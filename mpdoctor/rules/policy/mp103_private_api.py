@@ -32,12 +32,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.versions import Keras
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.api_history import PRIVATE, below, is_at_or_below, is_private
 from mpdoctor.program.source_facts import SourceFacts, Use
 from mpdoctor.program.values import Api
+from mpdoctor.semantics.source.edits.expressions import safe_fix
+from mpdoctor.semantics.source.edits.names import named_instead
 
 SEVERITY = Severity.ERROR
+FIXES = ("safe",)
 ABOUT_MIXED_PRECISION = ("mixed_precision", "loss_scale", "dtype_polic", "autocast")
 OWNERS = ("keras", "tf_keras", "keras_core", "tensorflow", "tensorflow_core")
 PUBLIC = {
@@ -66,7 +69,16 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             _advice(last, instead),
             use.location,
             severity=Severity.ERROR if gone else Severity.WARNING,
+            fix=_fix(facts, use, instead or PUBLIC.get(last, "")),
         )
+
+
+def _fix(facts: SourceFacts, use: Use, public: str) -> Fix | None:
+    """The public name of the same thing."""
+    name = public.removeprefix("tf.").removeprefix("keras.")
+    if not all(part.isidentifier() for part in name.split(".")) or "." not in name:
+        return None
+    return safe_fix(f"Use `{name}`", named_instead(facts, use, name))
 
 
 def _private_uses(facts: SourceFacts) -> Iterator[Use]:

@@ -40,8 +40,10 @@ from mpdoctor.knowledge.policy_names import is_policy_name, meant_by
 from mpdoctor.program.dtypes import dtype_named
 from mpdoctor.program.source_facts import SET_FLOATX, SourceFacts
 from mpdoctor.program.values import Api, Call, Value, known, options
+from mpdoctor.semantics.source.edits.expressions import literal_replaced, replaced, safe_fix
 
 SEVERITY = Severity.ERROR
+FIXES = ("safe",)
 EXPLAINS = {"MP107": "line"}
 POLICY = "keras.mixed_precision.Policy"
 REFUSED = (
@@ -58,7 +60,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call, given, to_layer in _policies_given(facts):
         name = known(given)
         if isinstance(name, str) and not is_policy_name(name, facts.keras) and (name or not to_layer):
-            yield Finding(_message(name, facts), f'Write `"{meant_by(name)}"`.', call.location)
+            meant = meant_by(name)
+            fix = safe_fix(f'Write "{meant}"', literal_replaced(facts, given.location, meant))
+            yield Finding(_message(name, facts), f'Write `"{meant}"`.', call.location, fix=fix)
         elif not to_layer and _is_dtype(given):
             named = dtype_named(given)
             better = f"mixed_{named}" if named in ("float16", "bfloat16") else named
@@ -66,6 +70,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 f"A policy is named by a string, and `{named}` is a dtype object here: this line raises.",
                 f'Write `"{better}"`.',
                 call.location,
+                fix=safe_fix(f'Write "{better}"', replaced(facts, given.location, f'"{better}"')),
             )
 
 

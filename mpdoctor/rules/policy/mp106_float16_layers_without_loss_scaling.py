@@ -40,9 +40,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from mpdoctor.facts.model import LayerFacts, ModelFacts
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import UNSURE, SourceFacts
 from mpdoctor.program.values import Call, Defined, FunctionFacts, known, options, walk
+from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, unsafe_fix, without_keyword
+from mpdoctor.semantics.source.edits.names import keras_name
 from mpdoctor.semantics.source.layers.float16_layers import applied_in_float16, is_float16
 from mpdoctor.semantics.source.layers.model_layers import layer_name, layers_of, trainings
 from mpdoctor.semantics.source.optimizers.bare_optimizers import is_bare
@@ -52,6 +54,7 @@ from mpdoctor.semantics.source.programs.models import is_model
 from mpdoctor.semantics.wording import listed, receiver_text
 
 SEVERITY = Severity.WARNING
+FIXES = ("unsafe",)
 CONFIRMED_LIVE = True
 LOST = "gradients below 6e-08 become 0"
 
@@ -60,7 +63,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
     for compile_call, half, reason in _compiled_bare(facts):
-        yield _not_wrapped(compile_call, half, reason)
+        yield _not_wrapped(facts, compile_call, half, reason)
     for call, half in (*_applied_unscaled(facts), *_minimized_unscaled(facts)):
         yield _in_a_loop(facts, call, half)
 
@@ -115,7 +118,22 @@ def _names(layers: Iterable[Call]) -> list[str]:
     return list(dict.fromkeys(str(layer_name(layer)) for layer in layers))
 
 
-def _not_wrapped(compile_call: Call, half: list[str], reason: str) -> Finding:
+def _fix(facts: SourceFacts, compile_call: Call) -> Fix | None:
+    """The optimizer that compile() is given put into a wrapper."""
+    if known(compile_call.keyword("auto_scale_loss")) is False:
+        drop = without_keyword(facts, compile_call.location, "auto_scale_loss")
+        return unsafe_fix("Drop `auto_scale_loss=False`", drop)
+    place = argument_at(facts, compile_call.location, 0, "optimizer")
+    wrapper = keras_name(facts, "mixed_precision.LossScaleOptimizer")
+    if place is None or wrapper is None:
+        return None
+    is_name = isinstance(known(compile_call.argument(0, "optimizer")), str)
+    get = f"{keras_name(facts, 'optimizers.get')}(" if is_name else ""
+    around = put_around(facts, place, f"{wrapper}({get}", "))" if is_name else ")")
+    return unsafe_fix("Wrap the optimizer", around)
+
+
+def _not_wrapped(facts: SourceFacts, compile_call: Call, half: list[str], reason: str) -> Finding:
     return Finding(
         f"{listed(half)} {'computes' if len(half) == 1 else 'compute'} in float16, and compile() makes no "
         f"LossScaleOptimizer: {reason}. Unscaled, {LOST}.",
@@ -124,6 +142,7 @@ def _not_wrapped(compile_call: Call, half: list[str], reason: str) -> Finding:
         else "Wrap the optimizer yourself: `compile(optimizer=LossScaleOptimizer(…), …)`; or set the global "
         "policy to mixed_float16 and leave it until the model is made.",
         compile_call.location,
+        fix=_fix(facts, compile_call),
     )
 
 

@@ -34,15 +34,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.model import LayerFacts, ModelFacts
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.knowledge.layer_kinds import WEIGHTLESS
 from mpdoctor.program.dtypes import policies_named
 from mpdoctor.program.source_facts import SET_FLOATX, SourceFacts
 from mpdoctor.program.values import Api, Call, Parameter, Value, class_of, options
+from mpdoctor.semantics.source.edits.expressions import literal_replaced, unsafe_fix
+from mpdoctor.semantics.source.edits.statements import without_statement
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
+FIXES = ("unsafe",)
 CONFIRMED_LIVE = True
 FLOATX = "floatx"
 PURE_HALF = ("float16", "bfloat16")
@@ -63,7 +66,15 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 if what == FLOATX
                 else f'Use "mixed_{policy}", which computes in {policy} and keeps float32 weights.',
                 call.location,
+                fix=_fix(facts, call, given, policy, what),
             )
+
+
+def _fix(facts: SourceFacts, call: Call, given: Value | None, policy: str, what: str) -> Fix | None:
+    if what == FLOATX:
+        return unsafe_fix("Remove it", without_statement(facts, call.location))
+    edit = literal_replaced(facts, given.location, f"mixed_{policy}") if given is not None else None
+    return unsafe_fix(f'Write "mixed_{policy}"', edit)
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:

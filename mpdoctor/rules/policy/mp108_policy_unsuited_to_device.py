@@ -42,10 +42,12 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call
+from mpdoctor.semantics.source.edits.expressions import literal_replaced, unsafe_fix
 from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, policies_set
 from mpdoctor.semantics.source.programs.branches import happen_together
 
 SEVERITY = Severity.WARNING
+FIXES = ("unsafe",)
 ON_TPU = (
     "This program trains on a TPU, which computes in bfloat16: mixed_float16 brings it no speed, and a loss scaling "
     "that it would not need."
@@ -59,7 +61,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if policies_set(policy) != ("mixed_float16",) or policy.context.guarded:
             continue
         if any(_is_certain(strategy, policy) for strategy in strategies):
-            yield Finding(ON_TPU, 'Use "mixed_bfloat16".', policy.location)
+            given = policy.argument(0, "policy") or policy.keyword("dtype_policy")
+            edit = literal_replaced(facts, given.location, "mixed_bfloat16") if given is not None else None
+            fix = unsafe_fix('Write "mixed_bfloat16"', edit)
+            yield Finding(ON_TPU, 'Use "mixed_bfloat16".', policy.location, fix=fix)
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:

@@ -32,9 +32,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts, Write
 from mpdoctor.program.values import Call
+from mpdoctor.semantics.source.edits.expressions import unsafe_fix, without_call
+from mpdoctor.semantics.source.edits.statements import without_statement
 from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, policies_set
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER
 from mpdoctor.semantics.source.programs.branches import happen_together
@@ -42,6 +44,7 @@ from mpdoctor.semantics.source.programs.graph_rewrites import rewrites
 from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.WARNING
+FIXES = ("unsafe",)
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -61,7 +64,16 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 "that know nothing of each other.",
                 f"Keep the {what} and drop `{name}`.",
                 rewrite.location,
+                fix=_fix(facts, rewrite),
             )
+
+
+def _fix(facts: SourceFacts, rewrite: Call | Write) -> Fix | None:
+    """Without the statement; of a call that wraps an optimizer the optimizer is left."""
+    place = rewrite.location
+    if isinstance(rewrite, Write) or rewrite.dropped:
+        return unsafe_fix("Drop it", without_statement(facts, place))
+    return unsafe_fix("Leave the optimizer as it is", without_call(facts, place, 0, "opt", "optimizer"))
 
 
 def _together_with(others: list[Call], rewrite: Call | Write) -> Call | None:

@@ -36,10 +36,13 @@ from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.policy_names import is_quantized_policy_name
 from mpdoctor.program.source_facts import SET_FLOATX, SourceFacts
 from mpdoctor.program.values import Api, Call, Value, known, options
+from mpdoctor.semantics.source.edits.expressions import unsafe_fix
+from mpdoctor.semantics.source.edits.statements import without_statement
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
 from mpdoctor.semantics.source.programs.models import is_model
 
 SEVERITY = Severity.ERROR
+FIXES = ("unsafe",)
 KERAS = ("3",)
 CLASSES = ("QuantizedDTypePolicy", "QuantizedFloat8DTypePolicy", "GPTQDTypePolicy", "AWQDTypePolicy", "Int4DTypePolicy")
 
@@ -60,6 +63,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 'Remove it; build the model, then `model.quantize("int8")`, or give single layers this policy as their '
                 "`dtype`.",
                 call.location,
+                fix=unsafe_fix("Remove it", without_statement(facts, call.location)),
             )
 
 

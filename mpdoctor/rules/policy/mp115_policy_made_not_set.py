@@ -34,15 +34,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.program.dtypes import policies_named
-from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.source_facts import SET_POLICY, SourceFacts
 from mpdoctor.program.values import Api, Attribute, Call, Value, options
+from mpdoctor.semantics.source.edits.expressions import put_around, unsafe_fix
+from mpdoctor.semantics.source.edits.names import keras_name
+from mpdoctor.semantics.source.edits.statements import line_behind
 from mpdoctor.semantics.source.layers.model_layers import TRAINING, layer_name, policies_set
 from mpdoctor.semantics.source.programs.models import is_model
 
 SEVERITY = Severity.WARNING
+FIXES = ("unsafe",)
 POLICY = "keras.mixed_precision.Policy"
 
 
@@ -58,7 +62,19 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 f'This policy is made and never used: "{name}" is not in force, and everything is computed in float32.',
                 "Set it: `keras.mixed_precision.set_global_policy(…)`, before the first layer is made.",
                 policy.location,
+                fix=_fix(facts, policy),
             )
+
+
+def _fix(facts: SourceFacts, policy: Call) -> Fix | None:
+    """The policy set where it is made."""
+    setter = keras_name(facts, SET_POLICY.removeprefix("keras."))
+    if setter is None:
+        return None
+    if policy.dropped:
+        return unsafe_fix("Set it", put_around(facts, policy.location, f"{setter}(", ")"))
+    name = facts.lines[policy.location.line - 1].partition("=")[0].partition(":")[0].strip()
+    return unsafe_fix("Set it", line_behind(facts, policy.location, f"{setter}({name})"))
 
 
 def _makes_half_policy(call: Call) -> bool:

@@ -39,15 +39,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, is_api
+from mpdoctor.semantics.source.edits.expressions import argument_at, put_before, text_of, unsafe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, inner_argument
 from mpdoctor.semantics.source.programs.graph_rewrites import REWRITES
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
+FIXES = ("unsafe",)
 EXPLAINS = {"MP106": "model"}
 
 
@@ -65,7 +67,17 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             "without loss scaling.",
             f"Keep the result: `{given} = {text_at(facts, call.location) or call.method + '(…)'}`.",
             call.location,
+            fix=_fix(facts, call),
         )
+
+
+def _fix(facts: SourceFacts, call: Call) -> Fix | None:
+    """The result under the name of what was wrapped."""
+    place = argument_at(facts, call.location, 0, "inner_optimizer", "optimizer", "opt")
+    name = text_of(facts, place) if place is not None else None
+    if name is None or not all(part.isidentifier() for part in name.split(".")):
+        return None
+    return unsafe_fix("Keep the result", put_before(facts, call.location, f"{name} = "))
 
 
 def _goes_on_bare(facts: SourceFacts, wrapping: Call) -> bool:

@@ -49,16 +49,20 @@ from collections.abc import Collection, Iterator
 
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.versions import Keras
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.program.source_facts import UNSURE, SourceFacts
 from mpdoctor.program.values import Call, known, options
 from mpdoctor.semantics.live.loaded_layers import layers_inside
+from mpdoctor.semantics.source.edits.expressions import unsafe_fix
+from mpdoctor.semantics.source.edits.names import keras_name
+from mpdoctor.semantics.source.edits.statements import line_before
 from mpdoctor.semantics.source.optimizers.bare_optimizers import is_bare
 from mpdoctor.semantics.source.optimizers.wrappers import compiles_of
 from mpdoctor.semantics.source.programs.saved_files import ending_of, loads, policies_in_file, training_of, writer_of
 
 SEVERITY = Severity.ERROR
+FIXES = ("unsafe",)
 EXPLAINS = {"MP106": "model"}
 
 
@@ -76,7 +80,14 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             'Set the policy before loading: `set_global_policy("mixed_float16")`; or compile the loaded model with '
             "`LossScaleOptimizer(…)`.",
             load.location,
+            fix=_fix(facts, load),
         )
+
+
+def _fix(facts: SourceFacts, load: Call) -> Fix | None:
+    setter = keras_name(facts, "mixed_precision.set_global_policy")
+    line = line_before(facts, load.location, f'{setter}("mixed_float16")') if setter is not None else None
+    return unsafe_fix("Set the policy before loading", line)
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:

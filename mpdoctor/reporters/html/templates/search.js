@@ -27,3 +27,20 @@ for (const block of document.querySelectorAll(".searchable")) {
   search.append(label, told);
   block.prepend(search);
 }
+for (const block of document.querySelectorAll(".mended")) {
+  const lines = block.querySelector("pre");
+  if (!lines || !navigator.clipboard) continue;
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "copy";
+  button.textContent = "Copy";
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(lines.textContent);
+      button.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(lines);
+    }
+  });
+  block.append(button);
+}

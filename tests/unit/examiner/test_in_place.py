@@ -27,7 +27,7 @@ class Stack:
     def __init__(self, name: str) -> None:
         self.tf, self.np = importlib.import_module("tensorflow"), importlib.import_module("numpy")
         self.keras = importlib.import_module("keras" if name == "3" else "tf_keras")
-        self.adapter = importlib.import_module("mpdoctor.examiner.keras.choose").adapter_for(self.keras)
+        self.adapter = importlib.import_module("mpdoctor.examiner.keras.adapter_choice").adapter_for(self.keras)
         self.all_layers = importlib.import_module("mpdoctor.examiner.keras.private_state").all_layers
         self.in_place = importlib.import_module("mpdoctor.examiner.keras.in_place").float32_in_place
 

@@ -1,0 +1,191 @@
+"""What follows a diagnosis of source: fixes applied or shown, ignore comments, baselines, lines that have changed."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mpdoctor.cli.output import Output, OutputFormat, put_out
+from mpdoctor.cli.streams import fail, progress_for, say, write
+
+if TYPE_CHECKING:
+    from mpdoctor.fixes.baseline import Baseline
+    from mpdoctor.fixes.choices import Choice
+    from mpdoctor.fixes.rounds import EditedFile, Fixed
+    from mpdoctor.settings.options import Settings
+
+MOST_GONE = 5  # that are named
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """The options. Each of them implies --static."""
+
+    fix: bool = False
+    unsafe_fixes: bool = False
+    diff: bool = False
+    add_ignores: bool = False
+    baseline: Path | None = None
+    write_baseline: Path | None = None
+    since: str | None = None
+
+    def __bool__(self) -> bool:
+        return self != Wishes()
+
+    @property
+    def edits(self) -> bool:
+        return self.fix or self.diff or self.add_ignores
+
+    def refuse_what_does_not_fit(self, output: Output) -> None:
+        """Ends with a usage error before anything is read."""
+        if self.add_ignores and (self.fix or self.unsafe_fixes):
+            fail("--add-ignores answers what --fix would mend: fix first, and add the comments in another run.")
+        if self.write_baseline is not None and self.edits:
+            fail("--write-baseline keeps what is found: write it in a run that changes nothing.")
+        if self.diff and (output.files or output.shown is not OutputFormat.terminal):
+            fail("--diff shows the changes and no report: leave --report and --output-format out.")
+
+
+def check_source(settings: Settings, wishes: Wishes, output: Output, quiet: bool) -> int:
+    """Diagnose, do what was wished for, show what is left; the exit status."""
+    from mpdoctor.diagnosis import diagnose_with_sources
+    from mpdoctor.fixes.baseline import baseline_from_findings
+
+    baseline = _baseline(wishes.baseline)
+    choice = _choice(wishes, settings, baseline)
+    if wishes.edits:
+        return _edit(settings, wishes, output, choice, quiet)
+    progress = progress_for(quiet)
+    try:
+        diagnosis, sources = diagnose_with_sources(settings, progress)
+    finally:
+        progress.close()
+    if wishes.write_baseline is not None:
+        new = baseline_from_findings(diagnosis.findings)
+        _write_baseline(new, wishes.write_baseline)
+        diagnosis = new.left_of(diagnosis, sources, settings)
+    diagnosis = choice(diagnosis, sources)
+    if baseline is not None and wishes.write_baseline is None:
+        _tell_of_gone(baseline, wishes.baseline)
+    return put_out(diagnosis, output)
+
+
+def _choice(wishes: Wishes, settings: Settings, baseline: Baseline | None) -> Choice:
+    from mpdoctor.fixes.choices import both, everything
+    from mpdoctor.fixes.since import NoSuchCommit, Since
+
+    choice: Choice = everything
+    if baseline is not None:
+        choice = both(choice, lambda diagnosis, sources: baseline.left_of(diagnosis, sources, settings))
+    if wishes.since is not None:
+        try:
+            since = Since(wishes.since)
+        except NoSuchCommit as error:
+            fail(f"--since {wishes.since}: {error}.")
+        choice = both(choice, lambda diagnosis, sources: since.left_of(diagnosis, sources, settings))
+    return choice
+
+
+def _edit(settings: Settings, wishes: Wishes, output: Output, choice: Choice, quiet: bool) -> int:
+    from mpdoctor.fixes.diffs import diff_from_files
+    from mpdoctor.fixes.ignores import ignoring_edits
+    from mpdoctor.fixes.rounds import fixed, fixes_of
+
+    progress = progress_for(quiet)
+    try:
+        edits_of = ignoring_edits if wishes.add_ignores else fixes_of(wishes.unsafe_fixes)
+        found = fixed(settings, progress, edits_of, choice)
+    finally:
+        progress.close()
+    for path, why in sorted(found.left.items()):
+        say(f"{path} was left as it is: {why}.")
+    if wishes.diff:
+        write(diff_from_files(found.changed))
+        say(_told(found, wishes, "would be "))
+        code = found.diagnosis.exit_code
+        return code if code > 1 else int(bool(found.changed) and not settings.exit_zero)
+    if any(target.kind == "stdin" for target in settings.targets):
+        return _put_out_text(found, settings)
+    failed = [file for file in found.changed if not _write_file(file)]
+    if failed:  # what remains is what stands on the disk
+        found = fixed(settings, progress_for(quiet), lambda diagnosis, sources: {}, choice)
+        return max(put_out(found.diagnosis, output), 2)
+    say(_told(found, wishes, ""))
+    return put_out(found.diagnosis, output)
+
+
+def _told(found: Fixed, wishes: Wishes, would: str) -> str:
+    from mpdoctor.reporters.text.style import count
+
+    number = sum(found.counts.values())
+    done = "answered with an ignore comment" if wishes.add_ignores else "fixed"
+    if not number:
+        return f"nothing {would or 'was '}{done}."
+    return f"{count(number, 'finding')} {would or ('was ' if number == 1 else 'were ')}{done} in " + (
+        f"{count(len(found.changed), 'file')}."
+    )
+
+
+def _put_out_text(found: Fixed, settings: Settings) -> int:
+    """The text as it is now on standard output, for whoever pipes it; the report on standard error."""
+    from mpdoctor.reporters.rendering import report_from_diagnosis
+
+    target = next(target for target in settings.targets if target.kind == "stdin")
+    after = next((file.after for file in found.changed), target.content or b"")
+    sys.stdout.buffer.write(after)
+    sys.stdout.buffer.flush()
+    write(report_from_diagnosis(found.diagnosis, OutputFormat.concise.value), sys.stderr)
+    return found.diagnosis.exit_code
+
+
+def _write_file(file: EditedFile) -> bool:
+    from mpdoctor.fixes.writing import Changed, write_over
+
+    try:
+        write_over(file.path, file.before, file.after)
+    except Changed:
+        say(f"{file.shown_as} was left as it is: it was changed while it was examined.")
+        return False
+    except OSError as error:
+        say(f"{file.shown_as} could not be written: {error.strerror}.")
+        return False
+    return True
+
+
+def _baseline(path: Path | None) -> Baseline | None:
+    from mpdoctor.fixes.baseline import NoBaseline, baseline_from_json
+    from mpdoctor.project.regular_files import bytes_from_file
+
+    if path is None:
+        return None
+    try:
+        return baseline_from_json(bytes_from_file(path))
+    except OSError as error:
+        fail(f"--baseline {path} can't be read: {error.strerror}.")
+    except NoBaseline as error:
+        fail(f"--baseline {path}: {error}.")
+
+
+def _write_baseline(baseline: Baseline, path: Path) -> None:
+    from mpdoctor.fixes.baseline import json_from_baseline
+    from mpdoctor.reporters.text.style import count
+
+    try:
+        path.write_text(json_from_baseline(baseline), encoding="utf-8", newline="\n")
+    except OSError as error:
+        fail(f"--write-baseline {path} could not be written: {error.strerror}.")
+    say(f"{path} knows of {count(len(baseline), 'finding')}.")
+
+
+def _tell_of_gone(baseline: Baseline, path: Path | None) -> None:
+    from mpdoctor.reporters.text.style import count
+
+    gone = baseline.gone
+    if not gone:
+        return
+    named = ", ".join(f"{entry.code} in {entry.path}" for entry in gone[:MOST_GONE])
+    more = f" and {len(gone) - MOST_GONE} more" if len(gone) > MOST_GONE else ""
+    say(f"{count(len(gone), 'finding')} of {path} {'is' if len(gone) == 1 else 'are'} gone: {named}{more}. "
+        "--write-baseline writes it without.")  # fmt: skip

@@ -1,0 +1,104 @@
+"""Findings that a project knows of, kept in a file: they are not told again, and those that are gone are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from mpdoctor import __version__
+from mpdoctor.finding import Diagnosis, Finding
+from mpdoctor.fixes.choices import Sources, with_findings
+from mpdoctor.settings.options import Settings
+
+SCHEMA_VERSION = 1
+
+
+class NoBaseline(Exception):
+    """The file is no baseline. The text says why."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A finding that is known. The fingerprint alone decides; code, path and line are for who reads the file."""
+
+    fingerprint: str
+    code: str
+    path: str | None
+    line: int | None
+
+
+class Baseline:
+    """`gone`: the entries of the files that were examined last which nothing was found of any more."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self._entries = {entry.fingerprint: entry for entry in entries}
+        self.gone: tuple[Entry, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def left_of(self, diagnosis: Diagnosis, sources: Sources, settings: Settings) -> Diagnosis:
+        """The diagnosis without what is known."""
+        seen = {finding.fingerprint for finding in diagnosis.findings}
+        self.gone = tuple(
+            entry
+            for entry in self._entries.values()
+            if entry.fingerprint not in seen and (entry.path in sources or not _exists(entry.path))
+        )
+        kept = [finding for finding in diagnosis.findings if finding.fingerprint not in self._entries]
+        return with_findings(diagnosis, kept, settings)
+
+
+def baseline_from_findings(findings: Iterable[Finding]) -> Baseline:
+    return Baseline(
+        Entry(
+            finding.fingerprint,
+            finding.code,
+            finding.location.path if finding.location else None,
+            finding.location.line if finding.location else None,
+        )
+        for finding in findings
+        if not finding.what_if
+    )
+
+
+def json_from_baseline(baseline: Baseline) -> str:
+    """In an order that makes small differences of small changes: by path and code, and not by line."""
+    entries = sorted(baseline._entries.values(), key=lambda one: (one.path or "", one.code, one.fingerprint))
+    told = {"schema_version": SCHEMA_VERSION, "mpdoctor": __version__, "findings": [asdict(one) for one in entries]}
+    return json.dumps(told, indent=2) + "\n"
+
+
+def baseline_from_json(text: str | bytes) -> Baseline:
+    """Raises NoBaseline."""
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise NoBaseline("it is no JSON") from error
+    if not isinstance(told, Mapping) or not isinstance(told.get("findings"), list):
+        raise NoBaseline("it is no baseline: write one with --write-baseline")
+    if told.get("schema_version") != SCHEMA_VERSION:
+        raise NoBaseline(
+            f"it has schema version {told.get('schema_version')!r}, and this mpdoctor reads {SCHEMA_VERSION}"
+        )
+    return Baseline(map(_entry, told["findings"]))
+
+
+def _entry(row: Any) -> Entry:
+    fingerprint = row.get("fingerprint") if isinstance(row, Mapping) else None
+    if not isinstance(fingerprint, str):
+        raise NoBaseline("one of its findings has no fingerprint")
+    code, path, line = row.get("code"), row.get("path"), row.get("line")
+    return Entry(
+        fingerprint,
+        code if isinstance(code, str) else "",
+        path if isinstance(path, str) else None,
+        line if isinstance(line, int) else None,
+    )
+
+
+def _exists(path: str | None) -> bool:
+    return path is None or Path(path).exists()

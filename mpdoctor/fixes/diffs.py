@@ -1,0 +1,40 @@
+"""What fixes change, as unified diffs that `git apply` and `patch -p1` take; of a notebook cell by cell, to be read."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from pathlib import PurePath
+
+from mpdoctor.fixes.notebooks import cell_texts
+from mpdoctor.fixes.rounds import NOTEBOOK, EditedFile
+from mpdoctor.fixes.texts import decoded
+
+NO_NEWLINE = "\\ No newline at end of file\n"
+
+
+def diff_from_files(files: Iterable[EditedFile]) -> str:
+    return "".join(line for file in files for line in _lines(file))
+
+
+def _lines(file: EditedFile) -> Iterator[str]:
+    if file.shown_as.endswith(NOTEBOOK):
+        before, after = (cell_texts(data.decode("utf-8-sig")) for data in (file.before, file.after))
+        for number, both in enumerate(zip(before, after, strict=True), 1):
+            yield from _diff(*both, f"{file.shown_as}:cell {number}")
+    else:
+        texts = [read[0] if (read := decoded(data)) is not None else "" for data in (file.before, file.after)]
+        yield from _diff(texts[0], texts[1], file.shown_as)
+
+
+def _diff(before: str, after: str, name: str) -> Iterator[str]:
+    is_absolute = PurePath(name).is_absolute()
+    old, new = (name, name) if is_absolute else (f"a/{name}", f"b/{name}")
+    for line in difflib.unified_diff(_split(before), _split(after), old, new):
+        yield line if line.endswith("\n") else f"{line}\n{NO_NEWLINE}"
+
+
+def _split(text: str) -> list[str]:
+    """As git does: a carriage return belongs to its line."""
+    lines = text.split("\n")
+    return [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])

@@ -1,0 +1,161 @@
+"""Diagnosed, edited, diagnosed again: until a round changes nothing. All of it in memory."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mpdoctor.diagnosis import diagnose_with_sources
+from mpdoctor.finding import Diagnosis, Edit, Finding
+from mpdoctor.fixes.choices import Choice, Sources
+from mpdoctor.fixes.notebooks import edited_notebook
+from mpdoctor.fixes.texts import chosen_together, decoded, edited
+from mpdoctor.program.source_facts import Problem, SourceFacts
+from mpdoctor.progress import Progress
+from mpdoctor.project.regular_files import bytes_from_file
+from mpdoctor.settings.options import Settings
+from mpdoctor.source.notebooks import source_from_notebook
+from mpdoctor.source.reading import Source, source_from_text
+
+MOST_ROUNDS = 30
+NOTEBOOK = ".ipynb"
+CHANGED = "it was changed while it was examined"
+
+# The edits for each finding of a diagnosis, by its number; none for those that are not among them.
+EditsOf = Callable[[Diagnosis, Sources], Mapping[int, tuple[Edit, ...]]]
+
+
+@dataclass
+class EditedFile:
+    """A file before and after. `path` is absolute, `shown_as` as in reports."""
+
+    path: Path
+    shown_as: str
+    before: bytes
+    after: bytes
+
+    @property
+    def is_changed(self) -> bool:
+        return self.after != self.before
+
+
+@dataclass
+class Fixed:
+    """What came of all rounds. `diagnosis`: what remains; `counts`: the edits made for each code; `left`: files that
+    were not touched though there is something to fix in them, and why."""
+
+    diagnosis: Diagnosis
+    files: dict[str, EditedFile] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+    left: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def changed(self) -> list[EditedFile]:
+        return [file for _, file in sorted(self.files.items()) if file.is_changed]
+
+
+def fixes_of(unsafe: bool) -> EditsOf:
+    """The rules' own edits: the safe ones, or all."""
+
+    def edits_of(diagnosis: Diagnosis, sources: Sources) -> Mapping[int, tuple[Edit, ...]]:
+        fixes = ((number, finding.fix) for number, finding in enumerate(diagnosis.findings) if not finding.what_if)
+        return {number: fix.edits for number, fix in fixes if fix is not None and (fix.safe or unsafe)}
+
+    return edits_of
+
+
+def fixed(settings: Settings, progress: Progress, edits_of: EditsOf, choice: Choice) -> Fixed:
+    """Make all edits that the findings call for, and those that the findings afterwards call for."""
+    content = {t.path.absolute(): t.content for t in settings.targets if t.path is not None and t.content is not None}
+    found = None
+    for _ in range(MOST_ROUNDS):
+        diagnosis, sources = diagnose_with_sources(settings, progress)
+        diagnosis = choice(diagnosis, sources)
+        found = found or Fixed(diagnosis)
+        found.diagnosis = diagnosis
+        if not _edit(found, sources, edits_of, content):
+            return found
+        after = {file.path: file.after for file in found.files.values()}
+        settings = dataclasses.replace(settings, unsaved={**settings.unsaved, **after})
+    assert found is not None
+    for file in found.files.values():
+        found.left[file.shown_as] = f"after {MOST_ROUNDS} rounds there was still something to fix"
+    return found
+
+
+def _edit(found: Fixed, sources: Sources, edits_of: EditsOf, content: Mapping[Path, bytes]) -> bool:
+    """One round. Whether it has changed anything."""
+    wanted: dict[str, list[tuple[Finding, tuple[Edit, ...]]]] = {}
+    for number, edits in edits_of(found.diagnosis, sources).items():
+        finding = found.diagnosis.findings[number]
+        paths = {edit.location.path for edit in edits}
+        if len(paths) == 1:  # no rule has edits of several files
+            wanted.setdefault(paths.pop(), []).append((finding, edits))
+    changed = False
+    for shown_as, fixes in wanted.items():
+        if shown_as not in found.left and shown_as in sources:
+            changed = _edit_file(found, shown_as, sources[shown_as], fixes, content) or changed
+    return changed
+
+
+def _edit_file(
+    found: Fixed,
+    shown_as: str,
+    source: SourceFacts,
+    fixes: list[tuple[Finding, tuple[Edit, ...]]],
+    content: Mapping[Path, bytes],
+) -> bool:
+    file = found.files.get(shown_as)
+    try:
+        if file is None:
+            path = Path(shown_as).absolute()
+            data = content[path] if path in content else bytes_from_file(path)
+            file = EditedFile(path, shown_as, data, data)
+        if not _says(file.after, shown_as, source.text):
+            found.left[shown_as] = CHANGED
+            return False
+        chosen = chosen_together([edits for _, edits in fixes])
+        after = edited_bytes(file.after, shown_as, chosen)
+    except (OSError, ValueError) as error:
+        found.left[shown_as] = getattr(error, "strerror", None) or str(error)
+        return False
+    if after is None:
+        found.left[shown_as] = "its encoding is one that it cannot be written in again as it is"
+        return False
+    if isinstance(_read(after, shown_as), Problem):
+        found.left[shown_as] = "with the edits it is no Python any more, which is a defect of mpdoctor's"
+        return False
+    if after == file.after:
+        return False
+    found.counts.update(finding.code for finding, edits in fixes if edits in chosen)
+    found.files[shown_as] = dataclasses.replace(file, after=after)
+    return True
+
+
+def edited_bytes(data: bytes, path: str, fixes: Iterable[Iterable[Edit]]) -> bytes | None:
+    """A file's bytes with these edits in them; None where its encoding can't be written again.
+
+    Raises ValueError where a notebook is not laid out as notebooks are, or a character has no place in the encoding."""
+    edits = list(dict.fromkeys(edit for fix in fixes for edit in fix))
+    if path.endswith(NOTEBOOK):
+        mark = b"\xef\xbb\xbf" if data.startswith(b"\xef\xbb\xbf") else b""
+        text = data[len(mark) :].decode("utf-8")
+        return mark + edited_notebook(text, edits).encode("utf-8")
+    read = decoded(data)
+    if read is None:
+        return None
+    text, encoding = read
+    return edited(text, edits).encode(encoding)
+
+
+def _says(data: bytes, path: str, text: str) -> bool:
+    """Whether these bytes are the text that was examined."""
+    read = _read(data, path)
+    return not isinstance(read, Problem) and read.text == text
+
+
+def _read(data: bytes, path: str) -> Source | Problem:
+    return source_from_notebook(data, path) if path.endswith(NOTEBOOK) else source_from_text(data, path)

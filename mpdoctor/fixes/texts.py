@@ -1,0 +1,64 @@
+"""A file's bytes as text that is edited and becomes bytes again: its encoding, byte-order mark and line ends stay."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from collections.abc import Iterable, Sequence
+
+from mpdoctor.finding import Edit
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+def decoded(data: bytes) -> tuple[str, str] | None:
+    """(text, encoding), the text without a byte-order mark; None where the bytes could not be made of it again."""
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        text = data.decode(encoding)
+        return (text, encoding) if text.encode(encoding) == data else None
+    except (SyntaxError, LookupError, ValueError):
+        return None
+
+
+def edited(text: str, edits: Iterable[Edit]) -> str:
+    """The text with these edits, of which no two touch the same place, in it. Lines that they put in end as those of
+    the text do."""
+    starts = [0, *(end.end() for end in _LINE_END.finditer(text))]
+    for edit in sorted(edits, key=lambda edit: _bounds(edit), reverse=True):
+        start, end = (starts[line - 1] + column - 1 for line, column in _bounds(edit))
+        text = text[:start] + edit.text.replace("\n", _line_end(text, start)) + text[end:]
+    return text
+
+
+def chosen_together(fixes: Sequence[Sequence[Edit]]) -> list[Sequence[Edit]]:
+    """Of several fixes of a file those that can be made at once, in order: a fix is made whole or not at all. An edit
+    that two of them need alike (an import) is made once."""
+    taken: list[Edit] = []
+    found = []
+    for edits in fixes:
+        new = [edit for edit in edits if edit not in taken]
+        if new and not any(_touch(edit, other) for edit in new for other in taken):
+            taken += new
+            found.append(edits)
+    return found
+
+
+def _bounds(edit: Edit) -> tuple[tuple[int, int], tuple[int, int]]:
+    place = edit.location
+    return (place.line, place.column), (place.end_line, place.end_column)
+
+
+def _touch(one: Edit, other: Edit) -> bool:
+    """Whether it matters which of the two is made first: they overlap, or put something in at the same place."""
+    if one.location.cell != other.location.cell:
+        return False
+    (start, end), (other_start, other_end) = _bounds(one), _bounds(other)
+    return start == other_start or (start < other_end and other_start < end)
+
+
+def _line_end(text: str, at: int) -> str:
+    """That of the line at this place, else that of the first line."""
+    found = _LINE_END.search(text, at) or _LINE_END.search(text)
+    return found[0] if found else "\n"

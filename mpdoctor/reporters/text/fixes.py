@@ -1,0 +1,60 @@
+"""What of a diagnosis can be fixed by itself, in words, and the lines that a fix would leave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mpdoctor.facts.location import Location
+from mpdoctor.finding import Excerpt, Finding, Fix
+
+
+def how_to_fix(fix: Fix) -> str:
+    """The option that applies it."""
+    return f"fixable with --fix{'' if fix.safe else ' --unsafe-fixes'}: {fix.title}"
+
+
+def fixable(findings: Iterable[Finding]) -> str:
+    """ "3 fixable with --fix, 2 more with --unsafe-fixes"; "" where nothing is."""
+    fixes = [finding.fix for finding in findings if finding.fix is not None and not finding.what_if]
+    safe = sum(fix.safe for fix in fixes)
+    unsafe = len(fixes) - safe
+    if safe and unsafe:
+        return f"{safe} fixable with --fix, {unsafe} more with --unsafe-fixes"
+    return f"{len(fixes)} fixable with --fix{' --unsafe-fixes' if unsafe else ''}" if fixes else ""
+
+
+def fixed_lines(finding: Finding) -> list[str]:
+    """The lines that the fix changes as it leaves them; [] where not all of them are at hand."""
+    excerpt, fix, place = finding.excerpt, finding.fix, finding.location
+    if excerpt is None or fix is None or place is None:
+        return []
+    edits = sorted(fix.edits, key=lambda edit: edit.location)
+    if not all(_lies_in(edit.location, place, excerpt) for edit in edits):
+        return []
+    first = min(edit.location.line for edit in edits)
+    last = max(edit.location.end_line for edit in edits)
+    text = "\n".join(excerpt.lines[first - excerpt.first_line : last - excerpt.first_line + 1])
+    starts = _starts(text, first)
+    for edit in reversed(edits):
+        span = edit.location
+        start, end = starts[span.line] + span.column - 1, starts[span.end_line] + span.end_column - 1
+        text = text[:start] + edit.text + text[end:]
+    return text.split("\n")
+
+
+def _lies_in(span: Location, place: Location, excerpt: Excerpt) -> bool:
+    last = excerpt.first_line + len(excerpt.lines) - 1
+    lines = excerpt.first_line <= span.line <= span.end_line <= last
+    if not lines or (span.path, span.cell) != (place.path, place.cell):
+        return False
+    # a line that is too long to be shown is cut
+    return span.end_column - 1 <= len(excerpt.lines[span.end_line - excerpt.first_line])
+
+
+def _starts(text: str, first: int) -> dict[int, int]:
+    """Where each line begins in the text, by its number."""
+    starts, at = {}, 0
+    for number, line in enumerate(text.split("\n"), first):
+        starts[number] = at
+        at += len(line) + 1
+    return starts

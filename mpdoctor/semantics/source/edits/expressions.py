@@ -1,0 +1,254 @@
+"""Edits of expressions: another text in the place of one, arguments of calls, a call put around or taken away."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import tokenize
+from collections.abc import Iterable
+
+from mpdoctor.facts.location import Location
+from mpdoctor.finding import Edit, Fix
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.semantics.source.edits.written import Argument, Written, written_at
+
+Edits = Edit | Iterable[Edit] | None
+
+
+def safe_fix(title: str, *edits: Edits) -> Fix | None:
+    """What the program means stays, or the line raised before. None where one of the edits could not be had."""
+    return _fix(title, True, edits)
+
+
+def unsafe_fix(title: str, *edits: Edits) -> Fix | None:
+    """The program computes other numbers afterwards, or has other layers."""
+    return _fix(title, False, edits)
+
+
+def _fix(title: str, safe: bool, edits: Iterable[Edits]) -> Fix | None:
+    found: list[Edit] = []
+    for edit in edits:
+        if edit is None:
+            return None
+        found.extend([edit] if isinstance(edit, Edit) else edit)
+    return Fix(title, safe, tuple(found)) if found else None
+
+
+def replaced(facts: SourceFacts, location: Location, text: str) -> Edit | None:
+    """Another text in the place of this one. None where a comment would be lost."""
+    written = written_at(facts, location)
+    return _replaced(written, 0, len(written.text), text) if written is not None else None
+
+
+def text_of(facts: SourceFacts, location: Location) -> str | None:
+    written = written_at(facts, location)
+    return written.text if written is not None else None
+
+
+def put_before(facts: SourceFacts, location: Location, text: str) -> Edit | None:
+    written = written_at(facts, location)
+    return Edit(written.span(0, 0), text) if written is not None else None
+
+
+def put_behind(facts: SourceFacts, location: Location, text: str) -> Edit | None:
+    written = written_at(facts, location)
+    return Edit(written.span(len(written.text), len(written.text)), text) if written is not None else None
+
+
+def put_around(facts: SourceFacts, location: Location, before: str, behind: str) -> list[Edit] | None:
+    """`tf.cast(` and `, tf.float32)` around an expression, of which nothing is touched."""
+    first, last = put_before(facts, location, before), put_behind(facts, location, behind)
+    return [first, last] if first is not None and last is not None else None
+
+
+def unwrapped(facts: SourceFacts, outer: Location, inner: Location) -> list[Edit] | None:
+    """`a` of `f(a, b)`."""
+    whole, part = written_at(facts, outer), written_at(facts, inner)
+    if whole is None or part is None or not holds(outer, inner):
+        return None
+    before = replaced(facts, dataclasses.replace(outer, end_line=inner.line, end_column=inner.column), "")
+    behind = replaced(facts, dataclasses.replace(outer, line=inner.end_line, column=inner.end_column), "")
+    return [before, behind] if before is not None and behind is not None else None
+
+
+def with_keyword(facts: SourceFacts, call: Location, name: str, text: str) -> Edit | None:
+    """A call with this argument: put behind the others, or in the place of what it is given now."""
+    written = written_at(facts, call)
+    if written is None or written.arguments is None:
+        return None
+    given = written.named(name)
+    if given is not None:
+        return _replaced(written, given.value_start, given.end, text)
+    arguments = written.arguments
+    if any(argument.starred for argument in arguments) or not text:
+        return None
+    last = arguments[-1].end if arguments else written.tokens[written.opening or 0].end
+    return Edit(written.span(last, last), f"{', ' if arguments else ''}{name}={text}")
+
+
+def without_keyword(facts: SourceFacts, call: Location, name: str) -> Edit | None:
+    """A call without this argument, and without its comma."""
+    written = written_at(facts, call)
+    given = written.named(name) if written is not None else None
+    return None if written is None or given is None else _without(written, given)
+
+
+def without_positional(facts: SourceFacts, call: Location, position: int) -> Edit | None:
+    """A call without this argument, where no other one is given by its position behind it."""
+    written = written_at(facts, call)
+    given = written.positional(position) if written is not None else None
+    if written is None or given is None or written.positional(position + 1) is not None:
+        return None
+    return _without(written, given)
+
+
+def callee_replaced(facts: SourceFacts, call: Location, text: str) -> Edit | None:
+    """`g(…)` in the place of `f(…)`."""
+    written = written_at(facts, call)
+    if written is None or written.opening is None:
+        return None
+    return _replaced(written, 0, written.tokens[written.opening - 1].end, text)
+
+
+def callee_text(facts: SourceFacts, call: Location) -> str:
+    """`f` of `f(…)`; "" where that is not at hand."""
+    written = written_at(facts, call)
+    return written.text[: written.tokens[written.opening - 1].end] if written is not None and written.opening else ""
+
+
+def last_name_replaced(facts: SourceFacts, location: Location, old: str, new: str) -> Edit | None:
+    """`a.b.new` in the place of `a.b.old`; or of a call of it."""
+    written = written_at(facts, location)
+    if written is None:
+        return None
+    opening = written.opening
+    names = written.tokens if opening is None else written.tokens[:opening]
+    if not names or names[-1].text != old:
+        return None
+    return _replaced(written, names[-1].start, names[-1].end, new)
+
+
+def without_part(facts: SourceFacts, location: Location, part: str) -> Edit | None:
+    """`a.c` of `a.part.c`; or of a call of it."""
+    written = written_at(facts, location)
+    if written is None:
+        return None
+    tokens = written.tokens[: written.opening] if written.opening is not None else written.tokens
+    found = [number for number, token in enumerate(tokens) if token.is_name(part)]
+    if len(found) != 1 or found[0] + 1 >= len(tokens) or tokens[found[0] + 1].text != ".":
+        return None
+    return _replaced(written, tokens[found[0]].start, tokens[found[0] + 1].end, "")
+
+
+def argument_text(facts: SourceFacts, call: Location, name: str, position: int | None = None) -> str | None:
+    """What stands for an argument, by its name or its position; None where it is not given."""
+    written = written_at(facts, call)
+    if written is None:
+        return None
+    given = written.named(name) or (written.positional(position) if position is not None else None)
+    return written.text[given.value_start : given.end] if given is not None else None
+
+
+def argument_replaced(facts: SourceFacts, call: Location, name: str, position: int | None, text: str) -> Edit | None:
+    """Another text for an argument that is given by its name or at this position."""
+    written = written_at(facts, call)
+    if written is None:
+        return None
+    given = written.named(name) or (written.positional(position) if position is not None else None)
+    return _replaced(written, given.value_start, given.end, text) if given is not None else None
+
+
+def argument_at(facts: SourceFacts, call: Location, position: int = 0, *names: str) -> Location | None:
+    """Where an argument stands that is given by its position, or by one of these names; None where it is not given."""
+    written = written_at(facts, call)
+    if written is None:
+        return None
+    given = next(filter(None, map(written.named, names)), None) or written.positional(position)
+    return written.span(given.value_start, given.end) if given is not None else None
+
+
+def without_call(facts: SourceFacts, call: Location, position: int = 0, *names: str) -> list[Edit] | None:
+    """An argument in the place of the call that it is given to: `a` of `f(a)`."""
+    inner = argument_at(facts, call, position, *names)
+    return unwrapped(facts, call, inner) if inner is not None else None
+
+
+def literal_replaced(facts: SourceFacts, location: Location, text: str) -> Edit | None:
+    """Another text in the place of one that is written out: a string keeps its quotes. None for a name."""
+    written = written_at(facts, location)
+    if written is None or len(written.tokens) != 1 or written.tokens[0].kind != tokenize.STRING:
+        return None
+    found = re.fullmatch(r"('''|\"\"\"|'|\")([^'\"\\]*)\1", written.text)
+    return Edit(location, f"{found[1]}{text}{found[1]}") if found is not None else None
+
+
+def left_operand_kept(facts: SourceFacts, location: Location, operator: str) -> Edit | None:
+    """`a` of `a / b`."""
+    written = written_at(facts, location)
+    depth, found = 0, []
+    for number, token in enumerate(written.tokens if written is not None else ()):
+        depth += token.deeper
+        if depth == 0 and token.text == operator:
+            found.append(number)
+    if written is None or len(found) != 1 or found[0] == 0:
+        return None
+    return _replaced(written, written.tokens[found[0] - 1].end, len(written.text), "")
+
+
+def dtype_named_instead(facts: SourceFacts, location: Location, dtype: str, instead: str) -> Edit | None:
+    """Another dtype in an expression that names this one once, as a text or as a library's name."""
+    written = written_at(facts, location)
+    tokens = written.tokens if written is not None else ()
+    found = [token for token in tokens if token.is_name(dtype) or token.text in (f'"{dtype}"', f"'{dtype}'")]
+    if written is None or len(found) != 1:
+        return None
+    return _replaced(written, found[0].start, found[0].end, found[0].text.replace(dtype, instead))
+
+
+def name_at(facts: SourceFacts, location: Location, name: str) -> Location | None:
+    """Where this name stands in an expression, if it does so once."""
+    written = written_at(facts, location)
+    if written is None:
+        return None
+    tokens = written.tokens
+    found = [
+        token
+        for number, token in enumerate(tokens)
+        if token.is_name(name) and not (number and tokens[number - 1].text == ".")
+    ]
+    return written.span(found[0].start, found[0].end) if len(found) == 1 else None
+
+
+def call_of(facts: SourceFacts, attribute: Location) -> Location | None:
+    """The call of a method, by where the method stands: `a.b(…)` of `a.b`."""
+    start = (attribute.path, attribute.line, attribute.column)
+    for call in facts.calls:
+        place = call.location
+        if (place.path, place.line, place.column) == start and place != attribute:
+            written = written_at(facts, place)
+            before = written.tokens[written.opening - 1].end if written is not None and written.opening else None
+            if written is not None and before is not None and written.span(0, before) == attribute:
+                return place
+    return None
+
+
+def _without(written: Written, given: Argument) -> Edit | None:
+    arguments = written.arguments or ()
+    number = arguments.index(given)
+    if number > 0:
+        return _replaced(written, arguments[number - 1].end, given.end, "")
+    if len(arguments) > 1:
+        return _replaced(written, given.start, arguments[1].start, "")
+    return _replaced(written, given.start, written.tokens[-1].start, "")
+
+
+def _replaced(written: Written, start: int, end: int, text: str) -> Edit | None:
+    part = Written(written.text[start:end], written.span(start, end))
+    if "#" in part.text and part.holds_comment:
+        return None
+    return Edit(part.location, text)
+
+
+def holds(outer: Location, inner: Location) -> bool:
+    begins = (outer.line, outer.column) <= (inner.line, inner.column)
+    return begins and (inner.end_line, inner.end_column) <= (outer.end_line, outer.end_column)

@@ -1,0 +1,112 @@
+"""How a program calls a library's modules, and what it must import to say something."""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+
+from mpdoctor.facts.location import Location
+from mpdoctor.finding import Edit
+from mpdoctor.program.source_facts import SourceFacts, Use
+from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, replaced
+from mpdoctor.semantics.source.edits.statements import statement_at
+
+TENSORFLOW = "tensorflow"
+NAMES_OF_FIRST = ("x", "input", "input_tensor", "tensor", "value", "loss")
+
+
+@lru_cache(maxsize=8)
+def _imported(facts: SourceFacts) -> dict[str, str]:
+    """The name of each module and each name that the file imports at its top level, by the full dotted one; and, under
+    "", the number of the line behind which another import goes."""
+    found: dict[str, str] = {}
+    bound: set[str] = set()
+    for number, line in enumerate(facts.lines, 1):
+        if not line.startswith(("import ", "from ")):
+            continue
+        try:
+            statement = ast.parse(line).body[0]
+        except (SyntaxError, ValueError, IndexError):
+            continue  # it goes on on the next line
+        if isinstance(statement, ast.Import):
+            for alias in statement.names:
+                name = alias.asname or alias.name
+                if alias.asname or "." not in alias.name:
+                    found.setdefault(alias.name, name)
+                else:
+                    found.setdefault(alias.name, alias.name)
+                    found.setdefault(alias.name.partition(".")[0], alias.name.partition(".")[0])
+                bound.add(name)
+        elif isinstance(statement, ast.ImportFrom) and statement.module and not statement.level:
+            for alias in statement.names:
+                found.setdefault(f"{statement.module}.{alias.name}", alias.asname or alias.name)
+        if isinstance(statement, (ast.Import, ast.ImportFrom)):
+            found[""] = str(number)
+    return found
+
+
+def name_of(facts: SourceFacts, *modules: str) -> str | None:
+    """How the file calls the first of these modules that it imports; None where it imports none of them."""
+    imported = _imported(facts)
+    return next((imported[module] for module in modules if module in imported), None)
+
+
+def tensorflow(facts: SourceFacts) -> str | None:
+    """`tf`, as most call it."""
+    return name_of(facts, TENSORFLOW, "tensorflow.compat.v2")
+
+
+def keras_name(facts: SourceFacts, name: str) -> str | None:
+    """How this file can write a public name of its own Keras: `keras.ops.cast`, `tf.keras.layers.Layer`."""
+    if facts.keras.package == "tf_keras":
+        direct = name_of(facts, "tf_keras", "tensorflow.keras")
+    elif facts.keras.is_keras3:
+        direct = name_of(facts, "keras", "tensorflow.keras")
+    else:
+        direct = name_of(facts, "tensorflow.keras", "keras")
+    if direct is not None:
+        return f"{direct}.{name}"
+    through = tensorflow(facts)
+    return f"{through}.keras.{name}" if through is not None else None
+
+
+def cast(facts: SourceFacts, location: Location, dtype: str = "float32") -> list[Edit] | None:
+    """An expression cast to a dtype, `tf.cast(…, tf.float32)`; `dtype` may be an expression such as `x.dtype`."""
+    around = cast_around(facts, dtype)
+    return put_around(facts, location, *around) if around is not None else None
+
+
+def cast_argument(facts: SourceFacts, call: Location, dtype: str = "float32", position: int = 0) -> list[Edit] | None:
+    """The same of an argument of a call."""
+    given = argument_at(facts, call, position, *(NAMES_OF_FIRST if position == 0 else ()))
+    return cast(facts, given, dtype) if given is not None else None
+
+
+def cast_around(facts: SourceFacts, dtype: str = "float32") -> tuple[str, str] | None:
+    """What stands before and behind what is cast. None where the program names nothing that casts."""
+    is_name = dtype in ("float32", "float16", "bfloat16", "int32", "int64")
+    tf = tensorflow(facts)
+    if tf is not None:
+        return f"{tf}.cast(", f", {tf}.{dtype})" if is_name else f", {dtype})"
+    ops = name_of(facts, "keras.ops") if facts.keras.is_keras3 else None
+    keras = name_of(facts, "keras") if facts.keras.is_keras3 else None
+    if ops is None and keras is None:
+        return None
+    return f"{ops or f'{keras}.ops'}.cast(", f', "{dtype}")' if is_name else f", {dtype})"
+
+
+def named_instead(facts: SourceFacts, use: Use, name: str) -> Edit | None:
+    """A public name of Keras ("mixed_precision.Policy") in the place of another name: as this file can say it, or
+    imported under the name that the file has for the old one."""
+    if not use.is_import:
+        written = keras_name(facts, name)
+        return replaced(facts, use.location, written) if written is not None else None
+    statement = statement_at(facts, use.location)
+    texts = [token.text for token in statement.tokens] if statement is not None else []
+    if statement is None or texts[:1] != ["from"] or "import" not in texts or {",", "(", "*"} & set(texts):
+        return None
+    module, _, last = name.rpartition(".")
+    keras = "tensorflow.keras" if use.api.root == "tensorflow" else use.api.root
+    bound = texts[-1]
+    renamed = "" if bound == last else f" as {bound}"
+    return replaced(facts, statement.location, f"from {keras}.{module} import {last}{renamed}")

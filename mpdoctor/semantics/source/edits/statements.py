@@ -1,0 +1,155 @@
+"""Edits of whole lines: a statement taken away, a line put before or behind one."""
+
+from __future__ import annotations
+
+import io
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from mpdoctor.facts.location import Location
+from mpdoctor.finding import Edit
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.semantics.source.edits.expressions import argument_at, text_of, without_call
+from mpdoctor.semantics.source.edits.written import Written, lines_of_cell, written_at
+
+
+@dataclass(frozen=True)
+class LogicalLine:
+    """What Python reads as one line: from which line to which, the column behind its last character, and where the
+    comment behind that begins. `shared`: by several statements."""
+
+    start: int
+    end: int
+    end_column: int
+    shared: bool = False
+    comment: tuple[int, int] | None = None
+
+
+def logical_line_at(facts: SourceFacts, number: int) -> LogicalLine | None:
+    return next((line for line in logical_lines(facts) if line.start <= number <= line.end), None)
+
+
+def statement_at(facts: SourceFacts, location: Location) -> Written | None:
+    """The statement on whose lines something stands, without its comment: of `if x: y()` both. None where another one
+    shares its lines."""
+    line = logical_line_at(facts, location.line) if location.path == facts.path else None
+    if line is None or line.shared:
+        return None
+    column = _indent(facts, line.start) + 1
+    return written_at(facts, Location(facts.path, line.start, column, line.end, line.end_column))
+
+
+def is_alone(facts: SourceFacts, location: Location) -> bool:
+    """Whether an expression is a statement of its own, on lines of its own."""
+    statement = statement_at(facts, location)
+    return statement is not None and _bounds(statement.location) == _bounds(location)
+
+
+def without_statement(facts: SourceFacts, location: Location) -> Edit | None:
+    """The lines without the statement on them. Its comment stays; where nothing else stands in the block, there is a
+    `pass`. None where it is not one simple statement."""
+    statement = statement_at(facts, location)
+    if statement is None or statement.holds_comment or _opens_block(statement):
+        return None
+    place = statement.location
+    if not _has_company(facts, place):
+        return Edit(place, "pass")
+    behind = facts.lines[place.end_line - 1][place.end_column - 1 :]
+    if behind.strip() or place.end_line >= lines_of_cell(facts, place.line)[1]:
+        blank = len(behind) - len(behind.lstrip())
+        return Edit(Location(place.path, place.line, place.column, place.end_line, place.end_column + blank), "")
+    return Edit(Location(place.path, place.line, 1, place.end_line + 1, 1), "")
+
+
+def passed_on(facts: SourceFacts, call: Location, position: int = 0, *names: str) -> Edit | list[Edit] | None:
+    """An argument in the place of the call that it is given to; of `a = f(a)` nothing is left."""
+    inner, statement = argument_at(facts, call, position, *names), statement_at(facts, call)
+    same = f"{text_of(facts, inner)} = {text_of(facts, call)}" if inner is not None else None
+    if statement is not None and statement.text == same:
+        return without_statement(facts, call)
+    return without_call(facts, call, position, *names)
+
+
+def line_before(facts: SourceFacts, location: Location, text: str) -> Edit | None:
+    """A line of its own before the statement, indented like it."""
+    statement = statement_at(facts, location)
+    if statement is None:
+        return None
+    place = statement.location
+    indent = facts.lines[place.line - 1][: place.column - 1]
+    return Edit(Location(place.path, place.line, 1, place.line, 1), f"{indent}{text}\n")
+
+
+def line_behind(facts: SourceFacts, location: Location, text: str) -> Edit | None:
+    """A line of its own behind the statement and its comment, indented like it."""
+    statement = statement_at(facts, location)
+    if statement is None or _opens_block(statement):
+        return None
+    place = statement.location
+    line = facts.lines[place.end_line - 1]
+    indent = facts.lines[place.line - 1][: place.column - 1]
+    end = len(line) + 1
+    return Edit(Location(place.path, place.end_line, end, place.end_line, end), f"\n{indent}{text}")
+
+
+def _bounds(place: Location) -> tuple[int, int, int, int]:
+    return place.line, place.column, place.end_line, place.end_column
+
+
+def _opens_block(statement: Written) -> bool:
+    """Whether it ends in a colon, or has something behind one: `if x: y()`."""
+    tokens = statement.tokens
+    compound = ("if", "for", "while", "with", "try", "else", "elif", "except", "finally", "def", "class", "async", "@")
+    return not tokens or tokens[0].text in compound
+
+
+def _has_company(facts: SourceFacts, place: Location) -> bool:
+    """Whether another statement stands in the same block."""
+    indent = place.column - 1
+    if indent == 0:
+        return True
+    statements = logical_lines(facts)
+    number = next(n for n, line in enumerate(statements) if line.start == place.line)
+    if number + 1 < len(statements) and _indent(facts, statements[number + 1].start) == indent:
+        return True
+    for line in reversed(statements[:number]):
+        if _indent(facts, line.start) <= indent:
+            return _indent(facts, line.start) == indent
+    return False
+
+
+def _indent(facts: SourceFacts, number: int) -> int:
+    line = facts.lines[number - 1]
+    return len(line) - len(line.lstrip())
+
+
+@lru_cache(maxsize=4)
+def logical_lines(facts: SourceFacts) -> tuple[LogicalLine, ...]:
+    """Of the whole file; of a notebook those of each cell up to where Python can't read it as it stands."""
+    starts = [first for _, first in facts.cells] or [1]
+    return tuple(
+        line
+        for first in starts
+        for line in _logical_lines(facts.lines[first - 1 : lines_of_cell(facts, first)[1]], first)
+    )
+
+
+def _logical_lines(lines: list[str], first: int) -> Iterator[LogicalLine]:
+    start, end, shared, comment = 0, (0, 0), False, (0, 0)
+    try:
+        for token in tokenize.generate_tokens(io.StringIO("\n".join(lines) + "\n").readline):
+            if token.type == tokenize.NEWLINE:
+                if start:
+                    at = (comment[0] + first - 1, comment[1] + 1) if comment[0] == end[0] else None
+                    yield LogicalLine(start + first - 1, end[0] + first - 1, end[1] + 1, shared, at)
+                start, shared, comment = 0, False, (0, 0)
+            elif token.type == tokenize.COMMENT:
+                comment = token.start
+            elif token.type not in (tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER):
+                start = start or token.start[0]
+                shared = shared or (token.type == tokenize.OP and token.string == ";")
+                end = token.end
+    except (tokenize.TokenError, SyntaxError):
+        return

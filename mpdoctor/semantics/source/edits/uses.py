@@ -1,0 +1,76 @@
+"""Whether what an expression gives may have another dtype afterwards, without meeting anything that has the old one."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api, Call, Collection, Known, Operation, Value, options, walk
+
+MOST_USES, MOST_PARTS = 500, 100  # that are looked at: behind that a value counts as met, and as a tensor
+_CASTS = ("cast", "print", "shape")
+_COMPUTING = ("tensorflow.", "keras.ops.", "keras.backend.")
+
+
+def meets_others(facts: SourceFacts, value: Value) -> bool:
+    """Whether the program computes with it, or with what is made of it, and another tensor at once."""
+    made_of_it, waiting = {id(value)}, [value]
+    users = _users(facts)
+    for one in waiting:
+        if one is not value and _computes(one):
+            parts = _operands(one)
+            if any(id(part) not in made_of_it and not _is_plain(part) for part in parts):
+                return True
+        for user in users.get(id(one), ()):
+            if id(user) not in made_of_it:
+                made_of_it.add(id(user))
+                waiting.append(user)
+        if len(waiting) > MOST_USES:
+            return True
+    return False
+
+
+@lru_cache(maxsize=1)
+def _users(facts: SourceFacts) -> dict[int, list[Value]]:
+    """Of every value that an event computes with or returns, by its id, what is directly made of it."""
+    found: dict[int, list[Value]] = {}
+    seen: set[int] = set()
+    waiting: list[Value] = [*facts.operations, *facts.calls, *(event.value for event in facts.returns)]
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        for part in one.parts:
+            found.setdefault(id(part), []).append(one)
+            waiting.append(part)
+    return found
+
+
+def _computes(value: Value) -> bool:
+    if isinstance(value, Operation):
+        return True
+    callee = value.callee if isinstance(value, Call) else None
+    return (
+        isinstance(callee, Api) and callee.name.startswith(_COMPUTING) and callee.name.rpartition(".")[2] not in _CASTS
+    )
+
+
+def _operands(event: Value) -> list[Value]:
+    given = event.operands if isinstance(event, Operation) else event.given if isinstance(event, Call) else ()
+    return [part for one in given for option in options(one) for part in _spread(option)]
+
+
+def _spread(value: Value) -> tuple[Value, ...]:
+    """A tensor itself; of a list of them each."""
+    if not isinstance(value, Collection):
+        return (value,)
+    return tuple(option for item in value.items for option in options(item))
+
+
+def _is_plain(value: Value) -> bool:
+    """A number, a text, a library's name, and what is made of these alone."""
+    for number, part in enumerate(walk(value)):
+        if number > MOST_PARTS or not isinstance(part, (Known, Api, Operation, Collection)):
+            return False
+    return True

@@ -1,0 +1,175 @@
+"""The text of an expression or statement as it is written, over all of its lines, with the places in it."""
+
+from __future__ import annotations
+
+import io
+import tokenize
+from dataclasses import dataclass
+from functools import cached_property
+
+from mpdoctor.facts.location import Location
+from mpdoctor.program.source_facts import SourceFacts
+
+_DEPTH = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
+_EMPTY = (tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token that is no comment and no line's end, and where it begins and ends in the text that it is of."""
+
+    text: str
+    start: int
+    end: int
+    kind: int = 0
+
+    def is_name(self, *names: str) -> bool:
+        """Whether it is a name, or a keyword of Python's; one of these where some are given."""
+        return self.kind == tokenize.NAME and (not names or self.text in names)
+
+    @property
+    def deeper(self) -> int:
+        """1 where it opens parentheses or brackets, -1 where it closes some."""
+        return _DEPTH.get(self.text, 0) if self.kind == tokenize.OP else 0
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of a call as it is written: from where to where, and its name and value where it has a name.
+    `starred`: `*rest` or `**rest`."""
+
+    start: int
+    end: int
+    name: str = ""
+    value_start: int = 0
+    starred: bool = False
+
+
+@dataclass(frozen=True)
+class Written:
+    """What stands at a location. Offsets count the characters of `text`."""
+
+    text: str
+    location: Location
+
+    def span(self, start: int, end: int) -> Location:
+        """The place of a part of it."""
+        (line, column), (end_line, end_column) = self._place(start), self._place(end)
+        return Location(self.location.path, line, column, end_line, end_column)
+
+    @cached_property
+    def holds_comment(self) -> bool:
+        return self._tokens is None or bool(self._tokens[1])
+
+    @cached_property
+    def tokens(self) -> tuple[Token, ...]:
+        """() where Python can't read it."""
+        return self._tokens[0] if self._tokens is not None else ()
+
+    @cached_property
+    def arguments(self) -> tuple[Argument, ...] | None:
+        """Those of the call that it is; None where it is none, or where one argument is a generator without its
+        parentheses."""
+        opening = self.opening
+        if opening is None:
+            return None
+        found: list[Argument] = []
+        part: list[Token] = []
+        depth = lambdas = 0
+        for token in self.tokens[opening + 1 :]:
+            depth += token.deeper
+            if depth == 0 and token.is_name("for", "async"):
+                return None
+            if depth == 0:  # what a lambda takes is set apart by commas, too
+                lambdas += token.is_name("lambda") - (lambdas > 0 and token.text == ":")
+            if depth < 0 or (depth == 0 and not lambdas and token.text == ","):
+                if part:
+                    found.append(_argument(part))
+                part = []
+            else:
+                part.append(token)
+        return tuple(found)
+
+    @cached_property
+    def opening(self) -> int | None:
+        """The number of the token that opens the last parentheses of a call: of `f(x)(y)` that before `y`."""
+        if not self.tokens or self.tokens[-1].text != ")":
+            return None
+        depth = 0
+        for number in range(len(self.tokens) - 1, -1, -1):
+            depth += self.tokens[number].deeper
+            if depth == 0:
+                return number if number > 0 else None
+        return None
+
+    def named(self, name: str) -> Argument | None:
+        return next((one for one in self.arguments or () if one.name == name), None)
+
+    def positional(self, position: int) -> Argument | None:
+        """None where a `*rest` stands before it."""
+        given = [one for one in self.arguments or () if not one.name]
+        if any(one.starred for one in given[: position + 1]):
+            return None
+        return given[position] if position < len(given) else None
+
+    def text_of(self, argument: Argument) -> str:
+        return self.text[argument.start : argument.end]
+
+    @cached_property
+    def _tokens(self) -> tuple[tuple[Token, ...], tuple[Token, ...]] | None:
+        """Tokens, and comments; None where Python can't read it."""
+        starts = [0]
+        for text in (*self.text.split("\n"), ")", ""):
+            starts.append(starts[-1] + len(text) + 1)
+        found: list[Token] = []
+        comments: list[Token] = []
+        try:
+            # in parentheses its line ends end nothing
+            for token in tokenize.generate_tokens(io.StringIO(f"({self.text}\n)").readline):
+                (line, column), (end_line, end_column) = token.start, token.end
+                shift, end_shift = int(line == 1), int(end_line == 1)
+                start, end = starts[line - 1] + column - shift, starts[end_line - 1] + end_column - end_shift
+                if token.type not in _EMPTY:
+                    one = Token(token.string, start, end, token.type)
+                    (comments if token.type == tokenize.COMMENT else found).append(one)
+        except (tokenize.TokenError, SyntaxError):
+            return None
+        return tuple(found[1:-1]), tuple(comments)
+
+    def _place(self, offset: int) -> tuple[int, int]:
+        before = self.text[:offset]
+        line = before.count("\n")
+        column = offset - (before.rfind("\n") + 1) + 1
+        return self.location.line + line, column + (self.location.column - 1 if line == 0 else 0)
+
+
+def written_at(facts: SourceFacts, location: Location) -> Written | None:
+    """None where the location lies in another file, or knows no columns."""
+    lines = facts.lines if location.path == facts.path else []
+    last = location.end_line or location.line
+    if not (0 < location.line <= last <= len(lines)) or not location.column or not location.end_column:
+        return None
+    parts = lines[location.line - 1 : last]
+    parts[-1] = parts[-1][: location.end_column - 1]
+    parts[0] = parts[0][location.column - 1 :]
+    return Written("\n".join(parts), location)
+
+
+def lines_of_cell(facts: SourceFacts, number: int) -> tuple[int, int]:
+    """The first and the last line of what is one text with this line: of a notebook its cell."""
+    first, last = 1, len(facts.lines)
+    for _, start in facts.cells:
+        if start <= number:
+            first = start
+        else:
+            return first, start - 1
+    return first, last
+
+
+def _argument(part: list[Token]) -> Argument:
+    start, end = part[0].start, part[-1].end
+    if part[0].text in ("*", "**"):
+        return Argument(start, end, starred=True)
+    if len(part) > 2 and part[0].is_name() and part[1].text == "=":
+        return Argument(start, end, part[0].text, part[2].start)
+    return Argument(start, end, value_start=start)

@@ -1,0 +1,152 @@
+"""Edits that rules give, over all fixtures: what was fixed parses, says nothing new, and is otherwise the same."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import io
+import tokenize
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+from judging import facts_of, findings_in
+from marks import marks_from_source
+
+from mpdoctor.finding import Finding, Fix
+from mpdoctor.fixes.rounds import edited_bytes
+from mpdoctor.fixes.texts import chosen_together
+from mpdoctor.rules.registry import all_rules
+
+pytestmark = pytest.mark.fast
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "rules"
+MOST_ROUNDS = 10
+# What a program does wrong besides, and what nobody could see before it computed in 16 bits, or got beyond that line.
+REVEALED = {"MP115": {"MP201"}, "MP407": {"MP408"}}
+
+
+def cases() -> list[tuple[str, str]]:
+    """Every fixture of one file that something is found in, with each Keras that it is for."""
+    found = []
+    for path in sorted(FIXTURES.glob("*/*.py")):
+        marks = marks_from_source(path.read_text(encoding="utf-8"))
+        name = str(path.relative_to(FIXTURES))
+        if not any(mark.code == "MP001" for mark in marks.findings(marks.keras[0])):  # that is no Python
+            found += [(name, keras) for keras in marks.keras if marks.findings(keras)]
+    return found
+
+
+@cache
+def text_of(name: str) -> str:
+    return (FIXTURES / name).read_text(encoding="utf-8")
+
+
+@cache
+def found_in(text: str, keras: str) -> tuple[Finding, ...]:
+    return tuple(findings_in(facts_of(text, keras)))
+
+
+def codes(findings: tuple[Finding, ...]) -> Counter[str]:
+    return Counter(finding.code for finding in findings)
+
+
+def fixed(text: str, *fixes: Fix) -> str:
+    done = edited_bytes(text.encode(), "fixture.py", [fix.edits for fix in fixes])
+    assert done is not None
+    return done.decode()
+
+
+def told(finding: Finding, text: str, after: str) -> str:
+    diff = "".join(difflib.unified_diff(text.splitlines(True), after.splitlines(True), n=1))
+    return f"{finding.code} at {finding.location}: {finding.fix}\n{diff}"
+
+
+def same(finding: Finding) -> tuple[object, ...]:
+    return finding.code, finding.message, finding.location
+
+
+def comments(text: str) -> list[str]:
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    return sorted(token.string for token in tokens if token.type == tokenize.COMMENT)
+
+
+def around(text: str, fix: Fix) -> tuple[list[str], list[str]]:
+    """The lines before the first and behind the last that an edit touches."""
+    lines = text.split("\n")
+    first = min(edit.location.line for edit in fix.edits)
+    ends = [
+        (edit.location, edit.location.end_column == 1 and edit.location.end_line > edit.location.line)
+        for edit in fix.edits
+    ]
+    last = max(place.end_line - is_whole_line for place, is_whole_line in ends)
+    return lines[: first - 1], lines[last:]
+
+
+@pytest.mark.parametrize(("name", "keras"), cases())
+def test_each_fix_mends_what_it_is_for_and_nothing_else(name: str, keras: str) -> None:
+    text = text_of(name)
+    before = found_in(text, keras)
+    for finding in before:
+        if finding.fix is None:
+            continue
+        after = fixed(text, finding.fix)
+        said = told(finding, text, after)
+        ast.parse(after)
+        left = found_in(after, keras)
+        assert same(finding) not in map(same, left), said
+        new = codes(left) - codes(before)
+        assert set(new) <= REVEALED.get(finding.code, set()), f"new: {new}\n{said}"
+        assert comments(after) == comments(text), said
+        head, tail = around(text, finding.fix)
+        assert after.split("\n")[: len(head)] == head, said
+        assert not tail or after.split("\n")[-len(tail) :] == tail, said
+
+
+def in_rounds(text: str, keras: str, unsafe: bool) -> str:
+    """What `--fix` makes of it."""
+    for _ in range(MOST_ROUNDS):
+        fixes = [f.fix.edits for f in found_in(text, keras) if f.fix is not None and (f.fix.safe or unsafe)]
+        if not fixes:
+            return text
+        done = edited_bytes(text.encode(), "fixture.py", chosen_together(fixes))
+        assert done is not None and done.decode() != text
+        text = done.decode()
+    raise AssertionError(f"there is no end of it:\n{text}")
+
+
+@pytest.mark.parametrize("unsafe", [False, True], ids=["safe", "unsafe"])
+@pytest.mark.parametrize(("name", "keras"), cases())
+def test_fixing_comes_to_an_end_and_says_nothing_new(name: str, keras: str, unsafe: bool) -> None:
+    text = text_of(name)
+    before = found_in(text, keras)
+    after = in_rounds(text, keras, unsafe)
+    ast.parse(after)
+    allowed = set().union(*(REVEALED.get(finding.code, set()) for finding in before))
+    new = codes(found_in(after, keras)) - codes(before)
+    assert set(new) <= (allowed if not unsafe else set()), f"new: {new}\n{after}"
+    assert comments(after) == comments(text)
+
+
+def test_the_rules_say_which_kinds_of_fixes_they_have() -> None:
+    seen: dict[str, set[str]] = {}
+    for name, keras in cases():
+        for finding in found_in(text_of(name), keras):
+            if finding.fix is not None:
+                seen.setdefault(finding.code, set()).add("safe" if finding.fix.safe else "unsafe")
+    assert {rule.code: set(rule.fixes) for rule in all_rules() if rule.fixes} == seen
+    assert len(seen) >= 45
+
+
+@pytest.mark.parametrize(("name", "keras"), cases()[::7])
+def test_line_ends_and_a_byte_order_mark_stay(name: str, keras: str) -> None:
+    text = text_of(name)
+    windows = text.replace("\n", "\r\n")
+    plain, other = found_in(text, keras), found_in(windows, keras)
+    assert [finding.fix for finding in other] == [finding.fix for finding in plain]
+    for finding in plain:
+        if finding.fix is not None:
+            data = b"\xef\xbb\xbf" + windows.encode()
+            done = edited_bytes(data, "fixture.py", [finding.fix.edits])
+            assert done == b"\xef\xbb\xbf" + fixed(text, finding.fix).replace("\n", "\r\n").encode()
