@@ -154,7 +154,7 @@ def _resizes(value: Value) -> bool:
     if isinstance(value, Defined):
         return True  # a function of the user's that gets hold of the gradients
     if isinstance(value, Attribute):
-        return "scale" in value.name
+        return "scale" in value.name and value.name not in TRANSPARENT_METHODS
     if not isinstance(value, Call) or is_gradient_call(value):
         return False
     if isinstance(value.callee, Api):
