@@ -1,13 +1,13 @@
 """A custom training step applies gradients through a LossScaleOptimizer, and the loss was never scaled.
 
 ## Why it matters
-In Keras 3 `apply` and `apply_gradients` divide by the loss scale whether or not the loss was multiplied by
-it. Without `scale_loss` every update is 32768 times too small: with SGD(0.1) a weight moved by 1.4e-05
-where it should have moved by 0.446. Adam hides it until its epsilon bites. In Keras 2 nothing is divided,
-and nothing is scaled: gradients below 6e-08 are flushed to zero in float16, which is what the wrapper was
-there to prevent; where `get_unscaled_gradients` is called all the same, a weight moved by 2.4e-05 instead of 0.8
-(SGD(0.1); TensorFlow 2.4, 2.10 and 2.15, tf_keras 2.21). compile() puts the wrapper around your optimizer under mixed_float16, so a `train_step` of
-your own needs it too.
+In Keras 3 `apply` and `apply_gradients` divide by the loss scale whether or not the loss was multiplied by it.
+Without `scale_loss` every update is 32768 times too small: with SGD(0.1) a weight moved by 1.4e-05 where it
+should have moved by 0.446. Adam hides it until its epsilon bites. In Keras 2 nothing is divided, and nothing is
+scaled: gradients below 6e-08 are flushed to zero in float16, which is what the wrapper was there to prevent;
+where `get_unscaled_gradients` is called all the same, a weight moved by 2.4e-05 instead of 0.8 (SGD(0.1);
+TensorFlow 2.4, 2.10 and 2.15, tf_keras 2.21). compile() puts the wrapper around your optimizer under
+mixed_float16, so a `train_step` of your own needs it too.
 
 ## Flagged
 ```python

@@ -37,7 +37,7 @@ def execute_if(state: State, node: ast.If) -> bool:
         if not certain and state.module.name != "__main__" and is_main_test(node.test):
             state.module.main_blocks.append(node.body)
         return execute_block(state, node.body if certain else node.orelse)
-    asks, certain_arm = asks_whether_it_works(node.test, test), arm_of_wrapper(node.test)
+    asks, certain_arm = asks_whether_it_works(node.test, test), arm_of_wrapper(node.test, test)
     before, outer = state.scope.names, state.context
     ends: list[dict[str, Value]] = []
     branches = []
