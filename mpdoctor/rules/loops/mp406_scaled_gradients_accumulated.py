@@ -123,13 +123,15 @@ def _applied_and_kept(facts: SourceFacts, gradient: Call, kept: Call) -> Iterato
 
 
 def _is_new(stores: tuple[Value, ...], apply: Call) -> bool:
-    """Whether the variables are made anew for each time that they are applied."""
+    """Whether the variables are made anew for each time that they are applied. A list of them is filled in a loop of its
+    own."""
+    filling = int(isinstance(stores[-1], Collection) and stores[-1].open)
     made = [part.context for part in walk(stores[-1]) if isinstance(part, Call)]
     depth = len(apply.context.callers)
     return any(
         one.run == apply.context.run
         and one.callers[:depth] == apply.context.callers
-        and one.loops >= apply.context.loops
+        and one.loops - filling >= apply.context.loops
         for one in made
     )
 
