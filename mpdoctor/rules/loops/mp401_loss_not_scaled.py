@@ -64,7 +64,7 @@ from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
     calls_on_the_way,
-    may_be_scaled,
+    may_be_scaled_in,
     optimizer_scales,
     target,
     unscaled_on_the_way,
@@ -80,7 +80,7 @@ CONFIRMED_LIVE = True
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for apply, gradient in applied_gradients(facts):
         how = optimizer_scales(facts, apply)
-        if how is None or may_be_scaled(target(gradient)) or _may_scale_elsewhere(apply, gradient):
+        if how is None or may_be_scaled_in(facts, target(gradient)) or _may_scale_elsewhere(apply, gradient):
             continue
         unscales = calls_on_the_way(apply, "get_unscaled_gradients")
         if unscaled_on_the_way(apply, gradient):

@@ -13,6 +13,7 @@ from mpdoctor.program.values import (
     Call,
     Collection,
     Defined,
+    FunctionFacts,
     Known,
     Operation,
     Parameter,
@@ -108,6 +109,20 @@ def target(gradient: Call) -> Value | None:
 def may_be_scaled(loss: Value | None) -> bool:
     """Whether anything that this loss was made from may have scaled it."""
     return loss is None or any(_scales(one) for one in walk(loss))
+
+
+def may_be_scaled_in(facts: SourceFacts, loss: Value | None) -> bool:
+    """The same, where functions of the user's that were not followed on the way to the loss may scale it as well."""
+    waiting, seen = [loss], set[int]()
+    for one in waiting:
+        if may_be_scaled(one):
+            return True
+        for part in walk(one):
+            function = part.callee.of if isinstance(part, Call) and isinstance(part.callee, Defined) else None
+            if isinstance(function, FunctionFacts) and id(function) not in seen:
+                seen.add(id(function))
+                waiting.extend(returned.value for returned in facts.returns_of(function))
+    return False
 
 
 def is_scaled_by(loss: Value | None, *methods: str) -> bool:
