@@ -57,8 +57,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.knowledge.wrapper_api import APPLYING
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Call, Collection, Item, Value, walk
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.gradients import (
@@ -123,8 +123,8 @@ def _applied_and_kept(facts: SourceFacts, gradient: Call, kept: Call) -> Iterato
 
 
 def _is_new(stores: tuple[Value, ...], apply: Call) -> bool:
-    """Whether the variables are made anew for each time that they are applied. A list of them is filled in a loop of its
-    own."""
+    """Whether the variables are made anew for each time that they are applied. A list of them is filled in a loop of
+    its own."""
     filling = int(isinstance(stores[-1], Collection) and stores[-1].open)
     made = [part.context for part in walk(stores[-1]) if isinstance(part, Call)]
     depth = len(apply.context.callers)
