@@ -177,6 +177,11 @@ class SourceFacts:
     makings
         Set where the events are left out: of the user's layers and models that are made, where the class is defined,
         and whether each is given float32.
+    policies_set
+        Set where the events are left out: the names of the global policies that they set for certain, and None for one
+        that is not known, or is set on some path only.
+    policies_elsewhere
+        `policies_set` of the first-party files that import this one, also through others. The pipeline sets it.
     float32_classes
         Where those classes of this file and its imports are defined that the whole project makes in float32 only. The
         pipeline sets it.
@@ -218,6 +223,8 @@ class SourceFacts:
     is_imported: bool = False
     is_guarded: bool = False
     makings: tuple[tuple[Location, bool], ...] = ()
+    policies_set: tuple[str | None, ...] = ()
+    policies_elsewhere: tuple[str | None, ...] = ()
     float32_classes: tuple[Location, ...] = ()
     package: str = ""
     incomplete: bool = False
@@ -318,6 +325,20 @@ class SourceFacts:
         else:
             callers_decide = self.is_imported or not event.context.reached
             found.append(UNSURE if callers_decide else None)
+        return tuple(dict.fromkeys(found))
+
+    def policies_of_program_at(self, event: Event) -> tuple[PolicyName, ...]:
+        """The same, with the policies of the files that import this one where nothing here tells."""
+        found = self.policies_at(event)
+        return found if found != (UNSURE,) else tuple(name or UNSURE for name in self.policies_elsewhere) or found
+
+    def policies_told(self) -> tuple[str | None, ...]:
+        """What the events say for `policies_set`."""
+        found: list[str | None] = []
+        for call in self.policy_calls:
+            named = policies_named(call.argument(0, "policy") or call.keyword("dtype_policy"))
+            is_certain = len(named) == 1 and all(branch.only for branch in call.context.branches)
+            found.append(named[0] if is_certain else None)
         return tuple(dict.fromkeys(found))
 
     def policy_at(self, event: Event) -> PolicyName:

@@ -72,7 +72,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for inner in gradients:
         if inner.context.guarded or not _is_recorded(inner) or may_be_scaled_in(facts, target(inner)):
             continue
-        if facts.policies_at(inner) != ("mixed_float16",):
+        if facts.policies_of_program_at(inner) != ("mixed_float16",):
             continue
         if any(outer is not inner and _is_made_from(target(outer), inner) for outer in gradients):
             yield Finding(
