@@ -57,6 +57,10 @@ class Unknown(Value):
     """Something that the source stage does not follow."""
 
 
+class Earlier(Unknown):
+    """What a name holds at the start of a loop's body, from the second time on."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Known(Value):
     """A constant: a literal, or simple arithmetic on literals (2**15, -1e9, "mixed_" + "float16")."""

@@ -6,7 +6,7 @@ import ast
 import sys
 from collections.abc import Callable
 
-from mpdoctor.program.values import MISSING, Api, Attribute, Branch, Call, Unknown, Value, known
+from mpdoctor.program.values import MISSING, Api, Attribute, Branch, Call, Earlier, Unknown, Value, known
 from mpdoctor.source.existence_checks import (
     arm_of_wrapper,
     asks_whether_it_works,
@@ -22,7 +22,7 @@ from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_with
 from mpdoctor.source.interpreter.state.scopes import merged_names
-from mpdoctor.source.joining import Earlier, joined, without_earlier
+from mpdoctor.source.joining import joined, without_earlier
 
 if sys.version_info >= (3, 11):
     TryNode = ast.Try | ast.TryStar
