@@ -35,10 +35,12 @@ from mpdoctor.program.values import (
     ClassFacts,
     Context,
     Defined,
+    Earlier,
     FunctionFacts,
     Operation,
     Unknown,
     Value,
+    walk,
 )
 
 SET_POLICY = "keras.mixed_precision.set_global_policy"
@@ -354,6 +356,24 @@ class SourceFacts:
         if id(value) not in self._dtypes:
             self._dtypes[id(value)] = value, dtype_of(value, self.keras, self._dtypes)
         return self._dtypes[id(value)][1]
+
+    def dtype_at(self, value: Value | None, context: Context) -> str | None:
+        """The dtype that a tensor has where it is used. In a loop that is what it has the first time round, unless an
+        `if` of the loop's stands before."""
+        found = self.dtype_of(value)
+        if found is not None or value is None or not context.loops:
+            return found
+        rounds = [one for one in walk(value) if isinstance(one, Earlier)]
+        if not rounds or any(len(context.branches) > one.branches for one in rounds):
+            return None
+        if id(value) not in self._dtypes_at_first:
+            first = dtype_of(value, self.keras, self._dtypes_at_first, first_round=True)
+            self._dtypes_at_first[id(value)] = value, first
+        return self._dtypes_at_first[id(value)][1]
+
+    @cached_property
+    def _dtypes_at_first(self) -> dict[int, tuple[Value, str | None]]:
+        return {}
 
     @cached_property
     def _dtypes(self) -> dict[int, tuple[Value, str | None]]:

@@ -57,8 +57,17 @@ class Unknown(Value):
     """Something that the source stage does not follow."""
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Earlier(Unknown):
-    """What a name holds at the start of a loop's body, from the second time on."""
+    """What a name holds at the start of a loop's body, from the second time on.
+
+    branches
+        How many if arms surround the loop.
+    ends
+        What the body has made of the name when it begins again, by the path that it took; () while it is walked."""
+
+    branches: int = 0
+    ends: list[Value] = field(default_factory=list, repr=False)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

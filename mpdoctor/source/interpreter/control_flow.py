@@ -79,10 +79,12 @@ def _execute_loop(
     """The body is executed once. What it assigns is, at its start, the value from before or an unknown value."""
     before, outer = dict(state.scope.names), state.context
     assigned = _assigned_names(node)
+    carried: dict[str, Earlier] = {}
     for name in assigned:
         old = state.scope.names.get(name)
         if old is not None:
-            state.scope.names[name] = joined((old, Earlier(old.location)))
+            carried[name] = Earlier(old.location, len(outer.branches))
+            state.scope.names[name] = joined((old, carried[name]))
     state.context = state.context.but(loops=outer.loops + 1)
     start()
     state.frame.exits.append([])
@@ -90,6 +92,8 @@ def _execute_loop(
     ends = state.frame.exits.pop()
     if goes_on:
         ends.append(state.scope.names)
+    for name, earlier in carried.items():
+        earlier.ends.extend(names[name] for names in ends if name in names)
     if not at_least_once or not ends:
         ends.append(before)
     state.scope.names, state.context = merged_names(ends), outer
