@@ -8,7 +8,9 @@ attribute 'loss_scale_factor'`, and a class, a TF1 optimizer or an unfinished op
 accepted and fails at its first step, with an error from deep inside Keras. compile() under mixed_float16 wraps
 what it is given: a class, an optimizer of another package or of TensorFlow 1 raises `ValueError: Could not interpret
 optimizer identifier` or the TypeError above, and an unfinished one NotImplementedError in fit() (Keras 3.15, tf_keras
-2.21, TensorFlow 2.15, 2.10 and 2.4).
+2.21, TensorFlow 2.15, 2.10 and 2.4). In Keras 2 the wrapper hands keywords to your optimizer's `apply_gradients`:
+`experimental_aggregate_gradients` up to TensorFlow 2.10 and for a legacy optimizer, `skip_gradients_aggregation` after
+it. One that takes neither them nor `**kwargs` raises `TypeError: … got an unexpected keyword argument`.
 
 ## Flagged
 ```python
@@ -43,8 +45,8 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Call, ClassFacts, Defined, Known, Value, class_of, options
-from mpdoctor.semantics.source.optimizers.optimizer_requirements import lacked_by_class, package_of
-from mpdoctor.semantics.source.optimizers.wrappers import compile_wraps, inner_argument, wrapper_calls
+from mpdoctor.semantics.source.optimizers.optimizer_requirements import keyword_refused, lacked_by_class, package_of
+from mpdoctor.semantics.source.optimizers.wrappers import compile_wraps, inner_argument, kinds_of_wrapper, wrapper_calls
 from mpdoctor.semantics.wording import listed, place_of
 
 SEVERITY = Severity.ERROR
@@ -180,7 +182,10 @@ def _problem(facts: SourceFacts, inner: Value, call: Call, holder: Value | None)
     if own is not None:
         lacking = lacked_by_class(own, facts.keras)
         place = place_of(facts, own.location, call.location)
-        return _problem_of_class(own, place, lacking, facts.keras) if lacking else None
+        if lacking:
+            return _problem_of_class(own, place, lacking, facts.keras)
+        refused = keyword_refused(own, kinds_of_wrapper(inner, facts.keras))
+        return _problem_of_signature(own, place, refused) if refused else None
     if isinstance(inner, Defined) and isinstance(inner.of, ClassFacts) and inner.of.kind == "optimizer":
         return _problem_of_bare_class(inner.of.name, by_compile)
     if isinstance(inner, Call) and isinstance(inner.callee, Api):
@@ -220,6 +225,15 @@ def _problem_of_class(own: ClassFacts, place: str, lacking: list[str], keras: Ke
             f"`{_constructor(keras)}`, and define {wanted}."
         )
     return _lacking(own.name, lacking, keras), f"Define {wanted} in `{own.name}` ({place})."
+
+
+def _problem_of_signature(own: ClassFacts, place: str, refused: str) -> tuple[str, str]:
+    return (
+        f"The LossScaleOptimizer calls `{own.name}.apply_gradients` with `{refused}=…`, which it does not take: the "
+        "first step raises TypeError.",
+        "Let it take what comes, and hand it on: `def apply_gradients(self, grads_and_vars, **kwargs)` in "
+        f"`{own.name}` ({place}).",
+    )
 
 
 def _takes_learning_rate(own: ClassFacts, keras: Keras) -> bool:
