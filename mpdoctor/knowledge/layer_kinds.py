@@ -23,13 +23,22 @@ WEIGHTLESS = _names(
     """
 )
 
-# Layers whose output has the layer's compute dtype for certain, in every Keras (UpSampling2D has not, if bilinear).
-OUTPUT_IN_COMPUTE_DTYPE = _names(
+# Layers that hand on the numbers that they are given, in their compute dtype. UpSampling2D does, unless bilinear.
+HANDING_ON = _names(
+    """
+    Flatten Reshape Permute RepeatVector Dropout SpatialDropout1D SpatialDropout2D SpatialDropout3D Cropping1D
+    Cropping2D Cropping3D ZeroPadding1D ZeroPadding2D ZeroPadding3D UpSampling1D UpSampling3D MaxPooling1D MaxPooling2D
+    MaxPooling3D MaxPool1D MaxPool2D MaxPool3D AveragePooling1D AveragePooling2D AveragePooling3D AvgPool1D AvgPool2D
+    AvgPool3D Concatenate ActivityRegularization
+    """
+)
+# Layers whose output has the layer's compute dtype for certain, in every Keras.
+OUTPUT_IN_COMPUTE_DTYPE = HANDING_ON | _names(
     """
     Dense EinsumDense Conv1D Conv2D Conv3D Convolution1D Convolution2D Convolution3D Conv1DTranspose Conv2DTranspose
     Conv3DTranspose Convolution2DTranspose DepthwiseConv1D DepthwiseConv2D SeparableConv1D SeparableConv2D
     SeparableConvolution2D LocallyConnected1D LocallyConnected2D Activation Softmax ReLU LeakyReLU PReLU ELU
-    LSTM GRU SimpleRNN Flatten Reshape Permute Dropout BatchNormalization LayerNormalization GlobalAveragePooling1D
+    LSTM GRU SimpleRNN BatchNormalization LayerNormalization GlobalAveragePooling1D
     GlobalAveragePooling2D GlobalAveragePooling3D GlobalMaxPooling1D GlobalMaxPooling2D GlobalMaxPooling3D
     """
 )

@@ -28,6 +28,7 @@ from mpdoctor.program.values import (
     Call,
     ClassFacts,
     Collection,
+    Earlier,
     Instance,
     Item,
     Known,
@@ -77,6 +78,7 @@ _ALIKE = {
 _DEPTH = 40
 _NESTED = 3  # questions that a caller asks while it is asked: the stack has room for a thousand frames
 _MOST_PARTS = 200
+_MOST_CARRIED = 3  # names that a loop carries on, each depending on the next
 
 
 def dtype_named(value: Value | None, keras: Keras | None = None) -> str | None:
@@ -88,14 +90,18 @@ def dtype_named(value: Value | None, keras: Keras | None = None) -> str | None:
 
 
 def dtype_of(
-    value: Value | None, keras: Keras | None = None, remembered: Mapping[int, tuple[Value, str | None]] | None = None
+    value: Value | None,
+    keras: Keras | None = None,
+    remembered: Mapping[int, tuple[Value, str | None]] | None = None,
+    first_round: bool = False,
 ) -> str | None:
     """The dtype of a tensor (or array, see `is_array`): a name such as "float32", or AUTOCAST, or None if not
     certain.
 
     `keras` decides which parameters of a layer's `call()` are autocast: in Keras 2 the first only, in Keras 3
-    every tensor. Without it only the first is. `remembered`: answers given before, by the id of the value."""
-    return _Dtypes(keras, remembered=remembered).of(value, 0)
+    every tensor. Without it only the first is. `remembered`: answers given before, by the id of the value.
+    `first_round`: what a name holds in a loop is what it held before it."""
+    return _Dtypes(keras, remembered=remembered, first_round=first_round).of(value, 0)
 
 
 Told = Callable[[Value, Optional[str]], Optional[str]]
@@ -186,7 +192,10 @@ class _Dtypes:
         keras: Keras | None,
         told: Told | None = None,
         remembered: Mapping[int, tuple[Value, str | None]] | None = None,
+        first_round: bool = False,
     ) -> None:
+        self.first_round = first_round
+        self.carried: dict[int, str] = {}
         self.keras = keras
         self.remembered = remembered if remembered is not None else {}
         self.told = told if told is not None else lambda value, found: found
@@ -204,9 +213,23 @@ class _Dtypes:
             return self.remembered[key][1]
         if key not in self.answers:
             self.answers[key] = None
-            found = {self.told(option, self._of(option, depth + 1)) for option in options(value)}
-            self.answers[key] = found.pop() if len(found) == 1 else None
+            earlier = [one for one in options(value) if isinstance(one, Earlier)]
+            choices = [one for one in options(value) if not isinstance(one, Earlier)]
+            found = {self.told(option, self._of(option, depth + 1)) for option in choices}
+            dtype = found.pop() if len(found) == 1 else None
+            stays = dtype is not None and all(self._stays(one, dtype, depth) for one in earlier)
+            self.answers[key] = dtype if stays else None
         return self.answers[key]
+
+    def _stays(self, carried: Earlier, dtype: str, depth: int) -> bool:
+        """Whether what a loop carries on has this dtype each time round, if it has it the first time."""
+        if self.first_round or id(carried) in self.carried:
+            return self.carried.get(id(carried), dtype) == dtype
+        if not carried.ends or len(self.carried) >= _MOST_CARRIED:
+            return False
+        then = _Dtypes(self.keras, self.told, self.remembered)
+        then.carried = {**self.carried, id(carried): dtype}
+        return all(then.of(end, depth + 1) == dtype for end in carried.ends)
 
     def agreed(self, values: Iterable[Value | None], depth: int) -> str | None:
         """The dtype of values that meet; Python numbers take the dtype of the others."""

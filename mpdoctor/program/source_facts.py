@@ -35,10 +35,12 @@ from mpdoctor.program.values import (
     ClassFacts,
     Context,
     Defined,
+    Earlier,
     FunctionFacts,
     Operation,
     Unknown,
     Value,
+    walk,
 )
 
 SET_POLICY = "keras.mixed_precision.set_global_policy"
@@ -177,6 +179,11 @@ class SourceFacts:
     makings
         Set where the events are left out: of the user's layers and models that are made, where the class is defined,
         and whether each is given float32.
+    policies_set
+        Set where the events are left out: the names of the global policies that they set for certain, and None for one
+        that is not known, or is set on some path only.
+    policies_elsewhere
+        `policies_set` of the first-party files that import this one, also through others. The pipeline sets it.
     float32_classes
         Where those classes of this file and its imports are defined that the whole project makes in float32 only. The
         pipeline sets it.
@@ -218,6 +225,8 @@ class SourceFacts:
     is_imported: bool = False
     is_guarded: bool = False
     makings: tuple[tuple[Location, bool], ...] = ()
+    policies_set: tuple[str | None, ...] = ()
+    policies_elsewhere: tuple[str | None, ...] = ()
     float32_classes: tuple[Location, ...] = ()
     package: str = ""
     incomplete: bool = False
@@ -320,6 +329,20 @@ class SourceFacts:
             found.append(UNSURE if callers_decide else None)
         return tuple(dict.fromkeys(found))
 
+    def policies_of_program_at(self, event: Event) -> tuple[PolicyName, ...]:
+        """The same, with the policies of the files that import this one where nothing here tells."""
+        found = self.policies_at(event)
+        return found if found != (UNSURE,) else tuple(name or UNSURE for name in self.policies_elsewhere) or found
+
+    def policies_told(self) -> tuple[str | None, ...]:
+        """What the events say for `policies_set`."""
+        found: list[str | None] = []
+        for call in self.policy_calls:
+            named = policies_named(call.argument(0, "policy") or call.keyword("dtype_policy"))
+            is_certain = len(named) == 1 and all(branch.only for branch in call.context.branches)
+            found.append(named[0] if is_certain else None)
+        return tuple(dict.fromkeys(found))
+
     def policy_at(self, event: Event) -> PolicyName:
         """The one global policy that is in force at this event, UNSURE where there may be several."""
         policies = self.policies_at(event)
@@ -333,6 +356,24 @@ class SourceFacts:
         if id(value) not in self._dtypes:
             self._dtypes[id(value)] = value, dtype_of(value, self.keras, self._dtypes)
         return self._dtypes[id(value)][1]
+
+    def dtype_at(self, value: Value | None, context: Context) -> str | None:
+        """The dtype that a tensor has where it is used. In a loop that is what it has the first time round, unless an
+        `if` of the loop's stands before."""
+        found = self.dtype_of(value)
+        if found is not None or value is None or not context.loops:
+            return found
+        rounds = [one for one in walk(value) if isinstance(one, Earlier)]
+        if not rounds or any(len(context.branches) > one.branches for one in rounds):
+            return None
+        if id(value) not in self._dtypes_at_first:
+            first = dtype_of(value, self.keras, self._dtypes_at_first, first_round=True)
+            self._dtypes_at_first[id(value)] = value, first
+        return self._dtypes_at_first[id(value)][1]
+
+    @cached_property
+    def _dtypes_at_first(self) -> dict[int, tuple[Value, str | None]]:
+        return {}
 
     @cached_property
     def _dtypes(self) -> dict[int, tuple[Value, str | None]]:

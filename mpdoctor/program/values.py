@@ -58,6 +58,19 @@ class Unknown(Value):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class Earlier(Unknown):
+    """What a name holds at the start of a loop's body, from the second time on.
+
+    branches
+        How many if arms surround the loop.
+    ends
+        What the body has made of the name when it begins again, by the path that it took; () while it is walked."""
+
+    branches: int = 0
+    ends: list[Value] = field(default_factory=list, repr=False)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Known(Value):
     """A constant: a literal, or simple arithmetic on literals (2**15, -1e9, "mixed_" + "float16")."""
 

@@ -6,8 +6,10 @@ import ast
 import itertools
 from functools import cache
 
-from mpdoctor.program.values import Api, Value, walk
+from mpdoctor.program.values import Api, Call, Unknown, Value, is_api, walk
 
+UNKNOWN = Unknown()
+WRAPPER_CLASSES = ("LossScaleOptimizer", "LossScaleOptimizerV1", "LossScaleOptimizerV3", "BaseLossScaleOptimizer")
 _NEAR = 40  # values
 _ASKING = frozenset(
     ("hasattr", "getattr", "isinstance", "issubclass", "dir", "callable", "vars", "signature", "find_spec")
@@ -53,17 +55,32 @@ def asks_whether_it_works(test: ast.expr, value: Value) -> bool:
     return bool(answer) or _comes_from_asking(value)
 
 
-def arm_of_wrapper(test: ast.expr) -> bool | None:
+def arm_of_wrapper(test: ast.expr, value: Value) -> bool | None:
     """Of `if isinstance(optimizer, LossScaleOptimizer):` the arm in which it is one, which is as certain to run as what
-    the optimizer is; None where the test asks for anything else."""
+    the optimizer is; None where the test, or what it stands for (`scales = isinstance(…)`), asks for anything else."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        inside = arm_of_wrapper(test.operand)
+        inside = arm_of_wrapper(test.operand, UNKNOWN)
         return None if inside is None else not inside
-    if not isinstance(test, ast.Call) or not isinstance(test.func, ast.Name) or test.func.id != "isinstance":
-        return None
-    kind = test.args[1] if len(test.args) == 2 else None
+    if isinstance(test, ast.BoolOp):
+        decides = isinstance(test.op, ast.And)
+        return decides if decides in (arm_of_wrapper(one, UNKNOWN) for one in test.values) else None
+    if isinstance(test, ast.Call):
+        is_asked = isinstance(test.func, ast.Name) and test.func.id == "isinstance" and len(test.args) == 2
+        return True if is_asked and _is_wrapper_class(test.args[1]) else None
+    return True if _asks_for_wrapper(value) else None
+
+
+def _is_wrapper_class(kind: ast.expr) -> bool:
+    if isinstance(kind, ast.Tuple):
+        return bool(kind.elts) and all(map(_is_wrapper_class, kind.elts))
     last = kind.attr if isinstance(kind, ast.Attribute) else kind.id if isinstance(kind, ast.Name) else ""
-    return True if last == "LossScaleOptimizer" else None
+    return last in WRAPPER_CLASSES
+
+
+def _asks_for_wrapper(value: Value) -> bool:
+    """Whether it is the answer of `isinstance(optimizer, LossScaleOptimizer)`."""
+    kind = value.argument(1) if isinstance(value, Call) and is_api(value.callee, "builtins.isinstance") else None
+    return isinstance(kind, Api) and kind.name.rpartition(".")[2] in WRAPPER_CLASSES
 
 
 def _comes_from_asking(value: Value) -> bool:

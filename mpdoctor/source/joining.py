@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mpdoctor.program.values import Api, Either, Known, Unknown, Value, options
+from mpdoctor.program.values import Api, Earlier, Either, Known, Unknown, Value, options
 
 MOST_OPTIONS = 8
-
-
-class Earlier(Unknown):
-    """What a name holds at the start of a loop's body, from the second time on."""
 
 
 def without_earlier(value: Value) -> Value:

@@ -24,7 +24,7 @@ from mpdoctor.source_stage.pool import WorkerPool
 from mpdoctor.source_stage.process_count import most_processes
 from mpdoctor.source_stage.unchanged_files import IncrementalResults
 from mpdoctor.source_stage.version_guards import guarded_files
-from mpdoctor.source_stage.worker import Judged, Task, crash_from_breakdown
+from mpdoctor.source_stage.worker import Judged, Task, crash_from_breakdown, policies_by_importers
 
 WORTH_A_PROCESS = 400_000  # bytes of source: fewer are walked before another process is up
 MOST_TOGETHER = 40  # files of a program that is walked once more as one
@@ -74,6 +74,7 @@ class SourceStage:
         self._imported = {path for facts in self.facts.values() for path in facts.imports}
         self._imported |= {self._files[one] for path in files for one in self._imports_of(path) & files.keys()}
         self._guarded = set() if with_imports else guarded_files(self.facts.values())
+        self._policies = policies_by_importers(self._facts.values())
         self._reached = {path for mixed in self._mixed for path in self._facts[mixed].imports}
 
     def judge(self, keras: Callable[[str], Keras], codes: frozenset[str], paths: Collection[str]) -> Judged:
@@ -88,6 +89,7 @@ class SourceStage:
                 "is_imported": shown_as in self._imported,
                 "is_guarded": shown_as in self._guarded,
                 "mixed_elsewhere": shown_as in self._reached,
+                "policies_elsewhere": self._policies.get(shown_as, ()),
                 "float32_classes": self._float32_classes_seen_by(self.facts[shown_as]),
             }
             path = self._paths[shown_as]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from hashlib import blake2b
@@ -118,11 +118,14 @@ class Worker:
             imported = {path for facts in program.values() for path in facts.imports}
             is_mixed = {facts.path: self._is_mixed(path, facts) for path, facts in program.items()}
             reached = {path for facts in program.values() if is_mixed[facts.path] for path in facts.imports}
+            told = (dataclasses.replace(facts, policies_set=facts.policies_told()) for facts in program.values())
+            policies = policies_by_importers(told)
             for path, facts in program.items():
                 changes = task.changes | {
                     "is_imported": facts.path in imported,
                     "is_guarded": False,  # what the program asks first is known of each of its events
                     "mixed_elsewhere": facts.path in reached,
+                    "policies_elsewhere": policies.get(facts.path, ()),
                 }
                 if facts.path in task.program and is_mixed[facts.path] is not None:
                     with self._guard(path):
@@ -169,11 +172,21 @@ def crash_from_breakdown(breakdown: Breakdown) -> Crashed:
     return Crashed("source", f"{breakdown.path} ({breakdown.where})", breakdown.error)
 
 
+def policies_by_importers(project: Iterable[SourceFacts]) -> dict[str, tuple[str | None, ...]]:
+    """By path as shown, what the files that import it say of the global policy (`SourceFacts.policies_set`)."""
+    found: dict[str, dict[str | None, None]] = {}
+    for facts in project:
+        for path in facts.imports if facts.policies_set else ():
+            found.setdefault(path, {}).update(dict.fromkeys(facts.policies_set))
+    return {path: tuple(names) for path, names in found.items()}
+
+
 def _without_events(facts: SourceFacts) -> SourceFacts:
-    makings = facts.makings_told()
+    makings, policies = facts.makings_told(), facts.policies_told()
     return dataclasses.replace(
         facts,
         makings=makings,
+        policies_set=policies,
         uses=(),
         calls=(),
         reads=(),

@@ -27,6 +27,8 @@ MIXED = "Input 'y' of 'AddV2' Op has type float32 that does not match type float
 HALF_AND_FLOAT = "cannot compute AddV2 as input #1(zero-based) was expected to be a half tensor but is a float tensor"
 WRAPPED = '"inner_optimizer" is already wrapped by a LossScaleOptimizer. An optimizer can only be wrapped by a single'
 LACKS = "'LossScaleOptimizer' object has no attribute "
+TOP_K = "Input 'predictions' of 'InTopKV2' Op has type float16 that does not match expected type of float32."
+TOP_K_EAGERLY = "cannot compute InTopKV2 as input #0(zero-based) was expected to be a float tensor but is a half tensor"
 NO_REPLICA = "apply_gradients() must be called in a replica context."
 NO_KERNEL = "Value for attr 'T' of half is not in the list of allowed values: double, complex64"
 INDEX = "Value passed to parameter 'indices' has DataType float16 not in list of allowed values: int16, int32, int64"
@@ -223,6 +225,18 @@ def frame(text: str) -> Frame:
 LAYER = {"layer": "to_picture", "layer_class": "ToPicture"}
 # (id, failure, codes, what the first of them says or advises)
 TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
+    (
+        "top-k",
+        raised("TypeError", TOP_K, "training", inside="metric", computes_in_half=True),
+        ["MP508", "MP901"],
+        ("takes float32 predictions and nothing else", 'last layer `dtype="float32"`'),
+    ),
+    (
+        "top-k-eagerly",
+        raised("InvalidArgumentError", TOP_K_EAGERLY, "training", inside="metric", computes_in_half=True),
+        ["MP508", "MP901"],
+        ("top-k accuracy",),
+    ),
     (
         "raised",
         raised("KeyError", "'width'"),

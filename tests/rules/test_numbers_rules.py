@@ -13,6 +13,7 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.program.values import Value
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
 from mpdoctor.semantics.source.numbers.precision import Precision
+from mpdoctor.semantics.source.numbers.value_counts import large_pooling
 
 pytestmark = pytest.mark.fast
 
@@ -104,3 +105,13 @@ def test_the_dtype_of_a_tensor_under_the_policy(keras: str, snippet: str, dtype:
 def test_keras_casts_added_losses_up_to_3_7(version: str, codes: list[str]) -> None:
     facts = facts_of(MIXED + "layers.Dense(8, activity_regularizer='l2')\n", PRELUDE)
     assert [one.code for one in findings_in(dataclasses.replace(facts, keras=Keras("keras", version)))] == codes
+
+
+def test_residual_connections_take_no_time() -> None:
+    """Each of them leads to what is before it twice: 2^28 ways, unless what was found is remembered."""
+    blocks = "x = x + keras.layers.Activation('relu')(x)\n" * 28
+    text = (
+        f"import keras\n{MIXED}x = keras.Input((512, 512, 4))\n{blocks}keras.layers.GlobalAveragePooling2D()(x)\n"
+        "keras.ops.mean(x, axis=(1, 2))\n"
+    )
+    assert [number for _, number in large_pooling(facts_of(text, ""))] == [512 * 512]

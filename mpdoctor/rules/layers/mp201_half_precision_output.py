@@ -56,6 +56,7 @@ from mpdoctor.semantics.source.edits.layers import in_float32
 from mpdoctor.semantics.source.layers.output_layers import (
     activation_of,
     activations_of_outputs,
+    hands_on,
     output_layers,
     sixteen_bit_output,
 )
@@ -182,6 +183,11 @@ def _message(name: str, dtype: str) -> str:
 
 
 def _help(name: str, layer: Call) -> str:
+    if hands_on(layer):
+        return (
+            f'Give `{name}` and the layers before it `dtype="float32"`, back to the one whose numbers it hands on: '
+            "what that has rounded, no cast behind it brings back."
+        )
     if name[:1].isupper() and "dtype" not in dict(layer.keywords) and name not in ("Activation", "Softmax"):
         activation = known(layer.keyword("activation"))
         if isinstance(activation, str) and activation not in KEEPING_DIGITS:

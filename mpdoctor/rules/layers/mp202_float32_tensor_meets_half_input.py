@@ -70,7 +70,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
     for event, operands in mixed_operands(facts):
-        wide = _first_wide(facts, operands)
+        wide = _first_wide(facts, operands, event.context)
         if wide is None or not may_raise(facts, (event, operands)) or asks_for_dtype(event.context):
             continue
         if any(is_half(facts, operand, event.context) for operand in operands):
@@ -103,10 +103,10 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     )
 
 
-def _first_wide(facts: SourceFacts, operands: tuple[Value, ...]) -> Value | None:
+def _first_wide(facts: SourceFacts, operands: tuple[Value, ...], context: Context) -> Value | None:
     """The first of these tensors that is float32 by its own making; None where one is a raw variable of the layer's, of
     which MP203 says what to do."""
-    wide = [operand for operand in operands if facts.dtype_of(operand) == "float32" and not is_array(operand)]
+    wide = [operand for operand in operands if facts.dtype_at(operand, context) == "float32" and not is_array(operand)]
     return wide[0] if wide and not any(is_raw_variable_of_layer(origin(one)) for one in wide) else None
 
 

@@ -1,12 +1,13 @@
 """A custom training step applies gradients through a LossScaleOptimizer, and the loss was never scaled.
 
 ## Why it matters
-In Keras 3 `apply` and `apply_gradients` divide by the loss scale whether or not the loss was multiplied by
-it. Without `scale_loss` every update is 32768 times too small: with SGD(0.1) a weight moved by 1.4e-05
-where it should have moved by 0.446. Adam hides it until its epsilon bites. In Keras 2 nothing is divided,
-and nothing is scaled: gradients below 6e-08 are flushed to zero in float16, which is what the wrapper was
-there to prevent. compile() puts the wrapper around your optimizer under mixed_float16, so a `train_step` of
-your own needs it too.
+In Keras 3 `apply` and `apply_gradients` divide by the loss scale whether or not the loss was multiplied by it.
+Without `scale_loss` every update is 32768 times too small: with SGD(0.1) a weight moved by 1.4e-05 where it
+should have moved by 0.446. Adam hides it until its epsilon bites. In Keras 2 nothing is divided, and nothing is
+scaled: gradients below 6e-08 are flushed to zero in float16, which is what the wrapper was there to prevent;
+where `get_unscaled_gradients` is called all the same, a weight moved by 2.4e-05 instead of 0.8 (SGD(0.1);
+TensorFlow 2.4, 2.10 and 2.15, tf_keras 2.21). compile() puts the wrapper around your optimizer under
+mixed_float16, so a `train_step` of your own needs it too.
 
 ## Flagged
 ```python
@@ -61,11 +62,12 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Operation, options, walk
 from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, replaced, text_of, unsafe_fix
 from mpdoctor.semantics.source.edits.statements import line_behind, statement_at
+from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
     calls_on_the_way,
     is_tape,
-    may_be_scaled,
+    may_be_scaled_in,
     optimizer_scales,
     target,
     unscaled_on_the_way,
@@ -82,13 +84,13 @@ CONFIRMED_LIVE = True
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for apply, gradient in applied_gradients(facts):
         how = optimizer_scales(facts, apply)
-        if how is None or may_be_scaled(target(gradient)):
+        if how is None or may_be_scaled_in(facts, target(gradient)) or _may_scale_elsewhere(apply, gradient):
             continue
         unscales = calls_on_the_way(apply, "get_unscaled_gradients")
         if unscaled_on_the_way(apply, gradient):
             continue  # the gradients may have been multiplied by hand
         fix = _fix(facts, apply, gradient, unscales)
-        yield Finding(_message(facts, apply, how, unscales), _help(facts, apply), apply.location, fix=fix)
+        yield Finding(_message(facts, apply, how, unscales), _help(facts, apply, unscales), apply.location, fix=fix)
 
 
 def _fix(facts: SourceFacts, apply: Call, gradient: Call, unscales: bool) -> Fix | None:
@@ -119,6 +121,15 @@ def _are_together(apply: Call, gradient: Call, loss: Call | Operation) -> bool:
     return under_tape and loss.context.function is gradient.context.function is apply.context.function
 
 
+def _may_scale_elsewhere(apply: Call, gradient: Call) -> bool:
+    """Whether the scale may come in where the text does not show it: as `output_gradients` of the tape, or in something
+    that was given the optimizer, and whose code is not followed."""
+    if gradient.argument(2, "output_gradients") is not None:
+        return True
+    given = (one for part in walk(target(gradient)) if isinstance(part, Call) for one in part.given)
+    return apply.receiver is not None and any(same_object(one, apply.receiver) for one in given)
+
+
 def _message(facts: SourceFacts, apply: Call, how: str, unscales: bool) -> str:
     if how == "factor":
         return (
@@ -137,10 +148,11 @@ def _message(facts: SourceFacts, apply: Call, how: str, unscales: bool) -> str:
     )
 
 
-def _help(facts: SourceFacts, apply: Call) -> str:
+def _help(facts: SourceFacts, apply: Call, unscales: bool) -> str:
     of = receiver_text(facts, apply)
-    if facts.keras.is_keras3:
-        return f"Inside the tape: `scaled_loss = {of}.scale_loss(loss)`, and differentiate `scaled_loss`."
+    if facts.keras.is_keras3 or unscales:
+        scale = "scale_loss" if facts.keras.is_keras3 else "get_scaled_loss"
+        return f"Inside the tape: `scaled_loss = {of}.{scale}(loss)`, and differentiate `scaled_loss`."
     return (
         f"Inside the tape: `scaled_loss = {of}.get_scaled_loss(loss)`; differentiate that, and then "
         f"`gradients = {of}.get_unscaled_gradients(gradients)`."

@@ -59,7 +59,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Defined, FunctionFacts, Value, options
+from mpdoctor.program.values import Call, Context, Defined, FunctionFacts, Value, options
 from mpdoctor.semantics.source.edits.expressions import put_around, unsafe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on
 from mpdoctor.semantics.source.optimizers.gradients import (
@@ -142,10 +142,28 @@ def _loss_as_it_is(facts: SourceFacts, minimize: Call) -> Fix | None:
 def _applied_scaled(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
     """(the call that applies gradients as they come from a scaled loss, that of the tape)."""
     for apply, gradient in applied_gradients(facts):
-        if not is_scaled_by(target(gradient), "get_scaled_loss") or not applied_by_its_scaler(facts, apply, gradient):
+        is_scaled = is_scaled_by(target(gradient), "get_scaled_loss") or _is_scaled_on_a_path_to(apply, gradient)
+        if not is_scaled or not applied_by_its_scaler(facts, apply, gradient):
             continue
         if not calls_on_the_way(apply, "get_unscaled_gradients") and not unscaled_on_the_way(apply, gradient):
             yield apply, gradient
+
+
+def _is_scaled_on_a_path_to(apply: Call, gradient: Call) -> bool:
+    """Whether the loss is scaled on one of several paths (`get_scaled_loss(loss) if amp else loss`), and each path that
+    scales it comes to the call that applies its gradients."""
+    return any(
+        isinstance(one, Call)
+        and is_scaled_by(one, "get_scaled_loss")
+        and all(_leads_to(one.context, event.context) for event in (gradient, apply))
+        for one in options(target(gradient))
+    )
+
+
+def _leads_to(scaling: Context, later: Context) -> bool:
+    """Whether every `if` that a later event stands behind has let the scaling through by the same arm."""
+    arms = {branch.statement: branch.taken for branch in scaling.branches}
+    return all(arms.get(branch.statement) is branch.taken for branch in later.branches)
 
 
 def _losses(facts: SourceFacts, minimize: Call) -> Iterator[Value]:

@@ -5,7 +5,9 @@ The scale changes when gradients are applied. Adding up micro-batches and applyi
 because all of them carry one scale (tried: 0.176 either way). A sum or running average that lives on across
 an apply call mixes scales: over four steps in which the scale doubled twice, a sum of scaled gradients was
 0.66 of the last scale where 1.76 was right, and one overflow leaves inf in it for good. Unscale what is
-added up.
+added up. Variables that are applied themselves and never set back to zero do the same: four gradients of 1.0, each
+applied under twice the scale of the one before, added up to 1.875, and after one overflow each step was skipped and
+the scale halved (Keras 3.15, TensorFlow 2.10 and 2.4).
 
 ## Flagged
 ```python
@@ -55,9 +57,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Value
-from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, is_gradient_call, until_gradients
+from mpdoctor.program.values import Api, Attribute, Call, Collection, Item, Value, walk
+from mpdoctor.semantics.source.optimizers.attribute_access import same_object
+from mpdoctor.semantics.source.optimizers.gradients import (
+    TRANSPARENT_ROOTS,
+    applied_gradients,
+    given_to,
+    is_gradient_call,
+    until_gradients,
+)
 from mpdoctor.semantics.source.optimizers.scaling import (
     UNSCALING,
     applied_by_its_scaler,
@@ -70,22 +80,97 @@ SEVERITY = Severity.WARNING
 EXPLAINS = {"MP912": "model"}
 OF_ITS_SHAPE = ("zeros_like", "ones_like", "shape", "size", "rank")
 KEEPING = ("assign_add", "assign_sub", "assign")
+HANDED_ON = (*APPLYING, UNSCALING, "build", "append", "all_reduce")  # methods that leave variables as they are
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in facts.method_calls(*KEEPING):
         for gradient in _scaled_gradients(facts, call) if not call.context.guarded else ():
             apply = next(_applied_each_time(facts, gradient, call), None)
-            if apply is not None:
+            kept = next(_applied_and_kept(facts, gradient, call), None) if apply is None else None
+            if apply is not None or kept is not None:
                 yield Finding(
-                    f"`{call.method}` keeps gradients that still carry the loss scale, and `{apply.method}` may "
-                    "change the scale after each of them: what is kept mixes several scales, and an overflow stays "
-                    "in it.",
-                    "Keep unscaled gradients: divide by `optimizer.dynamic_scale` first."
-                    if facts.keras.is_keras3
-                    else f"Keep what `{UNSCALING}` gives.",
+                    f"`{call.method}` keeps gradients that still carry the loss scale, and "
+                    f"`{(apply or kept or call).method}` may change the scale after each of them: what is kept mixes "
+                    "several scales, and an overflow stays in it.",
+                    _help(facts, is_applied=kept is not None),
                     call.location,
                 )
+
+
+def _help(facts: SourceFacts, is_applied: bool) -> str:
+    if is_applied:
+        return (
+            "Set what is kept to zero after each time that it is applied, `variable.assign(tf.zeros_like(variable))`: "
+            "then all that it holds carries one scale."
+        )
+    if facts.keras.is_keras3:
+        return "Keep unscaled gradients: divide by `optimizer.dynamic_scale` first."
+    return f"Keep what `{UNSCALING}` gives."
+
+
+def _applied_and_kept(facts: SourceFacts, gradient: Call, kept: Call) -> Iterator[Call]:
+    """The calls of a LossScaleOptimizer that apply the variables in which gradients are added up, where nothing ever
+    sets those variables back."""
+    stores = _stores(kept.receiver)
+    if not stores or not _adds_up(kept, stores):
+        return
+    for apply in facts.method_calls(*APPLYING):
+        if apply.context.guarded or not _is_made_from(given_to(apply), stores) or _is_new(stores, apply):
+            continue
+        if applied_by_its_scaler(facts, apply, gradient) and not _set_back(facts, stores, kept):
+            yield apply
+
+
+def _is_new(stores: tuple[Value, ...], apply: Call) -> bool:
+    """Whether the variables are made anew for each time that they are applied. A list of them is filled in a loop of
+    its own."""
+    filling = int(isinstance(stores[-1], Collection) and stores[-1].open)
+    made = [part.context for part in walk(stores[-1]) if isinstance(part, Call)]
+    depth = len(apply.context.callers)
+    return any(
+        one.run == apply.context.run
+        and one.callers[:depth] == apply.context.callers
+        and one.loops - filling >= apply.context.loops
+        for one in made
+    )
+
+
+def _stores(variable: Value | None) -> tuple[Value, ...]:
+    """What holds a variable: itself, and the list that it is an item of. () for what a caller hands over, which may set
+    it back as well."""
+    found = []
+    while isinstance(variable, (Item, Call, Attribute, Collection)):
+        found.append(variable)
+        if not isinstance(variable, Item):
+            return tuple(found)
+        variable = variable.of
+    return ()
+
+
+def _adds_up(kept: Call, stores: tuple[Value, ...]) -> bool:
+    return kept.method != "assign" or _is_made_from(kept.argument(0), stores)
+
+
+def _is_made_from(value: Value | None, stores: tuple[Value, ...]) -> bool:
+    return any(part is store or _same_attribute(part, store) for part in walk(value) for store in stores)
+
+
+def _same_attribute(one: Value, other: Value) -> bool:
+    return isinstance(one, Attribute) and isinstance(other, Attribute) and same_object(one, other)
+
+
+def _set_back(facts: SourceFacts, stores: tuple[Value, ...], kept: Call) -> bool:
+    """Whether anything else may change the variables: another assignment, or a function that is given them."""
+    for call in facts.calls:
+        if call.location == kept.location:
+            continue
+        if call.method.startswith("assign") and _is_made_from(call.receiver, stores):
+            return True
+        is_known = isinstance(call.callee, Api) and call.callee.root in TRANSPARENT_ROOTS
+        if not is_known and call.method not in HANDED_ON and any(_is_made_from(one, stores) for one in call.given):
+            return True
+    return any(_is_made_from(write.of, stores) for write in facts.writes)
 
 
 def _applied_each_time(facts: SourceFacts, gradient: Call, kept: Call) -> Iterator[Call]:

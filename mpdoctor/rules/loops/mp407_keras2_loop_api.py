@@ -44,7 +44,7 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import KERAS2_LOOP, WRAPPER_LACKS
 from mpdoctor.program.source_facts import Read, SourceFacts
-from mpdoctor.program.values import Api, Call, Value, class_of, options
+from mpdoctor.program.values import Api, Attribute, Call, Value, class_of, options
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed
 from mpdoctor.semantics.source.edits.expressions import call_of, safe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on
@@ -94,8 +94,22 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
 def _raises(facts: SourceFacts, read: Read) -> bool:
     if wrapped(facts, read.of, read, certain=False):
         return True
+    if read.name == "minimize" and facts.shows_mixed_precision and _is_optimizer_of_model(read.of):
+        return True  # no optimizer of Keras 3 has it; compile() and the policy may stand in other files
     # No optimizer of Keras 3 has these two; `minimize` many other libraries have.
     return read.name != "minimize" and all(_may_be_keras3(option, read.name) for option in options(read.of))
+
+
+def _is_optimizer_of_model(value: Value) -> bool:
+    """`self.optimizer` in a method of a Keras model, which compile() sets and nothing in its class."""
+    if not isinstance(value, Attribute) or value.name != "optimizer":
+        return False
+    own = class_of(value.of)
+    if own is None or own.kind != "model" or own.find_method("compile") is not None:
+        return False
+    bases = list(own.library_bases())
+    is_own = any("optimizer" in one.attributes or one.find_method("optimizer") for one in own.lineage())
+    return bool(bases) and not is_own and all(base.root in ("keras", "tensorflow") for base in bases)
 
 
 def _may_be_keras3(value: Value, name: str) -> bool:

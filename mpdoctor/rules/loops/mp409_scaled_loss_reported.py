@@ -55,13 +55,28 @@ from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.program.source_facts import Return, SourceFacts
-from mpdoctor.program.values import Api, Call, Collection, Context, Known, Operation, Value, class_of, options
+from mpdoctor.program.values import (
+    Api,
+    Call,
+    Collection,
+    Context,
+    Known,
+    Operation,
+    Value,
+    class_of,
+    is_call_of,
+    options,
+    walk,
+)
 from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, target, until_gradients
-from mpdoctor.semantics.source.optimizers.scaling import PASSING_ON, SCALING, scales
+from mpdoctor.semantics.source.optimizers.scaling import PASSING_ON, SCALING, divided_by_scale, scales
 
 SEVERITY = Severity.WARNING
 LOGGING = ("builtins.print", "tensorflow.print", "tensorflow.summary.scalar", "wandb.log", "mlflow.log_metric")
 LOGGING_PLACES = ("logging.", "absl.logging.")
+# Methods of metrics, of a SummaryWriter and of tqdm's bars; of a logger.
+REPORTING = ("update_state", "add_scalar", "set_postfix", "set_description")
+TELLING = ("debug", "info", "warning")
 AVERAGING = ("reduce_mean", "mean", "reduce_sum", "sum")
 
 
@@ -70,11 +85,19 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not scaled:
         return
     gradients = [call for call in facts.method_calls("gradient") if is_gradient_call(call)]
-    for value, returned in _returned(facts):
-        if _is_own_step(_scaled_loss(value, scaled), returned.context, gradients):
+    returns = [
+        returned
+        for value, returned in _returned(facts)
+        for loss in [_scaled_loss(value, scaled)]
+        if any(_is_taken_before(gradient, returned) for gradient in _gradients_of(loss, gradients))
+        and not _divided_later(facts, loss)
+    ]
+    for returned in returns:
+        if not _is_told_already(returned.context, returns):
             yield _finding("is returned", returned.location)
     for told, log in _logged(facts):
-        if any(_is_own_step(_scaled_loss(value, scaled), log.context, gradients) for value in told):
+        is_scaled = any(_gradients_of(_scaled_loss(value, scaled), gradients) for value in told)
+        if is_scaled and not _is_told_already(log.context, returns):
             yield _finding("is logged", log.location)
 
 
@@ -93,11 +116,37 @@ def _logged(facts: SourceFacts) -> Iterator[tuple[list[Value], Call]]:
             yield [value for given in log.given for value in _told_in(given)], log
 
 
-def _is_own_step(scaled: Call | None, context: Context, gradients: list[Call]) -> bool:
-    """Whether it is reported where it is differentiated, and no helper that hands it on to the tape."""
-    return scaled is not None and any(
-        gradient.context.function is context.function and scaled in options(target(gradient)) for gradient in gradients
+def _gradients_of(loss: Call | None, gradients: list[Call]) -> list[Call]:
+    """The calls that differentiate a scaled loss."""
+    return [] if loss is None else [gradient for gradient in gradients if loss in options(target(gradient))]
+
+
+def _is_taken_before(gradient: Call, returned: Return) -> bool:
+    """Whether the gradient is taken in the function that returns, or in one that it calls: a helper that only hands a
+    loss on to the tape takes none."""
+    mine, theirs = returned.context, gradient.context
+    if mine.function is theirs.function:
+        return True
+    inside = mine.run == theirs.run and theirs.callers[: len(mine.callers)] == mine.callers
+    return inside and len(theirs.callers) > len(mine.callers) and gradient.order < returned.order
+
+
+def _is_told_already(context: Context, returns: list[Return]) -> bool:
+    """Whether it stands in a caller of a function whose `return` is told of: there it is mended."""
+    depth = len(context.callers)
+    return any(
+        one.context.run == context.run
+        and len(one.context.callers) > depth
+        and one.context.callers[:depth] == context.callers
+        for one in returns
     )
+
+
+def _divided_later(facts: SourceFacts, loss: Call | None) -> bool:
+    """Whether the program divides this loss by the loss scale, perhaps in a caller."""
+    divisions = (one for one in facts.operations if divided_by_scale(one))
+    places = {part.location for one in divisions for part in walk(one.operands[0])}
+    return loss is not None and loss.location in places
 
 
 def _told_in(value: Value) -> Iterator[Value]:
@@ -133,7 +182,7 @@ def _scaled_loss(value: Value, scaled: list[Call]) -> Call | None:
 def _logs(call: Call) -> bool:
     if isinstance(call.callee, Api):
         return call.callee.is_(*LOGGING) or call.callee.name.startswith(LOGGING_PLACES)
-    if call.method in ("update_state", "add_scalar"):  # of metrics, and of a SummaryWriter
+    if call.method in REPORTING or (call.method in TELLING and is_call_of(call.receiver, "logging.getLogger")):
         return True
     return any(_is_metric(option) for option in options(call.callee))
 

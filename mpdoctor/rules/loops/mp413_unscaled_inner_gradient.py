@@ -62,7 +62,7 @@ from collections.abc import Iterator
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Value, walk
-from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, is_tape, may_be_scaled, target
+from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, is_tape, may_be_scaled_in, target
 
 SEVERITY = Severity.WARNING
 
@@ -70,9 +70,9 @@ SEVERITY = Severity.WARNING
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     gradients = [call for call in facts.method_calls("gradient") if is_gradient_call(call)]
     for inner in gradients:
-        if inner.context.guarded or not _is_recorded(inner) or may_be_scaled(target(inner)):
+        if inner.context.guarded or not _is_recorded(inner) or may_be_scaled_in(facts, target(inner)):
             continue
-        if facts.policies_at(inner) != ("mixed_float16",):
+        if facts.policies_of_program_at(inner) != ("mixed_float16",):
             continue
         if any(outer is not inner and _is_made_from(target(outer), inner) for outer in gradients):
             yield Finding(

@@ -1,4 +1,4 @@
-"""A metric of the user's own mixes float32 with the model's 16-bit output.
+"""A metric mixes float32 with the model's 16-bit output, or takes float32 alone.
 
 ## Why it matters
 Keras 3 casts for the loss, but hands a metric the labels as they are and the predictions in 16 bits:
@@ -6,6 +6,10 @@ Keras 3 casts for the loss, but hands a metric the labels as they are and the pr
 argument 'x'`, in metric functions and in `update_state` alike (Keras 3.15). Keras 2 casts for metric
 functions, but not for subclasses of Metric: adding a 16-bit value to a float32 state,
 `self.total.assign_add(tf.reduce_sum(…))`, raises there (tf_keras 2.21, 2.15).
+
+Keras 3's own TopKCategoricalAccuracy and SparseTopKCategoricalAccuracy raise on any 16-bit output: `Input
+'predictions' of 'InTopKV2' Op has type float16 that does not match expected type of float32` (Keras 3.15), whatever
+`dtype` the metric has. Keras 2 casts for them.
 
 ## Flagged
 ```python
@@ -58,7 +62,7 @@ model.compile(optimizer="adam", loss="mse", metrics=[largest_error])
 ```
 
 ## Versions
-Keras 3: functions and classes; Keras 2: classes.
+Keras 3: functions and classes, and Keras' own top-k metrics; Keras 2: classes.
 
 ## Where users met it
 tensorflow/models#11215, tensorflow/tensorflow#45568, keras-team/keras#20014.
@@ -66,12 +70,16 @@ tensorflow/models#11215, tensorflow/tensorflow#45568, keras-team/keras#20014.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.knowledge.top_k_metrics import CLASSES, FUNCTIONS, NAMES, REFUSES
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Operation, Parameter, Value
+from mpdoctor.program.values import Call, Operation, Parameter, Value, class_of, is_api, is_instance_of, known
 from mpdoctor.semantics.live.dtype_errors import half_given_for_float32, mismatch_of_precisions
 from mpdoctor.semantics.live.error_texts import evidence_of
 from mpdoctor.semantics.source.edits.expressions import holds, name_at, safe_fix
@@ -79,11 +87,14 @@ from mpdoctor.semantics.source.edits.names import cast, cast_argument
 from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING
 from mpdoctor.semantics.source.layers.mixed_operands import is_weight
 from mpdoctor.semantics.source.numbers.dtype_mismatches import dtype_mismatches
+from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled
 from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
 FAILS_IN = ("model", "training")
+CONFIRMED_LIVE = True
 HELP = "Cast the predictions first: `y_pred = tf.cast(y_pred, tf.float32)`."
 
 
@@ -100,8 +111,47 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 mismatch.event.location,
                 fix=_fix(facts, mismatch.event, mismatch.half),
             )
-    if not facts.keras.is_keras3:  # which casts what is assigned
+    if facts.keras.is_keras3:
+        yield from _ranked_in_half(facts)
+    else:  # Keras 3 casts what is assigned
         yield from _assigned(facts)
+
+
+def _ranked_in_half(facts: SourceFacts) -> Iterator[Finding]:
+    """Keras' top-k metrics that are given 16-bit predictions, by compile() or by hand."""
+    precision = precision_of(facts)
+    for call, one in (*compiled(facts, 3, "metrics"), *compiled(facts, 4, "weighted_metrics")):
+        dtype = precision.of_model(call.receiver)
+        if dtype in HALF and _ranks(one) and not call.context.guarded:
+            yield _ranking(dtype, "", one.location)
+    for call in facts.calls:
+        rank = call.callee if isinstance(call.callee, Call) else call.receiver
+        by_hand = is_api(call.callee, *FUNCTIONS) or (
+            rank is not None and _ranks(rank) and (rank is call.callee or call.method == "update_state")
+        )
+        predictions = call.argument(1, "y_pred")
+        dtype = precision.half(predictions, call.context) if by_hand and not call.context.guarded else None
+        if dtype is not None and predictions is not None:
+            yield _ranking(dtype, text_at(facts, predictions.location), call.location)
+
+
+def _ranks(metric: Value) -> bool:
+    """Whether it is one of Keras' top-k metrics: an object, a name or a function; or of a class below it that leaves
+    its `update_state` as it is."""
+    own = class_of(metric)
+    if own is not None and own.find_method("update_state") is not None:
+        return False
+    return known(metric) in NAMES or is_api(metric, *FUNCTIONS) or is_instance_of(metric, *CLASSES)
+
+
+def _ranking(dtype: str, predictions: str, location: Location) -> Finding:
+    return Finding(
+        f"Keras 3's top-k accuracy takes float32 predictions and nothing else, and is given {dtype} ones: this raises.",
+        f"Cast them first: `tf.cast({predictions}, tf.float32)`."
+        if predictions
+        else 'Give the model\'s last layer `dtype="float32"`.',
+        location,
+    )
 
 
 def _assigned(facts: SourceFacts) -> Iterator[Finding]:
@@ -131,6 +181,15 @@ def _fix(facts: SourceFacts, event: Call | Operation, half: Value) -> Fix | None
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     if failure.inside != "metric":
+        return
+    ranked = next((found[1] for words in REFUSES if (found := re.search(words, failure.said_by_library))), None)
+    if ranked is not None and failure.computes_in_half:
+        yield Finding(
+            "A top-k accuracy takes float32 predictions and nothing else, and the model gives 16-bit ones.",
+            'Give the model\'s last layer `dtype="float32"`.',
+            failure.location,
+            evidence=evidence_of(failure),
+        )
         return
     mismatch, assigned = mismatch_of_precisions(failure), half_given_for_float32(failure)
     if mismatch is not None:

@@ -42,8 +42,8 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import KERAS2_LOOP, WRAPPER_LACKS
 from mpdoctor.knowledge.wrapper_delegation import MISSING
-from mpdoctor.program.source_facts import Read, SourceFacts
-from mpdoctor.program.values import Value
+from mpdoctor.program.source_facts import Read, SourceFacts, Write
+from mpdoctor.program.values import Either, Value, known, options
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed, of_inner_optimizer
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import reads, same_object, writes
@@ -89,7 +89,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for read in reads(facts, SOMEWHERE_MISSING):
         if read.context.guarded or (facts.keras.is_keras3 and read.name in KERAS2_LOOP):
             continue
-        inside = wrapped(facts, read.of, read)
+        inside = wrapped(facts, _but_none(read.of), read)
         if not lacks(read.name, inside, facts.keras) or _was_written(facts, read):
             continue
         of = text_at(facts, read.location).rpartition("." + read.name)[0] or "optimizer"
@@ -135,9 +135,23 @@ def _instead(name: str, keras: Keras) -> str:
     return (INSTEAD_KERAS3 if keras.is_keras3 else INSTEAD_KERAS2).get(name, INSIDE)
 
 
+def _but_none(value: Value) -> Value:
+    """A value without the None that it may hold first: that has no attribute either."""
+    found = tuple(option for option in options(value) if known(option) is not None)
+    return Either(value.location, found) if found and len(found) < len(options(value)) else value
+
+
 def _was_written(facts: SourceFacts, read: Read) -> bool:
-    """Whether the program itself puts this attribute on the wrapper (MP302 speaks about that)."""
-    return any(same_object(write.of, read.of) for write in writes(facts, (read.name,)))
+    """Whether the program itself may have put this attribute on the wrapper by then (MP302 speaks about that)."""
+    return any(
+        same_object(write.of, read.of) and not _comes_first(read, write) for write in writes(facts, (read.name,))
+    )
+
+
+def _comes_first(read: Read, write: Write) -> bool:
+    """Whether it is read before it is written: further up, and not in a later round of the loop alone."""
+    is_ordered = read.context.run == write.context.run and read.order < write.order
+    return is_ordered and not (read.context.loops and read.context.branches)
 
 
 def _whose(facts: SourceFacts, value: Value) -> str:

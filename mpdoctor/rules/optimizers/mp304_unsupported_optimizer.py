@@ -5,7 +5,12 @@ calls.
 Keras 2 refuses at once: `TypeError: "inner_optimizer" must be an instance of
 tf.keras.optimizers.Optimizer`. Keras 3 asks nothing: a string raises `AttributeError: 'str' object has no
 attribute 'loss_scale_factor'`, and a class, a TF1 optimizer or an unfinished optimizer of your own is
-accepted and fails at its first step, with an error from deep inside Keras.
+accepted and fails at its first step, with an error from deep inside Keras. compile() under mixed_float16 wraps
+what it is given: a class, an optimizer of another package or of TensorFlow 1 raises `ValueError: Could not interpret
+optimizer identifier` or the TypeError above, and an unfinished one NotImplementedError in fit() (Keras 3.15, tf_keras
+2.21, TensorFlow 2.15, 2.10 and 2.4). In Keras 2 the wrapper hands keywords to your optimizer's `apply_gradients`:
+`experimental_aggregate_gradients` up to TensorFlow 2.10 and for a legacy optimizer, `skip_gradients_aggregation` after
+it. One that takes neither them nor `**kwargs` raises `TypeError: … got an unexpected keyword argument`.
 
 ## Flagged
 ```python
@@ -42,8 +47,8 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Call, ClassFacts, Defined, Known, Value, class_of, options
 from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, put_behind, safe_fix
 from mpdoctor.semantics.source.edits.names import keras_name
-from mpdoctor.semantics.source.optimizers.optimizer_requirements import lacked_by_class, package_of
-from mpdoctor.semantics.source.optimizers.wrappers import inner_argument, wrapper_calls
+from mpdoctor.semantics.source.optimizers.optimizer_requirements import keyword_refused, lacked_by_class, package_of
+from mpdoctor.semantics.source.optimizers.wrappers import compile_wraps, inner_argument, kinds_of_wrapper, wrapper_calls
 from mpdoctor.semantics.wording import listed, place_of
 
 SEVERITY = Severity.ERROR
@@ -56,10 +61,8 @@ STEPS = ("_learning_rate", "update_step", "_resource_apply_dense", "_resource_ap
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    for call in wrapper_calls(facts):
-        if call.context.guarded:
-            continue
-        problems = [_problem(facts, option, call) for option in options(inner_argument(call))]
+    for call, inner, holder in _wrapped_optimizers(facts):
+        problems = [_problem(facts, option, call, holder) for option in options(inner)]
         if problems and all(problems) and problems[0] is not None:
             message, help = problems[0]
             yield Finding(message, help, call.location, fix=_fix(facts, call))
@@ -76,6 +79,18 @@ def _fix(facts: SourceFacts, call: Call) -> Fix | None:
         return safe_fix("Make the optimizer first", around)
     is_class = isinstance(given, Api) and given.name.rpartition(".")[2][:1].isupper()
     return safe_fix("Make the optimizer first", put_behind(facts, place, "()")) if is_class else None
+
+
+def _wrapped_optimizers(facts: SourceFacts) -> Iterator[tuple[Call, Value | None, Value | None]]:
+    """(call, what it puts into a LossScaleOptimizer, what has to be of the same Keras): the calls that make one, and
+    the compile() that certainly does."""
+    for call in wrapper_calls(facts):
+        if not call.context.guarded:
+            yield call, inner_argument(call), call.callee
+    for call in facts.method_calls("compile"):
+        if not call.context.guarded and compile_wraps(facts, call):
+            model = call.receiver
+            yield call, call.argument(0, "optimizer"), model.callee if isinstance(model, Call) else None
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
@@ -170,22 +185,27 @@ def _in_words(given: str) -> str:
     return f"the class `{made_of[1]}` itself" if given.startswith("<class") else f"a `{made_of[1]}`"
 
 
-def _problem(facts: SourceFacts, inner: Value, wrapper: Call) -> tuple[str, str] | None:
+def _problem(facts: SourceFacts, inner: Value, call: Call, holder: Value | None) -> tuple[str, str] | None:
     """What is wrong with what is wrapped, and the change to make; None for what is right or not known."""
+    by_compile = call.method == "compile"
     if isinstance(inner, Known):
-        return _problem_of_constant(inner.value)
+        return None if by_compile else _problem_of_constant(inner.value)  # compile() makes an optimizer of a name
     if isinstance(inner, Api):
         last = inner.name.rpartition(".")[2]
-        return _problem_of_bare_class(last) if ".optimizers." in inner.name and last[:1].isupper() else None
+        is_class = ".optimizers." in inner.name and last[:1].isupper()
+        return _problem_of_bare_class(last, by_compile) if is_class else None
     own = class_of(inner)
     if own is not None:
         lacking = lacked_by_class(own, facts.keras)
-        place = place_of(facts, own.location, wrapper.location)
-        return _problem_of_class(own, place, lacking, facts.keras) if lacking else None
+        place = place_of(facts, own.location, call.location)
+        if lacking:
+            return _problem_of_class(own, place, lacking, facts.keras)
+        refused = keyword_refused(own, kinds_of_wrapper(inner, facts.keras))
+        return _problem_of_signature(own, place, refused) if refused else None
     if isinstance(inner, Defined) and isinstance(inner.of, ClassFacts) and inner.of.kind == "optimizer":
-        return _problem_of_bare_class(inner.of.name)
+        return _problem_of_bare_class(inner.of.name, by_compile)
     if isinstance(inner, Call) and isinstance(inner.callee, Api):
-        return _problem_of_library_optimizer(inner.callee, wrapper, facts.keras)
+        return _problem_of_library_optimizer(inner.callee, holder, by_compile, facts.keras)
     return None
 
 
@@ -199,7 +219,12 @@ def _problem_of_constant(value: object) -> tuple[str, str]:
     )
 
 
-def _problem_of_bare_class(name: str) -> tuple[str, str]:
+def _problem_of_bare_class(name: str, by_compile: bool) -> tuple[str, str]:
+    if by_compile:
+        return (
+            f"compile() is given the class {name}, not an optimizer made from it; this line raises.",
+            f"Make the optimizer first: `compile(optimizer={name}(), …)`.",
+        )
     return f"LossScaleOptimizer is given the class {name}, not an optimizer made from it.", MAKE.format(f"{name}()")
 
 
@@ -216,6 +241,15 @@ def _problem_of_class(own: ClassFacts, place: str, lacking: list[str], keras: Ke
             f"`{_constructor(keras)}`, and define {wanted}."
         )
     return _lacking(own.name, lacking, keras), f"Define {wanted} in `{own.name}` ({place})."
+
+
+def _problem_of_signature(own: ClassFacts, place: str, refused: str) -> tuple[str, str]:
+    return (
+        f"The LossScaleOptimizer calls `{own.name}.apply_gradients` with `{refused}=…`, which it does not take: the "
+        "first step raises TypeError.",
+        "Let it take what comes, and hand it on: `def apply_gradients(self, grads_and_vars, **kwargs)` in "
+        f"`{own.name}` ({place}).",
+    )
 
 
 def _takes_learning_rate(own: ClassFacts, keras: Keras) -> bool:
@@ -242,7 +276,9 @@ def _lacking(name: str, lacking: list[str], keras: Keras) -> str:
     )
 
 
-def _problem_of_library_optimizer(callee: Api, wrapper: Call, keras: Keras) -> tuple[str, str] | None:
+def _problem_of_library_optimizer(
+    callee: Api, holder: Value | None, by_compile: bool, keras: Keras
+) -> tuple[str, str] | None:
     name = callee.name
     if name.startswith(("tensorflow.compat.v1.train.", "tensorflow.train.")) and name.endswith("Optimizer"):
         what = f"{name.rpartition('.')[2]} is an optimizer of TensorFlow 1"
@@ -250,14 +286,15 @@ def _problem_of_library_optimizer(callee: Api, wrapper: Call, keras: Keras) -> t
         what = f"{name} is an optimizer of PyTorch"
     elif name.startswith("tensorflow_addons.optimizers.") and keras.is_keras3:
         what = f"{name.rpartition('.')[2]} of TensorFlow Addons is written for Keras 2"
-    elif name.startswith("keras.optimizers.") and isinstance(wrapper.callee, Api):
-        mine, theirs = package_of(wrapper.callee, keras), package_of(callee, keras)
+    elif name.startswith("keras.optimizers.") and isinstance(holder, Api):
+        mine, theirs = package_of(holder, keras), package_of(callee, keras)
         if mine == theirs or not mine or not theirs:
             return None
-        what = f"{name.rpartition('.')[2]} comes from {theirs}, the LossScaleOptimizer from {mine}"
+        what = f"{name.rpartition('.')[2]} comes from {theirs}, the {holder.name.rpartition('.')[2]} from {mine}"
     else:
         return None
+    then = ", and compile() puts a LossScaleOptimizer around it: it cannot be wrapped, and this line raises."
     return (
-        f"{what}: it cannot be wrapped.",
+        f"{what}{then}" if by_compile else f"{what}: it cannot be wrapped.",
         "Use the optimizer of the Keras that trains the model, from the same package.",
     )

@@ -41,7 +41,7 @@ from mpdoctor.semantics.source.edits.names import named_instead
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
-ABOUT_MIXED_PRECISION = ("mixed_precision", "loss_scale", "dtype_polic", "autocast")
+ABOUT_MIXED_PRECISION = ("mixed_precision", "loss_scale", "lossscale", "dtype_polic", "dtypepolic", "autocast")
 OWNERS = ("keras", "tf_keras", "keras_core", "tensorflow", "tensorflow_core")
 PUBLIC = {
     "LossScaleOptimizer": "keras.mixed_precision.LossScaleOptimizer",
@@ -59,9 +59,8 @@ PUBLIC = {
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if facts.package.partition(".")[0] in OWNERS:
         return  # Keras and TensorFlow may use what is theirs
-    for use in _private_uses(facts):
+    for use, gone, instead in _private_uses(facts):
         last = use.api.spelled.rpartition(".")[2]
-        gone, instead = _whether_gone(use.api, facts.keras)
         yield Finding(
             f"`{last}` is private, and {_where(facts.keras)} does not have it: this line raises."
             if gone
@@ -81,19 +80,26 @@ def _fix(facts: SourceFacts, use: Use, public: str) -> Fix | None:
     return safe_fix(f"Use `{name}`", named_instead(facts, use, name))
 
 
-def _private_uses(facts: SourceFacts) -> Iterator[Use]:
-    """Where the program certainly looks up a private name of mixed precision; what an import brought is there wherever
-    it is used."""
+def _private_uses(facts: SourceFacts) -> Iterator[tuple[Use, bool, str]]:
+    """Where the program certainly looks up a private name of mixed precision, whether it is gone, and what serves
+    instead. What an import brought is there wherever it is used; what is read through an imported module may not be."""
     imported: list[str] = []
+    missing: list[str] = []
     for use in facts.uses:
         spelled = use.api.spelled
-        if not is_private(spelled) or not any(part in spelled for part in ABOUT_MIXED_PRECISION):
+        if not is_private(spelled) or not any(part in spelled.lower() for part in ABOUT_MIXED_PRECISION):
             continue
+        gone, instead = _whether_gone(use.api, facts.keras)
         is_new = not is_at_or_below(spelled, imported)
+        is_first_to_fail = gone and bool(use.dotted) and not is_at_or_below(spelled, missing)
         if use.is_import:
             imported.append(spelled)
-        if is_new and not use.context.guarded and (use.is_import or use.dotted):
-            yield use
+        if use.context.guarded or not (use.is_import or use.dotted):
+            continue
+        if is_new or is_first_to_fail:
+            yield use, gone, instead
+        if gone:
+            missing.append(spelled)
 
 
 def _advice(last: str, instead: str) -> str:

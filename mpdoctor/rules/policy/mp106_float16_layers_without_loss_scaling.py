@@ -48,7 +48,13 @@ from mpdoctor.semantics.source.edits.names import keras_name
 from mpdoctor.semantics.source.layers.float16_layers import applied_in_float16, is_float16
 from mpdoctor.semantics.source.layers.model_layers import layer_name, layers_of, trainings
 from mpdoctor.semantics.source.optimizers.bare_optimizers import is_bare
-from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, may_be_scaled, target, unscaled_on_the_way
+from mpdoctor.semantics.source.optimizers.gradients import (
+    applied_gradients,
+    may_be_scaled,
+    may_be_scaled_in,
+    target,
+    unscaled_on_the_way,
+)
 from mpdoctor.semantics.source.optimizers.wrappers import compiles_of, policies_of_model
 from mpdoctor.semantics.source.programs.models import is_model
 from mpdoctor.semantics.wording import listed, receiver_text
@@ -83,7 +89,7 @@ def _applied_unscaled(facts: SourceFacts) -> Iterator[tuple[Call, list[str]]]:
     compute in float16 on the way to it."""
     for apply, gradient in applied_gradients(facts):
         loss = target(gradient)
-        if apply.receiver is None or not is_bare(apply.receiver, False) or may_be_scaled(loss):
+        if apply.receiver is None or not is_bare(apply.receiver, False) or may_be_scaled_in(facts, loss):
             continue
         half = _names(applied_in_float16(facts, loss, apply))
         if half and not unscaled_on_the_way(apply, gradient):

@@ -6,7 +6,7 @@ import ast
 import sys
 from collections.abc import Callable
 
-from mpdoctor.program.values import MISSING, Api, Attribute, Branch, Call, Unknown, Value, known
+from mpdoctor.program.values import MISSING, Api, Attribute, Branch, Call, Earlier, Unknown, Value, known
 from mpdoctor.source.existence_checks import (
     arm_of_wrapper,
     asks_whether_it_works,
@@ -22,7 +22,7 @@ from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_with
 from mpdoctor.source.interpreter.state.scopes import merged_names
-from mpdoctor.source.joining import Earlier, joined, without_earlier
+from mpdoctor.source.joining import joined, without_earlier
 
 if sys.version_info >= (3, 11):
     TryNode = ast.Try | ast.TryStar
@@ -37,7 +37,7 @@ def execute_if(state: State, node: ast.If) -> bool:
         if not certain and state.module.name != "__main__" and is_main_test(node.test):
             state.module.main_blocks.append(node.body)
         return execute_block(state, node.body if certain else node.orelse)
-    asks, certain_arm = asks_whether_it_works(node.test, test), arm_of_wrapper(node.test)
+    asks, certain_arm = asks_whether_it_works(node.test, test), arm_of_wrapper(node.test, test)
     before, outer = state.scope.names, state.context
     ends: list[dict[str, Value]] = []
     branches = []
@@ -79,10 +79,12 @@ def _execute_loop(
     """The body is executed once. What it assigns is, at its start, the value from before or an unknown value."""
     before, outer = dict(state.scope.names), state.context
     assigned = _assigned_names(node)
+    carried: dict[str, Earlier] = {}
     for name in assigned:
         old = state.scope.names.get(name)
         if old is not None:
-            state.scope.names[name] = joined((old, Earlier(old.location)))
+            carried[name] = Earlier(old.location, len(outer.branches))
+            state.scope.names[name] = joined((old, carried[name]))
     state.context = state.context.but(loops=outer.loops + 1)
     start()
     state.frame.exits.append([])
@@ -90,6 +92,8 @@ def _execute_loop(
     ends = state.frame.exits.pop()
     if goes_on:
         ends.append(state.scope.names)
+    for name, earlier in carried.items():
+        earlier.ends.extend(names[name] for names in ends if name in names)
     if not at_least_once or not ends:
         ends.append(before)
     state.scope.names, state.context = merged_names(ends), outer

@@ -6,7 +6,7 @@ import ast
 
 from mpdoctor.program.values import MISSING, Branch, Known, Operation, Unknown, Value, known
 from mpdoctor.source.constant_folding import OPERATORS, folded_binary, folded_unary, is_told
-from mpdoctor.source.existence_checks import asks_whether_it_works, may_prune
+from mpdoctor.source.existence_checks import arm_of_wrapper, asks_whether_it_works, may_prune
 from mpdoctor.source.interpreter.assignments import assign
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.state.interpreter_state import State
@@ -80,14 +80,14 @@ def evaluate_boolean(state: State, node: ast.BoolOp) -> Value:
 def evaluate_conditional(state: State, node: ast.IfExp) -> Value:
     test = evaluate(state, node.test)
     certain = known(test) if may_prune(node.test) else MISSING
-    guarded = state.context.guarded or asks_whether_it_works(node.test, test)
+    asks, certain_arm = asks_whether_it_works(node.test, test), arm_of_wrapper(node.test, test)
     found = []
     for taken, arm in ((True, node.body), (False, node.orelse)):
         if certain is MISSING or bool(certain) is taken:
-            before, state.context = (
-                state.context,
-                state.context.but(guarded=guarded, branches=(*state.context.branches, Branch(id(node), taken, test))),
-            )
+            before = state.context
+            guarded = before.guarded or (asks and taken is not certain_arm)
+            branches = (*before.branches, Branch(id(node), taken, test))
+            state.context = before.but(guarded=guarded, branches=branches)
             found.append(evaluate(state, arm))
             state.context = before
     return joined(found)

@@ -322,3 +322,63 @@ def test_a_layer_that_the_project_makes_in_float32_only_is_float32(
     assert [code for *_, code in found_in(tmp_path)] == [code for *_, code in alone(tmp_path, "train.py")] == expected
     written(tmp_path, {"other": POLICY + "from layers import Norm\nlayer = Norm()\n"})
     assert [code for *_, code in found_in(tmp_path)] == ["MP502", "MP503"]
+
+
+PENALTY = """
+import keras
+import tensorflow as tf
+
+
+class Gan(keras.Model):
+    def penalty(self, images):
+        with tf.GradientTape() as inner:
+            inner.watch(images)
+            scores = self.critic(images)
+        return tf.norm(inner.gradient(scores, images))
+
+    def train_step(self, images):
+        with tf.GradientTape() as tape:
+            loss = self.optimizer.scale_loss(self.penalty(images))
+        self.optimizer.apply(tape.gradient(loss, self.critic.trainable_variables), self.critic.trainable_variables)
+        return {}
+"""
+MINIMIZES = """
+import keras
+
+
+class Net(keras.Model):
+    def train_step(self, data):
+        self.optimizer.minimize(lambda: 0.0, self.trainable_variables)
+        return {}
+"""
+OWN_OPTIMIZER = MINIMIZES.replace("    def train", "    optimizer = None\n\n    def train")
+TRAINS = "import {}\nfrom net import *\n"
+SETS = "import keras\n\ndef set_up(name='mixed_float16'):\n    keras.mixed_precision.set_global_policy(name)\n"
+CALLED = TRAINS.format("setup") + "setup.set_up({})\n"
+ELSEWHERE = {
+    "MP413, imported": ({"main": TRAINS.format("policy"), "policy": POLICY, "net": PENALTY}, ["MP413"]),
+    "MP413, called": ({"main": CALLED.format(""), "setup": SETS, "net": PENALTY}, ["MP413"]),
+    "bfloat16": ({"main": CALLED.format("'mixed_bfloat16'"), "setup": SETS, "net": PENALTY}, []),
+    "unknown": ({"main": "import sys\n" + CALLED.format("sys.argv[1]"), "setup": SETS, "net": PENALTY}, []),
+    "on some path": (
+        {"main": "import sys\n" + TRAINS.format("setup") + "if sys.argv[1:]:\n    setup.set_up()\n", "setup": SETS}
+        | {"net": PENALTY},
+        [],
+    ),
+    "by two programs": (
+        {"main": TRAINS.format("policy"), "policy": POLICY, "net": PENALTY}
+        | {"other": CALLED.format("'float32'"), "setup": SETS},
+        ["MP413"],
+    ),
+    "MP407, imported": ({"main": TRAINS.format("policy"), "policy": POLICY, "net": MINIMIZES}, ["MP407"]),
+    "MP407, called": ({"main": CALLED.format(""), "setup": SETS, "net": MINIMIZES}, ["MP407"]),
+    "its own optimizer": ({"main": TRAINS.format("policy"), "policy": POLICY, "net": OWN_OPTIMIZER}, []),
+    "no mixed precision": ({"main": TRAINS.format("math"), "net": MINIMIZES}, []),
+}
+
+
+@pytest.mark.parametrize(("texts", "expected"), ELSEWHERE.values(), ids=ELSEWHERE)
+def test_the_policy_of_a_training_step_may_be_set_in_another_file(
+    tmp_path: Path, texts: dict[str, str], expected: list[str]
+) -> None:
+    assert [code for path, _, code in found_in(written(tmp_path, texts)) if path == "net.py"] == expected

@@ -101,7 +101,7 @@ def is_half(facts: SourceFacts, value: Value, context: Context) -> bool:
 
 def half_dtypes(facts: SourceFacts, value: Value, context: Context) -> tuple[str, ...]:
     """The 16-bit dtypes that a tensor may have in some run of the program."""
-    dtype = facts.dtype_of(value)
+    dtype = facts.dtype_at(value, context)
     if dtype in HALF:
         return (dtype,)
     if dtype != AUTOCAST:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.knowledge.api_names import public_name
-from mpdoctor.knowledge.layer_kinds import OUTPUT_IN_COMPUTE_DTYPE
+from mpdoctor.knowledge.layer_kinds import HANDING_ON, OUTPUT_IN_COMPUTE_DTYPE
 from mpdoctor.program.dtypes import policies_named
 from mpdoctor.program.source_facts import UNSURE, SourceFacts
 from mpdoctor.program.values import Api, Call, Collection, Instance, Value, class_of, is_api, is_call_of, known, options
@@ -108,8 +108,7 @@ def sixteen_bit_output(facts: SourceFacts, layer: Call) -> str | None:
     if is_call_of(layer, *WRAPPED_LAYER):
         inner = layer.argument(0, "layer")
         return sixteen_bit_output(facts, inner) if isinstance(inner, Call) and given is None else None
-    name = public_name(layer.callee.name)
-    if not _is_application(layer) and name.rpartition(".")[2] not in OUTPUT_IN_COMPUTE_DTYPE:
+    if not _is_application(layer) and not answers_in_compute_dtype(layer):
         return None
     if given is not None and known(given) is not None:
         return _sixteen_bits(policies_named(given))
@@ -117,6 +116,22 @@ def sixteen_bit_output(facts: SourceFacts, layer: Call) -> str | None:
     if facts.assume_mixed and all(policy in (None, UNSURE) for policy in policies):
         return "float16"
     return _sixteen_bits(tuple(policy for policy in policies if isinstance(policy, str)))
+
+
+def answers_in_compute_dtype(layer: Call) -> bool:
+    """Whether the output of a library's layer has its compute dtype for certain. A bilinear UpSampling2D gives float32
+    in Keras 2."""
+    name = public_name(layer.callee.name).rpartition(".")[2] if isinstance(layer.callee, Api) else ""
+    return name in OUTPUT_IN_COMPUTE_DTYPE or (name == "UpSampling2D" and hands_on(layer))
+
+
+def hands_on(layer: Call) -> bool:
+    """Whether a library's layer hands on the numbers that it is given, in its compute dtype."""
+    name = public_name(layer.callee.name).rpartition(".")[2] if isinstance(layer.callee, Api) else ""
+    if name == "UpSampling2D":
+        given = layer.argument(2, "interpolation")
+        return not layer.open and (given is None or known(given) == "nearest")
+    return name in HANDING_ON
 
 
 def _sixteen_bits(policies: tuple[str, ...]) -> str | None:

@@ -7,7 +7,6 @@ from functools import lru_cache, partial
 
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.half_dtypes import HALF
-from mpdoctor.knowledge.layer_kinds import OUTPUT_IN_COMPUTE_DTYPE
 from mpdoctor.program.dtypes import AUTOCAST, VARIABLE, dtypes_told, policies_named
 from mpdoctor.program.source_facts import UNSURE, SourceFacts
 from mpdoctor.program.values import (
@@ -30,7 +29,7 @@ from mpdoctor.program.values import (
     options,
 )
 from mpdoctor.semantics.source.layers.call_dtypes import policies_of_instances
-from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS, output_layers
+from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS, answers_in_compute_dtype, output_layers
 from mpdoctor.semantics.source.layers.weight_values import weight_holder
 from mpdoctor.semantics.source.numbers.losses_and_metrics import (
     DATA,
@@ -109,7 +108,7 @@ class Precision:
         if class_of(layer) is not None:
             return self._of_one_model(layer)
         name = public_name(layer.callee.name).rpartition(".") if isinstance(layer.callee, Api) else ("", "", "")
-        is_sure = name[2] in (*OUTPUT_IN_COMPUTE_DTYPE, "TimeDistributed", "Bidirectional")
+        is_sure = answers_in_compute_dtype(layer) or name[2] in ("TimeDistributed", "Bidirectional")
         return self.of_layer(layer) if is_sure or name[0].startswith("keras.applications") else None
 
     def _told(self, value: Value, found: str | None, in_call: bool) -> str | None:

@@ -85,28 +85,31 @@ def _product(sizes: Shape) -> int:
     return math.prod(0 if size is None else size for size in sizes)
 
 
-def _shape(value: Value | None, depth: int = 0) -> Shape | None:
-    """None where it is not known; of a value that is one of several, where they are not alike."""
+def _shape(value: Value | None, depth: int = 0, found: dict[int, Shape | None] | None = None) -> Shape | None:
+    """None where it is not known; of a value that is one of several, where they are not alike. `found`: of the values
+    that were asked about on the way. Each residual connection leads to what is before it twice."""
+    found = {} if found is None else found
     if depth > DEEPEST:
         return None
-    shapes = {_one_shape(option, depth) for option in options(value)}
-    return shapes.pop() if len(shapes) == 1 else None
+    if id(value) not in found:
+        shapes = {_one_shape(option, depth, found) for option in options(value)}
+        found[id(value)] = shapes.pop() if len(shapes) == 1 else None
+    return found[id(value)]
 
 
-def _one_shape(value: Value, depth: int) -> Shape | None:
+def _one_shape(value: Value, depth: int, found: dict[int, Shape | None]) -> Shape | None:
     if isinstance(value, Operation):
-        shapes = {
-            _shape(operand, depth + 1) for operand in value.operands if not isinstance(known(operand), (int, float))
-        }
+        tensors = [operand for operand in value.operands if not isinstance(known(operand), (int, float))]
+        shapes = {_shape(operand, depth + 1, found) for operand in tensors}
         return shapes.pop() if len(shapes) == 1 else None
     if not isinstance(value, Call):
         return None
     if isinstance(value.callee, Call):
-        return _of_layer(value.callee, _shape(value.argument(0), depth + 1))
+        return _of_layer(value.callee, _shape(value.argument(0), depth + 1, found))
     name = function_named(value)
     if name == "reshape":
         return _written(value.argument(1, "shape"))
-    return _shape(value.argument(0, "x"), depth + 1) if name in ELEMENTWISE else _of_input(value)
+    return _shape(value.argument(0, "x"), depth + 1, found) if name in ELEMENTWISE else _of_input(value)
 
 
 def _of_input(value: Call) -> Shape | None:

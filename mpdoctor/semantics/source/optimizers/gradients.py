@@ -13,6 +13,7 @@ from mpdoctor.program.values import (
     Call,
     Collection,
     Defined,
+    FunctionFacts,
     Known,
     Operation,
     Parameter,
@@ -110,6 +111,20 @@ def may_be_scaled(loss: Value | None) -> bool:
     return loss is None or any(_scales(one) for one in walk(loss))
 
 
+def may_be_scaled_in(facts: SourceFacts, loss: Value | None) -> bool:
+    """The same, where functions of the user's that were not followed on the way to the loss may scale it as well."""
+    waiting, seen = [loss], set[int]()
+    for one in waiting:
+        if may_be_scaled(one):
+            return True
+        for part in walk(one):
+            function = part.callee.of if isinstance(part, Call) and isinstance(part.callee, Defined) else None
+            if isinstance(function, FunctionFacts) and id(function) not in seen:
+                seen.add(id(function))
+                waiting.extend(returned.value for returned in facts.returns_of(function))
+    return False
+
+
 def is_scaled_by(loss: Value | None, *methods: str) -> bool:
     """Whether the loss is certainly the result of one of these methods."""
     choices = options(loss)
@@ -154,7 +169,7 @@ def _resizes(value: Value) -> bool:
     if isinstance(value, Defined):
         return True  # a function of the user's that gets hold of the gradients
     if isinstance(value, Attribute):
-        return "scale" in value.name
+        return "scale" in value.name and value.name not in TRANSPARENT_METHODS
     if not isinstance(value, Call) or is_gradient_call(value):
         return False
     if isinstance(value.callee, Api):

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mpdoctor.facts.versions import Keras
+from mpdoctor.knowledge.wrapper_delegation import CLASSIC, KERAS3, NEW
 from mpdoctor.program.values import Api, ClassFacts, Defined, options
 
 # Any of these in the user's class means that it applies gradients its own way; nothing is then missing for certain.
 OWN_WAY_KERAS3 = ("apply", "stateless_apply", "_backend_update_step", "_backend_apply_gradients")
 OWN_WAY_KERAS2 = ("apply_gradients",)
 DUCK_NEEDS = ("apply", "build")
+# What each wrapper hands to the inner optimizer's `apply_gradients`: TensorFlow 2.4, 2.10 and 2.15, tf_keras 2.21.
+HANDED_TO_APPLY = {
+    CLASSIC: ("name", "experimental_aggregate_gradients"),
+    NEW: ("skip_gradients_aggregation",),
+    KERAS3: (),
+}
 BASES = (
     "keras.optimizers.Optimizer",
     "keras.optimizers.legacy.Optimizer",
@@ -32,6 +39,16 @@ def lacked_by_class(own: ClassFacts, keras: Keras) -> list[str]:
     wanted = _wanted(library, keras)
     own_way = OWN_WAY_KERAS3 if keras.is_keras3 else OWN_WAY_KERAS2
     return [] if _has_any(own, (*own_way, *wanted)) else wanted[:1]
+
+
+def keyword_refused(own: ClassFacts, kinds: Iterable[str]) -> str:
+    """The keyword that the wrapper of this optimizer hands to `apply_gradients`, whichever of these wrappers it is, and
+    that the class's own `apply_gradients` does not take; "" where it takes it, or has none of its own."""
+    method = own.find_method("apply_gradients")
+    if method is None or any(parameter.startswith("**") for parameter in method.parameters):
+        return ""
+    wanted = [next((one for one in HANDED_TO_APPLY[kind] if one not in method.parameters), "") for kind in kinds]
+    return wanted[0] if wanted and all(wanted) else ""
 
 
 def _passes_for_optimizer(own: ClassFacts, keras: Keras) -> bool:
