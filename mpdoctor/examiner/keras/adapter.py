@@ -260,4 +260,8 @@ class KerasAdapter(Protocol):
 
     def set_policy(self, name: str) -> None: ...
 
+    def change_policy(self, layer: KerasLayer, name: str) -> Callable[[], object]:
+        """From now on this live layer, without those in it, computes by the policy of this name. Returns what ends
+        it."""
+
     def set_seed(self, seed: int) -> None: ...

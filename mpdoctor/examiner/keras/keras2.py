@@ -289,6 +289,12 @@ class Keras2:
         setter = getattr(self._policy, "set_global_policy", None) or self._policy.set_policy  # 2.4 has the latter
         setter(name)
 
+    def change_policy(self, layer: Any, name: str) -> Callable[[], None]:
+        """From now on this live layer, without those in it, computes by this policy. Returns what ends it."""
+        before = layer._dtype_policy
+        layer._set_dtype_policy(self._policy.Policy(name))
+        return lambda: layer._set_dtype_policy(before)
+
     def set_seed(self, seed: int) -> None:
         """As keras.utils.set_random_seed does, which older releases lack; NumPy is TensorFlow's own requirement."""
         import numpy

@@ -299,6 +299,18 @@ class Keras3:
     def set_policy(self, name: str) -> None:
         self.module.config.set_dtype_policy(name)
 
+    def change_policy(self, layer: Any, name: str) -> Callable[[], None]:
+        """From now on this live layer, without those in it, computes by the policy of this name. Returns what ends it.
+        The public setter would write into a DTypePolicyMap that other layers share, and could not be undone."""
+        attributes = vars(layer)
+        before = attributes["_dtype_policy"]
+        attributes["_dtype_policy"] = self.module.DTypePolicy(name)
+
+        def end() -> None:
+            attributes["_dtype_policy"] = before
+
+        return end
+
     def set_seed(self, seed: int) -> None:
         self.module.utils.set_random_seed(seed)
 
