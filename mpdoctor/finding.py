@@ -9,6 +9,7 @@ from typing import Any
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.facts.saved_graph import SavedGraphFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.versions import Keras
@@ -73,6 +74,8 @@ class Finding:
         One or two plain sentences: the thing by name, then the consequence, in numbers where they are known.
     help
         The change to make, as concrete as it can be: best a line of code.
+    remedies
+        What was tried against it, on the batches of the training that failed.
     """
 
     message: str
@@ -90,6 +93,7 @@ class Finding:
     excerpt: Excerpt | None = None
     also_seen: tuple[AlsoSeen, ...] = ()
     fingerprint: str = ""
+    remedies: tuple[RemedyFacts, ...] = ()
 
     def fails_a_run(self, fail_on: Severity) -> bool:
         """Whether this is bad enough. What would be under another policy never is."""

@@ -131,7 +131,7 @@ class RemedyTrials:
         if found is None:
             return self._without_cure(everything)
         if len(found) > FEW and len(found) > NEARLY_ALL * len(self._units):
-            reason = f"{len(found)} of the {len(self._units)} layers that compute in 16 bits would have to"
+            reason = f"{len(found)} of the {len(self._units)} layers in 16 bits would have to compute in float32"
             return self._told("failed", tuple(sorted(found)), reason=reason)
         fewer = next((failed for failed in self._failed if failed and failed < found), frozenset())
         return self._told("healed", tuple(sorted(found)), not_enough=tuple(sorted(fewer)))

@@ -53,7 +53,8 @@ from collections.abc import Iterator
 from mpdoctor.facts.training import UNCOUNTABLE, OperationFacts, TrainingFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.semantics.live.broken_operations import SUMS, broke, is_overflow
+from mpdoctor.semantics.live.broken_operations import ADDING, SUMS, broke, is_overflow
+from mpdoctor.semantics.live.tried_remedies import after_trials
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.weight_values import is_made_of_weights
@@ -113,11 +114,16 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         return
     yield Finding(
         f"Here, {broke(operation)}: float16 ends at 65504.",
-        "Cast first, `tf.cast(x, tf.float32)`.",
+        after_trials(training, "Cast first, `tf.cast(x, tf.float32)`.", _beside(operation)),
         operation.location or training.model.call.location,
         model=training.model.id,
         evidence={"operation": operation.name, "in_float32": operation.in_float32},
+        remedies=training.remedies,
     )
+
+
+def _beside(operation: OperationFacts) -> str:
+    return "average instead of adding up" if operation.name in ADDING else "make what goes into it smaller"
 
 
 def _mean(training: TrainingFacts, operation: OperationFacts) -> Finding:

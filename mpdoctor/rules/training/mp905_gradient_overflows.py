@@ -102,6 +102,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         model=training.model.id,
         layer=found.layer if found and found.layer and not grown else None,
         evidence=_evidence(training),
+        remedies=training.remedies,
     )
 
 
