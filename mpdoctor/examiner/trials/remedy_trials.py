@@ -66,11 +66,13 @@ class Trial(NamedTuple):
 
     @property
     def is_finite(self) -> bool:
-        """Loss and gradients, and gradients there were."""
-        if self.error or self.passage is None or not self.passage.applied:
+        """Loss and gradients, and gradients there were. Those that a bare optimizer of Keras 2 is given are only seen
+        to arrive, and those that a wrapper drops are only seen at the outermost one."""
+        if self.error or self.passage is None:
             return False
+        norms = {**self.passage.arrived, **self.passage.applied}
         seen_loss = bool(self.passage.taped)
-        finite = all(math.isfinite(norm) for norm in self.passage.applied.values())
+        finite = bool(norms) and all(math.isfinite(norm) for norm in norms.values())
         return finite and (math.isfinite(self.passage.loss) or not seen_loss)
 
 
@@ -154,7 +156,7 @@ class RemedyTrials:
         if self._errors:
             reason = f"with these layers in float32 the step raises: {self._errors[0]}"
             return self._told("not-tried", tuple(everything), reason=reason)
-        reason = "the step is not finite in float32 either"
+        reason = "with all layers in float32 the step is not finite either"
         if self._tight is not None:
             path, largest = self._tight
             reason = f"`{path}` stays in 16 bits and reaches {largest:.3g}"

@@ -151,7 +151,7 @@ def remedy_after_trials(training: TrainingFacts, operation: OperationFacts, laye
     stands, "" outside of all layers."""
     text, beside = remedy_from_operation(operation, layer), beside_float32(operation)
     if beside is not None:
-        return after_trials(training, text, beside)
+        return after_trials(training, text, beside, in_layers=training.loss_culprit is None)
     healed = any(remedy.tried == "healed" for remedy in training.remedies)
     return f"{text} Or: {after_trials(training, '')}" if healed else text
 

@@ -13,9 +13,9 @@ MOST_NAMED = 6
 COUNTED = {1: "it", 2: "both", 3: "all three", 4: "all four"}
 
 
-def after_trials(training: TrainingFacts, text: str, beside: str = "") -> str:
+def after_trials(training: TrainingFacts, text: str, beside: str = "", *, in_layers: bool = True) -> str:
     """The help of a finding. `text`: what it says where nothing was tried; `beside`: what may be done instead of
-    more precision, a clause that begins with a verb."""
+    more precision, a clause that begins with a verb; `in_layers`: whether `text` speaks of what layers compute."""
     healed = [remedy for remedy in training.remedies if remedy.tried == "healed"]
     if healed:
         told = " Or: ".join(_healed(training, remedy) for remedy in healed)
@@ -23,6 +23,8 @@ def after_trials(training: TrainingFacts, text: str, beside: str = "") -> str:
     failed = [remedy for remedy in training.remedies if remedy.tried == "failed"]
     if failed:
         told = " ".join(_failed(remedy) for remedy in failed)
+        if not in_layers:
+            return f"{text} That was not tried. {told}"
         return f"{told} {beside[0].upper()}{beside[1:]}." if beside else told
     not_tried = next((remedy for remedy in training.remedies), None)
     return text if not_tried is None else f"{text} (Not tried: {not_tried.reason}.)"
