@@ -42,7 +42,7 @@ class Boost(L.Layer):
         self.k = k
 
     def call(self, x):
-        return x * self.k
+        return x * self.k * 100.0
 """
 FIT = """
 model.compile(wrapped(K.optimizers.Adam(1e-3)), "mse")
@@ -67,7 +67,7 @@ CHAIN = """
 model = K.Sequential([
     L.Input((8,)),
     L.Dense(16, activation="relu", name="a"),
-    Boost(1e6, name="b"),
+    Boost(1e4, name="b"),
     L.Dense(8, name="c"),
     L.LayerNormalization(name="n"),
     L.Dense(1, dtype="float32", name="out"),
@@ -78,7 +78,7 @@ class Net(K.Model):
     def __init__(self):
         super().__init__()
         self.first = L.Dense(16, activation="relu", name="a")
-        self.boost = Boost(1e6, name="b")
+        self.boost = Boost(1e4, name="b")
         self.second = L.Dense(8, name="c")
         self.norm = L.LayerNormalization(name="n")
         self.out = L.Dense(1, dtype="float32", name="out")
@@ -109,7 +109,7 @@ SCRIPTS = {
         + """
 inputs = K.Input((8,))
 a = L.Dense(8, name="a")(inputs)
-b = Boost(1e6, name="s")(L.Dense(8, activation="relu", name="b")(a))
+b = Boost(1e4, name="s")(L.Dense(8, activation="relu", name="b")(a))
 n = L.LayerNormalization(name="n")(L.Add(name="add")([a, b]))
 model = K.Model(inputs, L.Dense(1, dtype="float32", name="out")(n))
 """
@@ -153,32 +153,32 @@ class Net(K.Sequential):
         model = K.Sequential([L.Input((8,)), L.Dense(16, name="a"), Block(name="block"), L.Dense(1, dtype="float32")])
         """
         + textwrap.indent(FIT, " " * 8),
-        {"": ("block", "inner")},
+        {"": ("inner",)},  # what it puts out stays in float32 until the next layer casts it
     ),
     "before a recurrent layer": Sick(
         BOOST
         + """
 model = K.Sequential([
-    L.Input((8,)), L.Reshape((4, 2)), Boost(1e6, name="b"),
+    L.Input((8,)), L.Reshape((4, 2)), Boost(1e4, name="b"),
     L.Bidirectional(L.LSTM(4), name="both"), L.Dense(1, dtype="float32"),
 ])
 """
         + FIT,
         {"": ("b", "both")},
-        ("`both` and the layers in it",),
+        ("`both` and the layer in it",),
     ),
     "the outputs": Sick(
         BOOST
         + """
-model = K.Sequential([L.Input((8,)), L.Dense(16, activation="relu"), L.Dense(1, name="out"), Boost(1e6, name="units")])
+model = K.Sequential([L.Input((8,)), L.Dense(16, name="dense"), L.Dense(1, name="out"), Boost(1e4, name="units")])
 """
         + FIT,
-        {"": ("units",)},
+        {"": ("dense", "out", "units")},
     ),
     "a loss in float16": Sick(
         """
         def squared(y, p):
-            return tf.reduce_mean(tf.square(1000.0 * (tf.cast(y, p.dtype) - p)))
+            return tf.reduce_mean(tf.square(300.0 * (tf.cast(y, p.dtype) - p)))
 
         class Net(K.Sequential):
             def train_step(self, data):
@@ -207,7 +207,7 @@ model = K.Sequential([L.Input((8,)), L.Dense(16, activation="relu"), L.Dense(1, 
                 return tf.cast(x, self.kept) * tf.constant(6e4, self.kept) * 10.0
 
         """
-        + textwrap.indent(CHAIN.replace("Boost(1e6, ", "Boost("), " " * 8)
+        + textwrap.indent(CHAIN.replace("Boost(1e4, ", "Boost("), " " * 8)
         + textwrap.indent(FIT, " " * 8),
         words=("Not tried: `b` puts out float16",),
         says="not-tried",

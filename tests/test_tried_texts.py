@@ -76,7 +76,7 @@ NEVER_FINITE = not_so("failed", "with all layers in float32 the step is not fini
             "MP904",
             SUM,
             (healed(locations=(None,), with_parts=("boost",)),),
-            'Give `boost` and the layers in it dtype="float32": with it in float32 this batch is finite (tried). Or '
+            'Give `boost` and the layer in it dtype="float32": with it in float32 this batch is finite (tried). Or '
             "average instead of adding up.",
         ),
         (

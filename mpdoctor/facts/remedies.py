@@ -25,8 +25,8 @@ class RemedyFacts:
         Paths of the layers, and where each is made, None where the program's own line does not show it. Of
         "failed" and "not-tried" the layers that were looked at.
     with_parts
-        Those of the layers that were tried together with layers in them which the library made of what the program
-        gave it: a Bidirectional with its two.
+        Those of the layers that were tried together with copies of a layer which the program gave them, and which must
+        have that dtype as well: a Bidirectional.
     reason
         Why it is "failed" or "not-tried", a clause; "" else.
     not_enough

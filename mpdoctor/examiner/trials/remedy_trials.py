@@ -259,7 +259,7 @@ class RemedyTrials:
             tried,  # type: ignore[arg-type]
             tuple(unit.path for unit in units),
             tuple(unit.location for unit in units),
-            tuple(unit.path for unit in units if unit.parts),
+            tuple(unit.path for unit in units if unit.holds_given_layers),
             reason,
             tuple(self._units[place].path for place in not_enough),
             len(self._cases),

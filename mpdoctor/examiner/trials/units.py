@@ -26,6 +26,11 @@ class Unit(NamedTuple):
     location: Location | None
 
     @property
+    def holds_given_layers(self) -> bool:
+        """Whether the parts are copies of a layer that the program gave it, and whose own dtype they take."""
+        return any(cls.__name__ == "Bidirectional" for cls in type(self.layer).__mro__)
+
+    @property
     def layers(self) -> tuple[KerasLayer, ...]:
         return (self.layer, *self.parts)
 

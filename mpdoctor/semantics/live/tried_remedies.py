@@ -48,7 +48,7 @@ def _healed(training: TrainingFacts, remedy: RemedyFacts) -> str:
 def _named(training: TrainingFacts, remedy: RemedyFacts, place: int) -> str:
     """`boost` (line 12)."""
     path, location = remedy.layers[place], remedy.locations[place]
-    parts = " and the layers in it" if path in remedy.with_parts else ""
+    parts = " and the layer in it" if path in remedy.with_parts else ""
     if location is None:
         return f"`{path}`{parts}"
     shown = training.model.call.location
