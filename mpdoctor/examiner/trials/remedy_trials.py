@@ -211,10 +211,11 @@ class RemedyTrials:
 
     # --- the loss in float32 --------------------------------------------------------------------------------------
     def _of_loss(self) -> RemedyFacts | None:
-        """None where the model's outputs are float32 already."""
-        trial = self._run(frozenset(), self._cases[0])
-        outermost = [dtype for call in trial.calls if call.parent is None for dtype in call.dtypes]
-        if not {"float16", "bfloat16"} & set(outermost):
+        """None where the model's outputs are float32 already, or several models take turns: then what one puts out may
+        be what another one takes."""
+        outermost = [call for call in self._run(frozenset(), self._cases[0]).calls if call.parent is None]
+        dtypes = {dtype for call in outermost for dtype in call.dtypes}
+        if not {"float16", "bfloat16"} & dtypes or len({id(call.layer) for call in outermost}) > 1:
             return None
         trials = [self._run(frozenset(), case, outputs_in_float32=True) for case in self._cases]
         error = next((trial.error for trial in trials if trial.error), "")
