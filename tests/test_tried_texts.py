@@ -112,11 +112,11 @@ NEVER_FINITE = not_so("failed", "with all layers in float32 the step is not fini
             in_loss("Sum"),
             (
                 not_so("failed", "no layer of this step computes in 16 bits", 0),
-                loss("failed", "the step is not finite"),
+                loss("failed", "with the outputs in float32 the step is not finite either"),
             ),
             "Average instead of adding up, or compute it in float32, `tf.cast(x, tf.float32)` before anything is "
-            "squared, summed or divided. That was not tried. float32 layers are no remedy: no layer of this step "
-            "computes in 16 bits. Nor does a loss in float32 help (tried): the step is not finite.",
+            "squared, summed or divided. That was not tried; remedies outside of the loss were: no layer of this step "
+            "computes in 16 bits; with the outputs in float32 the step is not finite either.",
         ),
         (
             "MP905",

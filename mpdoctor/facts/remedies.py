@@ -18,8 +18,8 @@ class RemedyFacts:
         "float32-layers" (these layers compute in float32) or "float32-loss" (the model's outputs are cast to float32
         before the loss sees them).
     tried
-        "healed": loss and gradients were finite on every batch, at the loss scale 1, and what stayed in 16 bits was
-        at most 65504 / ROOM. "failed": they were not, or nearly all layers would be needed. "not-tried": no trial
+        "healed": loss and gradients were finite on every batch, at a loss scale of ROOM, and what stayed in 16 bits
+        was at most 65504 / ROOM. "failed": they were not, or nearly all layers would be needed. "not-tried": no trial
         counts.
     layers, locations
         Paths of the layers, and where each is made, None where the program's own line does not show it. Of

@@ -1,5 +1,5 @@
 """Remedies of precision, tried in place on the batches of a training that failed: the fewest layers in float32 with
-which a step is finite at the loss scale 1, and the model's outputs in float32.
+which a step is finite at a loss scale of hardly more than 1, and the model's outputs in float32.
 
 A trial counts only where every layer that was to compute in float32 was seen to put out float32, and the step did not
 raise. A batch that is finite is not yet a cure, because weights grow: what stays in 16 bits must be well below 65504,
@@ -105,7 +105,7 @@ class RemedyTrials:
     def remedies(self, sickness: Sickness) -> tuple[RemedyFacts, ...]:
         """() where the batch that failed is finite now, as it is."""
         try:
-            first = self._run(frozenset(), self._cases[0])
+            first = self._run(frozenset(), self._cases[0], scale=1.0)
             if first.error:
                 return (self._not_tried(f"the failing step cannot be repeated eagerly: {first.error}"),)
             if first.is_finite:
@@ -223,17 +223,19 @@ class RemedyTrials:
             return self._told("not-tried", (), "float32-loss", f"the step raises then: {error}")
         if all(trial.is_finite for trial in trials):
             return self._told("healed", (), "float32-loss")
-        return self._told("failed", (), "float32-loss", "the step is not finite then either")
+        return self._told("failed", (), "float32-loss", "with the outputs in float32 the step is not finite either")
 
     # --- one trial ------------------------------------------------------------------------------------------------
-    def _run(self, chosen: Chosen, case: Case, outputs_in_float32: bool = False) -> Trial:
-        """Raises OutOfTime."""
+    def _run(self, chosen: Chosen, case: Case, outputs_in_float32: bool = False, scale: float = ROOM) -> Trial:
+        """`scale`: of the loss, where it has one; by ROOM the gradients get as much room as what goes forward.
+
+        Raises OutOfTime."""
         if time.monotonic() > self._until:
             raise OutOfTime
         self._trials += 1
         put_back(case.state)
         if self._set_scale is not None:
-            self._set_scale(1.0)
+            self._set_scale(scale)
         tf.random.set_seed(1)
         layers = [layer for place in sorted(chosen) for layer in self._units[place].layers]
         error = ""

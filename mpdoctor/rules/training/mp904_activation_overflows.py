@@ -7,8 +7,8 @@ inf, the loss becomes inf or NaN, and every step with such a batch is skipped (w
 the weights (without). Loss scaling cannot help: it acts on gradients, and this happens on the way forward.
 
 One float32 layer is enough where its values come back below 65504 inside it, or where float32 layers alone follow: a
-16-bit layer behind it casts them to float16 again, and to inf. Which layers that are is tried on the failing batch, where
-a step of it can be repeated: the finding names the fewest that were found to heal it, or says that none do.
+16-bit layer behind it casts them to float16 again, and to inf. Which layers that are is tried on the failing batch,
+where its step can be repeated: the finding names the fewest that were found to heal it, or says that none do.
 
 ## Flagged
 

@@ -22,9 +22,10 @@ def after_trials(training: TrainingFacts, text: str, beside: str = "", *, in_lay
         return f"{told} Or {beside}." if beside else told
     failed = [remedy for remedy in training.remedies if remedy.tried == "failed"]
     if failed:
-        told = " ".join(_failed(remedy) for remedy in failed)
         if not in_layers:
-            return f"{text} That was not tried. {told}"
+            told = "; ".join(remedy.reason for remedy in failed)
+            return f"{text} That was not tried; remedies outside of the loss were: {told}."
+        told = " ".join(_failed(remedy) for remedy in failed)
         return f"{told} {beside[0].upper()}{beside[1:]}." if beside else told
     not_tried = next((remedy for remedy in training.remedies), None)
     return text if not_tried is None else f"{text} (Not tried: {not_tried.reason}.)"
