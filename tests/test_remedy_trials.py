@@ -41,10 +41,6 @@ class Lab:
 
         return self.own(passing, name)
 
-    def root_mean_square(self, x: Any) -> Any:
-        tf = self.tf
-        return x / tf.sqrt(tf.reduce_mean(tf.square(x), -1, keepdims=True) + tf.cast(1e-3, x.dtype))
-
     def chain(self, *layers: Any) -> Any:
         return self.keras.Sequential([self.keras.Input((8,)), *layers])
 
@@ -117,11 +113,6 @@ def norm(lab: Lab, name: str) -> Any:
     return lab.layers.LayerNormalization(name=name)
 
 
-def squares(lab: Lab) -> Any:
-    scaled, root = lab.times(3e3, "s"), lab.own(lab.root_mean_square, "r")
-    return lab.chain(lab.dense(16, "a", "relu"), scaled, root, lab.dense(8, "c"), lab.dense(1, "o"))
-
-
 def residual(lab: Lab) -> Any:
     inputs = lab.keras.Input((8,))
     a = lab.dense(8, "a")(inputs)
@@ -160,7 +151,6 @@ def head(lab: Lab) -> Any:
 
 MODELS: dict[str, tuple[Callable[[Lab], Any], float, dict[str, Any]]] = {
     "chain": (chain, 1.0, {}),
-    "squares": (squares, 1.0, {}),
     "residual": (residual, 1.0, {}),
     "branches": (branches, 1.0, {}),
     "two": (two, 1.0, {}),
