@@ -10,6 +10,7 @@ from typing import Any
 from mpdoctor.facts.failure import MendedFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.facts.saved_graph import SavedGraphFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.versions import Keras
@@ -102,6 +103,8 @@ class Finding:
         The change to make, as concrete as it can be: best a line of code.
     fix
         The same as edits, where the rule knows them to the letter.
+    remedies
+        What was tried against it, on the batches of the training that failed.
     """
 
     message: str
@@ -120,6 +123,7 @@ class Finding:
     also_seen: tuple[AlsoSeen, ...] = ()
     fix: Fix | None = None
     fingerprint: str = ""
+    remedies: tuple[RemedyFacts, ...] = ()
 
     def fails_a_run(self, fail_on: Severity) -> bool:
         """Whether this is bad enough. What would be under another policy never is."""

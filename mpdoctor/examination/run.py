@@ -30,6 +30,7 @@ from mpdoctor.examiner.protocol.event_kinds import (
     ModelBuilt,
     ModelSeen,
     NotRestored,
+    Remedies,
     Stage,
     StandInsUsed,
     Started,
@@ -156,7 +157,7 @@ class _Seen:
             case Steps(done, total):
                 self.steps = done
                 progress.steps(done, total)
-            case Model() | ModelBuilt() | ModelSeen() | Training() | FitEnded():
+            case Model() | ModelBuilt() | ModelSeen() | Training() | Remedies() | FitEnded():
                 self._take_model_or_training(event)
             case Started(python):
                 self.python = python
@@ -189,12 +190,16 @@ class _Seen:
             case _:
                 _assert_never(event)
 
-    def _take_model_or_training(self, event: Model | ModelBuilt | ModelSeen | Training | FitEnded) -> None:
+    def _take_model_or_training(self, event: Model | ModelBuilt | ModelSeen | Training | Remedies | FitEnded) -> None:
         match event:
             case Model(number, facts, layers_of):
                 self._describe(number, facts, layers_of)
             case ModelBuilt(number) | ModelSeen(number) | Training(number) if number not in self.described:
                 self.passed_over += 1
+            case Remedies(which, _) if not -len(self.trainings) <= which < 0:
+                self.passed_over += 1
+            case Remedies(which, tried):
+                self.trainings[which] = replace(self.trainings[which], remedies=tried)
             case FitEnded(ending):
                 new = self.trainings[self.with_end :]
                 self.trainings[self.with_end :] = [_with_ending(training, ending) for training in new]

@@ -9,6 +9,7 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.fit_ending import NotMeasured
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.remedies import RemedyFacts
 
 FLOAT16_LIMIT = 65504.0
 UNCOUNTABLE = 65520  # the first whole number that is inf as a float16
@@ -402,6 +403,8 @@ class TrainingFacts:
         How the weights grew; None where the loss never rose to twice the first one.
     prediction
         What was looked at instead of steps, in a program that only predicts.
+    remedies
+        What was tried on the batches of failing steps; () where nothing was.
     uses_loss_scale_factor
         Keras 3's `loss_scale_factor`: a fixed scale without any check for finite gradients.
     """
@@ -436,6 +439,7 @@ class TrainingFacts:
     standstill: StandstillFacts | None = None
     growth: GrowthFacts | None = None
     prediction: PredictionFacts | None = None
+    remedies: tuple[RemedyFacts, ...] = ()
 
     def moment(self, step: int, preposition: str = "in") -> str:
         """When that was, in words: steps count from 0 here, and from 1 for readers."""

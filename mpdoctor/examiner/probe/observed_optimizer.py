@@ -14,6 +14,7 @@ from mpdoctor.examiner.keras.private_state import all_layers
 from mpdoctor.examiner.keras.replicas import run_in_replicas
 from mpdoctor.examiner.keras.step_record import Record, Row
 from mpdoctor.examiner.process.user_code import own_location
+from mpdoctor.examiner.replay.variable_snapshot import Snapshot
 from mpdoctor.facts.fit_ending import NotMeasured
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ArrayFacts, CallFacts
@@ -75,6 +76,23 @@ class TrainingCall:
         return 1 if strategy is None else int(strategy.num_replicas_in_sync)
 
 
+class FailingStep:
+    """A step that failed, to be repeated from the state before it; and of the batches since, the one with the largest
+    magnitudes."""
+
+    def __init__(self, repeat: Callable[[], object], state: Snapshot) -> None:
+        self.repeat, self.state = repeat, state
+        self.repeat_largest: Callable[[], object] | None = None
+        self._largest = 0.0
+
+    def note_batch(self, given: object, repeat: Callable[[], object] | None) -> None:
+        """What a later step was given, and what repeats it."""
+        numbers = [part for part in tf.nest.flatten(given) if isinstance(part, tf.Tensor) and part.dtype.is_floating]
+        largest = largest_magnitude([part for part in numbers if hasattr(part, "numpy")])
+        if repeat is not None and self._largest < largest < math.inf:
+            self.repeat_largest, self._largest = repeat, largest
+
+
 class ObservedOptimizer:
     """What is known of one outermost optimizer.
 
@@ -96,6 +114,8 @@ class ObservedOptimizer:
         Steps that the script took, with those that were spent on a trial of two scales.
     steps_a_call
         How many of its steps the last call of a tf.function held.
+    failing
+        The step whose failure is explained; None where there is none, or only the user's own code can repeat it.
     culprit, loss_culprit, gradient_culprit, dependence, standstill, not_looked
         What the closer looks brought.
     """
@@ -134,6 +154,7 @@ class ObservedOptimizer:
         self._weights: list[tuple[KerasVariable, tf.Tensor]] = []
         self._weights_from = 0  # steps that had been seen when the weights were remembered
         self._before_step: list[tuple[KerasVariable, tf.Tensor]] = []
+        self.failing: FailingStep | None = None
 
     # --- its optimizers -------------------------------------------------------------------------------------------
     @property
@@ -260,6 +281,11 @@ class ObservedOptimizer:
             yield
         finally:
             _put_back(now)
+
+    def keep_failing_step(self, state: Snapshot) -> None:
+        """The last step failed, and why is known. `state`: of all variables before it."""
+        if self.repeat is not None:
+            self.failing = FailingStep(self.repeat, state)
 
     def weights_changed(self) -> bool | None:
         """None where nothing was applied since: all steps may have been taken in one call of a tf.function."""

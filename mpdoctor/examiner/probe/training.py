@@ -21,7 +21,8 @@ from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer, Traini
 from mpdoctor.examiner.probe.script_steps import OwnBatches
 from mpdoctor.examiner.probe.short_fit import shortened_fit
 from mpdoctor.examiner.probe.training_facts import names_of_optimizers, trained_models, training_facts
-from mpdoctor.examiner.protocol.event_kinds import TrainingStatus
+from mpdoctor.examiner.probe.tried_remedies import tried_remedies
+from mpdoctor.examiner.protocol.event_kinds import Remedies, TrainingStatus
 from mpdoctor.examiner.replay.step_replay import StepReplay
 from mpdoctor.examiner.replay.variable_snapshot import all_have_values
 from mpdoctor.facts.failure import FailureFacts
@@ -201,7 +202,7 @@ class Training:
             return run(batch)
         self._prepare_step(training_call, batch)
         logs = self._run_until_mended(training_call, run, batch)
-        self.after_step(functools.partial(training_call.repeat_step, batch))
+        self.after_step(functools.partial(training_call.repeat_step, batch), batch)
         return logs
 
     def _run_until_mended(self, training_call: TrainingCall, run: Callable[[object], object], batch: object) -> object:
@@ -337,7 +338,7 @@ class Training:
     @own_work
     def after_call(self, function: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         """After the outermost tf.function of a custom loop: did it train?"""
-        self.after_step(lambda: function(*args, **kwargs))
+        self.after_step(lambda: function(*args, **kwargs), (args, kwargs))
 
     @own_work
     def stopped_in_graph(
@@ -358,8 +359,8 @@ class Training:
             return self._look.first_error(error, lambda: function(*args, **kwargs))
 
     @own_work
-    def after_step(self, repeat: Callable[[], object] | None = None) -> None:
-        """`repeat` runs what was just run once more; None where only the user's own code can."""
+    def after_step(self, repeat: Callable[[], object] | None = None, given: object = None) -> None:
+        """`repeat` runs what was just run once more; None where only the user's own code can. `given`: the batch."""
         if self._look.repeats:
             return
         self._calls += 1
@@ -379,6 +380,9 @@ class Training:
         now = time.monotonic()
         if moved:
             self._note_steps(moved, now)
+            for observed in moved:
+                if observed.failing is not None:
+                    observed.failing.note_batch(given, repeat)
         if self._rounds() >= self.wanted or self._calls >= CALLS_A_STEP * self.wanted:
             self._enough("steps")
             return
@@ -485,6 +489,15 @@ class Training:
         for observed, (_, model), name in zip(observed_optimizers, models, names):
             name = self._name_among_all(model, name)
             events.training(training_facts(self, observed, model, name, ended, failure))
+        if failure is None:
+            self._try_remedies(observed_optimizers)
+
+    def _try_remedies(self, told: list[ObservedOptimizer]) -> None:
+        """Of the trainings that were told last: a process that hangs or dies in a trial has told them."""
+        for place, observed in enumerate(told):
+            tried = tried_remedies(self._look, self.session, observed)
+            if tried:
+                self.session.events.send(Remedies(place - len(told), tried))
 
     def _name_among_all(self, model: ModelFacts, name: str) -> str:
         """With the line of its call, where each fit() of the program is looked at."""

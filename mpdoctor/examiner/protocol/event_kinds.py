@@ -14,6 +14,7 @@ from mpdoctor.facts.environment import EnvironmentFacts
 from mpdoctor.facts.failure import FailureFacts, MendedFacts
 from mpdoctor.facts.fit_ending import EndingFacts
 from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.facts.saved_graph import SavedGraphFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.versions import Keras
@@ -116,6 +117,15 @@ class Training:
 
 
 @dataclass(frozen=True)
+class Remedies:
+    """What was tried against what made steps of a training fail. `training`: which of those told so far, -1 for the
+    last."""
+
+    training: int
+    tried: tuple[RemedyFacts, ...]
+
+
+@dataclass(frozen=True)
 class FitEnded:
     """How the end of the fit() of the last trainings went."""
 
@@ -184,6 +194,7 @@ Event = Union[
     ModelSeen,
     Graph,
     Training,
+    Remedies,
     FitEnded,
     TrainingStatus,
     Failure,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Callable, ContextManager
 from mpdoctor.examiner.exceptions import first_line
 from mpdoctor.examiner.replay.culprits import Culprits, culprits_from_step
 from mpdoctor.examiner.replay.step_observer import Enough, StepObserver
+from mpdoctor.examiner.replay.variable_snapshot import snapshot_of_variables
 from mpdoctor.facts.training import StepFacts
 
 if TYPE_CHECKING:
@@ -62,7 +63,10 @@ class CulpritSearch:
             return
         try:
             with self._repeating(), observed.weights_of_last_step():
+                state = snapshot_of_variables()
                 self._tell(observed, self._repeat(observed, failed[0]))
+                if self.has_found(observed):
+                    observed.keep_failing_step(state)
         except Exception as error:  # the user's step, which may be fit for graphs only
             observed.not_looked.append(
                 ("first number not finite", f"the failing step cannot be repeated eagerly: {first_line(error)}")

@@ -48,7 +48,7 @@ class StepReplay:
         self._training = training
         self.holds_weights = False
         self.own_optimizers: list[KerasOptimizer] = []
-        self._search = CulpritSearch(training.session.watch, self._repeating)
+        self._search = CulpritSearch(training.session.watch, self.repeating)
         self._trial: EagerTrial | None = None
         self._derivatives: dict[int, ScaleDerivative] = {}  # by learner
         self._tried: set[int] = set()  # optimizers of an eager loop that had their trial
@@ -64,7 +64,7 @@ class StepReplay:
         Repeated eagerly, the step stops at the first."""
         if not isinstance(error, tf.errors.OpError) or isinstance(error, tf.errors.OutOfRangeError):
             return error  # raised in order, or the end of the data
-        with self._repeating():
+        with self.repeating():
             try:
                 repeat()
             except type(error) as first:
@@ -102,7 +102,7 @@ class StepReplay:
         """Gradients that are added up over several calls arrive with the last of them, and all are repeated."""
         for repeat in dict.fromkeys((observed.repeat, observed.repeat_all)):
             assert repeat is not None
-            with self._repeating() as catchers:
+            with self.repeating() as catchers:
                 catcher = catchers[observed]
                 catcher.stops = observed.steps_a_call > 1
                 pairs = pairs_from_scale(observed.steps[-1].loss_scale)
@@ -121,7 +121,7 @@ class StepReplay:
         for observed in observed_optimizers:
             if observed.weights_changed() is False:
                 self._training.session.events.stage("looking for what holds the weights")
-                look_at_standstill(observed, self._training.session.watch, self._repeating, self.own_optimizers.append)
+                look_at_standstill(observed, self._training.session.watch, self.repeating, self.own_optimizers.append)
 
     # --- in an eager loop -------------------------------------------------------------------------------------------
     def begin_trial(self, moved: list[ObservedOptimizer]) -> None:
@@ -137,7 +137,7 @@ class StepReplay:
                 self._derivatives[id(observed)] = self._slope_of_next_step(observed)
             else:
                 self._tried.add(id(observed))
-                self._trial = EagerTrial(observed, self._repeating())
+                self._trial = EagerTrial(observed, self.repeating())
 
     def _can_follow(self, observed: ObservedOptimizer) -> bool:
         """Whether every operation with its loss scale can be differentiated by it. A fixed one is a number, in whose
@@ -231,7 +231,7 @@ class StepReplay:
 
     # --- repeating --------------------------------------------------------------------------------------------------
     @contextmanager
-    def _repeating(self) -> Iterator[dict[ObservedOptimizer, GradientCatcher]]:
+    def repeating(self) -> Iterator[dict[ObservedOptimizer, GradientCatcher]]:
         """Steps in here run eagerly, no optimizer moves anything, and every variable is put back to what it was."""
         observed_optimizers = self._training.observed_optimizers
         fixed = [(observed.keras, *scaled) for observed in observed_optimizers for scaled in observed.fixed_scales()]

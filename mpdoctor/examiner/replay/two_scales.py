@@ -48,7 +48,8 @@ class GradientCatcher:
     """Stands in the place of the innermost optimizer's update: keeps the norms of what arrives, changes nothing.
 
     `caught`: (gradient, variable) since the last `take()`.
-    `stops`: the call that the step belongs to holds more steps, and is ended after the first, with Enough."""
+    `stops`: the call that the step belongs to holds more steps, and is ended after the first, with Enough; a step whose
+    gradients are not finite, and never arrive, ends it as well."""
 
     def __init__(self, keras: KerasAdapter, optimizer: KerasOptimizer) -> None:
         self.stops = False
@@ -95,7 +96,10 @@ class GradientCatcher:
     ) -> object:
         if optimizer is self._chain[0]:
             (args, kwargs), gradients, variables = self._keras.gradients_and_variables(optimizer, args, kwargs)
-            self._applied.update(self._norms(gradients, variables))
+            norms = self._norms(gradients, variables)
+            self._applied.update(norms)
+            if self.stops and not all(map(math.isfinite, norms.values())):
+                raise Enough
         return original(optimizer, *args, **kwargs)
 
     def _differentiate(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Iterator
+from typing import TYPE_CHECKING, Iterator, List, Tuple
 
 import tensorflow as tf
 from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable
@@ -14,19 +14,29 @@ if TYPE_CHECKING:
 
 
 OURS = "mpdoctor_"
+Snapshot = List[Tuple[tf.Variable, tf.Tensor]]
 
 
 @contextmanager
 def variables_put_back() -> Iterator[None]:
     """Weights, statistics, seeds, metrics, counters, averages, gradients that a loop adds up by hand: put back to what
-    they were, whoever holds them. Copies lie in the host's memory, so that none of a GPU's is taken."""
-    with tf.device("CPU:0"):
-        kept = [(variable, tf.identity(variable)) for variable in _variables_alive()]
+    they were, whoever holds them."""
+    kept = snapshot_of_variables()
     try:
         yield
     finally:
-        for variable, value in kept:
-            variable.assign(value)
+        put_back(kept)
+
+
+def snapshot_of_variables() -> Snapshot:
+    """Of all that are alive. Copies lie in the host's memory, so that none of a GPU's is taken."""
+    with tf.device("CPU:0"):
+        return [(variable, tf.identity(variable)) for variable in _variables_alive()]
+
+
+def put_back(kept: Snapshot) -> None:
+    for variable, value in kept:
+        variable.assign(value)
 
 
 def all_have_values() -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 from mpdoctor.facts.failure import FailureFacts, MendedFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import LayerFacts, ModelFacts, OptimizerFacts
+from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.finding import AlsoSeen, Diagnosis, Edit, Finding, Fix, Probe, Severity, TargetReport
 
 SCHEMA_VERSION = 1
@@ -96,6 +97,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "evidence": dict(sorted(finding.evidence.items())),
         "also_seen": [_also_seen(seen) for seen in finding.also_seen],
         "fix": _fix(finding.fix),
+        "remedies": [_remedy(remedy) for remedy in finding.remedies],
         "fingerprint": finding.fingerprint,
     }
 
@@ -114,6 +116,22 @@ def _edit(edit: Edit) -> dict[str, Any]:
         "start": {"line": place.line, "column": place.column},
         "end": {"line": place.end_line, "column": place.end_column},
         "text": edit.text,
+    }
+
+
+def _remedy(remedy: RemedyFacts) -> dict[str, Any]:
+    return {
+        "kind": remedy.kind,
+        "layers": remedy.layers,
+        "locations": [_place(place) for place in remedy.locations],
+        "with_parts": remedy.with_parts,
+        "fix": None,
+        "tried": remedy.tried,
+        "reason": remedy.reason or None,
+        "not_enough": remedy.not_enough,
+        "batches": remedy.batches,
+        "trials": remedy.trials,
+        "seconds": remedy.seconds,
     }
 
 

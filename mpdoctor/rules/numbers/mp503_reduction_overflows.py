@@ -54,7 +54,8 @@ from mpdoctor.facts.training import UNCOUNTABLE, OperationFacts, TrainingFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Operation
-from mpdoctor.semantics.live.broken_operations import SUMS, broke, is_overflow
+from mpdoctor.semantics.live.broken_operations import ADDING, SUMS, broke, is_overflow
+from mpdoctor.semantics.live.tried_remedies import after_trials
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.layers import in_float32
 from mpdoctor.semantics.source.edits.names import cast_argument
@@ -136,11 +137,16 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         return
     yield Finding(
         f"Here, {broke(operation)}: float16 ends at 65504.",
-        "Cast first, `tf.cast(x, tf.float32)`.",
+        after_trials(training, "Cast first, `tf.cast(x, tf.float32)`.", _beside(operation)),
         operation.location or training.model.call.location,
         model=training.model.id,
         evidence={"operation": operation.name, "in_float32": operation.in_float32},
+        remedies=training.remedies,
     )
+
+
+def _beside(operation: OperationFacts) -> str:
+    return "average instead of adding up" if operation.name in ADDING else "make what goes into it smaller"
 
 
 def _mean(training: TrainingFacts, operation: OperationFacts) -> Finding:

@@ -81,4 +81,5 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         training.model.call.location,
         model=training.model.id,
         evidence=culprit_evidence(training),
+        remedies=training.remedies,
     )

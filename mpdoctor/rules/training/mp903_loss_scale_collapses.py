@@ -92,6 +92,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         training.model.call.location,
         model=training.model.id,
         evidence=evidence_of_growth(training) if upwards else culprit_evidence(training),
+        remedies=training.remedies,
     )
 
 

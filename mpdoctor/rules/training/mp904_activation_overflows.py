@@ -7,7 +7,8 @@ inf, the loss becomes inf or NaN, and every step with such a batch is skipped (w
 the weights (without). Loss scaling cannot help: it acts on gradients, and this happens on the way forward.
 
 One float32 layer is enough where its values come back below 65504 inside it, or where float32 layers alone follow: a
-16-bit layer behind it casts them to float16 again, and to inf.
+16-bit layer behind it casts them to float16 again, and to inf. Which layers that are is tried on the failing batch,
+where its step can be repeated: the finding names the fewest that were found to heal it, or says that none do.
 
 ## Flagged
 
@@ -67,27 +68,30 @@ from mpdoctor.facts.training import CulpritFacts, TensorFacts, TrainingFacts
 from mpdoctor.finding import AlsoSeen, Finding, Severity
 from mpdoctor.knowledge.layer_kinds import NORMALIZATION
 from mpdoctor.semantics.live.broken_operations import (
+    ADDING,
     broke,
     is_of_input,
     is_of_weights,
     is_overflow,
     number,
-    remedy_from_operation,
 )
 from mpdoctor.semantics.live.training_texts import (
     FLOAT16_LIMIT,
     evidence_of_growth,
     in_words,
     named_culprit,
+    remedy_after_trials,
     remedy_of_growth,
     story_of_growth,
 )
+from mpdoctor.semantics.live.tried_remedies import after_trials
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.ERROR
 EXPLAINS = {"MP503": "training", "MP907": "model"}
 TELLS_OF_DIVERGENCE = 1
-REMEDY_OF_FUNCTION = "Use a smaller constant, or normalise what goes into it, so that the result stays below 65504."
+BESIDE_FUNCTION = "use a smaller constant, or normalise what goes into it, so that the result stays below 65504"
+REMEDY_OF_FUNCTION = f"{BESIDE_FUNCTION[0].upper()}{BESIDE_FUNCTION[1:]}."
 MOST_NAMED = 4
 # What these put out is small, however large the values inside them were.
 BOUNDING = ("sigmoid", "hard_sigmoid", "tanh", "softmax", "softsign")
@@ -116,6 +120,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
             **evidence_of_growth(training),
         },
         also_seen=_made(overflow) if place is not overflow.location else (),
+        remedies=training.remedies,
     )
 
 
@@ -152,14 +157,18 @@ def _remedy(training: TrainingFacts, culprit: CulpritFacts) -> str:
     if training.diverges:
         return remedy_of_growth(training)
     if culprit.is_function:
-        return REMEDY_OF_FUNCTION
+        return after_trials(training, REMEDY_OF_FUNCTION, BESIDE_FUNCTION)
     overflow, operation = culprit.overflow, culprit.operation
     if operation is not None and not is_overflow(operation):
-        return remedy_from_operation(operation, overflow.layer)
-    layers = until_small_again(training.model, overflow.layer)
+        return remedy_after_trials(training, operation, overflow.layer)
     smaller = "normalise what goes in, or use smaller initial weights or a smaller constant"
-    if operation is not None and operation.name in ("Sum", "L2Loss", "Cumsum"):
+    if operation is not None and operation.name in ADDING:
         smaller = "average instead of adding up"
+    return after_trials(training, _not_tried(until_small_again(training.model, overflow.layer), smaller), smaller)
+
+
+def _not_tried(layers: tuple[str, ...], smaller: str) -> str:
+    """What follows from the model alone."""
     if len(layers) == 1:
         return f'Let this layer compute in float32: give `{layers[0]}` dtype="float32". Or {smaller}.'
     if len(layers) > MOST_NAMED:

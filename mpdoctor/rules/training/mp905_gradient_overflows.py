@@ -103,6 +103,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         model=training.model.id,
         layer=found.layer if found and found.layer and not grown else None,
         evidence=_evidence(training, by_growth=bool(grown) and not beyond),
+        remedies=training.remedies,
     )
 
 

@@ -91,6 +91,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
             **_operation(training.broken_operation),
             **evidence_of_growth(training),
         },
+        remedies=training.remedies,
     )
 
 

@@ -56,6 +56,7 @@ AT_ZERO = {
 GIVEN = {"data": "the batch itself holds inf or NaN", "labels": "the labels hold inf or NaN"}
 BELOW_ZERO = {"Sqrt": "sqrt() of a negative number", "Log": "log() of a negative number", "Rsqrt": "1 / sqrt() of one"}
 READING = frozenset(("ReadVariableOp", "ResourceGather", "ResourceGatherNd"))
+ADDING = ("Sum", "L2Loss", "Cumsum")
 SUMS = frozenset(("Sum", "Cumsum", "Mean", "Prod", "L2Loss", "EuclideanNorm", "Square", "SquaredDifference", "Exp"))
 
 
@@ -155,9 +156,22 @@ def remedy_from_operation(operation: OperationFacts, layer: str = "") -> str:
         return "Bound what goes into it, `tf.clip_by_value(x, -10.0, 10.0)`: not even float32 holds this."
     if operation.name == "Cast":
         return f"Scale these numbers down before they are cast, or keep them in float32: {in_float32}."
-    sums = "average instead of adding up, or " if operation.name in ("Sum", "L2Loss", "Cumsum") else ""
+    sums = "average instead of adding up, or " if operation.name in ADDING else ""
     text = f"{sums}{in_float32}" + ("" if layer else " before anything is squared, summed or divided") + "."
     return text[0].upper() + text[1:]
+
+
+def beside_float32(operation: OperationFacts) -> str | None:
+    """What may be done instead, a clause, where `remedy_from_operation` advises float32: "" for nothing. None where it
+    advises something else."""
+    advised = remedy_from_operation(operation)
+    if "tf.cast(x, tf.float32)" not in advised:
+        return None
+    if operation.name in AT_ZERO and operation.holds_zero and not is_overflow(operation):
+        return "add an epsilon that float16 holds, 1e-4 and not 1e-8"
+    if operation.name == "Cast":
+        return "scale these numbers down before they are cast"
+    return "average instead of adding up" if operation.name in ADDING else ""
 
 
 def _remedy_in_float32(operation: OperationFacts) -> str:

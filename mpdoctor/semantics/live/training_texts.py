@@ -6,10 +6,10 @@ from pathlib import PurePath
 from typing import Any
 
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.training import CulpritFacts, GradientCulpritFacts, OperationFacts, TensorFacts, TrainingFacts
 from mpdoctor.semantics.live.broken_operations import (
     GIVEN,
+    beside_float32,
     broke,
     is_emptied_softmax,
     is_of_input,
@@ -18,6 +18,7 @@ from mpdoctor.semantics.live.broken_operations import (
     number,
     remedy_from_operation,
 )
+from mpdoctor.semantics.live.tried_remedies import after_trials
 from mpdoctor.semantics.source.layers.output_layers import activation_of, half_output
 
 FLOAT16_LIMIT = 65504
@@ -128,9 +129,9 @@ def remedy_from_culprit(training: TrainingFacts) -> str:
     if training.culprit is not None:
         return f"It begins in {named_culprit(training.culprit)} (see {rule_of_culprit(training)}): mend it there."
     if found is not None:
-        return remedy_from_gradient(found)
+        return remedy_from_gradient(training, found)
     if loss is not None:
-        return remedy_in_loss(training.model, loss)
+        return remedy_in_loss(training, loss)
     if any(what == "first number not finite" for what, _ in training.not_looked):
         return "The failing step could not be repeated: look at its batch, at the loss and at each layer's output."
     return (
@@ -144,16 +145,27 @@ def named_culprit(culprit: CulpritFacts) -> str:
     return f"`{culprit.overflow.layer}`" if culprit.is_function else f"layer `{culprit.overflow.layer}`"
 
 
-def remedy_in_loss(model: ModelFacts, operation: OperationFacts) -> str:
+def remedy_in_loss(training: TrainingFacts, operation: OperationFacts) -> str:
     """What helps against an operation outside of all layers: of a logarithm of 0 the 0 may be the model's own."""
-    if operation.name == "Log" and operation.holds_zero and half_output(model, ("softmax", "sigmoid")):
-        head = next(layer for layer in model.layers if layer.is_output)
+    if operation.name == "Log" and operation.holds_zero and half_output(training.model, ("softmax", "sigmoid")):
+        head = next(layer for layer in training.model.layers if layer.is_output)
         activation = activation_of(head)
-        return (
+        text = (
             f'Give `{head.path}` dtype="float32": its {head.compute_dtype} {activation} gives 0 for what is too small, '
             "and the gradient of its logarithm is cast back to 16 bits."
         )
-    return remedy_from_operation(operation)
+        return after_trials(training, text)
+    return remedy_after_trials(training, operation)
+
+
+def remedy_after_trials(training: TrainingFacts, operation: OperationFacts, layer: str = "") -> str:
+    """What helps against the operation that broke, where float32 does as far as it was tried. `layer` is where it
+    stands, "" outside of all layers."""
+    text, beside = remedy_from_operation(operation, layer), beside_float32(operation)
+    if beside is not None:
+        return after_trials(training, text, beside, in_layers=training.loss_culprit is None)
+    healed = any(remedy.tried == "healed" for remedy in training.remedies)
+    return f"{text} Or: {after_trials(training, '')}" if healed else text
 
 
 def story_of_gradient(found: GradientCulpritFacts, shown: Location | None) -> str:
@@ -172,13 +184,14 @@ def story_of_gradient(found: GradientCulpritFacts, shown: Location | None) -> st
     return f"inf or NaN came first in {first}, step {found.step + 1}{scale}{without}. It breaks{place}{how}{before}."
 
 
-def remedy_from_gradient(found: GradientCulpritFacts) -> str:
+def remedy_from_gradient(training: TrainingFacts, found: GradientCulpritFacts) -> str:
     if found.operation is not None and not is_overflow(found.operation):
-        return remedy_from_operation(found.operation, "" if found.is_function else found.layer)
+        return remedy_after_trials(training, found.operation, "" if found.is_function else found.layer)
     layer = f'give layer `{found.layer}` dtype="float32", or ' if found.layer and not found.is_function else ""
     if found.without_scale:
-        text = f"{layer}standardise what makes it so large: targets, class weights, sample weights, the loss's factor."
-        return text[0].upper() + text[1:]
+        beside = "standardise what makes it so large: targets, class weights, sample weights, the loss's factor"
+        text = f"{layer}{beside}."
+        return after_trials(training, text[0].upper() + text[1:], beside)
     return (
         "Look at the batches of these steps for values far beyond the others; clip the gradients of the inner "
         "optimizer, `LossScaleOptimizer(Adam(global_clipnorm=1.0))`, standardise the targets, or "

@@ -1,0 +1,83 @@
+"""Whether precision may be to blame for a failing step, and what was tried against it. Costs nothing where no step
+failed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mpdoctor.examiner.exceptions import first_line
+from mpdoctor.examiner.replay.variable_snapshot import snapshot_of_variables
+from mpdoctor.examiner.trials.remedy_trials import Case, RemedyTrials, Sickness
+from mpdoctor.facts.remedies import RemedyFacts
+from mpdoctor.facts.training import OperationFacts
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer
+    from mpdoctor.examiner.replay.step_replay import StepReplay
+    from mpdoctor.examiner.session import Session
+
+
+READING = ("ReadVariableOp", "ResourceGather", "ResourceGatherNd")  # of a weight that was not finite before
+
+
+def tried_remedies(look: StepReplay, session: Session, observed: ObservedOptimizer) -> tuple[RemedyFacts, ...]:
+    """Of the last explained failure of this optimizer's; () where there is none, or precision cannot be why."""
+    if not _may_be_precision(observed):
+        return ()
+    if observed.failing is None:
+        return (RemedyFacts("float32-layers", "not-tried", reason="a step of an eager loop cannot be repeated"),)
+    session.events.stage("trying remedies")
+    try:
+        return _tried(look, session, observed)
+    except Exception as error:  # the user's step, which may be fit for graphs only
+        reason = f"the failing step cannot be repeated eagerly: {first_line(error)}"
+        return (RemedyFacts("float32-layers", "not-tried", reason=reason),)
+
+
+def _tried(look: StepReplay, session: Session, observed: ObservedOptimizer) -> tuple[RemedyFacts, ...]:
+    with look.repeating() as catchers:
+        catchers[observed].stops = observed.steps_a_call > 1
+        trials = RemedyTrials(
+            observed.keras,
+            session.watch,
+            catchers[observed],
+            observed.set_scale if observed.can_set_scale else None,
+            _cases(observed),
+            session.request.budget,
+        )
+        return trials.remedies(_sickness(observed))
+
+
+def _cases(observed: ObservedOptimizer) -> list[Case]:
+    """The failing batch, the one with the largest magnitudes since, and the last one, from the state of now."""
+    failing = observed.failing
+    assert failing is not None
+    cases = [Case(failing.repeat, failing.state)]
+    if failing.repeat_largest is not None:
+        cases.append(Case(failing.repeat_largest, failing.state))
+    if observed.repeat is not None and observed.repeat is not failing.repeat:
+        cases.append(Case(observed.repeat, snapshot_of_variables()))
+    return cases
+
+
+def _sickness(observed: ObservedOptimizer) -> Sickness:
+    gradient = observed.gradient_culprit
+    after_layers = observed.loss_culprit is not None or (gradient is not None and gradient.where == "loss")
+    return Sickness(gradient.layer if gradient is not None else "", after_layers)
+
+
+def _may_be_precision(observed: ObservedOptimizer) -> bool:
+    """A step is known to have failed by a number of its own; not by what it was given, by a weight that an earlier one
+    broke, by a loss scale too high for its gradients alone, or by a kernel of this device's."""
+    gradient = observed.gradient_culprit
+    if gradient is not None and not gradient.without_scale:
+        return False
+    operation = _operation(observed)
+    return operation is not None and not (
+        operation.given in ("data", "labels") or operation.name in READING or operation.only_on_this_device
+    )
+
+
+def _operation(observed: ObservedOptimizer) -> OperationFacts | None:
+    found = observed.culprit or observed.gradient_culprit
+    return observed.loss_culprit if found is None else found.operation

@@ -1,0 +1,274 @@
+"""Remedies of precision, tried in place on the batches of a training that failed: the fewest layers in float32 with
+which a step is finite at a loss scale of hardly more than 1, and the model's outputs in float32.
+
+A trial counts only where every layer that was to compute in float32 was seen to put out float32, and the step did not
+raise. A batch that is finite is not yet a cure, because weights grow: what stays in 16 bits must be well below 65504,
+on the batch that failed, on the one with the largest magnitudes, and on a late one with the weights of then.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Callable, FrozenSet, NamedTuple, Tuple
+
+import tensorflow as tf
+
+from mpdoctor.examiner.exceptions import first_line
+from mpdoctor.examiner.keras.in_place import float32_in_place
+from mpdoctor.examiner.replay.step_observer import Enough
+from mpdoctor.examiner.replay.two_scales import GradientCatcher, Passage
+from mpdoctor.examiner.replay.variable_snapshot import Snapshot, put_back
+from mpdoctor.examiner.trials.set_search import smallest_healing
+from mpdoctor.examiner.trials.step_outcome import SeenCall, StepOutcome
+from mpdoctor.examiner.trials.units import Unit, units_of_step
+from mpdoctor.facts.remedies import ROOM, RemedyFacts
+from mpdoctor.facts.training import FLOAT16_LIMIT
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.capture.layer_hooks import LayerHooks
+    from mpdoctor.examiner.keras.adapter import KerasAdapter
+
+FEW = 3  # so many layers may be all that a model has
+NEARLY_ALL = 0.75
+SAID = 4  # layers named in a reason
+
+Chosen = FrozenSet[int]
+Problem = Tuple[str, str]  # (outcome, a clause that says why)
+
+
+class Case(NamedTuple):
+    """One batch and the state that it is run from."""
+
+    repeat: Callable[[], object]
+    state: Snapshot
+
+
+class Sickness(NamedTuple):
+    """What is known of the step that failed: the layer in which its gradient broke, "" for none; whether it broke after
+    all layers."""
+
+    gradient_layer: str = ""
+    after_layers: bool = False
+
+
+class OutOfTime(Exception):
+    """The budget is spent."""
+
+
+class Trial(NamedTuple):
+    """What one step showed. `error`: what it raised, "" for nothing."""
+
+    calls: list[SeenCall]
+    passage: Passage | None = None
+    error: str = ""
+
+    @property
+    def is_finite(self) -> bool:
+        """Loss and gradients, and gradients there were. Those that a bare optimizer of Keras 2 is given are only seen
+        to arrive, and those that a wrapper drops are only seen at the outermost one."""
+        if self.error or self.passage is None:
+            return False
+        norms = {**self.passage.arrived, **self.passage.applied}
+        seen_loss = bool(self.passage.taped)
+        finite = bool(norms) and all(math.isfinite(norm) for norm in norms.values())
+        return finite and (math.isfinite(self.passage.loss) or not seen_loss)
+
+
+class RemedyTrials:
+    """The trials of one optimizer's failing step. Whoever makes it sees to it that steps run eagerly and move
+    nothing."""
+
+    def __init__(
+        self,
+        keras: KerasAdapter,
+        watch: LayerHooks,
+        catcher: GradientCatcher,
+        set_scale: Callable[[float], None] | None,
+        cases: list[Case],
+        seconds: float,
+    ) -> None:
+        self._keras, self._watch, self._catcher, self._set_scale = keras, watch, catcher, set_scale
+        self._cases = cases
+        self._began = time.monotonic()
+        self._until = self._began + seconds
+        self._trials = 0
+        self._units: list[Unit] = []
+        self._fixed: dict[str, str] = {}  # layers that put out 16 bits whatever their policy: (path, dtype)
+        self._errors: list[str] = []
+        self._failed: list[Chosen] = []
+        self._tight: tuple[str, float] | None = None  # what stayed in 16 bits of a finite step, and came near their end
+        self._exempt: set[int] = set()  # layers whose outputs are not finite in float32 either, as those of masks are
+
+    # --- the whole ------------------------------------------------------------------------------------------------
+    def remedies(self, sickness: Sickness) -> tuple[RemedyFacts, ...]:
+        """() where the batch that failed is finite now, as it is."""
+        try:
+            first = self._run(frozenset(), self._cases[0], scale=1.0)
+            if first.error:
+                return (self._not_tried(f"the failing step cannot be repeated eagerly: {first.error}"),)
+            if first.is_finite:
+                return ()
+            self._units = units_of_step(self._keras, self._watch, first.calls)
+            layers = self._of_layers(first.calls, sickness)
+            if layers.tried == "healed" and not sickness.after_layers:
+                return (layers,)
+            return tuple(remedy for remedy in (layers, self._of_loss()) if remedy is not None)
+        except OutOfTime:
+            return (self._not_tried(f"the budget was spent after {self._trials} trials: --budget"),)
+
+    # --- float32 layers -------------------------------------------------------------------------------------------
+    def _of_layers(self, calls: list[SeenCall], sickness: Sickness) -> RemedyFacts:
+        if not self._units:
+            return self._told("failed", (), reason="no layer of this step computes in 16 bits")
+        self._leave_out_fixed()
+        everything = frozenset(range(len(self._units)))
+        cases = [case for case in self._cases if self._heals_case(everything, case)]
+        if self._cases[0] not in cases and not self._errors:
+            return self._without_cure(everything)
+        self._cases = [self._cases[0], *(case for case in cases if case is not self._cases[0])]
+        start, forwards = self._start(calls, sickness)
+        found = smallest_healing(len(self._units), start, forwards, self._heals)
+        if found is None:
+            return self._without_cure(everything)
+        if len(found) > FEW and len(found) > NEARLY_ALL * len(self._units):
+            reason = f"{len(found)} of the {len(self._units)} layers in 16 bits would have to compute in float32"
+            return self._told("failed", tuple(sorted(found)), reason=reason)
+        fewer = next((failed for failed in self._failed if failed and failed < found), frozenset())
+        return self._told("healed", tuple(sorted(found)), not_enough=tuple(sorted(fewer)))
+
+    def _leave_out_fixed(self) -> None:
+        """Layers that put out 16 bits although they compute in float32: what they would do if they had been made with
+        that dtype, no trial in place can tell."""
+        trial = self._run(frozenset(range(len(self._units))), self._cases[0])
+        self._fixed = self._still_in_half(trial, self._units)
+        self._units = [unit for unit in self._units if unit.path not in self._fixed]
+
+    def _without_cure(self, everything: Chosen) -> RemedyFacts:
+        """Not even all of them help: because they do not, or because no trial counts."""
+        if self._fixed:
+            names = ", ".join(f"`{path}`" for path in list(self._fixed)[:SAID])
+            dtype = next(iter(self._fixed.values()))
+            several = "put" if len(self._fixed) > 1 else "puts"
+            reason = f"{names} {several} out {dtype} under any policy that is set later"
+            return self._told("not-tried", tuple(everything), reason=reason)
+        if self._errors:
+            reason = f"with these layers in float32 the step raises: {self._errors[0]}"
+            return self._told("not-tried", tuple(everything), reason=reason)
+        reason = "with all layers in float32 the step is not finite either"
+        if self._tight is not None:
+            path, largest = self._tight
+            reason = f"`{path}` stays in 16 bits and reaches {largest:.3g}"
+        return self._told("failed", tuple(everything), reason=reason)
+
+    def _start(self, calls: list[SeenCall], sickness: Sickness) -> tuple[int, bool]:
+        """The number of the layer at which the search begins, and whether it goes forwards from there."""
+        number = {id(unit.layer): place for place, unit in enumerate(self._units)}
+        last = max(len(self._units) - 1, 0)
+        if sickness.gradient_layer:
+            paths = [unit.path for unit in self._units]
+            return (paths.index(sickness.gradient_layer) if sickness.gradient_layer in paths else last), False
+        if sickness.after_layers:
+            return last, False
+        bad = (
+            number[id(call.layer)] for call in calls if id(call.layer) in number and (call.given_bad or call.gave_bad)
+        )
+        return next(bad, last), True
+
+    def _heals(self, chosen: Chosen) -> bool:
+        healed = all(self._heals_case(chosen, case) for case in self._cases)
+        if not healed:
+            self._failed.append(chosen)
+        return healed
+
+    def _heals_case(self, chosen: Chosen, case: Case) -> bool:
+        trial = self._run(chosen, case)
+        if trial.error:
+            self._errors.append(trial.error)
+            return False
+        if self._still_in_half(trial, [self._units[place] for place in chosen]) or not trial.is_finite:
+            return False
+        if len(chosen) == len(self._units):
+            self._exempt |= {id(call.layer) for call in trial.calls if call.gave_bad or call.given_bad}
+        judged = [call for call in trial.calls if id(call.layer) not in self._exempt]
+        largest = max(judged, key=lambda call: call.largest, default=None)
+        if largest is None or largest.largest <= FLOAT16_LIMIT / ROOM:
+            return True
+        self._tight = (largest.path, largest.largest)
+        return False
+
+    def _still_in_half(self, trial: Trial, units: list[Unit]) -> dict[str, str]:
+        """(path, dtype) of those whose outputs were not float32."""
+        paths = {id(unit.layer): unit.path for unit in units}
+        return {
+            paths[id(call.layer)]: dtype
+            for call in trial.calls
+            if id(call.layer) in paths
+            for dtype in call.dtypes
+            if dtype in ("float16", "bfloat16")
+        }
+
+    # --- the loss in float32 --------------------------------------------------------------------------------------
+    def _of_loss(self) -> RemedyFacts | None:
+        """None where the model's outputs are float32 already, or several models take turns: then what one puts out may
+        be what another one takes."""
+        outermost = [call for call in self._run(frozenset(), self._cases[0]).calls if call.parent is None]
+        dtypes = {dtype for call in outermost for dtype in call.dtypes}
+        if not {"float16", "bfloat16"} & dtypes or len({id(call.layer) for call in outermost}) > 1:
+            return None
+        trials = [self._run(frozenset(), case, outputs_in_float32=True) for case in self._cases]
+        error = next((trial.error for trial in trials if trial.error), "")
+        if error:
+            return self._told("not-tried", (), "float32-loss", f"the step raises then: {error}")
+        if all(trial.is_finite for trial in trials):
+            return self._told("healed", (), "float32-loss")
+        return self._told("failed", (), "float32-loss", "with the outputs in float32 the step is not finite either")
+
+    # --- one trial ------------------------------------------------------------------------------------------------
+    def _run(self, chosen: Chosen, case: Case, outputs_in_float32: bool = False, scale: float = ROOM) -> Trial:
+        """`scale`: of the loss, where it has one; by ROOM the gradients get as much room as what goes forward.
+
+        Raises OutOfTime."""
+        if time.monotonic() > self._until:
+            raise OutOfTime
+        self._trials += 1
+        put_back(case.state)
+        if self._set_scale is not None:
+            self._set_scale(scale)
+        tf.random.set_seed(1)
+        layers = [layer for place in sorted(chosen) for layer in self._units[place].layers]
+        error = ""
+        outcome = StepOutcome(self._keras, self._watch, outputs_in_float32)
+        with float32_in_place(self._keras, layers), suppress(Enough), outcome:
+            try:
+                case.repeat()
+            except Exception as raised:  # of the user's step: two dtypes meet, or it is fit for graphs only
+                error = first_line(raised)
+        return Trial(outcome.calls, self._catcher.take(), error)
+
+    # --- what is told ---------------------------------------------------------------------------------------------
+    def _told(
+        self,
+        tried: str,
+        chosen: tuple[int, ...],
+        kind: str = "float32-layers",
+        reason: str = "",
+        not_enough: tuple[int, ...] = (),
+    ) -> RemedyFacts:
+        units = [self._units[place] for place in chosen]
+        return RemedyFacts(
+            kind,  # type: ignore[arg-type]
+            tried,  # type: ignore[arg-type]
+            tuple(unit.path for unit in units),
+            tuple(unit.location for unit in units),
+            tuple(unit.path for unit in units if unit.holds_given_layers),
+            reason,
+            tuple(self._units[place].path for place in not_enough),
+            len(self._cases),
+            self._trials,
+            time.monotonic() - self._began,
+        )
+
+    def _not_tried(self, reason: str) -> RemedyFacts:
+        return self._told("not-tried", (), reason=reason)

@@ -1,0 +1,79 @@
+"""The layers of a step that can be given a dtype each, as a program's line gives it: with what the library makes in
+them, and without what the program makes in them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from mpdoctor.examiner.process.user_code import class_location
+from mpdoctor.examiner.trials.step_outcome import SeenCall
+from mpdoctor.facts.location import Location
+from mpdoctor.knowledge.half_dtypes import HALF
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.capture.layer_hooks import LayerHooks
+    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasLayer
+
+REACHES_INNER_DENSE = (2, 15)  # the first Keras 2 whose MultiHeadAttention gives its dtype to the layers that it makes
+
+
+class Unit(NamedTuple):
+    """A layer and those in it that take its dtype; its path, and the program's line that makes it."""
+
+    layer: KerasLayer
+    parts: tuple[KerasLayer, ...]
+    path: str
+    location: Location | None
+
+    @property
+    def holds_given_layers(self) -> bool:
+        """Whether the parts are copies of a layer that the program gave it, and whose own dtype they take."""
+        return any(cls.__name__ == "Bidirectional" for cls in type(self.layer).__mro__)
+
+    @property
+    def layers(self) -> tuple[KerasLayer, ...]:
+        return (self.layer, *self.parts)
+
+
+def units_of_step(keras: KerasAdapter, watch: LayerHooks, calls: list[SeenCall]) -> list[Unit]:
+    """Of all layers that compute in 16 bits and were called, in the order in which they were called first."""
+    found: dict[int, Unit] = {}
+    for call in calls:
+        layer = call.layer
+        if id(layer) in found or layer.compute_dtype not in HALF or keras.is_function(layer):
+            continue
+        if _is_whole(keras, call) or _is_made_by_parent(keras, watch, call):
+            continue
+        location = None if watch.made_by(layer) else watch.made_at(layer)
+        found[id(layer)] = Unit(layer, tuple(_parts(keras, watch, layer)), call.path, location)
+    return list(found.values())
+
+
+def _is_whole(keras: KerasAdapter, call: SeenCall) -> bool:
+    """A model that is trained, or one of Keras' own classes that holds layers and computes nothing."""
+    layer = call.layer
+    return isinstance(layer, keras.Model) and (call.parent is None or class_location(type(layer)) is None)
+
+
+def _is_made_by_parent(keras: KerasAdapter, watch: LayerHooks, call: SeenCall) -> bool:
+    parent = call.parent
+    return parent is not None and not isinstance(parent.layer, keras.Model) and _is_made_by_library(watch, call.layer)
+
+
+def _is_made_by_library(watch: LayerHooks, layer: KerasLayer) -> bool:
+    return watch.made_at(layer) is None or bool(watch.made_by(layer))
+
+
+def _parts(keras: KerasAdapter, watch: LayerHooks, layer: KerasLayer) -> list[KerasLayer]:
+    """The layers in it that take the dtype that it is given."""
+    if isinstance(layer, keras.Model) or _keeps_its_dtype(keras, layer):
+        return []
+    own = [part for part in keras.sublayers(layer) if _is_made_by_library(watch, part)]
+    return own + [inner for part in own for inner in _parts(keras, watch, part)]
+
+
+def _keeps_its_dtype(keras: KerasAdapter, layer: KerasLayer) -> bool:
+    """Whether what it makes takes the global policy all the same."""
+    if not any(cls.__name__ == "MultiHeadAttention" for cls in type(layer).__mro__):
+        return False
+    return not keras.facts.is_keras3 and keras.facts.release < REACHES_INNER_DENSE

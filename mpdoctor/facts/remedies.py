@@ -1,0 +1,47 @@
+"""Remedies of precision that were tried on the batches of a training which failed, and what came of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from mpdoctor.facts.location import Location
+
+ROOM = 4  # times: what stays in 16 bits must be this far below 65504
+
+
+@dataclass(frozen=True)
+class RemedyFacts:
+    """One remedy, tried in place on live layers; nothing of it remains.
+
+    kind
+        "float32-layers" (these layers compute in float32) or "float32-loss" (the model's outputs are cast to float32
+        before the loss sees them).
+    tried
+        "healed": loss and gradients were finite on every batch, at a loss scale of ROOM, and what stayed in 16 bits
+        was at most 65504 / ROOM. "failed": they were not, or nearly all layers would be needed. "not-tried": no trial
+        counts.
+    layers, locations
+        Paths of the layers, and where each is made, None where the program's own line does not show it. Of
+        "failed" and "not-tried" the layers that were looked at.
+    with_parts
+        Those of the layers that were tried together with copies of a layer which the program gave them, and which must
+        have that dtype as well: a Bidirectional.
+    reason
+        Why it is "failed" or "not-tried", a clause; "" else.
+    not_enough
+        A smaller set of these layers, the first that was tried and did not heal; () where there was none.
+    batches, trials, seconds
+        The batches that a healing trial was run on, all trials of the search, and the time that they took.
+    """
+
+    kind: Literal["float32-layers", "float32-loss"]
+    tried: Literal["healed", "failed", "not-tried"]
+    layers: tuple[str, ...] = ()
+    locations: tuple[Location | None, ...] = ()
+    with_parts: tuple[str, ...] = ()
+    reason: str = ""
+    not_enough: tuple[str, ...] = ()
+    batches: int = 0
+    trials: int = 0
+    seconds: float = 0.0

@@ -1,0 +1,67 @@
+"""What a finding says of remedies of precision: what was tried on the batches of the failing training, and what came of
+it. One that was tried and did not hold is no remedy, and one that nobody tried is told as such."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from mpdoctor.facts.remedies import RemedyFacts
+from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.semantics.wording import listed
+
+MOST_NAMED = 6
+COUNTED = {1: "it", 2: "both", 3: "all three", 4: "all four"}
+
+
+def after_trials(training: TrainingFacts, text: str, beside: str = "", *, in_layers: bool = True) -> str:
+    """The help of a finding. `text`: what it says where nothing was tried; `beside`: what may be done instead of
+    more precision, a clause that begins with a verb; `in_layers`: whether `text` speaks of what layers compute."""
+    healed = [remedy for remedy in training.remedies if remedy.tried == "healed"]
+    if healed:
+        told = " Or: ".join(_healed(training, remedy) for remedy in healed)
+        return f"{told} Or {beside}." if beside else told
+    failed = [remedy for remedy in training.remedies if remedy.tried == "failed"]
+    if failed:
+        if not in_layers:
+            told = "; ".join(remedy.reason for remedy in failed)
+            return f"{text} That was not tried; remedies outside of the loss were: {told}."
+        told = " ".join(_failed(remedy) for remedy in failed)
+        return f"{told} {beside[0].upper()}{beside[1:]}." if beside else told
+    not_tried = next((remedy for remedy in training.remedies), None)
+    return text if not_tried is None else f"{text} (Not tried: {not_tried.reason}.)"
+
+
+def _healed(training: TrainingFacts, remedy: RemedyFacts) -> str:
+    others = remedy.batches - 1
+    further = "" if not others else " and one other" if others == 1 else f" and {others} others"
+    finite = f"this batch{further} {'are' if others else 'is'}"
+    if remedy.kind == "float32-loss":
+        return f"Compute the loss in float32, `tf.cast(predictions, tf.float32)` first: {finite} finite then (tried)."
+    names = listed([_named(training, remedy, place) for place in range(len(remedy.layers))], MOST_NAMED)
+    which = COUNTED.get(len(remedy.layers), f"all {len(remedy.layers)}")
+    alone = ""
+    if remedy.not_enough:
+        fewer = listed([f"`{path}`" for path in remedy.not_enough], MOST_NAMED)
+        alone = f" {fewer} alone {'is' if len(remedy.not_enough) == 1 else 'are'} not enough."
+    return f'Give {names} dtype="float32": with {which} in float32 {finite} finite (tried).{alone}'
+
+
+def _named(training: TrainingFacts, remedy: RemedyFacts, place: int) -> str:
+    """`boost` (line 12)."""
+    path, location = remedy.layers[place], remedy.locations[place]
+    parts = " and the layer in it" if path in remedy.with_parts else ""
+    if location is None:
+        return f"`{path}`{parts}"
+    shown = training.model.call.location
+    in_file = "" if shown is None or shown.path == location.path else f"{PurePath(location.path).name}, "
+    return f"`{path}`{parts} ({in_file}line {location.line})"
+
+
+def _failed(remedy: RemedyFacts) -> str:
+    if remedy.kind == "float32-loss":
+        return f"Nor does a loss in float32 help (tried): {remedy.reason}."
+    if not remedy.layers:
+        return f"float32 layers are no remedy: {remedy.reason}."
+    if len(remedy.layers) == 1:
+        return f"`{remedy.layers[0]}` in float32 does not help (tried): {remedy.reason}."
+    return f"float32 is no remedy here (tried): {remedy.reason}."
