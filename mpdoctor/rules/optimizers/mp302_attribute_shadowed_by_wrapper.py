@@ -100,12 +100,12 @@ def _read_from_wrapper(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _fix(facts: SourceFacts, write: Write) -> Fix | None:
+    """What is read of it, too: on the wrapper it is there no more."""
+    both = (write, *(read for read in reads(facts, (write.name,)) if same_object(read.of, write.of)))
     if write.name in RENAMED:
         right = RENAMED[write.name]
-        return safe_fix(f"Write `{right}`", attribute_renamed(facts, write, right))
-    read = (one for one in reads(facts, (write.name,)) if same_object(one.of, write.of))
-    edits = (of_inner_optimizer(facts, one) for one in read)
-    return safe_fix("Set it on the inner optimizer", of_inner_optimizer(facts, write), *edits)
+        return safe_fix(f"Write `{right}`", *(attribute_renamed(facts, event, right) for event in both))
+    return safe_fix("Set it on the inner optimizer", *(of_inner_optimizer(facts, event) for event in both))
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
