@@ -37,7 +37,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_delegation import DEFAULTS, LOST, OWN
-from mpdoctor.program.source_facts import SourceFacts, Write
+from mpdoctor.program.source_facts import Read, SourceFacts, Write
 from mpdoctor.program.values import Call, Value, known
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed, of_inner_optimizer
 from mpdoctor.semantics.source.edits.expressions import safe_fix, unsafe_fix
@@ -101,7 +101,10 @@ def _read_from_wrapper(facts: SourceFacts) -> Iterator[Finding]:
 
 def _fix(facts: SourceFacts, write: Write) -> Fix | None:
     """What is read of it, too: on the wrapper it is there no more."""
-    both = (write, *(read for read in reads(facts, (write.name,)) if same_object(read.of, write.of)))
+    both: tuple[Read | Write, ...] = (
+        write,
+        *(read for read in reads(facts, (write.name,)) if same_object(read.of, write.of)),
+    )
     if write.name in RENAMED:
         right = RENAMED[write.name]
         return safe_fix(f"Write `{right}`", *(attribute_renamed(facts, event, right) for event in both))
