@@ -165,7 +165,7 @@ def remedy_after_trials(training: TrainingFacts, operation: OperationFacts, laye
     if beside is not None:
         return after_trials(training, text, beside, in_layers=training.loss_culprit is None)
     healed = any(remedy.tried == "healed" for remedy in training.remedies)
-    return f"{text} Or: {after_trials(training, '')}" if healed else text
+    return f"{after_trials(training, text)} Or: {text}" if healed else text
 
 
 def story_of_gradient(found: GradientCulpritFacts, shown: Location | None) -> str:
