@@ -62,3 +62,5 @@ PREPROCESSING = _names(
 TEXT = _names("StringLookup TextVectorization Hashing HashedCrossing KerasLayer")
 # They handle no floating-point numbers, or are no layers that compute.
 NOT_FLOATING = TEXT | _names("Input InputLayer IntegerLookup Discretization CategoryEncoding")
+# Attributes of a layer that list its weights.
+WEIGHT_LISTS = ("trainable_weights", "trainable_variables", "weights", "variables", "non_trainable_weights")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from mpdoctor.knowledge.layer_kinds import WEIGHT_LISTS
 from mpdoctor.program.memoize import asked_once
 from mpdoctor.program.values import Api, Attribute, Call, Collection, Item, Known, Operation, Value, class_of, options
 from mpdoctor.semantics.source.layers.mixed_operands import is_weight
 
-LISTS = ("trainable_weights", "trainable_variables", "weights", "variables", "non_trainable_weights")
 SINGLE = ("kernel", "bias", "embeddings", "gamma", "beta", "recurrent_kernel", "depthwise_kernel", "pointwise_kernel")
 DEEPEST = 20
 
@@ -17,7 +17,7 @@ def weight_holder(value: Value) -> Value | None:
         return value.of if _is_layer(value.of) else None
     while isinstance(value, Item):
         value = value.of
-        if isinstance(value, Attribute) and value.name in LISTS:
+        if isinstance(value, Attribute) and value.name in WEIGHT_LISTS:
             return value.of if _is_layer(value.of) else None
     return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
+from mpdoctor.knowledge.layer_kinds import WEIGHT_LISTS
 from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import (
@@ -150,17 +151,22 @@ def calls_on_the_way(apply: Call, method: str) -> bool:
 
 
 def until_gradients(value: Value | None, stop: Callable[[Value], bool] | None = None) -> Iterator[Value]:
-    """The value and what it was made from, but nothing of what a `tape.gradient` was given, nor of what `stop` says."""
+    """The value and what it was made from, but nothing of what a `tape.gradient` was given, nor of the model
+    whose weights are listed beside the gradients, nor of what `stop` says."""
     waiting = [] if value is None else [value]
     seen = {id(value)}
     for one in waiting:
         yield one
-        if is_gradient_call(one) or (stop is not None and stop(one)):
+        if is_gradient_call(one) or _lists_weights(one) or (stop is not None and stop(one)):
             continue
         for part in one.parts:
             if id(part) not in seen:
                 seen.add(id(part))
                 waiting.append(part)
+
+
+def _lists_weights(value: Value) -> bool:
+    return isinstance(value, Attribute) and value.name in WEIGHT_LISTS
 
 
 def _resizes(value: Value) -> bool:
