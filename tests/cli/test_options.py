@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from test_cli import RIGHT, WRONG, run
 
+from mpdoctor.cli.loop_page import markdown_of_loops
+from mpdoctor.facts.versions import Keras
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -155,3 +158,17 @@ def test_without_a_target_it_is_this_directory(tree: Path) -> None:
     for name in TREE:
         (tree / name).write_text(RIGHT)
     assert run("check", cwd=tree).returncode == 0
+
+
+def test_they_are_shown_for_a_keras(tmp_path: Path) -> None:
+    shown = run("explain", "loop", "--keras", "2.10", cwd=tmp_path)
+    assert shown.stdout == markdown_of_loops(Keras("tf.keras", "2.10"))
+    (tmp_path / "requirements.txt").write_text("tensorflow==2.12.0\n")
+    assert "# A custom loop that is right in tf.keras 2.12.0\n" in run("explain", "loop", cwd=tmp_path).stdout
+    refused = run("explain", "loop", "--keras", "four", cwd=tmp_path)
+    assert (refused.returncode, refused.stdout) == (2, "") and "'four' is no Keras" in refused.stderr
+
+
+def test_the_rules_on_loops_lead_to_them(tmp_path: Path) -> None:
+    assert "`mpdoctor explain loop`" in run("explain", "MP401", cwd=tmp_path).stdout
+    assert "explain loop" not in run("explain", "MP501", cwd=tmp_path).stdout

@@ -8,13 +8,9 @@ import statistics
 from pathlib import Path
 
 import pytest
-from checking import ROOT
 from environments import ENVIRONMENTS, Environment, needs_environment
 from judging import facts_of, findings_in
-from test_cli import run
 
-from mpdoctor.cli.loop_page import markdown_of_loops
-from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Severity
 from mpdoctor.knowledge.correct_loops import FEATURES, correct_loop
 
@@ -84,17 +80,3 @@ def test_what_is_no_loop_is_refused() -> None:
         correct_loop("3", ["clap"])
     with pytest.raises(ValueError, match="several replicas"):
         correct_loop("2", ["xla", "replicas"])
-
-
-def test_they_are_shown_for_a_keras(tmp_path: Path) -> None:
-    shown = run("explain", "loop", "--keras", "2.10", cwd=tmp_path)
-    assert shown.stdout == markdown_of_loops(Keras("tf.keras", "2.10"))
-    (tmp_path / "requirements.txt").write_text("tensorflow==2.12.0\n")
-    assert "# A custom loop that is right in tf.keras 2.12.0\n" in run("explain", "loop", cwd=tmp_path).stdout
-    refused = run("explain", "loop", "--keras", "four", cwd=tmp_path)
-    assert (refused.returncode, refused.stdout) == (2, "") and "'four' is no Keras" in refused.stderr
-
-
-def test_the_rules_on_loops_lead_to_them() -> None:
-    assert "`mpdoctor explain loop`" in run("explain", "MP401", cwd=ROOT).stdout
-    assert "explain loop" not in run("explain", "MP501", cwd=ROOT).stdout
