@@ -43,6 +43,9 @@ def assert_right(environment: Environment, features: tuple[str, ...], folder: Pa
         measured = probe["gradients"]["scale_dependence"]
         if environment.keras == "3" and "replicas" in features:
             assert measured is None and probe["loss_scale"][0] is None  # bfloat16
+        elif measured is None:  # of two models whose sums are applied one behind the other, the second
+            assert {"accumulate", "gan"} <= set(features) and probe is not probes[0]
+            assert "MP912" in [skipped["code"] for skipped in report["skipped"]], done
         else:
             assert round(statistics.median(exponent for _, exponent in measured["exponents"]), 1) == 0, done
 
