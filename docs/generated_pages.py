@@ -17,8 +17,8 @@ import typer
 
 import mpdoctor
 from mpdoctor.cli.app import app
-from mpdoctor.cli.loop_page import markdown_of_loops
-from mpdoctor.cli.rule_texts import markdown_from_rule
+from mpdoctor.cli.texts.loop_page import markdown_of_loops
+from mpdoctor.cli.texts.rule_texts import markdown_from_rule
 from mpdoctor.examiner.protocol.event_kinds import Event
 from mpdoctor.facts.versions import Keras
 from mpdoctor.rules.registry import Rule, all_rules

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mpdoctor.cli.rule_texts import markdown_table_from_rules
+from mpdoctor.cli.texts.rule_texts import markdown_table_from_rules
 from mpdoctor.rules.registry import all_rules
 
 README = Path(__file__).resolve().parents[1] / "README.md"

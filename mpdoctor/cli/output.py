@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpdoctor.cli.numbers import whole_number
+from mpdoctor.cli.options.numbers import whole_number
 from mpdoctor.cli.streams import NARROWEST, Color, fail, has_blocks, has_color, width, write
 
 if TYPE_CHECKING:

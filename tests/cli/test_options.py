@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from test_cli import RIGHT, WRONG, run
 
-from mpdoctor.cli.loop_page import markdown_of_loops
+from mpdoctor.cli.texts.loop_page import markdown_of_loops
 from mpdoctor.facts.versions import Keras
 
 if sys.version_info >= (3, 11):

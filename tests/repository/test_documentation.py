@@ -27,7 +27,7 @@ from mpdoctor import __version__
 from mpdoctor.cli import main
 from mpdoctor.cli.app import app
 from mpdoctor.cli.output import OutputFormat
-from mpdoctor.cli.rule_texts import markdown_from_rule
+from mpdoctor.cli.texts.rule_texts import markdown_from_rule
 from mpdoctor.diagnosis import diagnose
 from mpdoctor.finding import Finding, Verdict
 from mpdoctor.progress import SilentProgress

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 
 import typer
 
-from mpdoctor.cli.completion import rules_from_beginning
 from mpdoctor.cli.fixing import Wishes, check_source
-from mpdoctor.cli.help import HelpInGroups
-from mpdoctor.cli.interpreter import PythonOption, interpreter_from_option
-from mpdoctor.cli.numbers import seconds, whole_number
+from mpdoctor.cli.options.completion import rules_from_beginning
+from mpdoctor.cli.options.help import HelpInGroups
+from mpdoctor.cli.options.interpreter import PythonOption, interpreter_from_option
+from mpdoctor.cli.options.numbers import seconds, whole_number
 from mpdoctor.cli.output import (
     ColorOption,
     OutputFormat,
@@ -301,7 +301,7 @@ def check(
 
     Exit status: 0 nothing found, 1 findings, 2 the target could not be examined, 3 mpdoctor itself broke.
     """
-    from mpdoctor.cli.selection import chosen_files, chosen_rules, configuration_for, is_excluded
+    from mpdoctor.cli.options.selection import chosen_files, chosen_rules, configuration_for, is_excluded
     from mpdoctor.project.targets import TargetError, walked
     from mpdoctor.settings.options import Settings, keras_from_text
     from mpdoctor.settings.pyproject import ConfigurationError
@@ -397,8 +397,8 @@ def _usable(given: Collection[Given], target_from: Callable[[Given], Target]) ->
 
 
 def _show(settings: Settings, configured: Configuration, show_settings: bool, show_files: bool) -> NoReturn:
-    from mpdoctor.cli.shown_settings import files_of_targets, text_from_settings
     from mpdoctor.cli.streams import write
+    from mpdoctor.cli.texts.shown_settings import files_of_targets, text_from_settings
 
     if show_settings:
         write(text_from_settings(settings, configured))

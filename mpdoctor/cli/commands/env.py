@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpdoctor.cli.interpreter import PythonOption, interpreter_from_option
+from mpdoctor.cli.options.interpreter import PythonOption, interpreter_from_option
 from mpdoctor.cli.streams import fail, progress_for, width, write
 
 if TYPE_CHECKING:

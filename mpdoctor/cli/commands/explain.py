@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpdoctor.cli.completion import rules_from_beginning
+from mpdoctor.cli.options.completion import rules_from_beginning
 from mpdoctor.cli.streams import Color
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ def explain(
     """Say what a rule finds, why that matters, and how it is mended; or show custom loops that are right."""
     import sys
 
-    from mpdoctor.cli.loop_page import NAME, markdown_of_loops
-    from mpdoctor.cli.rule_texts import colored_markdown, markdown_from_rule, near_match
     from mpdoctor.cli.streams import fail, has_color, prose_width, write
+    from mpdoctor.cli.texts.loop_page import NAME, markdown_of_loops
+    from mpdoctor.cli.texts.rule_texts import colored_markdown, markdown_from_rule, near_match
     from mpdoctor.rules.registry import rule_by_code_or_name
 
     found = rule_by_code_or_name(rule)

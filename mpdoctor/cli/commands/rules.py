@@ -23,8 +23,8 @@ def rules(
     color: Annotated[Color, typer.Option(metavar="WHEN", help="auto, always or never.")] = Color.auto,
 ) -> None:
     """List every rule."""
-    from mpdoctor.cli import rule_texts
     from mpdoctor.cli.streams import has_color, prose_width, write
+    from mpdoctor.cli.texts import rule_texts
     from mpdoctor.rules.registry import all_rules
 
     if output_format is RulesFormat.json:

@@ -116,7 +116,7 @@ def _rule(selector: str, option: str) -> str:
 
 
 def _no_rule(selector: str) -> str:
-    from mpdoctor.cli.rule_texts import near_match
+    from mpdoctor.cli.texts.rule_texts import near_match
 
     return f"there is no rule {selector!r}.{near_match(selector)}"
 

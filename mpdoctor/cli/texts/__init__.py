@@ -1,0 +1,1 @@
+"""What commands show beside reports: rules, custom loops, settings."""
