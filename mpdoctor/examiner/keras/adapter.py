@@ -279,4 +279,7 @@ class KerasAdapter(Protocol):
         """From now on this live layer, without those in it, computes by the policy of this name. Returns what ends
         it."""
 
+    def keeps_its_dtype(self, layer: KerasLayer) -> bool:
+        """Whether what a layer makes takes the global policy, whatever dtype the layer is given."""
+
     def set_seed(self, seed: int) -> None: ...

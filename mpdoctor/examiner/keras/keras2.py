@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 # The layers that Keras makes of functions which are called with its symbolic tensors.
+REACHES_INNER_DENSE = (2, 15)  # the first whose MultiHeadAttention gives its dtype to the layers that it makes
 FUNCTIONS = (
     "TFOpLambda",
     "SlicingOpLambda",
@@ -318,6 +319,11 @@ class Keras2:
         before = layer._dtype_policy
         layer._set_dtype_policy(self._policy.Policy(name))
         return lambda: layer._set_dtype_policy(before)
+
+    def keeps_its_dtype(self, layer: Any) -> bool:
+        """Whether what a layer makes takes the global policy, whatever dtype the layer is given."""
+        is_attention = any(cls.__name__ == "MultiHeadAttention" for cls in type(layer).__mro__)
+        return is_attention and self.facts.release < REACHES_INNER_DENSE
 
     def set_seed(self, seed: int) -> None:
         """As keras.utils.set_random_seed does, which older releases lack; NumPy is TensorFlow's own requirement."""

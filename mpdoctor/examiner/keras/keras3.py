@@ -340,6 +340,9 @@ class Keras3:
 
         return end
 
+    def keeps_its_dtype(self, layer: Any) -> bool:
+        return False
+
     def set_seed(self, seed: int) -> None:
         self.module.utils.set_random_seed(seed)
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from mpdoctor.examiner.capture.layer_hooks import LayerHooks
     from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasLayer
 
-REACHES_INNER_DENSE = (2, 15)  # the first Keras 2 whose MultiHeadAttention gives its dtype to the layers that it makes
-
 
 class Unit(NamedTuple):
     """A layer and those in it that take its dtype; its path, and the program's line that makes it."""
@@ -66,14 +64,7 @@ def _is_made_by_library(watch: LayerHooks, layer: KerasLayer) -> bool:
 
 def _parts(keras: KerasAdapter, watch: LayerHooks, layer: KerasLayer) -> list[KerasLayer]:
     """The layers in it that take the dtype that it is given."""
-    if isinstance(layer, keras.Model) or _keeps_its_dtype(keras, layer):
+    if isinstance(layer, keras.Model) or keras.keeps_its_dtype(layer):
         return []
     own = [part for part in keras.sublayers(layer) if _is_made_by_library(watch, part)]
     return own + [inner for part in own for inner in _parts(keras, watch, part)]
-
-
-def _keeps_its_dtype(keras: KerasAdapter, layer: KerasLayer) -> bool:
-    """Whether what it makes takes the global policy all the same."""
-    if not any(cls.__name__ == "MultiHeadAttention" for cls in type(layer).__mro__):
-        return False
-    return not keras.facts.is_keras3 and keras.facts.release < REACHES_INNER_DENSE
