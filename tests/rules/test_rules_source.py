@@ -378,6 +378,14 @@ def step(real):
         ),
         (
             "3",
+            "import keras\nopt = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1), "
+            "initial_scale=-1024.0)\n",
+            "`initial_scale` is -1024: it turns the loss around and the gradients back, and does no more than 1024 "
+            "does.",
+            "Leave it out (2**15), or give a positive number.",
+        ),
+        (
+            "3",
             KEPT,
             "`assign_add` keeps gradients that still carry the loss scale, and `apply` may change the scale after each "
             "of them: what is kept mixes several scales, and an overflow stays in it.",
