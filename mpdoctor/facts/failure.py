@@ -75,6 +75,9 @@ class FailureFacts:
         What the failing line names and has a dtype.
     forced_policy
         The global policy that the examination forced, None where the program ran as it is.
+    stand_ins
+        What the examination made up because it could not be had: names of data sets and weights, "its data" for a
+        target that brings none.
     mended
         Whether the examination went on behind it, with what raised in float32 (MendedFacts).
     saved_file
@@ -113,6 +116,7 @@ class FailureFacts:
     keras: Keras | None = None
     saved_file: SavedFileFacts | None = None
     forced_policy: str | None = None
+    stand_ins: tuple[str, ...] = ()
     mended: bool = False
     callback: str = ""
 
@@ -127,11 +131,12 @@ class FailureFacts:
         return self.kind == "exited" and not self.exit_code and not self.saw_model
 
     @property
-    def when_it_stops(self) -> str:
-        """Where else the program stops at the same line, as an English clause."""
-        if self.forced_policy is None:
-            return "the script stops here without mpdoctor, too"
-        return f"under {self.forced_policy} the script stops here without mpdoctor, too"
+    def how_it_ran(self) -> str:
+        """What the examination had changed of the program that came to a bad end, as an English clause."""
+        changed = [f"with stand-ins for {', '.join(self.stand_ins)}"] if self.stand_ins else []
+        if self.forced_policy:
+            changed.append(f"under {self.forced_policy}, which was forced on it")
+        return f"the program ran {' and '.join(changed) or 'with its own policy and data'}"
 
     @property
     def said_by_library(self) -> str:

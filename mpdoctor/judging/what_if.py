@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from mpdoctor.facts.examination import ExaminationFacts
-from mpdoctor.facts.failure import MendedFacts
+from mpdoctor.facts.failure import FailureFacts, MendedFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed, Finding, Severity
 from mpdoctor.rules.registry import Rule, findings_from_facts, rules_by_code
@@ -22,15 +22,26 @@ def findings_of_run(run: ExaminationFacts, keras: Keras, settings: Settings) -> 
     seen += [("in_saved_graph", graph) for graph in run.graphs]
     seen += [("in_training", training) for training in run.trainings]
     failures = [failure for failure in (run.failure, *(training.failure for training in run.trainings)) if failure]
-    seen += [("in_failure", dataclasses.replace(failure, forced_policy=run.forced_policy)) for failure in failures]
+    seen += [("in_failure", as_run(failure, run)) for failure in failures]
     forced = run.forced_policy == FORCED_POLICY and settings.policy == "auto"
     for kind, facts in seen:
         for item in findings_from_facts(kind, facts, run.keras or keras, chosen):  # `--keras` is about sources
             yield dataclasses.replace(item, what_if=forced) if isinstance(item, Finding) else item
     for mended in run.mended:
-        failure = dataclasses.replace(mended.failure, forced_policy=run.forced_policy, mended=True)
+        failure = dataclasses.replace(as_run(mended.failure, run), mended=True)
         for item in findings_from_facts("in_failure", failure, run.keras or keras, chosen):
             yield _of_mended(item, mended, forced) if isinstance(item, Finding) else item
+
+
+def as_run(failure: FailureFacts, run: ExaminationFacts) -> FailureFacts:
+    """With what the examination had changed of the program."""
+    stand_ins = run.stand_ins or (("its data",) if failure.in_training and _brings_no_data(run) else ())
+    return dataclasses.replace(failure, forced_policy=run.forced_policy, stand_ins=stand_ins)
+
+
+def _brings_no_data(run: ExaminationFacts) -> bool:
+    """Whether it is a factory or a saved model: what is trained came from no training call."""
+    return bool(run.models) and run.models[-1].call.kind == "none"
 
 
 def _of_mended(finding: Finding, mended: MendedFacts, forced: bool) -> Finding:

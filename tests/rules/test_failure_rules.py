@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import signal
 from pathlib import Path
@@ -11,10 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.failure import FailureFacts, Frame, OperandFacts
 from mpdoctor.facts.location import Location
+from mpdoctor.facts.model import CallFacts, ModelFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding
+from mpdoctor.judging.what_if import as_run
 from mpdoctor.rules.registry import findings_from_facts
 from mpdoctor.semantics.live.error_texts import essence_of_message, headline_from_failure
 from mpdoctor.semantics.live.shape_errors import shape_error_from_message
@@ -142,8 +146,8 @@ ALIEN = "module 'x' has no attribute '_register_wrapper_optimizer_cls'"
     ("keras", "help"),
     [
         (Keras("tf.keras", "2.11.0", "2.10.1"), "keras 2.11 is made for another TensorFlow than 2.10: `pip install"),
-        (Keras("tf.keras", "2.10.0", "2.10.1"), "the script stops here without mpdoctor, too"),
-        (Keras("keras", "3.15.1", "2.21.0"), "the script stops here without mpdoctor, too"),
+        (Keras("tf.keras", "2.10.0", "2.10.1"), "the program ran with its own policy and data"),
+        (Keras("keras", "3.15.1", "2.21.0"), "the program ran with its own policy and data"),
     ],
 )
 def test_a_keras_that_fits_is_not_installed_again(keras: Keras, help: str) -> None:
@@ -183,6 +187,31 @@ def test_the_variable_of_the_failing_operation_is_blamed(line: str, operation: s
     assert f"`{blamed}` is a `tf.Variable`" in found.message
 
 
+STOPPED = raised("KeyError", "'width'", "training")
+FACTORY = ModelFacts("m", "m", "Net", "mixed_float16", Keras(), call=CallFacts("none"))
+SCRIPT = dataclasses.replace(FACTORY, call=CallFacts("fit"))
+
+
+@pytest.mark.parametrize(
+    ("run", "help"),
+    [
+        (ExaminationFacts(models=(SCRIPT,)), "with its own policy and data"),
+        (
+            ExaminationFacts(models=(SCRIPT,), forced_policy="mixed_float16"),
+            "under mixed_float16, which was forced on it",
+        ),
+        (ExaminationFacts(models=(SCRIPT,), stand_ins=("mnist", "cifar10")), "with stand-ins for mnist, cifar10"),
+        (ExaminationFacts(models=(FACTORY,)), "with stand-ins for its data"),
+        (
+            ExaminationFacts(models=(FACTORY,), forced_policy="mixed_float16"),
+            "with stand-ins for its data and under mixed_float16, which was forced on it",
+        ),
+    ],
+)
+def test_it_is_told_what_the_examination_had_changed(run: ExaminationFacts, help: str) -> None:
+    assert said(as_run(STOPPED, run))["MP901"].help == f"Mend this line; the program ran {help}."
+
+
 @pytest.mark.parametrize(
     ("names", "line", "help"),
     [
@@ -213,7 +242,7 @@ REMEDIES = [
     ("AttributeError", "module 'x' has no attribute '_register_wrapper_optimizer_cls'", "installed keras"),
     ("ValueError", "File not found: filepath=a.keras. Please ensure the file is an accessible `.keras`", "folder"),
     ("NotFoundError", "train.tfrecord; No such file or directory [Op:IteratorGetNext]", "give it the path"),
-    ("KeyError", "'No such file'", "without mpdoctor"),
+    ("KeyError", "'No such file'", "its own policy and data"),
 ]  # fmt: skip
 IN_CALL = {"inside": "layer", "computes_in_half": True}
 
@@ -241,7 +270,7 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
         "raised",
         raised("KeyError", "'width'"),
         ["MP002"],
-        ("stopped here, before any training step: KeyError: 'width'", "without mpdoctor"),
+        ("stopped here, before any training step: KeyError: 'width'", "its own policy and data"),
     ),
     ("no-module", raised("ModuleNotFoundError", "No module named 'cv2'"), ["MP002"], ("cv2", "--python")),
     ("no-file", raised("FileNotFoundError", "[Errno 2] No such file: 'a.csv'"), ["MP002"], ("a.csv", "folder")),

@@ -292,6 +292,20 @@ class Mine(tf.keras.optimizers.SGD):
 
 optimizer = tf.keras.mixed_precision.LossScaleOptimizer(Mine(0.5))
 """
+KEPT = """import keras
+import tensorflow as tf
+
+scaler = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1))
+
+
+def step(model, sums, x, y):
+    with tf.GradientTape() as tape:
+        loss = scaler.scale_loss(tf.reduce_mean((model(x) - y) ** 2))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    for total, gradient in zip(sums, gradients):
+        total.assign_add(gradient)
+    scaler.apply(gradients, model.trainable_variables)
+"""
 GAN = """import keras
 import tensorflow as tf
 
@@ -361,6 +375,22 @@ def step(real):
             "The loss was scaled by `first`, and `second.apply_gradients` works with the scale of `second`: the "
             "gradients come out wrong by the ratio of the two scales.",
             "Scale each loss by the optimizer that applies its gradients: `second.scale_loss(loss)`.",
+        ),
+        (
+            "3",
+            "import keras\nopt = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1), "
+            "initial_scale=-1024.0)\n",
+            "`initial_scale` is -1024: it turns the loss around and the gradients back, and does no more than 1024 "
+            "does.",
+            "Leave it out (2**15), or give a positive number.",
+        ),
+        (
+            "3",
+            KEPT,
+            "`assign_add` keeps gradients that still carry the loss scale, and `apply` may change the scale after each "
+            "of them: what is kept mixes several scales, and an overflow stays in it.",
+            "Keep unscaled gradients: divide by `scaler.dynamic_scale` first. It exists once the optimizer is built, "
+            "so call `scaler.build(model.trainable_variables)` before the first step.",
         ),
     ],
 )

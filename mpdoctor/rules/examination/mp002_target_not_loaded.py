@@ -110,5 +110,5 @@ def _remedy(failure: FailureFacts) -> str:
     if failure.during == "loading" or failure.saved_file is not None:
         return remedy_from_loading_error(failure)
     return remedy_from_failure(failure) or (
-        f"Mend this line first: {failure.when_it_stops}. --static judges the source meanwhile."
+        f"Mend this line first: {failure.how_it_ran}. --static judges the source meanwhile."
     )

@@ -2,9 +2,9 @@
 
 ## Why it matters
 In Keras 3 `apply` and `apply_gradients` divide by the loss scale whether or not the loss was multiplied by it.
-Without `scale_loss` every update is 32768 times too small: with SGD(0.1) a weight moved by 1.4e-05 where it
+Without `scale_loss` every applied gradient is 32768 times too small: with SGD(0.1) a weight moved by 1.4e-05 where it
 should have moved by 0.446. Adam hides it until its epsilon bites. In Keras 2 nothing is divided, and nothing is
-scaled: gradients below 6e-08 are flushed to zero in float16, which is what the wrapper was there to prevent;
+scaled: gradients below 3e-08 are flushed to zero in float16, which is what the wrapper was there to prevent;
 where `get_unscaled_gradients` is called all the same, a weight moved by 2.4e-05 instead of 0.8 (SGD(0.1);
 TensorFlow 2.4, 2.10 and 2.15, tf_keras 2.21). compile() puts the wrapper around your optimizer under
 mixed_float16, so a `train_step` of your own needs it too.
@@ -135,15 +135,15 @@ def _message(facts: SourceFacts, apply: Call, how: str, unscales: bool) -> str:
         return (
             "The loss was never scaled, and this optimizer divides the gradients by its "
             "`loss_scale_factor` all the same: "
-            "every update is too small by that factor."
+            "every applied gradient is too small by that factor."
         )
     if facts.keras.is_keras3 or unscales:
         return (
-            "The loss was never scaled, and the gradients are divided by the loss scale all the same: every update is "
-            f"{starting_scale(apply.receiver)} times too small at first."
+            "The loss was never scaled, and the gradients are divided by the loss scale all the same: every applied "
+            f"gradient is {starting_scale(apply.receiver)} times too small at first."
         )
     return (
-        "These gradients come from a loss that was never scaled: in float16 those below 6e-08 are flushed to zero, and "
+        "These gradients come from a loss that was never scaled: in float16 those below 3e-08 are flushed to zero, and "
         "the LossScaleOptimizer does nothing about it."
     )
 
@@ -169,11 +169,11 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     if not shrinks and seen.scaled_by_another:
         return
     yield Finding(
-        f"The loss was never scaled, and the gradients are divided by the loss scale all the same: every update is "
-        f"{training.initial_scale:g} times too small at first."
+        "The loss was never scaled, and the gradients are divided by the loss scale all the same: every applied "
+        f"gradient is {training.initial_scale:g} times too small at first."
         if shrinks
         else "The loss was never scaled, although a LossScaleOptimizer applies its gradients: in float16 "
-        "those below 6e-08 "
+        "those below 3e-08 "
         "are flushed to zero.",
         "Inside the tape: `scaled_loss = optimizer.scale_loss(loss)`, and differentiate `scaled_loss`."
         if training.model.keras.is_keras3

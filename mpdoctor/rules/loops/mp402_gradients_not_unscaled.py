@@ -84,8 +84,8 @@ CAUSES_DIVERGENCE = True
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for apply, factor in never_divided(facts):
         yield Finding(
-            f"The loss is multiplied by {factor}, and its gradients are applied as they come: every update is {factor} "
-            "times too large.",
+            f"The loss is multiplied by {factor}, and its gradients are applied as they come: every applied gradient "
+            f"is {factor} times too large.",
             f"Divide them first: `gradients = [g / {factor} for g in gradients]`. Or leave the number out and let a "
             "LossScaleOptimizer scale and unscale.",
             apply.location,
@@ -99,7 +99,7 @@ def _never_unscaled(facts: SourceFacts) -> Iterator[Finding]:
     for apply, gradient in _applied_scaled(facts):
         of = receiver_text(facts, apply)
         yield Finding(
-            "These gradients are applied as they come from the scaled loss: every update is "
+            "These gradients are applied as they come from the scaled loss: every applied gradient is "
             f"{starting_scale(apply.receiver)} times too large.",
             f"Unscale them first: `gradients = {of}.get_unscaled_gradients(gradients)`.",
             apply.location,
@@ -110,8 +110,8 @@ def _never_unscaled(facts: SourceFacts) -> Iterator[Finding]:
             continue
         if any(is_scaled_by(loss, "get_scaled_loss") for loss in _losses(facts, call)):
             yield Finding(
-                "`minimize` scales the loss itself; this one is scaled already, and unscaled once: every update is "
-                f"{starting_scale(call.receiver)} times too large.",
+                "`minimize` scales the loss itself; this one is scaled already, and unscaled once: every applied "
+                f"gradient is {starting_scale(call.receiver)} times too large.",
                 f"Give it the loss as it is: `{receiver_text(facts, call)}.minimize(loss, …)`.",
                 call.location,
                 fix=_loss_as_it_is(facts, call),
@@ -182,7 +182,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     if seen.unscaled_calls or seen.unscaled_called:
         return
     yield Finding(
-        "The gradients of a scaled loss are applied without being unscaled: every update is "
+        "The gradients of a scaled loss are applied without being unscaled: every applied gradient is "
         f"{training.initial_scale:g} "
         "times too large at first.",
         "Before they are applied: `gradients = optimizer.get_unscaled_gradients(gradients)`.",

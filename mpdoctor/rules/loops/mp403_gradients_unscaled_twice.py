@@ -93,8 +93,8 @@ def _beside_the_wrapper(facts: SourceFacts) -> Iterator[Finding]:
             continue
         for division in _divisions_by_hand(facts, apply, gradient, numbers):
             yield Finding(
-                "These gradients are divided by the loss scale here, and once more by "
-                f"`{apply.method}`: every update is {starting_scale(apply.receiver)} times too small at first.",
+                f"These gradients are divided by the loss scale here, and once more by `{apply.method}`: every applied "
+                f"gradient is {starting_scale(apply.receiver)} times too small at first.",
                 f"Delete this division: in Keras 3 `{apply.method}` unscales by itself.",
                 division.location,
                 fix=_fix(facts, division),
@@ -134,7 +134,7 @@ def _twice_in_the_program(facts: SourceFacts) -> Iterator[Finding]:
             continue
         wrapper = next((call.receiver for call in (one, first) if isinstance(call, Call)), None)
         yield Finding(
-            "These gradients were divided by the loss scale once already: every update is "
+            "These gradients were divided by the loss scale once already: every applied gradient is "
             f"{starting_scale(wrapper)} times too small at first.",
             f"Unscale once: keep one `{UNSCALING}`, and delete the other."
             if isinstance(one, Call) and unscales(first)
@@ -189,8 +189,8 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     else:
         how = f"{seen.unscaled_calls} times in one step, each time by `{UNSCALING}`"
     yield Finding(
-        f"The gradients are divided by the loss scale {how}: every update is {training.initial_scale:g} times too "
-        "small at first.",
+        f"The gradients are divided by the loss scale {how}: every applied gradient is {training.initial_scale:g} "
+        "times too small at first.",
         "Delete the division: in Keras 3 `apply` and `apply_gradients` unscale by themselves."
         if is_keras3
         else f"Unscale once: keep one `{UNSCALING}`, and delete the rest.",

@@ -82,9 +82,10 @@ CONFIRMED_LIVE = True
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for clip, unscaling in _clipped_before_apply(facts) if facts.keras.is_keras3 else _clipped_before_unscaling(facts):
+        scale = starting_scale(unscaling.receiver)
         told = (
-            f"`{clip.method}` gets gradients that still carry the loss scale of {starting_scale(unscaling.receiver)}, "
-            "and cuts nearly all of them down"
+            f"`{clip.method}` gets gradients that still carry the loss scale of {scale}, and its limit is as many "
+            "times too low for them"
         )
         if facts.keras.is_keras3:
             yield Finding(
@@ -95,7 +96,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             )
         else:
             yield Finding(
-                f"{told}, before they are unscaled.",
+                f"{told}: they are unscaled behind it.",
                 f"Clip after `{UNSCALING}`: move this line behind it.",
                 clip.location,
             )
@@ -156,7 +157,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         return
     yield Finding(
         "The gradients are cut down while they still carry the loss scale, and divided by it afterwards: the same "
-        f"batch at the scales {seen.low:g} and {seen.high:g} gave updates that differ by "
+        f"batch at the scales {seen.low:g} and {seen.high:g} gave gradients that differ by "
         f"{(seen.high / seen.low) ** abs(seen.median):.3g} times; they should be equal.",
         "Give the limit to the optimizer inside, which clips after unscaling: "
         "`LossScaleOptimizer(Adam(global_clipnorm=1.0))`."

@@ -34,6 +34,7 @@ import keras
 import tensorflow as tf
 
 optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1))
+# before the first step: optimizer.build(model.trainable_variables), which makes `dynamic_scale`
 
 
 def step(model, sums, x, y):
@@ -75,9 +76,14 @@ from mpdoctor.semantics.source.optimizers.scaling import (
     is_of_scaled_loss,
     unscales,
 )
+from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.WARNING
 EXPLAINS = {"MP912": "model"}
+SET_BACK = (
+    "Set what is kept to zero after each time that it is applied, `variable.assign(tf.zeros_like(variable))`: then all "
+    "that it holds carries one scale."
+)
 OF_ITS_SHAPE = ("zeros_like", "ones_like", "shape", "size", "rank")
 KEEPING = ("assign_add", "assign_sub", "assign")
 HANDED_ON = (*APPLYING, UNSCALING, "build", "append", "all_reduce")  # methods that leave variables as they are
@@ -93,20 +99,19 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                     f"`{call.method}` keeps gradients that still carry the loss scale, and "
                     f"`{(apply or kept or call).method}` may change the scale after each of them: what is kept mixes "
                     "several scales, and an overflow stays in it.",
-                    _help(facts, is_applied=kept is not None),
+                    _help_for_step(facts, apply) if apply is not None else SET_BACK,
                     call.location,
                 )
 
 
-def _help(facts: SourceFacts, is_applied: bool) -> str:
-    if is_applied:
-        return (
-            "Set what is kept to zero after each time that it is applied, `variable.assign(tf.zeros_like(variable))`: "
-            "then all that it holds carries one scale."
-        )
-    if facts.keras.is_keras3:
-        return "Keep unscaled gradients: divide by `optimizer.dynamic_scale` first."
-    return f"Keep what `{UNSCALING}` gives."
+def _help_for_step(facts: SourceFacts, apply: Call) -> str:
+    if not facts.keras.is_keras3:
+        return f"Keep what `{UNSCALING}` gives."
+    of = receiver_text(facts, apply)
+    return (
+        f"Keep unscaled gradients: divide by `{of}.dynamic_scale` first. It exists once the optimizer is built, so "
+        f"call `{of}.build(model.trainable_variables)` before the first step."
+    )
 
 
 def _applied_and_kept(facts: SourceFacts, gradient: Call, kept: Call) -> Iterator[Call]:

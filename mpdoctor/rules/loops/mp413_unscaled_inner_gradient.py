@@ -76,7 +76,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue
         if any(outer is not inner and _is_made_from(target(outer), inner) for outer in gradients):
             yield Finding(
-                "This inner gradient runs through float16 layers without a loss scale: values below 6e-08 are zero in "
+                "This inner gradient runs through float16 layers without a loss scale: values below 3e-08 are zero in "
                 "the penalty that is made from it.",
                 "Scale its target inside the inner tape, and divide the gradient by the scale again; or give the "
                 'layers that it runs through `dtype="float32"`.',

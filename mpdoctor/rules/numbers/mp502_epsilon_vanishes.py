@@ -93,7 +93,7 @@ HELP = {
 NO_NAN = "it gives 0 where the divisor is 0, and a gradient of 0. An epsilon comes back squared: 1e-4 gives 1e8."
 OF_SOFTMAX = (
     "Take the logarithm of the softmax in one step, from the logits: `tf.nn.log_softmax(logits)`. A float16 softmax is "
-    "0 below 6e-8, and no epsilon brings that back."
+    "0 below 3e-8, and no epsilon brings that back."
 )
 NORMALIZING = 1e-12  # the default of tf.math.l2_normalize
 

@@ -85,7 +85,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     wrappers = [link for link in training.model.optimizer if link.is_wrapper]
     yield Finding(
         f"{seen.wrappers} LossScaleOptimizers stand around each other, and each divides the gradients by its loss "
-        f"scale: every update is {training.initial_scale:g} times too small at first.",
+        f"scale: every applied gradient is {training.initial_scale:g} times too small at first.",
         HELP,
         (wrappers[0].made_at if wrappers else None) or training.applied_at or training.model.call.location,
         model=training.model.id,
@@ -97,7 +97,7 @@ def _message(keras: Keras, scale: str) -> str:
     """`scale`: what the loss scale of the wrapper inside starts from."""
     if keras.is_keras3:
         return (
-            f"A LossScaleOptimizer wraps another one: gradients are unscaled twice, so every update is {scale} times "
-            "too small at first, and nothing says so."
+            f"A LossScaleOptimizer wraps another one: gradients are unscaled twice, so every applied gradient "
+            f"is {scale} times too small at first, and nothing says so."
         )
     return "A LossScaleOptimizer wraps another one; this line raises TypeError."

@@ -4,8 +4,8 @@
 `dynamic=False` raises in Keras 3 (`LossScaleOptimizer no longer supports dynamic=False`) and, without an
 `initial_scale`, in Keras 2 (`"initial_scale" must be specified`). Other arguments are accepted and fail
 later: `"dynamic"` as a second argument becomes Keras 3's initial scale and dies at the first step, a scale
-of 0 writes -inf into the weights there, a scale below 0 turns every update around. A fixed scale in Keras 3
-is the inner optimizer's `loss_scale_factor`.
+of 0 writes NaN into the weights there, a scale below 0 turns the loss around and its gradients back (SGD moves the
+weights as with the same scale above 0). A fixed scale in Keras 3 is the inner optimizer's `loss_scale_factor`.
 
 ## Flagged
 ```python

@@ -2,9 +2,9 @@
 
 ## Why it matters
 Under mixed_float16 `model.optimizer` is a new object; the variable that was given to compile() still holds
-the bare optimizer, which neither scales the loss nor checks the gradients: in float16 those below 6e-08 are
+the bare optimizer, which neither scales the loss nor checks the gradients: in float16 those below 3e-08 are
 flushed to zero, and an inf is written into the weights. Where the loss is scaled by `model.optimizer` and
-applied by the bare one, every update is 32768 times too large: a weight moved by 5765 where it should have
+applied by the bare one, every applied gradient is 32768 times too large: a weight moved by 5765 where it should have
 moved by 0.176 (the same in Keras 3.15, tf_keras 2.21 and TensorFlow 2.10).
 
 ## Flagged
@@ -68,7 +68,7 @@ from mpdoctor.semantics.wording import name_of_optimizer, receiver_text
 SEVERITY = Severity.ERROR
 FIXES = ("safe", "unsafe")
 EXPLAINS = {"MP106": "model"}
-UNPROTECTED = "no loss scale protects these gradients, and in float16 those below 6e-08 are flushed to zero"
+UNPROTECTED = "no loss scale protects these gradients, and in float16 those below 3e-08 are flushed to zero"
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -155,5 +155,7 @@ def _message(facts: SourceFacts, apply: Call, inner: Call, wrapper: str, scale: 
     else:
         start += "the loss was scaled by the LossScaleOptimizer around it: "
     if scaled and facts.keras.is_keras3:
-        return f"{start}nothing unscales these gradients, and every update is {scale} times too large at first."
+        return (
+            f"{start}nothing unscales these gradients, and every applied gradient is {scale} times too large at first."
+        )
     return f"{start}{UNPROTECTED}."

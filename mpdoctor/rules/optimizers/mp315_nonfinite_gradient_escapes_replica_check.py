@@ -76,7 +76,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if any(not exclude_each_other(strategy.context, call.context) for call in own):
             yield Finding(
                 "With several replicas under mixed_float16 Keras 3 checks the first one's gradients only: an overflow "
-                "on another replica is written into the weights as NaN.",
+                "on another replica is written into the weights as inf or NaN.",
                 HELP,
                 strategy.location,
             )
@@ -87,7 +87,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
     if model.may_train and model.wrapper is not None and model.replicas > 1 and computes:
         yield Finding(
             f"{model.replicas} replicas train in float16, and Keras 3 checks the gradients of the first one only: an "
-            "overflow on another replica is written into the weights as NaN.",
+            "overflow on another replica is written into the weights as inf or NaN.",
             HELP,
             model.call.location,
             evidence={"strategy": model.strategy, "replica_count": model.replicas},

@@ -1,7 +1,7 @@
 """Layers compute in float16, the model is trained, and nothing scales the loss.
 
 ## Why it matters
-Gradients below 6e-08 are 0 in float16; loss scaling is what keeps them. compile() adds it by itself only if
+Gradients below 3e-08 are 0 in float16; loss scaling is what keeps them. compile() adds it by itself only if
 the *model's own* policy is mixed_float16: in Keras 3.15, tf_keras 2.21 and TensorFlow 2.15 a plain Adam came
 out where the policy was put back to float32 before `Model(…)`, and where only the layers were given
 `dtype="mixed_float16"`. In a custom loop nobody adds it but you. Nothing raises; training is worse.
@@ -62,7 +62,7 @@ from mpdoctor.semantics.wording import listed, receiver_text
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
 CONFIRMED_LIVE = True
-LOST = "gradients below 6e-08 become 0"
+LOST = "gradients below 3e-08 become 0"
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:

@@ -86,7 +86,7 @@ def _without_bfloat16(model: ModelFacts) -> Iterator[Finding]:
         capability = ".".join(map(str, old.compute_capability))
         yield Finding(
             f"This model computes in bfloat16, and {old.name or 'the GPU'} (compute capability {capability}) does not: "
-            "it converts every number to float32 and back, which is slower than float32.",
+            "it converts every number to float32 and back.",
             'Use "mixed_float16" on this GPU. bfloat16 needs compute capability 8.0.',
             evidence={"device": old.name, "compute_capability": capability},
         )

@@ -3,7 +3,7 @@
 ## Why it matters
 The file keeps the policy of every layer and not that of the model: after `load_model` under float32 the layers
 compute in float16, and the optimizer is a plain Adam (Keras 3.15, tf_keras 2.21, TensorFlow 2.15). Gradients
-below 6e-08 become 0, and nothing says so. Set the policy before loading, in the program that goes on
+below 3e-08 become 0, and nothing says so. Set the policy before loading, in the program that goes on
 training just as in the one that began.
 
 ## Flagged
@@ -99,7 +99,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             yield Finding(
                 f"`{load.file}` was saved with float16 layers ({len(half)}, `{half[0].path}` first), and the global "
                 f"policy was {load.policy} when it was loaded: they stay float16, and {model.optimizer[0].class_name} "
-                "trains them without loss scaling. Gradients below 6e-08 are 0.",
+                "trains them without loss scaling. Gradients below 3e-08 are 0.",
                 'Set the policy before loading: `set_global_policy("mixed_float16")`; or compile the loaded model with '
                 "`LossScaleOptimizer(…)`.",
                 load.location,

@@ -56,7 +56,7 @@ def in_saved_graph(graph: SavedGraphFacts) -> Iterator[Finding]:
             continue
         names = listed([f"{op.op} ({op.inner}: `{op.examples[0]}`)" for op in wide])
         yield Finding(
-            f"This graph computes {names} in float32, beside {half} in {dtype}: they don't gain from tensor cores, and "
+            f"This graph computes {names} in float32, beside {half} in {dtype}: they gain nothing from 16 bits, and "
             "what they give is cast back.",
             f'Build that part under "mixed_{dtype}" too: set the policy before it is built, and copy its weights with '
             "`new.set_weights(old.get_weights())`.",

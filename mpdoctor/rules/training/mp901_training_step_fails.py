@@ -71,7 +71,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     place = place_of_failure(failure)
     yield Finding(
         f"{_what(failure)} stops{f' in {place}' if place else ''}: {headline_from_failure(failure)}",
-        remedy_from_failure(failure) or f"Mend this line; {failure.when_it_stops}.",
+        remedy_from_failure(failure) or f"Mend this line; {failure.how_it_ran}.",
         failure.location,
         layer=failure.layer,
         stage="training",

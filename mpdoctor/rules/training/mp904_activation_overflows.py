@@ -64,7 +64,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.model import LayerFacts, ModelFacts
-from mpdoctor.facts.training import CulpritFacts, TensorFacts, TrainingFacts
+from mpdoctor.facts.training import CulpritFacts, OperationFacts, TensorFacts, TrainingFacts
 from mpdoctor.finding import AlsoSeen, Finding, Severity
 from mpdoctor.knowledge.layer_kinds import NORMALIZATION
 from mpdoctor.semantics.live.broken_operations import (
@@ -78,6 +78,7 @@ from mpdoctor.semantics.live.broken_operations import (
 from mpdoctor.semantics.live.training_texts import (
     FLOAT16_LIMIT,
     evidence_of_growth,
+    holds_own_layers,
     in_words,
     named_culprit,
     remedy_after_trials,
@@ -164,7 +165,18 @@ def _remedy(training: TrainingFacts, culprit: CulpritFacts) -> str:
     smaller = "normalise what goes in, or use smaller initial weights or a smaller constant"
     if operation is not None and operation.name in ADDING:
         smaller = "average instead of adding up"
+    if holds_own_layers(training, overflow.layer):
+        return after_trials(training, _cast_in(overflow.layer, operation, smaller), smaller)
     return after_trials(training, _not_tried(until_small_again(training.model, overflow.layer), smaller), smaller)
+
+
+def _cast_in(path: str, operation: OperationFacts | None, smaller: str) -> str:
+    """Of a model or layer with layers of the user's in it, whose own code makes the numbers."""
+    where = "in this line" if operation is not None and operation.location is not None else f"in `{path}`'s own code"
+    return (
+        f"Compute in float32 {where}, `tf.cast(x, tf.float32)`, until the values are small again: the layers in "
+        f"`{path}` have dtypes of their own, which its dtype does not reach. Or {smaller}."
+    )
 
 
 def _not_tried(layers: tuple[str, ...], smaller: str) -> str:

@@ -68,11 +68,11 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     seen = training.scale_dependence
     if seen is None or abs(seen.median) <= SOME:
         return
-    times = f"{training.initial_scale:g} times" if training.initial_scale else "by the scale"
+    times = _times(training.initial_scale, seen.median)
     if seen.shrinks:
-        what = f"Updates shrink as the loss scale grows: at the initial scale they are {times} too small."
+        what = f"The applied gradients shrink as the loss scale grows: at the initial scale they are {times} too small."
     else:
-        what = f"Updates grow with the loss scale: at the initial scale they are {times} too large."
+        what = f"The applied gradients grow with the loss scale: at the initial scale they are {times} too large."
     yield Finding(
         f"{what} The same batch at the scales {seen.low:g} and {seen.high:g} gave gradients that differ by "
         f"{(seen.high / seen.low) ** abs(seen.median):.3g} times; they should be equal.",
@@ -81,6 +81,11 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         model=training.model.id,
         evidence={"exponent": round(seen.median, 3), "scales": [seen.low, seen.high]},
     )
+
+
+def _times(scale: float | None, exponent: float) -> str:
+    """A loss that is scaled in part gives gradients that go with less than the scale."""
+    return f"{scale ** abs(round(exponent, 2)):.5g} times" if scale else "by the scale"
 
 
 def _remedy(seen: ScaleDependenceFacts, is_keras3: bool) -> str:

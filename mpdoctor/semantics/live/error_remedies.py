@@ -32,8 +32,9 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         r"",
         r"Trying to access resource .+ located in device .+ from device"
         r"|merge_call called while defining a new graph or a tf\.function",
-        "XLA cannot compile a step that several replicas share: write `jit_compile=False` in compile(), or train on "
-        "one device.",
+        "Replicas cannot wait for each other inside a tf.function of their own, nor inside a step that XLA compiles: "
+        "take the `@tf.function` off what `strategy.run` is given, write `jit_compile=False` in compile(), or train "
+        "on one device.",
     ),
     (
         r"^AttributeError$",

@@ -140,6 +140,15 @@ def remedy_from_culprit(training: TrainingFacts) -> str:
     )
 
 
+def holds_own_layers(training: TrainingFacts, path: str) -> bool:
+    """Whether layers of the user's making stand in it: they have dtypes of their own, which its dtype does not reach.
+    `path`: of a layer, or the name of the whole model."""
+    layer = next((one for one in training.model.layers if one.path == path), None)
+    if layer is None:
+        return path == training.model.name
+    return (layer.is_model or layer.own_class) and bool(training.model.inside(layer))
+
+
 def named_culprit(culprit: CulpritFacts) -> str:
     """A function between the layers of a functional model has a name too, and is no layer to the user."""
     return f"`{culprit.overflow.layer}`" if culprit.is_function else f"layer `{culprit.overflow.layer}`"
@@ -161,7 +170,8 @@ def remedy_in_loss(training: TrainingFacts, operation: OperationFacts) -> str:
 def remedy_after_trials(training: TrainingFacts, operation: OperationFacts, layer: str = "") -> str:
     """What helps against the operation that broke, where float32 does as far as it was tried. `layer` is where it
     stands, "" outside of all layers."""
-    text, beside = remedy_from_operation(operation, layer), beside_float32(operation)
+    to_give = "" if holds_own_layers(training, layer) else layer
+    text, beside = remedy_from_operation(operation, to_give), beside_float32(operation)
     if beside is not None:
         return after_trials(training, text, beside, in_layers=training.loss_culprit is None)
     healed = any(remedy.tried == "healed" for remedy in training.remedies)
@@ -187,7 +197,8 @@ def story_of_gradient(found: GradientCulpritFacts, shown: Location | None) -> st
 def remedy_from_gradient(training: TrainingFacts, found: GradientCulpritFacts) -> str:
     if found.operation is not None and not is_overflow(found.operation):
         return remedy_after_trials(training, found.operation, "" if found.is_function else found.layer)
-    layer = f'give layer `{found.layer}` dtype="float32", or ' if found.layer and not found.is_function else ""
+    can_be_given = found.layer and not found.is_function and not holds_own_layers(training, found.layer)
+    layer = f'give layer `{found.layer}` dtype="float32", or ' if can_be_given else ""
     if found.without_scale:
         beside = "standardise what makes it so large: targets, class weights, sample weights, the loss's factor"
         text = f"{layer}{beside}."

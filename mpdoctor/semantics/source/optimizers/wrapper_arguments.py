@@ -108,9 +108,9 @@ def problem_with_numbers(
 def _effect(scale: float) -> str:
     if scale == 0:
         return "the unscaled gradients are inf or NaN"
-    return (
-        "every update goes the wrong way" if scale < 0 and math.isfinite(scale) else "every gradient becomes inf or NaN"
-    )
+    if scale < 0 and math.isfinite(scale):
+        return f"it turns the loss around and the gradients back, and does no more than {-scale:g} does"
+    return "every gradient becomes inf or NaN"
 
 
 def problem_in_message(said: str, by_wrapper: bool) -> Problem | None:
