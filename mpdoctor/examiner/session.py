@@ -160,6 +160,8 @@ class Session:
                 self.keras.set_policy(self.request.policy)
                 self._forces_policy = False
                 self.watch.mender = self.mender
+            else:
+                self.watch.try_float32 = self.mender.runs_in_float32
             self.events.stage("running the script")
         except OtherBackend:
             raise

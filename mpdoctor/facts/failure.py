@@ -59,6 +59,13 @@ class FailureFacts:
         The dtype that this layer computes in and casts its input to; "" for one that casts nothing (autocast=False).
     layer_inputs
         (parameter, dtype) of every tensor that its call was given, before Keras cast any.
+    layer_in_library
+        Whether no line of the user's ran between the call of that layer and the error.
+    layer_made_at, layer_made_by
+        The user's line that made the layer, and the library's function that this line called for it; "" where the line
+        itself did.
+    ran_in_float32
+        Whether the same call of that layer did not raise when it computed in float32; None where that was not tried.
     layer_is_recurrent
         Whether it is a recurrent layer, or a cell of one.
     inside
@@ -102,6 +109,10 @@ class FailureFacts:
     own_layer_location: Location | None = None
     layer_dtype: str = ""
     layer_inputs: tuple[tuple[str, str], ...] = ()
+    layer_in_library: bool = False
+    layer_made_at: Location | None = None
+    layer_made_by: str = ""
+    ran_in_float32: bool | None = None
     layer_is_recurrent: bool = False
     inside: str = ""
     under_tape: bool = False

@@ -100,7 +100,9 @@ def explains(primary: Finding, finding: Finding, are_tied: Ties = of_one_program
         return False  # what would be is no reason for what is
     rule = _rule(primary)
     if _rule(finding).says_that_it_raised and not rule.says_that_it_raised:
-        of_it = rule.speaks_of_the_error and primary.location == finding.location is None
+        of_it = rule.speaks_of_the_error and (
+            primary.location == finding.location is None or _same_error(primary, finding)
+        )
         return of_it or (not rule.never_raises and _same_line(primary, finding))
     if _tells_why_weights_ran_away(primary, finding) and _same_model(primary, finding, are_tied):
         return True
@@ -112,6 +114,12 @@ def explains(primary: Finding, finding: Finding, are_tied: Ties = of_one_program
     if nearness == "training" and finding.stage != "training":
         return False  # the source shows a place of its own
     return nearness is not None and _same_model(primary, finding, are_tied)
+
+
+def _same_error(one: Finding, other: Finding) -> bool:
+    """Whether both were read from one exception, on whichever line each of them stands."""
+    names = ("exception", "error")
+    return "error" in one.evidence and all(one.evidence.get(name) == other.evidence.get(name) for name in names)
 
 
 def _rule(finding: Finding) -> Rule:

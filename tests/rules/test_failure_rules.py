@@ -212,6 +212,54 @@ def test_it_is_told_what_the_examination_had_changed(run: ExaminationFacts, help
     assert said(as_run(STOPPED, run))["MP901"].help == f"Mend this line; the program ran {help}."
 
 
+IN_LIBRARY: dict[str, Any] = {
+    "computes_in_half": True,
+    "inside": "layer",
+    "layer": "fancy",
+    "layer_class": "Fancy",
+    "layer_dtype": "float16",
+    "layer_inputs": (("inputs", "float16"),),
+    "layer_in_library": True,
+    "layer_made_at": Location("train.py", 3),
+    "keras": Keras("tf_keras", "2.21.0", "2.21.0"),
+}
+
+
+@pytest.mark.parametrize(
+    ("message", "more", "said_of_it"),
+    [
+        (MIXED, {}, 'with a dtype, `Fancy(…, dtype="float32")`; where it takes none, write'),
+        (MIXED, {}, "(Not tried.)"),
+        (MIXED, {"ran_in_float32": True}, "on float16 input, and none in float32 (tried): TypeError: Input 'y'"),
+        (NO_KERNELS[2][0], {}, "on float16 input: TypeError: RFFT requires"),
+        ("Can not cast TensorSpec(dtype=tf.float16)", {"ran_in_float32": True}, "and none in float32 (tried)"),
+        (MIXED, {"layer_made_by": "from_preset"}, "Here `from_preset` makes `Fancy`: write"),
+        (MIXED, {"layer_made_by": "__init__"}, "Here the library makes `Fancy`: write"),
+        (MIXED, {"ran_in_float32": True, "layer_dtype": ""}, "on 16-bit input, and none"),  # it casts nothing
+        (MIXED, {"ran_in_float32": False}, ""),
+        (MIXED, {"layer_in_library": False}, ""),
+        (MIXED, {"layer_dtype": ""}, ""),
+        (MIXED, {"layer": None}, ""),
+        (MIXED, {"layer_inputs": (("inputs", "float16"), ("mask", "float32"))}, ""),  # the caller's to cast
+        ("Can not cast TensorSpec(dtype=tf.float16)", {}, ""),
+        ("HTTP request failed", {"ran_in_float32": True}, ""),  # by another attempt, not by another dtype
+        ("cannot reshape 12 values", {}, ""),
+    ],
+)
+def test_a_librarys_layer_that_refuses_16_bits(message: str, more: dict[str, Any], said_of_it: str) -> None:
+    found = said(raised("TypeError", message, "training", **{**IN_LIBRARY, **more})).get("MP219")
+    assert (found is not None) == bool(said_of_it)
+    if found is not None:
+        assert said_of_it in f"{found.message} {found.help}"
+        assert found.location == Location("train.py", 3)
+
+
+def test_what_a_library_lacks_is_told_once() -> None:
+    for message in (NO_KERNELS[2][0], MIXED):
+        codes = set(said(raised("TypeError", message, "training", **IN_LIBRARY)))
+        assert codes == {"MP219", "MP901"}
+
+
 @pytest.mark.parametrize(
     ("names", "line", "help"),
     [

@@ -10,11 +10,17 @@ import re
 import sys
 import weakref
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Callable, Dict, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, NamedTuple, Tuple
 
 from mpdoctor.examiner.capture.layer_calls import LayerCalls, dtype_name, flat_tensors, is_symbolic
 from mpdoctor.examiner.exceptions import chain_of
-from mpdoctor.examiner.process.user_code import called_by_line, class_location, own_code, own_location
+from mpdoctor.examiner.process.user_code import (
+    called_by_line,
+    class_location,
+    own_code,
+    own_location,
+    ran_own_code,
+)
 from mpdoctor.facts.location import Location
 from mpdoctor.knowledge.half_dtypes import HALF
 
@@ -31,6 +37,24 @@ Arguments = Tuple[Tuple[Any, ...], Dict[str, Any]]
 _IS_FUNCTION = re.compile(r"[/\\]keras[/\\]src[/\\](ops|backend|activations|random)[/\\]").search
 
 
+class FailedCall(NamedTuple):
+    """A layer's call that raised.
+
+    left_with
+        The error as it left the outermost layer so far: each may make a new one of it.
+    in_library
+        Whether no line of the user's ran in it.
+    ran_in_float32
+        Whether the same call did not raise when the layer computed in float32; None where that was not tried.
+    """
+
+    layer: Any
+    left_with: BaseException
+    given: Arguments
+    in_library: bool
+    ran_in_float32: bool | None = None
+
+
 class LayerHooks:
     """What is known of the layers of one process.
 
@@ -40,8 +64,11 @@ class LayerHooks:
     mender
         While it is set, each call is its own to make, `outputs = mender.call_layer(call, layer, args, kwargs)`, and
         what comes of it is handed on by `mender.handed_on(layer, outputs)`.
+    try_float32
+        While it is set and no mender is, it is asked whether a call that raised in a library's code alone runs in
+        float32: `try_float32(call, layer, args, kwargs)`, True, False, or None where it cannot be tried.
     failed
-        (innermost layer that an error is leaving, the error as it left it last, what the layer was given).
+        The call of the innermost layer that an error is leaving.
     after_outermost
         Called as `(layer, args, kwargs, outputs)` after each call of a layer that no other layer called.
     """
@@ -51,7 +78,8 @@ class LayerHooks:
         self.observer: Any = None
         self.after_outermost: list[Callable[[Any, tuple[Any, ...], dict[str, Any], Any], None]] = []
         self.mender: Any = None
-        self.failed: tuple[Any, BaseException, Arguments] | None = None
+        self.try_float32: Callable[..., bool | None] | None = None
+        self.failed: FailedCall | None = None
         self._made: weakref.WeakKeyDictionary[Any, Location] = weakref.WeakKeyDictionary()
         self._made_by: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self._given_dtype: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
@@ -80,7 +108,10 @@ class LayerHooks:
                 else:
                     outputs = mender.call_layer(original_call, layer, args, kwargs)
             except BaseException as error:
+                is_innermost = watch.failed is None
                 watch.note_failure(layer, error, (args, kwargs))
+                if is_innermost and mender is None:
+                    watch._try_again(original_call, layer, args, kwargs)
                 if observer is not None:
                     observer.abandon(call)
                 raise
@@ -171,13 +202,28 @@ class LayerHooks:
         Autograph makes a new error of the one that it passes on, and names the layer in its text."""
         if self.failed is None:
             return None, ((), {})
-        layer, left_with, given = self.failed
+        layer, left_with = self.failed.layer, self.failed.left_with
         is_it = layer.name in str(error) or any(one is left_with for one in chain_of(error))
-        return (layer, given) if is_it else (None, ((), {}))
+        return (layer, self.failed.given) if is_it else (None, ((), {}))
 
     def note_failure(self, layer: KerasLayer, error: BaseException, given: Arguments) -> None:
-        inner, left_with = (layer, given) if self.failed is None else (self.failed[0], self.failed[2])
-        self.failed = (inner, error, left_with)
+        if self.failed is None:
+            self.failed = FailedCall(layer, error, given, not ran_own_code(error))
+        else:
+            self.failed = self.failed._replace(left_with=error)
+
+    def _try_again(
+        self, call: Callable[..., object], layer: KerasLayer, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> None:
+        failed, tried = self.failed, self.try_float32
+        if failed is None or not failed.in_library or tried is None:
+            return
+        self.try_float32 = None  # its own calls of layers may raise as well
+        try:
+            ran = tried(call, layer, args, kwargs)
+        finally:
+            self.try_float32 = tried
+        self.failed = failed._replace(ran_in_float32=ran)
 
     def _note_birth(self, layer: KerasLayer, frame: FrameType) -> None:
         place = own_location(frame)

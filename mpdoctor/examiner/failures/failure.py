@@ -41,7 +41,8 @@ def failure_under_watch(session: Session, error: BaseException, during: During, 
     )
 
     layer, given = session.watch.call_of_error(error)
-    if layer is not None:
+    failed = session.watch.failed
+    if layer is not None and failed is not None:
         failure = replace(
             failure,
             layer=layer.name,
@@ -49,6 +50,10 @@ def failure_under_watch(session: Session, error: BaseException, during: During, 
             own_layer_location=class_location(type(layer)),
             layer_dtype=str(layer.compute_dtype or "") if casts_its_input(layer) else "",
             layer_inputs=tuple(_inputs(layer, given)),
+            layer_in_library=failed.in_library,
+            layer_made_at=session.watch.made_at(layer),
+            layer_made_by=session.watch.made_by(layer),
+            ran_in_float32=failed.ran_in_float32,
             layer_is_recurrent=hasattr(layer, "state_size") or hasattr(layer, "cell"),
         )
     policy = session.keras.global_policy()

@@ -80,10 +80,12 @@ class Mender:
             return self._call_again(error, original, layer, args, kwargs)
 
     def _may_mend(self, layer: KerasLayer) -> bool:
-        """What raised while it made its weights would make them twice."""
+        return self.is_on and self._was_made(layer) and self._in_vain < MOST_IN_VAIN
+
+    def _was_made(self, layer: KerasLayer) -> bool:
+        """Whether it computes in 16 bits and has its weights: what raised while it made them would make them twice."""
         makes_weights = type(layer).build is not self._keras.Layer.build  # type: ignore[attr-defined]
-        is_made = getattr(layer, "built", False) or not makes_weights
-        return self.is_on and is_made and str(layer.compute_dtype) in HALF and self._in_vain < MOST_IN_VAIN
+        return str(layer.compute_dtype) in HALF and (getattr(layer, "built", False) or not makes_weights)
 
     def _call_again(
         self,
@@ -95,8 +97,10 @@ class Mender:
     ) -> Any:
         """Raises `error`."""
         watch = self._session.watch
+        is_innermost = watch.failed is None
         watch.note_failure(layer, error, (args, kwargs))
         failed = watch.failed
+        assert failed is not None
         for how in self._ways(layer):
             self._is_trying = True
             try:
@@ -106,12 +110,34 @@ class Mender:
             finally:
                 self._is_trying, watch.failed = False, failed
             self._layers[layer] = how
+            if is_innermost and how == OWN:
+                watch.failed = failed._replace(ran_in_float32=True)
             what: MendedPart = "operations" if how == OWN and layers_inside(layer) else "layer"
             self._note(what, layer.name, type(layer).__name__, self._failure(error))
             watch.failed = None
             return outputs
         self._in_vain += 1
+        if is_innermost:
+            watch.failed = failed._replace(ran_in_float32=False)
         raise error
+
+    def runs_in_float32(
+        self, original: Callable[..., Any], layer: KerasLayer, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> bool | None:
+        """Whether a call that raised in 16 bits, of a program that set its policy itself, does not raise in float32.
+        What comes of it is thrown away. None where it cannot be tried."""
+        if self._is_trying or not self._was_made(layer) or self._in_vain >= MOST_IN_VAIN:
+            return None
+        watch = self._session.watch
+        failed, self._is_trying = watch.failed, True
+        try:
+            self._called_in_float32(OWN, original, layer, args, kwargs)
+        except Exception:  # float32 is no help: the caller raises the first error
+            self._in_vain += 1
+            return False
+        finally:
+            self._is_trying, watch.failed = False, failed
+        return True
 
     def _ways(self, layer: KerasLayer) -> list[str]:
         """A whole model in float32 would be another training."""

@@ -9,6 +9,7 @@ import sys
 import sysconfig
 from types import CodeType, FrameType
 
+from mpdoctor.examiner.exceptions import chain_of
 from mpdoctor.examiner.process.autograph_files import PREFIX
 from mpdoctor.facts.location import Location
 
@@ -77,6 +78,22 @@ def own_location(frame: FrameType | None = None) -> Location | None:
             return Location(os.path.abspath(filename), frame.f_lineno)
         frame = frame.f_back
     return None
+
+
+def ran_own_code(error: BaseException) -> bool:
+    """Whether a line of the user's ran between where an error is now and where it was raised. What autograph made of a
+    library's function is the library's."""
+    for one in chain_of(error):
+        traceback = one.__traceback__
+        while traceback is not None:
+            code = traceback.tb_frame.f_code
+            if is_own(code.co_filename):
+                return True
+            copied = (code.co_filename, traceback.tb_lineno)
+            if PREFIX in code.co_filename and _original_line(code, copied) is not None:
+                return True
+            traceback = traceback.tb_next
+    return False
 
 
 def _original_line(code: CodeType, copied: tuple[str, int]) -> Location | None:

@@ -51,6 +51,7 @@ from mpdoctor.knowledge.missing_kernels import ON_GPU_ONLY, RANGES, WITHOUT_HALF
 from mpdoctor.program.dtypes import AUTOCAST, dtype_named
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Call, Collection
+from mpdoctor.semantics.live.refusing_layers import refuses_half
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.names import cast_argument
 from mpdoctor.semantics.source.edits.uses import meets_others
@@ -81,7 +82,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     missing = operation_without_kernel(failure.said_by_library)
-    if missing is not None:
+    if missing is not None and not refuses_half(failure):  # MP219
         device = "" if missing.anywhere else " on this device"
         where = f" (in layer `{failure.layer}`)" if failure.layer else ""
         yield Finding(

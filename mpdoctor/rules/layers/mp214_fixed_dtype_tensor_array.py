@@ -72,6 +72,7 @@ from mpdoctor.program.values import (
 )
 from mpdoctor.semantics.live.dtype_errors import array_of_another_dtype
 from mpdoctor.semantics.live.error_texts import evidence_of, place_of_failure
+from mpdoctor.semantics.live.refusing_layers import refuses_half
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, safe_fix
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, runs_in_call
 from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes
@@ -102,7 +103,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     half = array_of_another_dtype(failure)
-    if half is not None:
+    if half is not None and not refuses_half(failure):  # MP219
         place = place_of_failure(failure)
         yield Finding(
             f"{f'In {place} a' if place else 'A'} TensorArray of float32 is given a {half} tensor.",

@@ -28,7 +28,7 @@ def mismatch_in_call(failure: FailureFacts) -> DtypeMismatch | None:
         return None
     if failure.own_layer_location is None and failure.layer_class != "Lambda":
         return None
-    if failure.failing_function in ("build", "__init__"):
+    if failure.layer_in_library or failure.failing_function in ("build", "__init__"):
         return None
     mismatch = mismatch_of_precisions(failure)
     return mismatch if mismatch is not None and failure.layer_dtype in mismatch.dtypes else None

@@ -218,6 +218,17 @@ def test_without_a_line_only_what_speaks_of_the_error_explains_it(raised: str) -
     assert len(merged_findings([error, seen(OF_THE_ERROR[0], 7)])) == 2
 
 
+@pytest.mark.parametrize("raised", RAISED)
+def test_what_reads_the_same_error_explains_it_from_another_line(raised: str) -> None:
+    one = {"exception": "TypeError", "error": "float16"}
+    error = seen(raised, 7, evidence=one)
+    (spoken,) = merged_findings([error, seen("MP219", 3, evidence=one)])
+    assert spoken.code == "MP219"
+    for other in ({**one, "error": "float32"}, {**one, "exception": "ValueError"}, {}):
+        assert len(merged_findings([error, seen("MP219", 3, evidence=other)])) == 2
+    assert len(merged_findings([error, seen("MP201", 3, evidence=one)])) == 2  # it read no error
+
+
 def test_what_is_explained_by_something_explained_is_attached_to_who_speaks() -> None:
     (spoken,) = merged_findings([seen("MP002", stage="model"), seen("MP301"), seen("MP407")])
     assert spoken.code == "MP407"

@@ -1,0 +1,38 @@
+"""A layer whose call raised in a library's code alone, because it was given 16 bits."""
+
+from __future__ import annotations
+
+import re
+
+from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.knowledge.missing_kernels import operation_without_kernel
+from mpdoctor.semantics.live.dtype_error_causes import is_float32_state, state_of_a_stateful_layer
+from mpdoctor.semantics.live.dtype_errors import array_of_another_dtype, half_given_for_float32, mismatch_of_precisions
+
+_NAMES_A_DTYPE = re.compile(r"float16|float32|\bhalf\b|DT_HALF|BFLOAT16|\bdtype", re.IGNORECASE)
+
+
+def refuses_half(failure: FailureFacts) -> bool:
+    """Whether the layer itself is to blame: nothing of the user's ran in it, and all that it was given is 16-bit, as
+    its policy says. A call that raised in float32 as well has another reason."""
+    if failure.layer is None or not failure.layer_in_library or failure.ran_in_float32 is False:
+        return False
+    if _was_given_float32(failure) or is_float32_state(failure) or state_of_a_stateful_layer(failure) is not None:
+        return False
+    if failure.ran_in_float32:
+        return _NAMES_A_DTYPE.search(failure.said_by_library) is not None
+    return failure.layer_dtype in HALF and _speaks_of_half(failure)
+
+
+def _was_given_float32(failure: FailureFacts) -> bool:
+    """Keras 2 casts the first argument alone: what else came in float32 is the caller's to cast."""
+    if failure.keras is None or failure.keras.is_keras3 or not failure.layer_inputs:
+        return False
+    first = failure.layer_inputs[0][0]
+    return any(name != first and dtype == "float32" for name, dtype in failure.layer_inputs)
+
+
+def _speaks_of_half(failure: FailureFacts) -> bool:
+    told = mismatch_of_precisions(failure) or half_given_for_float32(failure) or array_of_another_dtype(failure)
+    return told is not None or operation_without_kernel(failure.said_by_library) is not None

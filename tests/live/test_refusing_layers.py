@@ -1,0 +1,160 @@
+"""Layers of an installed package that raise on 16-bit input, beside a real TensorFlow: named where the program makes
+them, with a remedy that was tried and that heals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from checking import Check, check
+
+pytestmark = pytest.mark.slow
+
+PACKAGE = """\
+import tensorflow as tf
+
+
+class Shift(tf.keras.layers.Layer):
+    def call(self, inputs):
+        return inputs + tf.constant(1.0)
+
+
+class Spectrum(tf.keras.layers.Layer):
+    def __init__(self, size, **kwargs):
+        super().__init__(**kwargs)
+        self.size = size
+
+    def call(self, inputs):
+        return tf.abs(tf.signal.rfft(inputs, fft_length=[self.size]))
+
+
+class Encoder(tf.keras.layers.Layer):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.first, self.shift = tf.keras.layers.Dense(8), Shift()
+
+    def call(self, inputs):
+        return self.shift(self.first(inputs))
+
+
+class Counting(tf.keras.layers.Layer):
+    def call(self, inputs):
+        return inputs + tf.constant(1)  # which no dtype of a layer mends
+
+
+class Applying(tf.keras.layers.Layer):
+    def __init__(self, function, **kwargs):
+        super().__init__(**kwargs)
+        self.function = function
+
+    def call(self, inputs):
+        return self.function(inputs)
+
+
+def backbone(width):
+    inputs = tf.keras.Input((width,))
+    return tf.keras.Model(inputs, Shift()(tf.keras.layers.Dense(8)(inputs)))
+"""
+START = """\
+import sys
+
+sys.path.append("lib/site-packages")
+import fancynet
+import numpy as np
+import tensorflow as tf
+
+x, y = np.random.rand(64, 8).astype("float32"), np.random.rand(64, 1).astype("float32")
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+def shifted(inputs):
+    return inputs + tf.constant(1.0)
+
+
+first = tf.keras.layers.Dense(8)
+"""
+SEQUENTIAL = """
+model = tf.keras.Sequential([tf.keras.Input((8,)), first, layer, tf.keras.layers.Dense(1, dtype="float32")])
+model.compile("adam", "mse")
+model.fit(x, y, verbose=0)
+"""
+SUBCLASSED = """
+
+class Net(tf.keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.head = first, layer, tf.keras.layers.Dense(1, dtype="float32")
+
+    def call(self, inputs):
+        return self.head(self.second(self.first(inputs)))
+
+
+model = Net()
+model.compile("adam", "mse")
+model.fit(x, y, verbose=0)
+"""
+FLOAT32 = """\
+tf.keras.mixed_precision.set_global_policy("float32")
+{}
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+"""
+# (how the layer is made, how it is made as the help says, what the message and the help say)
+REFUSING = [
+    ("layer = fancynet.Shift()", 'layer = fancynet.Shift(dtype="float32")', '`Shift(…, dtype="float32")`'),
+    ("layer = fancynet.Spectrum(8)", 'layer = fancynet.Spectrum(8, dtype="float32")', "RFFT"),
+    ("layer = fancynet.Encoder()", FLOAT32.format("layer = fancynet.Encoder()"), "Here the library makes `Shift`"),
+    ("layer = fancynet.backbone(8)", FLOAT32.format("layer = fancynet.backbone(8)"), "Here `backbone` makes `Shift`"),
+]
+OTHERWISE = [
+    "layer = fancynet.Counting()",
+    "layer = fancynet.Applying(shifted)",
+    "layer = tf.keras.layers.Lambda(shifted)",
+]
+IDS = ["shift", "spectrum", "encoder", "backbone"]
+
+
+def checked(folder: Path, text: str, keras: str, *arguments: str) -> Check:
+    package = folder / "lib" / "site-packages" / "fancynet"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(PACKAGE, encoding="utf-8")
+    (folder / "train.py").write_text(text, encoding="utf-8")
+    return check("train.py", *arguments, directory=folder, keras=keras)
+
+
+@pytest.mark.parametrize("keras", ["3", "tf_keras"])
+@pytest.mark.parametrize("model", [SEQUENTIAL, SUBCLASSED], ids=["sequential", "subclassed"])
+@pytest.mark.parametrize(("made", "mended", "words"), REFUSING, ids=IDS)
+def test_it_is_named_where_it_is_made(
+    tmp_path: Path, made: str, mended: str, words: str, model: str, keras: str
+) -> None:
+    done = checked(tmp_path, f"{START}{made}\n{model}", keras)
+    finding = done.finding("MP219")
+    assert not {"MP002", "MP901", "MP211"} & set(done.codes())
+    assert "none in float32 (tried)" in finding["message"]
+    assert words in f"{finding['message']} {finding['help']}"
+    assert finding["line"] == START.count("\n") + 1
+
+
+@pytest.mark.parametrize("keras", ["3", "tf_keras"])
+@pytest.mark.parametrize(("made", "mended", "words"), REFUSING, ids=IDS)
+def test_the_remedy_heals(tmp_path: Path, made: str, mended: str, words: str, keras: str) -> None:
+    done = checked(tmp_path, f"{START}{mended}\n{SEQUENTIAL}", keras)
+    assert not {"MP219", "MP901", "MP002"} & set(done.codes())
+    assert done.report["probes"][0]["steps"] > 0
+
+
+@pytest.mark.parametrize("keras", ["3", "tf_keras"])
+@pytest.mark.parametrize("made", OTHERWISE, ids=["whole-numbers", "function-of-the-program", "lambda"])
+def test_what_is_not_the_librarys_is_not_said_to_be(tmp_path: Path, made: str, keras: str) -> None:
+    done = checked(tmp_path, f"{START}{made}\n{SEQUENTIAL}", keras)
+    assert set(done.codes()) & {"MP002", "MP901", "MP202"}
+    assert "MP219" not in set(done.codes())
+
+
+def test_under_a_forced_policy_it_is_told_and_passed(tmp_path: Path) -> None:
+    text = f"{START}layer = fancynet.Shift()\n{SEQUENTIAL}".replace(
+        'tf.keras.mixed_precision.set_global_policy("mixed_float16")\n', ""
+    )
+    done = checked(tmp_path, text, "3", "--policy", "mixed_float16")
+    assert set(done.codes()) & {"MP219", "MP002", "MP901"} == {"MP219"}
+    assert done.report["probes"][0]["steps"] > 0
