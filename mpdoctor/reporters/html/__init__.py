@@ -42,7 +42,7 @@ LONGEST_PROSE = 1500
 
 
 def render(diagnosis: Diagnosis) -> str:
-    style, script = (_source(name) for name in ("style.css", "search.js"))
+    style, script = (_source(name) for name in ("style.css", "page.js"))
     look = Style()
     page = _templates().get_template("report.html")
     return page.render(
