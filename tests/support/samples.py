@@ -219,6 +219,38 @@ def collapsing() -> Diagnosis:
     return diagnosis(overflow, output, collapse, models=(("train.py", model()),), probes=(probe,))
 
 
+def broken_operation() -> Diagnosis:
+    """The culprit is known down to its operation, in the line that the finding shows."""
+    told = collapsing()
+    (probe,) = told.probes
+    square = OperationFacts(
+        "Square", "layer", "float16", "inf", 812.5, 0.01, in_float32=660156.25, location=Location("train.py", 9, 16)
+    )
+    culprit = dataclasses.replace(probe.training.culprit, operation=square)  # type: ignore[type-var]
+    training_of_it = dataclasses.replace(probe.training, culprit=culprit)
+    return dataclasses.replace(told, probes=(dataclasses.replace(probe, training=training_of_it),))
+
+
+def many_findings() -> Diagnosis:
+    """23 in three files and nowhere, of three rules and severities."""
+    overflow, output, collapse = collapsing().findings
+    mild = dataclasses.replace(output, code="MP209", name="float32-island", severity=Severity.INFO)
+    places = [("models/encoder.py", 9), ("models/decoder.py", 8), ("train.py", 4)]
+    told = [
+        dataclasses.replace(
+            (SHADOWED, output, mild)[number % 3],
+            location=Location(path, 10 * number + 12, 5, 10 * number + 12, 14),
+            excerpt=Excerpt(
+                10 * number + 11, ("def build(units=64):", '    Dense(10, name="logits"),  # the last', "])")
+            ),
+        )
+        for path, most in places
+        for number in range(most)
+    ]
+    told += [dataclasses.replace(overflow, location=None, excerpt=None), dataclasses.replace(collapse, location=None)]
+    return diagnosis(*told, models=(("train.py", model()),))
+
+
 def many_layers() -> Diagnosis:
     layers = [layer(f"encoder/block_{n}/dense") for n in range(1, 20)]
     layers.insert(7, layer("encoder/block_7/attention", "MultiHeadAttention", "float32"))

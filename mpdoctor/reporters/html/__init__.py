@@ -1,8 +1,8 @@
 """One page that holds everything and asks nobody for anything: it is read offline, in print, by keyboard and by ear.
 
-Without scripts all of it is there; the one script adds a search to the tables of layers, and a button that copies the
-lines that a fix leaves. A content security policy names that script and the style by their hashes, so that nothing else
-runs, whatever a layer is called.
+Without scripts all of it is there; the one script adds a search to the tables of layers, a filter to many findings, and
+buttons that copy a finding as Markdown and the lines that a fix leaves. A content security policy names that script and
+the style by their hashes, so that nothing else runs, whatever a layer is called.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from markupsafe import Markup
 
 from mpdoctor.finding import Diagnosis, Finding, Severity
 from mpdoctor.reporters.html import plot
+from mpdoctor.reporters.html.colours import coloured
+from mpdoctor.reporters.html.grouping import NOWHERE, groups_from_findings
+from mpdoctor.reporters.markdown.sections import markdown_from_finding
 from mpdoctor.reporters.printable import place_text, shortened, visible
 from mpdoctor.reporters.terminal.drawing import drawn
 from mpdoctor.reporters.terminal.graphs import paragraphs_from_graphs
@@ -34,6 +37,8 @@ from mpdoctor.reporters.text import (
     targets,
     training,
 )
+from mpdoctor.reporters.text.operations import numbers_at
+from mpdoctor.reporters.text.pages import pages_from_rules
 from mpdoctor.reporters.text.prose import parts_from_prose
 from mpdoctor.reporters.text.style import Style, count, number_text
 
@@ -42,13 +47,14 @@ LONGEST_PROSE = 1500
 
 
 def render(diagnosis: Diagnosis) -> str:
-    style, script = (_source(name) for name in ("style.css", "search.js"))
+    style, script = (_source(name) for name in ("style.css", "page.js"))
     look = Style()
     page = _templates().get_template("report.html")
     return page.render(
         diagnosis=diagnosis,
         look=look,
         anchors=_Anchors(diagnosis.findings),
+        pages=pages_from_rules(diagnosis.rules),
         headline=headline.headline_from_diagnosis(diagnosis, look),
         sections=_sections(diagnosis),
         graphs=drawn(paragraphs_from_graphs(diagnosis, TerminalLook(look.width, look.blocks)), look.width),
@@ -91,11 +97,15 @@ def _templates() -> Environment:
         checklist=checklist.checklist_from_diagnosis,
         count=count,
         environment=environment.rows_from_environment,
-        excerpt=excerpts.lines_from_finding,
+        NOWHERE=NOWHERE,
+        excerpt=lambda finding: coloured(excerpts.lines_from_finding(finding)),
         findings=findings,
         fixes=fixes,
+        groups_from_findings=groups_from_findings,
         layers=layers,
+        markdown=markdown_from_finding,
         number_text=number_text,
+        numbers_at=numbers_at,
         place=place_text,
         plot=plot,
         targets=targets,

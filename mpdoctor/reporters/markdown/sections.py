@@ -38,12 +38,12 @@ def findings(diagnosis: Diagnosis, look: Style) -> Iterator[str]:
         if told:
             yield f"### {prose(title)}"
         for finding in told[:MOST_FINDINGS]:
-            yield _finding(finding, look)
+            yield markdown_from_finding(finding, look)
         if len(told) > MOST_FINDINGS:
             yield f"*{prose(f'And {len(told) - MOST_FINDINGS} more.')}*"
 
 
-def _finding(finding: Finding, look: Style) -> str:
+def markdown_from_finding(finding: Finding, look: Style) -> str:
     severity = (finding.severity or Severity.INFO).value
     told = [f"#### {severity} {prose(f'{finding.code} {finding.name}')}", prose(finding.message)]
     if finding.location:

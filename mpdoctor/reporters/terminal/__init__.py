@@ -13,6 +13,7 @@ from mpdoctor.reporters.terminal.layers import paragraphs_from_models
 from mpdoctor.reporters.terminal.style import Paragraph, Style, left_out
 from mpdoctor.reporters.terminal.training import paragraph_from_probe
 from mpdoctor.reporters.terminal.verdict import headlines
+from mpdoctor.reporters.text.pages import pages_from_rules
 
 MOST_FINDINGS = 1000  # that a person reads; the other formats hold all of them
 MOST_TRAININGS = 50
@@ -21,7 +22,7 @@ MOST_GRAPHS = 20
 
 def render(diagnosis: Diagnosis, *, width: int = 80, color: bool = False, blocks: bool = True) -> str:
     """`blocks`: whether marks, lines and block characters can be shown; else all that is ours is ASCII."""
-    look = Style(width, blocks, {rule.code: rule.url for rule in diagnosis.rules})
+    look = Style(width, blocks, pages_from_rules(diagnosis.rules))
     return drawn(paragraphs_from_diagnosis(diagnosis, look), width, color)
 
 

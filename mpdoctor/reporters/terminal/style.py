@@ -33,7 +33,6 @@ __all__ = [
 Paragraph = list[RenderableType]
 
 LONGEST_MESSAGE = 700
-_ADDRESS = re.compile(r"https?://[!-~]+")
 
 SEVERITY_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold blue"}
 MOOD_STYLES = {Mood.GOOD: "bold green", Mood.DOUBT: "bold yellow", Mood.BAD: "bold red"}
@@ -47,8 +46,8 @@ class Style(Plain):
 
     def link(self, finding: Finding) -> str:
         """The style of a rule's code: terminals that know hyperlinks (OSC 8) lead to the rule's page."""
-        page = self.pages.get(finding.code, "")
-        return f"bold link {page}" if _ADDRESS.fullmatch(page) else "bold"
+        page = self.pages.get(finding.code)
+        return f"bold link {page}" if page else "bold"
 
     def prose(self, text: str, style: str = "") -> Text:
         """Sentences, in which what stands between backticks stands out."""

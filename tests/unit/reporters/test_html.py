@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
+import math
 import re
 import sys
 from collections.abc import Iterator
@@ -18,15 +20,21 @@ from generated import diagnoses
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import StepFacts, TensorFacts
 from mpdoctor.finding import Diagnosis, Probe, Verdict
-from mpdoctor.reporters import html
+from mpdoctor.reporters import html, markdown
+from mpdoctor.reporters.html.colours import coloured
+from mpdoctor.reporters.html.grouping import groups_from_findings
 from mpdoctor.reporters.html.plot import HEIGHT, WIDTH, bars_from_frames, course_of_loss, course_of_scale, runs
 from mpdoctor.reporters.printable import one_line
+from mpdoctor.reporters.text.excerpts import ExcerptLine
+from mpdoctor.reporters.text.operations import numbers_at
 from mpdoctor.reporters.text.plot import rows_from_scales, sparkline
+from mpdoctor.reporters.text.style import Style
 
 QUICK = [Phase.explicit, Phase.reuse, Phase.generate]  # to shrink a diagnosis takes minutes
-EVERY = [*samples.SAMPLES.values(), samples.hostile]
+EVERY = [*samples.SAMPLES.values(), samples.hostile, samples.many_findings, samples.broken_operation]
 needs_browser = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
 
@@ -45,8 +53,10 @@ def test_the_page_is_right_html(sample: Any) -> None:
     ids = [element.get("id") for element in root.iter() if element.get("id")]
     assert len(ids) == len(set(ids))
     for element in root.iter():
-        for reference in (*(element.get("aria-labelledby") or "").split(), (element.get("href") or "#main")[1:]):
+        for reference in (element.get("aria-labelledby") or "").split():
             assert reference in ids
+        address = element.get("href") or "#main"
+        assert address[1:] in ids if address.startswith("#") else address.startswith("https://example.org/")
         assert not [name for name in element.attrib if name.startswith("on") or name in ("style", "src")]
     assert len(list(root.iter("script"))) == 1
     assert not [tag for tag in ("img", "iframe", "object", "link", "a[target]") if list(root.iter(tag))]
@@ -96,6 +106,118 @@ def test_hostile_names_are_text() -> None:
     cells = [texts(cell) for cell in root.iter("th")]
     assert one_line(samples.NASTY)[:100] in "".join(cells)
     assert "{{ 7 * 7 }}" in texts(root)
+
+
+def test_a_code_leads_to_its_page_where_there_is_one() -> None:
+    told = samples.collapsing()
+    pages = {
+        "MP904": "https://example.org/a/",
+        "MP201": "javascript:alert(1)",
+        "MP903": 'https://example.org/" onclick="x',
+    }
+    rules = tuple(dataclasses.replace(rule, url=pages[rule.code]) for rule in told.rules)
+    root = parsed(html.render(dataclasses.replace(told, rules=rules)))
+    links = {texts(link): link.get("href") for link in root.iter("a") if not (link.get("href") or "#").startswith("#")}
+    assert links == {"MP904": "https://example.org/a/"}
+    titles = [texts(title).split()[1] for title in root.iter("h3") if title.get("class") == "title"]
+    assert titles == ["MP904", "MP201", "MP903"]
+
+
+def test_many_findings_are_grouped_by_file() -> None:
+    """In the order of the findings; what knows no line comes last, and nothing is left out."""
+    root = parsed(html.render(samples.many_findings()))
+    groups = [group for group in root.iter("div") if group.get("class") == "group"]
+    assert [texts(next(group.iter("h3"))) for group in groups] == [
+        "models/encoder.py 9 findings",
+        "models/decoder.py 8 findings",
+        "train.py 4 findings",
+        "No line is known 2 findings",
+    ]
+    assert [len(list(group.iter("article"))) for group in groups] == [9, 8, 4, 2]
+    assert not [
+        group for group in parsed(html.render(samples.collapsing())).iter("div") if group.get("class") == "group"
+    ]
+
+
+@pytest.mark.parametrize(("number", "groups"), [(0, 0), (10, 0), (11, 1)])
+def test_ten_findings_can_be_overlooked(number: int, groups: int) -> None:
+    assert len(groups_from_findings([samples.SHADOWED] * number)) == groups
+
+
+def test_a_finding_holds_its_ticket() -> None:
+    """Just what the Markdown reporter says of it."""
+    told = samples.collapsing()
+    written = markdown.render(told)
+    articles = [article for article in parsed(html.render(told)).iter("article") if article.get("data-markdown")]
+    assert len(articles) == 3
+    for article, finding in zip(articles, told.findings, strict=True):
+        ticket = article.get("data-markdown") or ""
+        assert ticket in written and ticket.startswith(f"#### {finding.severity.value} {finding.code}")  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("lines", "kinds"),
+    [
+        (["def f(x):"], ["keyword:def", "name:f"]),
+        (["x = 'a' + 1.5  # so"], ["string:'a'", "number:1.5", "comment:# so"]),
+        (['"""A def', "that for ends", '"""', "for x in y:"], ["string:that for ends", "keyword:for", "keyword:in"]),
+        (["    Dense(10),", "])"], ["number:10"]),
+        (["\u2026 = ?? \\ `$` 数据 🧪"], []),
+        (["%matplotlib inline", "return True"], ["keyword:return", "keyword:True"]),
+    ],
+)
+def test_words_of_python_have_colours(lines: list[str], kinds: list[str]) -> None:
+    """Whatever is marked of a line; and the text stays, character for character."""
+    for start, end in itertools.combinations((0, 2, 5, 240), 2):
+        shown = [ExcerptLine(n, line[:start], line[start:end], line[end:]) for n, line in enumerate(lines)]
+        told = coloured(shown)
+        for line, as_it_was in zip(told, shown, strict=True):
+            parts = ("".join(text for text, _ in part) for part in (line.before, line.marked, line.after))
+            assert tuple(parts) == (as_it_was.before, as_it_was.marked, as_it_was.after)
+    whole = coloured([ExcerptLine(n, line) for n, line in enumerate(lines)])
+    assert set(kinds) <= {f"{kind}:{text}" for line in whole for text, kind in line.before if kind}
+
+
+def test_the_line_that_broke_says_what_went_in() -> None:
+    root = parsed(html.render(samples.broken_operation()))
+    said = [texts(line) for line in root.iter("p")]
+    assert "In line 9: Square in float16: numbers up to 812 go in, inf comes out, 6.6e+05 in float32" in said
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"in_float32": None}, "Square in float16: numbers up to 812 go in, inf comes out"),
+        ({"in_float32": math.inf}, "Square in float16: numbers up to 812 go in, inf comes out"),
+        (
+            {"name": "Log", "holds_zero": True, "result": "-inf", "in_float32": None},
+            "Log in float16: numbers up to 812, 0 among them, go in, -inf comes out",
+        ),
+        (
+            {"name": "Log", "holds_zero": True, "largest": 0.0, "result": "-inf", "in_float32": None},
+            "Log in float16: 0 goes in, -inf comes out",
+        ),
+        ({"given": "data"}, ""),
+        ({"largest": math.inf}, ""),
+        ({"location": None}, ""),
+        ({"location": Location("train.py", 10)}, ""),
+        ({"location": Location("model.py", 9)}, ""),
+        ({"location": Location("train.py", 9, cell=2)}, ""),
+    ],
+)
+def test_numbers_stand_at_the_line_of_their_operation(changes: dict[str, Any], says: str) -> None:
+    told = samples.broken_operation()
+    training = told.probes[0].training
+    operation = dataclasses.replace(training.culprit.operation, **changes)  # type: ignore[union-attr, type-var]
+    culprit = dataclasses.replace(training.culprit, operation=operation)  # type: ignore[type-var]
+    of_loss = dataclasses.replace(training, culprit=None, loss_culprit=operation)
+    for facts in (dataclasses.replace(training, culprit=culprit), of_loss):
+        changed = dataclasses.replace(told, probes=(dataclasses.replace(told.probes[0], training=facts),))
+        assert numbers_at(told.findings[0], changed, Style()) == says
+        in_source = dataclasses.replace(told.findings[0], stage="source")
+        assert numbers_at(in_source, changed, Style()) == ""
+        other_model = dataclasses.replace(told.findings[0], model="train.py#2")
+        assert numbers_at(other_model, changed, Style()) == ""
 
 
 @given(diagnoses())
@@ -236,7 +358,17 @@ CONTRASTS = """
 
 @needs_browser
 @pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("sample", [samples.collapsing, samples.hostile, samples.what_if, samples.many_layers])
+@pytest.mark.parametrize(
+    "sample",
+    [
+        samples.collapsing,
+        samples.many_layers,
+        samples.hostile,
+        samples.what_if,
+        samples.many_findings,
+        samples.broken_operation,
+    ],
+)
 def test_every_text_stands_out(browser: Browser, tmp_path: Path, sample: Any, dark: bool) -> None:
     browser.open(page(tmp_path, sample), dark=dark)
     assert browser.run(CONTRASTS) == {}
@@ -277,9 +409,86 @@ def test_the_layers_can_be_searched(browser: Browser, tmp_path: Path) -> None:
     assert browser.run(shown) == 22
 
 
+FINDINGS = "Array.from(document.querySelectorAll('.finding')).filter(finding => finding.offsetHeight).length"
+GROUPS = "Array.from(document.querySelectorAll('.group')).filter(group => group.offsetHeight).length"
+
+
+@needs_browser
+def test_many_findings_can_be_filtered(browser: Browser, tmp_path: Path) -> None:
+    browser.open(page(tmp_path, samples.many_findings))
+    choose = """(([about, value]) => {
+      const choice = Array.from(document.querySelectorAll('label'))
+        .find(label => label.textContent.startsWith(about)).querySelector('select');
+      choice.value = Array.from(choice.options, option => option.value).find(option => option.startsWith(value));
+      choice.dispatchEvent(new Event('change'));
+      return choice.closest('search').querySelector('output').textContent;
+    })(%s)"""
+    assert browser.run("Array.from(document.querySelectorAll('select')[0].options, one => one.text)") == [
+        "all",
+        "error (10)",
+        "warning (7)",
+        "info (6)",
+    ]
+    assert (browser.run(FINDINGS), browser.run(GROUPS)) == (23, 4)
+    assert browser.run(choose % ["Severity", "error"]) == "10 of 23"
+    assert browser.run(choose % ["Rule", "MP904"]) == "1 of 23"
+    assert (browser.run(FINDINGS), browser.run(GROUPS)) == (1, 1)
+    browser.run("document.body.insertAdjacentHTML('beforeend', '<a href=#finding-2>2</a>')")
+    browser.run("document.querySelector('body > a:last-child').click()")
+    assert (browser.run(FINDINGS), browser.run(GROUPS)) == (23, 4)
+    assert browser.run("document.querySelector('.filterable output').textContent") == ""
+
+
+CLIPBOARDS = {
+    "clipboard": "copiedText = null; Object.defineProperty(navigator, 'clipboard',"
+    " {value: {writeText: async (text) => { copiedText = text; }}, configurable: true})",
+    "forbidden": "copiedText = null; Object.defineProperty(navigator, 'clipboard',"
+    " {value: {writeText: async () => { throw new Error('no'); }}, configurable: true});"
+    "document.execCommand = () => { copiedText = document.activeElement.value; return true; }",
+    "none": "copiedText = null; Object.defineProperty(navigator, 'clipboard', {value: undefined, configurable: true});"
+    "document.execCommand = () => { copiedText = document.activeElement.value; return true; }",
+}
+PRESS = """(async () => {
+  const button = document.querySelector('.finding > .copy');
+  button.click();
+  await new Promise((done) => setTimeout(done, 50));
+  return [document.activeElement === button, button.textContent, document.querySelector('[role=status]').textContent];
+})()"""
+
+
+@needs_browser
+@pytest.mark.parametrize("clipboard", CLIPBOARDS)
+def test_a_finding_is_copied_as_markdown(browser: Browser, tmp_path: Path, clipboard: str) -> None:
+    browser.open(page(tmp_path, samples.collapsing))
+    browser.run(CLIPBOARDS[clipboard])
+    assert browser.run(PRESS) == [True, "Copied", "Copied"]
+    ticket = browser.run("copiedText")
+    assert ticket.startswith("#### error MP904") and ticket in markdown.render(samples.collapsing())
+    assert browser.run("document.querySelectorAll('textarea').length") == 0
+
+
+@needs_browser
+def test_what_cannot_be_copied_is_shown_to_be_copied_by_hand(browser: Browser, tmp_path: Path) -> None:
+    browser.open(page(tmp_path, samples.collapsing))
+    browser.run(CLIPBOARDS["none"] + "; document.execCommand = () => false")
+    for _ in range(2):
+        assert browser.run(PRESS) == [False, "Copy as Markdown", ""]
+    assert browser.run("document.querySelectorAll('textarea').length") == 1
+    assert browser.run("document.activeElement.value").startswith("#### error MP904")
+    assert browser.run(CONTRASTS) == {}
+
+
+@needs_browser
+def test_prose_is_as_wide_as_its_card(browser: Browser, tmp_path: Path) -> None:
+    browser.open(page(tmp_path, samples.collapsing), width=1280)
+    left = "Array.from(document.querySelectorAll('.finding > p'), p => p.parentElement.clientWidth - p.offsetWidth)"
+    assert max(browser.run(left)) <= 40  # what the card pads
+
+
 @needs_browser
 def test_without_scripts_nothing_is_missing(browser: Browser, tmp_path: Path) -> None:
-    file = page(tmp_path, samples.many_layers)
+    file, findings = page(tmp_path, samples.many_layers), tmp_path / "findings.html"
+    findings.write_text(html.render(samples.many_findings()), encoding="utf-8")
     browser.call("Emulation.setScriptExecutionDisabled", value=True)
     try:
         browser.open(file)
@@ -287,6 +496,9 @@ def test_without_scripts_nothing_is_missing(browser: Browser, tmp_path: Path) ->
         assert browser.run("document.querySelectorAll('input').length") == 0
         rows = "document.querySelectorAll('.searchable tbody tr').length"
         assert browser.run(rows) == 22
+        browser.open(findings)
+        assert browser.run("document.querySelectorAll('select, button').length") == 0
+        assert (browser.run(FINDINGS), browser.run(GROUPS)) == (23, 4)
     finally:
         browser.call("Emulation.setScriptExecutionDisabled", value=False)
 
@@ -295,12 +507,16 @@ def test_without_scripts_nothing_is_missing(browser: Browser, tmp_path: Path) ->
 def test_it_is_walked_by_keyboard(browser: Browser, tmp_path: Path) -> None:
     browser.open(page(tmp_path, samples.collapsing))
     reached = []
-    for _ in range(12):
+    for _ in range(30):
         for kind in ("keyDown", "keyUp"):
             browser.call("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
         reached.append(browser.run("(document.activeElement.getAttribute('href') || document.activeElement.tagName)"))
     assert reached[:5] == ["#main", "#findings", "#training", "#layers", "#environment"]
-    assert "SUMMARY" in reached
+    assert "SUMMARY" in reached and "BUTTON" in reached
+    assert "https://example.org/activation-overflows/" in reached
+    browser.open(page(tmp_path, samples.many_findings))
+    order = browser.run("Array.from(document.querySelectorAll('#findings select, #findings a'), one => one.tagName)")
+    assert order[:3] == ["SELECT", "SELECT", "A"]
 
 
 def test_every_verdict_has_a_page() -> None:
