@@ -24,7 +24,7 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding
 from mpdoctor.judging.precedence import merged_findings
 from mpdoctor.rules.registry import all_rules, findings_from_facts
-from mpdoctor.semantics.live.error_texts import essence_of_message
+from mpdoctor.semantics.live.errors.error_texts import essence_of_message
 
 HERE = Path(__file__).parents[1] / "support" / "failing"
 sys.path.insert(0, str(HERE))

@@ -20,8 +20,8 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding
 from mpdoctor.judging.what_if import as_run
 from mpdoctor.rules.registry import findings_from_facts
-from mpdoctor.semantics.live.error_texts import essence_of_message, headline_from_failure
-from mpdoctor.semantics.live.shape_errors import shape_error_from_message
+from mpdoctor.semantics.live.errors.error_texts import essence_of_message, headline_from_failure
+from mpdoctor.semantics.live.errors.shape_errors import shape_error_from_message
 
 pytestmark = pytest.mark.fast
 

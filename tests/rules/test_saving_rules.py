@@ -16,7 +16,7 @@ from mpdoctor.finding import Finding, Severity
 from mpdoctor.judging.precedence import merged_findings
 from mpdoctor.knowledge.op_lists import ALLOW, DENY
 from mpdoctor.rules.registry import findings_from_facts
-from mpdoctor.semantics.live.saved_model_errors import headline_from_loading_error
+from mpdoctor.semantics.live.errors.saved_model_errors import headline_from_loading_error
 
 pytestmark = pytest.mark.fast
 

@@ -54,8 +54,8 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.semantics.live.error_texts import place_of_failure
-from mpdoctor.semantics.live.shape_errors import shape_error_from_message
+from mpdoctor.semantics.live.errors.error_texts import place_of_failure
+from mpdoctor.semantics.live.errors.shape_errors import shape_error_from_message
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")

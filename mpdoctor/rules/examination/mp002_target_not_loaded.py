@@ -47,9 +47,9 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.semantics.live.error_remedies import remedy_from_failure
-from mpdoctor.semantics.live.error_texts import headline_from_failure, place_of_failure
-from mpdoctor.semantics.live.saved_model_errors import headline_from_loading_error, remedy_from_loading_error
+from mpdoctor.semantics.live.errors.error_remedies import remedy_from_failure
+from mpdoctor.semantics.live.errors.error_texts import headline_from_failure, place_of_failure
+from mpdoctor.semantics.live.errors.saved_model_errors import headline_from_loading_error, remedy_from_loading_error
 
 SEVERITY = Severity.ERROR
 SAYS_THAT_IT_RAISED = True

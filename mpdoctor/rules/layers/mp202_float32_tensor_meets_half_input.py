@@ -51,8 +51,8 @@ from mpdoctor.finding import Edit, Finding, Fix, Severity
 from mpdoctor.program.dtypes import is_array
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Call, Context, Operation, Parameter, Value, is_call_of
-from mpdoctor.semantics.live.dtype_error_causes import has_a_reason_of_its_own, mismatch_in_call
-from mpdoctor.semantics.live.error_texts import evidence_of, place_of_failure
+from mpdoctor.semantics.live.errors.dtype_error_causes import has_a_reason_of_its_own, mismatch_in_call
+from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, safe_fix
 from mpdoctor.semantics.source.edits.names import cast
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype

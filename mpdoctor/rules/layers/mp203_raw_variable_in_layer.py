@@ -56,8 +56,8 @@ from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.finding import AlsoSeen, Finding, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Value, options
-from mpdoctor.semantics.live.dtype_error_causes import mismatch_in_call, raw_variable
-from mpdoctor.semantics.live.error_texts import evidence_of, place_of_failure
+from mpdoctor.semantics.live.errors.dtype_error_causes import mismatch_in_call, raw_variable
+from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING, FLOATS, may_be_trained, raw_variables
 from mpdoctor.semantics.source.layers.mixed_operands import MixedOperands, is_half, mixed_operands, origin

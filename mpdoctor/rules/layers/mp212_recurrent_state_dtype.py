@@ -47,8 +47,8 @@ from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.dtypes import is_array
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, ClassFacts, Collection, Context, Value, is_call_of, known, options
-from mpdoctor.semantics.live.dtype_error_causes import is_float32_state, state_of_a_stateful_layer
-from mpdoctor.semantics.live.error_texts import evidence_of, place_of_failure
+from mpdoctor.semantics.live.errors.dtype_error_causes import is_float32_state, state_of_a_stateful_layer
+from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.layers import in_float32
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances

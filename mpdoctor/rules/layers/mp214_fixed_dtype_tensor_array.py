@@ -70,8 +70,8 @@ from mpdoctor.program.values import (
     is_api,
     options,
 )
-from mpdoctor.semantics.live.dtype_errors import array_of_another_dtype
-from mpdoctor.semantics.live.error_texts import evidence_of, place_of_failure
+from mpdoctor.semantics.live.errors.dtype_errors import array_of_another_dtype
+from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.live.refusing_layers import refuses_half
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, safe_fix
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, runs_in_call

@@ -57,8 +57,8 @@ from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
 from mpdoctor.program.dtypes import is_array
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, ClassFacts, Defined, Parameter, Value, class_of, options
-from mpdoctor.semantics.live.dtype_error_causes import is_float32_state, later_input, mismatch_in_call
-from mpdoctor.semantics.live.error_texts import evidence_of, place_of_failure
+from mpdoctor.semantics.live.errors.dtype_error_causes import is_float32_state, later_input, mismatch_in_call
+from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.edits.expressions import name_at, safe_fix
 from mpdoctor.semantics.source.edits.names import cast
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype

@@ -48,7 +48,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.semantics.live.error_texts import evidence_of, headline_from_failure, place_of_failure
+from mpdoctor.semantics.live.errors.error_texts import evidence_of, headline_from_failure, place_of_failure
 from mpdoctor.semantics.live.refusing_layers import refuses_half
 
 SEVERITY = Severity.ERROR

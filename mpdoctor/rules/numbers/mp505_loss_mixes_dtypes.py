@@ -75,8 +75,8 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Operation, Parameter
-from mpdoctor.semantics.live.dtype_errors import mismatch_of_precisions
-from mpdoctor.semantics.live.error_texts import evidence_of
+from mpdoctor.semantics.live.errors.dtype_errors import mismatch_of_precisions
+from mpdoctor.semantics.live.errors.error_texts import evidence_of
 from mpdoctor.semantics.source.edits.expressions import holds, name_at, safe_fix
 from mpdoctor.semantics.source.edits.names import cast
 from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, dtype_mismatches

@@ -80,8 +80,8 @@ from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.knowledge.top_k_metrics import CLASSES, FUNCTIONS, NAMES, REFUSES
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Operation, Parameter, Value, class_of, is_api, is_instance_of, known
-from mpdoctor.semantics.live.dtype_errors import half_given_for_float32, mismatch_of_precisions
-from mpdoctor.semantics.live.error_texts import evidence_of
+from mpdoctor.semantics.live.errors.dtype_errors import half_given_for_float32, mismatch_of_precisions
+from mpdoctor.semantics.live.errors.error_texts import evidence_of
 from mpdoctor.semantics.source.edits.expressions import holds, name_at, safe_fix
 from mpdoctor.semantics.source.edits.names import cast, cast_argument
 from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING

@@ -53,8 +53,8 @@ from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Call, Defined, Value, class_of, is_api, known, options
-from mpdoctor.semantics.live.dtype_errors import half_added_to_float32
-from mpdoctor.semantics.live.error_texts import evidence_of
+from mpdoctor.semantics.live.errors.dtype_errors import half_added_to_float32
+from mpdoctor.semantics.live.errors.error_texts import evidence_of
 from mpdoctor.semantics.source.edits.expressions import safe_fix, unsafe_fix
 from mpdoctor.semantics.source.edits.layers import in_float32
 from mpdoctor.semantics.source.edits.names import cast_argument

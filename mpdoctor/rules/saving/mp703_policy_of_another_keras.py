@@ -63,7 +63,7 @@ from mpdoctor.facts.saved_file import SavedFileFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
-from mpdoctor.semantics.live.saved_model_errors import headline_from_loading_error
+from mpdoctor.semantics.live.errors.saved_model_errors import headline_from_loading_error
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.ERROR

@@ -57,8 +57,8 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.semantics.live.error_remedies import remedy_from_failure
-from mpdoctor.semantics.live.error_texts import headline_from_failure, place_of_failure
+from mpdoctor.semantics.live.errors.error_remedies import remedy_from_failure
+from mpdoctor.semantics.live.errors.error_texts import headline_from_failure, place_of_failure
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("training",)

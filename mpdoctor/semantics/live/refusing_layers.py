@@ -7,8 +7,12 @@ import re
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.knowledge.missing_kernels import operation_without_kernel
-from mpdoctor.semantics.live.dtype_error_causes import is_float32_state, state_of_a_stateful_layer
-from mpdoctor.semantics.live.dtype_errors import array_of_another_dtype, half_given_for_float32, mismatch_of_precisions
+from mpdoctor.semantics.live.errors.dtype_error_causes import is_float32_state, state_of_a_stateful_layer
+from mpdoctor.semantics.live.errors.dtype_errors import (
+    array_of_another_dtype,
+    half_given_for_float32,
+    mismatch_of_precisions,
+)
 
 _NAMES_A_DTYPE = re.compile(r"float16|float32|\bhalf\b|DT_HALF|BFLOAT16|\bdtype", re.IGNORECASE)
 

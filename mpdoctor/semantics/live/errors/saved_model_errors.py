@@ -6,7 +6,7 @@ import re
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.versions import Keras
-from mpdoctor.semantics.live.error_texts import headline_from_failure
+from mpdoctor.semantics.live.errors.error_texts import headline_from_failure
 
 NAME = r"['\"`](?P<name>[\w>.]+)['\"`]"
 UNKNOWN = (

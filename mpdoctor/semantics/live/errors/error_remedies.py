@@ -6,7 +6,7 @@ import re
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.versions import Keras
-from mpdoctor.semantics.live.dtype_errors import mismatch_from_failure
+from mpdoctor.semantics.live.errors.dtype_errors import mismatch_from_failure
 
 # (class of the exception, words in its text, what to do; an empty pattern fits whatever stands there)
 _KNOWN: tuple[tuple[str, str, str], ...] = (

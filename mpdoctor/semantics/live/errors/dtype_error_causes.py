@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts, OperandFacts
 from mpdoctor.knowledge.half_dtypes import HALF
-from mpdoctor.semantics.live.dtype_errors import DtypeMismatch, half_given_for_float32, mismatch_of_precisions
+from mpdoctor.semantics.live.errors.dtype_errors import DtypeMismatch, half_given_for_float32, mismatch_of_precisions
 
 # They make a tensor of their own, in float32 unless they are told otherwise.
 _MAKES_A_TENSOR = (
