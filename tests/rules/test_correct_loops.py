@@ -25,9 +25,7 @@ MOST = max((features for features in TOGETHER if "replicas" not in features), ke
 
 
 def text_for(keras: str, features: tuple[str, ...]) -> str:
-    text = correct_loop("3" if keras == "3" else "2", features, "tf_keras" if keras == "tf_keras" else "")
-    # TensorFlow 2.4 says it so
-    return text.replace("jit_compile", "experimental_compile") if keras == "2.4" else text
+    return correct_loop("3" if keras == "3" else "2", features, "tf_keras" if keras == "tf_keras" else "")
 
 
 def assert_right(environment: Environment, features: tuple[str, ...], folder: Path) -> None:
@@ -68,11 +66,15 @@ def test_they_train(environment: Environment, features: tuple[str, ...], tmp_pat
 
 @pytest.mark.environments
 @pytest.mark.sampled(6)
-@pytest.mark.parametrize("features", TOGETHER, ids="+".join)
 @pytest.mark.parametrize(
-    "environment",
-    [pytest.param(environment, marks=needs_environment(environment)) for environment in ENVIRONMENTS[:-2]],
-    ids=lambda environment: environment.keras,
+    ("environment", "features"),
+    [
+        pytest.param(environment, features, marks=needs_environment(environment), id=f"{environment.keras}-{features}")
+        for environment in ENVIRONMENTS[:-2]
+        for features in TOGETHER
+        # XLA in TensorFlow 2.4 compiles neither a clock nor an assertion, of which the examination adds both to a step
+        if (environment.keras, "xla" in features) != ("2.4", True)
+    ],
 )
 def test_they_train_in_older_tensorflows(environment: Environment, features: tuple[str, ...], tmp_path: Path) -> None:
     assert_right(environment, features, tmp_path)
