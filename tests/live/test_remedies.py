@@ -191,10 +191,10 @@ REMEDIES = {
         "MP904", SPREAD, "", (('name="gather"', 'name="gather", dtype="float32"'),), live=True, ends="not healed",
         keras=("tf_keras",)),
     "a-normalization-that-casts-nothing": Remedy(
-        "MP904", SPREAD, 'give `gather` dtype="float32".',
+        "MP904", SPREAD, 'dtype="float32": with it in float32 this batch',
         (('name="gather"', 'name="gather", dtype="float32"'),), live=True, keras=("3",)),
     "log-of-a-half-softmax": Remedy(
-        "MP907", LOGARITHM, 'Give `head` dtype="float32"',
+        "MP907", LOGARITHM, 'dtype="float32": with it in float32 this batch',
         (('name="head"', 'name="head", dtype="float32"'),), live=True),
 }  # fmt: skip
 IN_SOURCE = [name for name, one in REMEDIES.items() if one.code[2] != "9" and one.words]
