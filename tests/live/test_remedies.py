@@ -181,7 +181,7 @@ REMEDIES = {
         (("tf.Variable(tf.ones((shape[-1],)))",
           'self.add_weight(name="gamma", shape=(shape[-1],), initializer="ones")'),), live=True),
     "stretch-of-layers": Remedy(
-        "MP904", SPREAD, 'give `gather` and `norm` dtype="float32", all of them',
+        "MP904", SPREAD, "finite (tried)",
         (('name="gather"', 'name="gather", dtype="float32"'), ('name="norm"', 'name="norm", dtype="float32"')),
         live=True, keras=("tf_keras",)),
     "only-float32-follows": Remedy(
@@ -191,7 +191,7 @@ REMEDIES = {
         "MP904", SPREAD, "", (('name="gather"', 'name="gather", dtype="float32"'),), live=True, ends="not healed",
         keras=("tf_keras",)),
     "a-normalization-that-casts-nothing": Remedy(
-        "MP904", SPREAD, 'dtype="float32": with it in float32 this batch',
+        "MP904", SPREAD, "finite (tried)",
         (('name="gather"', 'name="gather", dtype="float32"'),), live=True, keras=("3",)),
     "log-of-a-half-softmax": Remedy(
         "MP907", LOGARITHM, 'dtype="float32": with it in float32 this batch',
