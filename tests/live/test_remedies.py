@@ -185,7 +185,7 @@ REMEDIES = {
         (('name="gather"', 'name="gather", dtype="float32"'), ('name="norm"', 'name="norm", dtype="float32"')),
         live=True, keras=("tf_keras",)),
     "only-float32-follows": Remedy(
-        "MP904", LAST, 'give `gather` dtype="float32".',
+        "MP904", LAST, "finite (tried)",
         (('name="gather"', 'name="gather", dtype="float32"'),), live=True),
     "one-of-a-stretch": Remedy(
         "MP904", SPREAD, "", (('name="gather"', 'name="gather", dtype="float32"'),), live=True, ends="not healed",
