@@ -7,10 +7,10 @@ import tokenize
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from mpdoctor.facts.breakdown import breakdown_from_error
 from mpdoctor.facts.location import Location, lines_of
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed, Finding
+from mpdoctor.program.breakdown import breakdown_from_error
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.suppression import Suppression, SuppressionFacts
 from mpdoctor.rules.registry import all_rules

@@ -20,11 +20,11 @@ from dataclasses import field
 from functools import cached_property
 from typing import Iterator, Union
 
-from mpdoctor.facts.breakdown import Breakdown
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Cells, Location, lines_of
 from mpdoctor.facts.versions import Keras, KerasPackage
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
+from mpdoctor.program.breakdown import Breakdown
 from mpdoctor.program.dtypes import dtype_of, policies_named
 from mpdoctor.program.mixed_precision_signs import signs_of_mixed_precision
 from mpdoctor.program.values import (

@@ -21,9 +21,9 @@ from types import ModuleType
 from typing import Any, Literal
 
 from mpdoctor import rules
-from mpdoctor.facts.breakdown import breakdown_from_error
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed, Finding, Severity
+from mpdoctor.program.breakdown import breakdown_from_error
 
 STAGES = {
     "in_source": "source",

@@ -10,7 +10,7 @@ from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 
-from mpdoctor.facts.breakdown import Breakdown, breakdown_from_error
+from mpdoctor.program.breakdown import Breakdown, breakdown_from_error
 from mpdoctor.source.modules import Files, package_of
 
 _FRAMEWORK = (b"tensorflow", b"keras")

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
-from mpdoctor.facts.breakdown import breakdown_from_error
+from mpdoctor.program.breakdown import breakdown_from_error
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Context, Known
 from mpdoctor.source.declared_keras import declared_keras

@@ -11,8 +11,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from mpdoctor.facts.breakdown import Breakdown, breakdown_from_error
 from mpdoctor.finding import Crashed, Finding
+from mpdoctor.program.breakdown import Breakdown, breakdown_from_error
 from mpdoctor.program.source_facts import Problem, SourceFacts
 from mpdoctor.rules.registry import findings_from_facts
 from mpdoctor.source import facts_with_cells, facts_with_imports, facts_without_walking, source_or_problem

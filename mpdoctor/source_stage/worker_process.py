@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, NoReturn
 
-from mpdoctor.facts.breakdown import Breakdown, breakdown_from_error
+from mpdoctor.program.breakdown import Breakdown, breakdown_from_error
 from mpdoctor.source_stage.process_count import FORKS, safe_path
 from mpdoctor.source_stage.worker import Worker, broken_facts, crash_from_breakdown
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mpdoctor.facts.breakdown import breakdown_from_error
 from mpdoctor.facts.location import Location
+from mpdoctor.program.breakdown import breakdown_from_error
 from mpdoctor.program.source_facts import Problem
 from mpdoctor.program.values import Known, Unknown, Value
 from mpdoctor.source.interpreter.dispatch import execute_block

@@ -8,8 +8,8 @@ from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 
-from mpdoctor.facts.breakdown import Breakdown
 from mpdoctor.facts.frozen import dataclass
+from mpdoctor.program.breakdown import Breakdown
 from mpdoctor.program.source_facts import sets_policy
 from mpdoctor.program.values import Call, ClassFacts, Context, FunctionFacts, Value
 from mpdoctor.source.interpreter.state.events import Events
