@@ -3,17 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import typer
 
 from mpdoctor.cli.fixing import Wishes, check_source
-from mpdoctor.cli.options.completion import rules_from_beginning
+from mpdoctor.cli.options.check_options import (
+    EXAMINED,
+    FILES,
+    FIXES,
+    REPORTS,
+    RULES,
+    RUN,
+    STATUS,
+    TRAINING,
+    AddIgnoresOption,
+    AllFitsOption,
+    AllowCodeInFileOption,
+    AssumeMixedOption,
+    BaselineOption,
+    BudgetOption,
+    ConfigOption,
+    CustomObjectsOption,
+    Device,
+    DeviceOption,
+    DiffOption,
+    ExcludeOption,
+    ExitZeroOption,
+    ExtendExcludeOption,
+    ExtendIgnoreOption,
+    ExtendSelectOption,
+    FailOnOption,
+    FixOption,
+    ForceExcludeOption,
+    IgnoreOption,
+    IsolatedOption,
+    KeepRunOption,
+    KerasOption,
+    NoCacheOption,
+    NoProbeOption,
+    PerFileIgnoresOption,
+    Policy,
+    PolicyOption,
+    QuietOption,
+    SeedOption,
+    SelectOption,
+    ShowFilesOption,
+    ShowOutputOption,
+    ShowSettingsOption,
+    SinceOption,
+    StaticOption,
+    StdinFilenameOption,
+    StepsOption,
+    TargetsArgument,
+    TimeoutOption,
+    UnsafeFixesOption,
+    WriteBaselineOption,
+)
 from mpdoctor.cli.options.help import HelpInGroups
 from mpdoctor.cli.options.interpreter import PythonOption, interpreter_from_option
-from mpdoctor.cli.options.numbers import seconds, whole_number
 from mpdoctor.cli.output import (
     ColorOption,
     OutputFormat,
@@ -38,24 +87,6 @@ if TYPE_CHECKING:
 Given = TypeVar("Given")
 
 
-class Policy(str, Enum):
-    auto = "auto"
-    mixed_float16 = "mixed_float16"
-    mixed_bfloat16 = "mixed_bfloat16"
-    float32 = "float32"
-
-
-class Device(str, Enum):
-    auto = "auto"
-    cpu = "cpu"
-    gpu = "gpu"
-
-
-# --- the headings of `check --help` ---
-EXAMINED, TRAINING, FILES, RULES = "What is examined", "The short training", "Which files", "Which rules"
-FIXES, REPORTS, STATUS, RUN = "Fixes, and what is known already", "Reports", "Exit status", "The run"
-
-
 class CheckHelp(HelpInGroups):
     groups = (EXAMINED, TRAINING, FILES, RULES, FIXES, REPORTS, STATUS, RUN)
     examples = (
@@ -68,229 +99,53 @@ class CheckHelp(HelpInGroups):
 
 def check(
     context: typer.Context,
-    targets: Annotated[list[str] | None, typer.Argument(metavar="TARGET...", hidden=True)] = None,
-    static: Annotated[
-        bool, typer.Option("--static", help="Read the source only; run no code.", rich_help_panel=EXAMINED)
-    ] = False,
-    no_probe: Annotated[
-        bool, typer.Option("--no-probe", help="Look at the model, but don't train it.", rich_help_panel=EXAMINED)
-    ] = False,
-    all_fits: Annotated[
-        bool,
-        typer.Option(
-            "--all-fits",
-            help="Train shortly at each fit() of a script, not at the first alone.",
-            rich_help_panel=EXAMINED,
-        ),
-    ] = False,
-    policy: Annotated[
-        Policy,
-        typer.Option(
-            metavar="POLICY",
-            help="auto, mixed_float16, mixed_bfloat16 or float32: the global policy.",
-            rich_help_panel=EXAMINED,
-        ),
-    ] = Policy.auto,
-    keras: Annotated[
-        str | None,
-        typer.Option(
-            metavar="VERSION", help="3, tf_keras, 2.15 …: the Keras to judge source by.", rich_help_panel=EXAMINED
-        ),
-    ] = None,
-    assume_mixed: Annotated[
-        bool | None,
-        typer.Option(
-            "--assume-mixed/--no-assume-mixed",
-            help="Judge source as if a mixed policy were set.",
-            rich_help_panel=EXAMINED,
-        ),
-    ] = None,
-    custom_objects: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODULE", help="Where the classes of a saved model are defined.", rich_help_panel=EXAMINED
-        ),
-    ] = None,
-    allow_code_in_file: Annotated[
-        bool,
-        typer.Option("--allow-code-in-file", help="Load a saved model that holds code.", rich_help_panel=EXAMINED),
-    ] = False,
-    steps: Annotated[
-        int, typer.Option(metavar="N", parser=whole_number(1), help="How many steps.", rich_help_panel=TRAINING)
-    ] = 50,
-    budget: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", parser=seconds, help="Time that it may take.", rich_help_panel=TRAINING),
-    ] = 60,
-    timeout: Annotated[
-        float,
-        typer.Option(
-            metavar="SECONDS", parser=seconds, help="Time until its first step is reached.", rich_help_panel=TRAINING
-        ),
-    ] = 600,
-    device: Annotated[
-        Device, typer.Option(metavar="DEVICE", help="auto, cpu or gpu: where to train.", rich_help_panel=TRAINING)
-    ] = Device.auto,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", parser=whole_number(0), help="For weights and made-up data.", rich_help_panel=TRAINING
-        ),
-    ] = None,
-    exclude: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PATTERNS",
-            help="Leave out these files and directories, in place of `exclude` in the configuration.",
-            rich_help_panel=FILES,
-        ),
-    ] = None,
-    extend_exclude: Annotated[
-        list[str] | None, typer.Option(metavar="PATTERNS", help="Leave out these as well.", rich_help_panel=FILES)
-    ] = None,
-    force_exclude: Annotated[
-        bool,
-        typer.Option("--force-exclude", help="Pass over excluded files that are named, too.", rich_help_panel=FILES),
-    ] = False,
-    stdin_filename: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="What file the source from standard input (-) is.", rich_help_panel=FILES),
-    ] = "stdin.py",
-    show_files: Annotated[
-        bool, typer.Option("--show-files", help="List the files that would be read, and end.", rich_help_panel=FILES)
-    ] = False,
-    select: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CODES",
-            help="Only these rules: codes, prefixes, names.",
-            autocompletion=rules_from_beginning,
-            rich_help_panel=RULES,
-        ),
-    ] = None,
-    extend_select: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CODES",
-            help="These, too, where the configuration selects some.",
-            autocompletion=rules_from_beginning,
-            rich_help_panel=RULES,
-        ),
-    ] = None,
-    ignore: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CODES",
-            help="All but these rules.",
-            autocompletion=rules_from_beginning,
-            rich_help_panel=RULES,
-        ),
-    ] = None,
-    extend_ignore: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CODES",
-            help="Nor these, besides those that the configuration ignores.",
-            autocompletion=rules_from_beginning,
-            rich_help_panel=RULES,
-        ),
-    ] = None,
-    per_file_ignores: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PATTERN:CODES", help="Ignore rules in some files: 'tests/*:MP304,MP5'.", rich_help_panel=RULES
-        ),
-    ] = None,
-    fix: Annotated[
-        bool, typer.Option("--fix", help="Apply the safe fixes; implies --static.", rich_help_panel=FIXES)
-    ] = False,
-    unsafe_fixes: Annotated[
-        bool,
-        typer.Option(
-            "--unsafe-fixes",
-            help="With --fix and --diff: those too that change numbers or layers.",
-            rich_help_panel=FIXES,
-        ),
-    ] = False,
-    diff: Annotated[
-        bool,
-        typer.Option(
-            "--diff",
-            help="Show what --fix would change, and change nothing; implies --static.",
-            rich_help_panel=FIXES,
-        ),
-    ] = False,
-    add_ignores: Annotated[
-        bool,
-        typer.Option(
-            "--add-ignores",
-            help="Put an ignore comment on each line with a finding; implies --static.",
-            rich_help_panel=FIXES,
-        ),
-    ] = False,
-    baseline: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Leave out the findings that this file knows; implies --static.",
-            rich_help_panel=FIXES,
-        ),
-    ] = None,
-    write_baseline: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Keep all findings in this file; implies --static.", rich_help_panel=FIXES),
-    ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            metavar="GIT_REF",
-            help="Only what stands on lines changed since; implies --static.",
-            rich_help_panel=FIXES,
-        ),
-    ] = None,
+    targets: TargetsArgument = None,
+    static: StaticOption = False,
+    no_probe: NoProbeOption = False,
+    all_fits: AllFitsOption = False,
+    policy: PolicyOption = Policy.auto,
+    keras: KerasOption = None,
+    assume_mixed: AssumeMixedOption = None,
+    custom_objects: CustomObjectsOption = None,
+    allow_code_in_file: AllowCodeInFileOption = False,
+    steps: StepsOption = 50,
+    budget: BudgetOption = 60,
+    timeout: TimeoutOption = 600,
+    device: DeviceOption = Device.auto,
+    seed: SeedOption = None,
+    exclude: ExcludeOption = None,
+    extend_exclude: ExtendExcludeOption = None,
+    force_exclude: ForceExcludeOption = False,
+    stdin_filename: StdinFilenameOption = "stdin.py",
+    show_files: ShowFilesOption = False,
+    select: SelectOption = None,
+    extend_select: ExtendSelectOption = None,
+    ignore: IgnoreOption = None,
+    extend_ignore: ExtendIgnoreOption = None,
+    per_file_ignores: PerFileIgnoresOption = None,
+    fix: FixOption = False,
+    unsafe_fixes: UnsafeFixesOption = False,
+    diff: DiffOption = False,
+    add_ignores: AddIgnoresOption = False,
+    baseline: BaselineOption = None,
+    write_baseline: WriteBaselineOption = None,
+    since: SinceOption = None,
     output_format: OutputFormatOption = OutputFormat.terminal,
     report: ReportOption = None,
     redact: RedactOption = None,
     statistics: StatisticsOption = False,
     columns: WidthOption = None,
     color: ColorOption = Color.auto,
-    fail_on: Annotated[
-        Severity | None,
-        typer.Option(
-            metavar="SEVERITY",
-            help="error, warning (default) or info: exit with 1 from there on.",
-            rich_help_panel=STATUS,
-        ),
-    ] = None,
-    exit_zero: Annotated[
-        bool, typer.Option("--exit-zero", help="Exit with 0 despite findings.", rich_help_panel=STATUS)
-    ] = False,
+    fail_on: FailOnOption = None,
+    exit_zero: ExitZeroOption = False,
     python: PythonOption = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The pyproject.toml with [tool.mpdoctor].", rich_help_panel=RUN),
-    ] = None,
-    isolated: Annotated[
-        bool, typer.Option("--isolated", help="Read no pyproject.toml of mpdoctor's.", rich_help_panel=RUN)
-    ] = False,
-    show_settings: Annotated[
-        bool,
-        typer.Option("--show-settings", help="Show the settings that would count, and end.", rich_help_panel=RUN),
-    ] = False,
-    no_cache: Annotated[
-        bool,
-        typer.Option(
-            "--no-cache", help="Read every file anew, and keep nothing for the next time.", rich_help_panel=RUN
-        ),
-    ] = False,
-    show_output: Annotated[
-        bool,
-        typer.Option("--show-output", help="Show what the script prints, on standard error.", rich_help_panel=RUN),
-    ] = False,
-    keep_run: Annotated[
-        Path | None, typer.Option(metavar="DIR", hidden=True, help="Keep what the examiner was asked and told.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.", rich_help_panel=RUN)] = False,
+    config: ConfigOption = None,
+    isolated: IsolatedOption = False,
+    show_settings: ShowSettingsOption = False,
+    no_cache: NoCacheOption = False,
+    show_output: ShowOutputOption = False,
+    keep_run: KeepRunOption = None,
+    quiet: QuietOption = False,
 ) -> None:
     """Examine a training script or a model: its source, its layers and optimizer, and a short training.
 

@@ -1,0 +1,248 @@
+"""The options of `mpdoctor check`, by the heading that `--help` puts them under."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mpdoctor.cli.options.completion import rules_from_beginning
+from mpdoctor.cli.options.numbers import seconds, whole_number
+from mpdoctor.finding import Severity
+
+
+class Policy(str, Enum):
+    auto = "auto"
+    mixed_float16 = "mixed_float16"
+    mixed_bfloat16 = "mixed_bfloat16"
+    float32 = "float32"
+
+
+class Device(str, Enum):
+    auto = "auto"
+    cpu = "cpu"
+    gpu = "gpu"
+
+
+# --- the headings of `check --help` ---
+EXAMINED, TRAINING, FILES, RULES = "What is examined", "The short training", "Which files", "Which rules"
+FIXES, REPORTS, STATUS, RUN = "Fixes, and what is known already", "Reports", "Exit status", "The run"
+
+TargetsArgument = Annotated[list[str] | None, typer.Argument(metavar="TARGET...", hidden=True)]
+StaticOption = Annotated[
+    bool, typer.Option("--static", help="Read the source only; run no code.", rich_help_panel=EXAMINED)
+]
+NoProbeOption = Annotated[
+    bool, typer.Option("--no-probe", help="Look at the model, but don't train it.", rich_help_panel=EXAMINED)
+]
+AllFitsOption = Annotated[
+    bool,
+    typer.Option(
+        "--all-fits",
+        help="Train shortly at each fit() of a script, not at the first alone.",
+        rich_help_panel=EXAMINED,
+    ),
+]
+PolicyOption = Annotated[
+    Policy,
+    typer.Option(
+        metavar="POLICY",
+        help="auto, mixed_float16, mixed_bfloat16 or float32: the global policy.",
+        rich_help_panel=EXAMINED,
+    ),
+]
+KerasOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="VERSION", help="3, tf_keras, 2.15 …: the Keras to judge source by.", rich_help_panel=EXAMINED
+    ),
+]
+AssumeMixedOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--assume-mixed/--no-assume-mixed",
+        help="Judge source as if a mixed policy were set.",
+        rich_help_panel=EXAMINED,
+    ),
+]
+CustomObjectsOption = Annotated[
+    str | None,
+    typer.Option(metavar="MODULE", help="Where the classes of a saved model are defined.", rich_help_panel=EXAMINED),
+]
+AllowCodeInFileOption = Annotated[
+    bool,
+    typer.Option("--allow-code-in-file", help="Load a saved model that holds code.", rich_help_panel=EXAMINED),
+]
+
+StepsOption = Annotated[
+    int, typer.Option(metavar="N", parser=whole_number(1), help="How many steps.", rich_help_panel=TRAINING)
+]
+BudgetOption = Annotated[
+    float,
+    typer.Option(metavar="SECONDS", parser=seconds, help="Time that it may take.", rich_help_panel=TRAINING),
+]
+TimeoutOption = Annotated[
+    float,
+    typer.Option(
+        metavar="SECONDS", parser=seconds, help="Time until its first step is reached.", rich_help_panel=TRAINING
+    ),
+]
+DeviceOption = Annotated[
+    Device, typer.Option(metavar="DEVICE", help="auto, cpu or gpu: where to train.", rich_help_panel=TRAINING)
+]
+SeedOption = Annotated[
+    int | None,
+    typer.Option(metavar="N", parser=whole_number(0), help="For weights and made-up data.", rich_help_panel=TRAINING),
+]
+
+ExcludeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATTERNS",
+        help="Leave out these files and directories, in place of `exclude` in the configuration.",
+        rich_help_panel=FILES,
+    ),
+]
+ExtendExcludeOption = Annotated[
+    list[str] | None, typer.Option(metavar="PATTERNS", help="Leave out these as well.", rich_help_panel=FILES)
+]
+ForceExcludeOption = Annotated[
+    bool,
+    typer.Option("--force-exclude", help="Pass over excluded files that are named, too.", rich_help_panel=FILES),
+]
+StdinFilenameOption = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="What file the source from standard input (-) is.", rich_help_panel=FILES),
+]
+ShowFilesOption = Annotated[
+    bool, typer.Option("--show-files", help="List the files that would be read, and end.", rich_help_panel=FILES)
+]
+
+SelectOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CODES",
+        help="Only these rules: codes, prefixes, names.",
+        autocompletion=rules_from_beginning,
+        rich_help_panel=RULES,
+    ),
+]
+ExtendSelectOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CODES",
+        help="These, too, where the configuration selects some.",
+        autocompletion=rules_from_beginning,
+        rich_help_panel=RULES,
+    ),
+]
+IgnoreOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CODES",
+        help="All but these rules.",
+        autocompletion=rules_from_beginning,
+        rich_help_panel=RULES,
+    ),
+]
+ExtendIgnoreOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CODES",
+        help="Nor these, besides those that the configuration ignores.",
+        autocompletion=rules_from_beginning,
+        rich_help_panel=RULES,
+    ),
+]
+PerFileIgnoresOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATTERN:CODES", help="Ignore rules in some files: 'tests/*:MP304,MP5'.", rich_help_panel=RULES
+    ),
+]
+
+FixOption = Annotated[
+    bool, typer.Option("--fix", help="Apply the safe fixes; implies --static.", rich_help_panel=FIXES)
+]
+UnsafeFixesOption = Annotated[
+    bool,
+    typer.Option(
+        "--unsafe-fixes",
+        help="With --fix and --diff: those too that change numbers or layers.",
+        rich_help_panel=FIXES,
+    ),
+]
+DiffOption = Annotated[
+    bool,
+    typer.Option(
+        "--diff",
+        help="Show what --fix would change, and change nothing; implies --static.",
+        rich_help_panel=FIXES,
+    ),
+]
+AddIgnoresOption = Annotated[
+    bool,
+    typer.Option(
+        "--add-ignores",
+        help="Put an ignore comment on each line with a finding; implies --static.",
+        rich_help_panel=FIXES,
+    ),
+]
+BaselineOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Leave out the findings that this file knows; implies --static.",
+        rich_help_panel=FIXES,
+    ),
+]
+WriteBaselineOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Keep all findings in this file; implies --static.", rich_help_panel=FIXES),
+]
+SinceOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="GIT_REF",
+        help="Only what stands on lines changed since; implies --static.",
+        rich_help_panel=FIXES,
+    ),
+]
+
+FailOnOption = Annotated[
+    Severity | None,
+    typer.Option(
+        metavar="SEVERITY",
+        help="error, warning (default) or info: exit with 1 from there on.",
+        rich_help_panel=STATUS,
+    ),
+]
+ExitZeroOption = Annotated[
+    bool, typer.Option("--exit-zero", help="Exit with 0 despite findings.", rich_help_panel=STATUS)
+]
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="The pyproject.toml with [tool.mpdoctor].", rich_help_panel=RUN),
+]
+IsolatedOption = Annotated[
+    bool, typer.Option("--isolated", help="Read no pyproject.toml of mpdoctor's.", rich_help_panel=RUN)
+]
+ShowSettingsOption = Annotated[
+    bool,
+    typer.Option("--show-settings", help="Show the settings that would count, and end.", rich_help_panel=RUN),
+]
+NoCacheOption = Annotated[
+    bool,
+    typer.Option("--no-cache", help="Read every file anew, and keep nothing for the next time.", rich_help_panel=RUN),
+]
+ShowOutputOption = Annotated[
+    bool,
+    typer.Option("--show-output", help="Show what the script prints, on standard error.", rich_help_panel=RUN),
+]
+KeepRunOption = Annotated[
+    Path | None, typer.Option(metavar="DIR", hidden=True, help="Keep what the examiner was asked and told.")
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.", rich_help_panel=RUN)]
