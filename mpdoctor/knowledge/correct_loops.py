@@ -10,6 +10,7 @@ https://www.tensorflow.org/versions/r2.15/api_docs/python/tf/keras/mixed_precisi
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection
 from typing import Literal
 
@@ -51,11 +52,10 @@ def correct_loop(generation: Generation, features: Collection[str] = (), package
     return IMPORTS[package or generation] + "\n" + make.program()
 
 
-class _Loop:
+class _Loop(ABC):
     """What the loops of both generations share."""
 
     policy = "mixed_float16"
-    optimizer = ""
 
     def __init__(self, features: Collection[str]) -> None:
         self.has = frozenset(features)
@@ -87,8 +87,8 @@ class _Loop:
         inside = "".join(f"    {line}\n" for line in lines)
         return f"strategy = tf.distribute.MirroredStrategy()\nwith strategy.scope():\n{inside}"
 
-    def optimizer_lines(self, model: str) -> list[str]:
-        raise NotImplementedError
+    @abstractmethod
+    def optimizer_lines(self, model: str) -> list[str]: ...
 
     @property
     def adds_up(self) -> bool:
@@ -109,17 +109,17 @@ class _Loop:
             "]",
         ]
 
+    @abstractmethod
     def scaled(self, model: str) -> str:
         """The loss as the outer tape is to differentiate it."""
-        raise NotImplementedError
 
     def unscaling_lines(self, model: str) -> list[str]:
         """What the loop itself does to divide `gradients` by the scale."""
         return []
 
+    @abstractmethod
     def apply_lines(self, model: str) -> list[str]:
         """From `gradients` to the weights."""
-        raise NotImplementedError
 
     def update_lines(self, model: str) -> list[str]:
         if not self.adds_up:
@@ -142,12 +142,12 @@ class _Loop:
         ]
         return "\n" + self.function(APPLYING[model], "", body)
 
+    @abstractmethod
     def unscaled_slope(self) -> str:
         """What the gradient with respect to the input is divided by, as the scaled output was differentiated."""
-        raise NotImplementedError
 
-    def scaled_output(self) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def scaled_output(self) -> str: ...
 
     def step(self, model: str) -> str:
         body = ["with tf.GradientTape() as tape:", *(f"    {line}" for line in self.loss_lines(model))]
@@ -159,9 +159,7 @@ class _Loop:
     def function(self, name: str, arguments: str, body: list[str], decorator: str = "@tf.function") -> str:
         decorated = "" if "replicas" in self.has else f"{decorator}\n"
         lines = "".join(f"    {line}\n" for line in body)
-        return f"\n{decorated}def {name}({arguments}):\n{lines}" + self.on_replicas(name, arguments).replace(
-            "\n@", "\n\n@", 1
-        )
+        return f"\n{decorated}def {name}({arguments}):\n{lines}{self.on_replicas(name, arguments)}"
 
     def loss_lines(self, model: str) -> list[str]:
         if model == "generator":
@@ -185,15 +183,15 @@ class _Loop:
             lines.append("loss /= strategy.num_replicas_in_sync  # the replicas' gradients are added up")
         return [*lines, *self.scaling(model)]
 
-    def scaling(self, model: str) -> list[str]:
-        raise NotImplementedError
+    @abstractmethod
+    def scaling(self, model: str) -> list[str]: ...
 
     def on_replicas(self, name: str, arguments: str) -> str:
         """The function that the training calls in place of `name`; "" where there are no replicas."""
         if "replicas" not in self.has:
             return ""
         given = f", args=({arguments}{'' if ', ' in arguments else ','})" if arguments else ""
-        return f"\n@tf.function\ndef distributed_{name}({arguments}):\n    strategy.run({name}{given})\n"
+        return f"\n\n@tf.function\ndef distributed_{name}({arguments}):\n    strategy.run({name}{given})\n"
 
     def call(self, name: str, arguments: str) -> str:
         return f"{'distributed_' if 'replicas' in self.has else ''}{name}({arguments})"
