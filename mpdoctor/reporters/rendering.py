@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from mpdoctor.finding import Diagnosis
-from mpdoctor.reporters.diagnosis_strings import with_every_string
 from mpdoctor.reporters.printable import one_line, visible
+from mpdoctor.reporters.string_walk import with_every_string
 
 # These may have several lines. Any other string is a name of something, and stays on one.
 SEVERAL_LINES = frozenset(

@@ -16,9 +16,9 @@ from urllib.parse import quote
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import AlsoSeen, Diagnosis, Edit, Excerpt, Finding, Fix, RuleSummary, Severity
-from mpdoctor.reporters.diagnosis_strings import with_every_string
 from mpdoctor.reporters.fallback_location import Models
 from mpdoctor.reporters.printable import cell_text, visible
+from mpdoctor.reporters.string_walk import with_every_string
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 ROOT = "SRCROOT"

@@ -12,7 +12,6 @@ from types import MappingProxyType
 from mpdoctor.program.breakdown import breakdown_from_error
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Context, Known
-from mpdoctor.source.declared_keras import declared_keras
 from mpdoctor.source.interpreter.call_inlining import inline_uncalled
 from mpdoctor.source.interpreter.dispatch import execute_block
 from mpdoctor.source.interpreter.imports import execute_module, load_module, new_module
@@ -20,6 +19,7 @@ from mpdoctor.source.interpreter.node_handlers import EXPRESSIONS, STATEMENTS
 from mpdoctor.source.interpreter.state.events import MOST_EVENTS, Enough, Events, joined_events
 from mpdoctor.source.interpreter.state.interpreter_state import LoadModule, State
 from mpdoctor.source.interpreter.state.scopes import Frame, Import, Module
+from mpdoctor.source.keras_of_source import declared_keras
 from mpdoctor.source.modules import Files
 from mpdoctor.source.reading import Source
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from mpdoctor.finding import Diagnosis, Finding
-from mpdoctor.reporters.diagnosis_strings import strings_of, with_every_string
 from mpdoctor.reporters.privacy.secrets import without_secrets
+from mpdoctor.reporters.string_walk import strings_of, with_every_string
 
 HOME, USER = "~", "<user>"
 MOST_USERS = 100  # that a diagnosis names by their home directories: one with more was made up

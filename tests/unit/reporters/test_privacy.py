@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from mpdoctor.cli import main
 from mpdoctor.cli.output import OWN, SHARED, SUFFIXES, OutputFormat
 from mpdoctor.finding import Excerpt, Skipped
-from mpdoctor.reporters.diagnosis_strings import with_every_string
 from mpdoctor.reporters.json.saved_diagnosis import diagnosis_from_json
 from mpdoctor.reporters.privacy import Surroundings, surroundings_from_environment, without_private
 from mpdoctor.reporters.rendering import report_from_diagnosis
+from mpdoctor.reporters.string_walk import with_every_string
 
 ANN = Surroundings("/data/people/ann7", ("ann7",), (("WANDB_API_KEY", "0123456789abcdef"), ("DB_PASSWORD", "hunter2")))
 
