@@ -17,6 +17,7 @@ from mpdoctor.examiner.capture.load_hooks import LoadHooks
 from mpdoctor.examiner.capture.optimizer_setup import OptimizerHooks
 from mpdoctor.examiner.exceptions import OtherBackend, chain_of
 from mpdoctor.examiner.failures.mending import Mender
+from mpdoctor.examiner.keras.private_state import function_made_anew
 from mpdoctor.examiner.process import autograph_files
 from mpdoctor.examiner.process.import_hooks import ImportHooks
 from mpdoctor.examiner.process.patching import replace_method
@@ -97,6 +98,7 @@ class Session:
         self._losses: Losses | None = None
         self._scale_calls = {"scaled": False, "unscaled": False}
         self._environment: EnvironmentFacts | None = None
+        self._functions_made_anew: dict[Callable[..., object], Callable[..., object]] = {}
         self._tf_functions: list[Callable[..., object]] = []  # those whose call is under way, the outermost first
         self._applying: list[KerasOptimizer] = []  # optimizers whose step is under way, the outermost first
         self._predictions: Predictions | None = None
@@ -348,14 +350,13 @@ class Session:
             self.training.before_call()
         self._tf_functions.append(function)
         try:
-            result = self._call_until_mended(original, function, args, kwargs)
+            if len(self._tf_functions) == 1 and (self.training is None or self.training.is_loop):
+                result = self._call_until_mended(original, function, args, kwargs)
+            else:
+                result = original(function, *args, **kwargs)
         except Exception as error:
             if len(self._tf_functions) == 1 and self.training is not None and self._is_stop(error):
                 self.training.stopped_in_graph(function, args, kwargs)
-            if len(self._tf_functions) == 1 and self.training is not None and self.training.is_loop:
-                first = self.training.first_error_of_call(error, function, args, kwargs)
-                if first is not error:
-                    raise first from None
             raise
         finally:
             self._tf_functions.pop()
@@ -372,25 +373,31 @@ class Session:
         args: tuple[object, ...],
         kwargs: dict[str, object],
     ) -> object:
-        """Under a forced policy, where it is the outermost tf.function of a custom loop, what raises while it is traced
-        is computed in float32."""
-        of_loop = len(self._tf_functions) == 1 and (self.training is None or self.training.is_loop)
-        if self.watch.mender is None or not of_loop:
-            return original(function, *args, **kwargs)
+        """The outermost tf.function of a custom loop. Under a forced policy what raises in it, while it is traced or
+        run, is computed in float32 from then on, in a graph that is made anew."""
         while True:
+            count = self.mender.count
             try:
-                result = original(function, *args, **kwargs)
+                result = original(self._functions_made_anew.get(function, function), *args, **kwargs)
             except Exception as error:
-                if self._is_stop(error) or not self._mends_loop(error):
+                if self._is_stop(error):
                     raise
+                first = error
+                if self.training is not None:
+                    first = self.training.first_error_of_call(error, function, args, kwargs)
+                if not self._mends_loop(first, count):
+                    if first is error:
+                        raise
+                    raise first from None
+                self._functions_made_anew[function] = function_made_anew(function)
             else:
                 self.mender.step_ran()
                 return result
 
-    def _mends_loop(self, error: Exception) -> bool:
+    def _mends_loop(self, error: Exception, count: int) -> bool:
         from mpdoctor.examiner.replay.variable_snapshot import all_have_values  # it needs TensorFlow
 
-        return all_have_values() and self.mender.mends_step(error, self._only_model(), self.mender.count)
+        return self.mender.is_on and all_have_values() and self.mender.mends_step(error, self._only_model(), count)
 
     def _only_model(self) -> KerasModel | None:
         found = self.models()

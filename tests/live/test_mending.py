@@ -114,6 +114,9 @@ def step(x, y):
 for _ in range(20):
     step(x[:16], y[:16])
 """
+KERNEL_LOOP = LOOP.replace('Scaled(name="scaled")', 'Spread(name="spread")').replace(
+    "y - {y_pred}", "y - tf.cast(y_pred, tf.float32)"
+)
 STEPS = {
     "keras": {"scaled": "{}.scale_loss(loss)", "unscaled": "pass"},
     "tf_keras": {
@@ -132,6 +135,8 @@ PROGRAMS = [
     ("subclassed", "tf_keras", NET, [OWN, OUTPUT]),
     ("loop", "keras", LOOP, [RAW, ("MP505", "output", "sequential")]),
     ("loop", "tf_keras", LOOP, [RAW, ("MP505", "output", "sequential")]),
+    ("kernel in a loop", "keras", KERNEL_LOOP, [("MP211", "layer", "spread")]),
+    ("kernel in a loop", "tf_keras", KERNEL_LOOP, [("MP211", "layer", "spread")]),
 ]
 CASES = [
     pytest.param(
@@ -142,7 +147,7 @@ CASES = [
 
 
 def checked(path: Path, package: str, text: str, filling: dict[str, str], policy: str = "mixed_float16") -> Check:
-    optimizer = "optimizer" if text is LOOP else "self.optimizer"
+    optimizer = "optimizer" if text in (LOOP, KERNEL_LOOP) else "self.optimizer"
     calls = {name: call.format(optimizer) for name, call in STEPS[package].items()}
     path.write_text((START + text).format(package=package, **filling, **calls), encoding="utf-8")
     return check(str(path), "--policy", policy, "--steps", "12", directory=path.parent, keras=None)

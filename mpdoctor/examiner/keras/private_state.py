@@ -1,5 +1,5 @@
-"""What models, layers, optimizers and tensors of either Keras keep under private names, where both use the same name or
-only one of them has it."""
+"""What models, layers, optimizers and tensors of either Keras, and TensorFlow's functions, keep under private names,
+where both use the same name or only one of them has it."""
 
 from __future__ import annotations
 
@@ -75,3 +75,8 @@ def mask_of(tensor: tf.Tensor) -> Any:
 
 def give_mask(tensor: tf.Tensor, mask: Any) -> None:
     tensor._keras_mask = mask
+
+
+def function_made_anew(function: Any) -> Any:
+    """A tf.function of the same Python function with the same options, and without the graphs that were traced."""
+    return function._clone(None)

@@ -351,12 +351,14 @@ class Training:
     def first_error_of_call(
         self, error: Exception, function: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]
     ) -> Exception:
-        """Where the graph of the user's loop failed. Once: a loop may catch its errors, and go on."""
+        """Where the graph of the user's loop failed. Once, unless something was mended on the way: a loop may catch its
+        errors, and go on."""
         if self._has_looked_at_error or self._look.repeats:
             return error
-        self._has_looked_at_error = True
-        with self.session.mender.at_rest():  # the graph of a function of the user's is not made anew
-            return self._look.first_error(error, lambda: function(*args, **kwargs))
+        count = self.session.mender.count
+        first = self._look.first_error(error, lambda: function(*args, **kwargs))
+        self._has_looked_at_error = self.session.mender.count == count
+        return first
 
     @own_work
     def after_step(self, repeat: Callable[[], object] | None = None, given: object = None) -> None:

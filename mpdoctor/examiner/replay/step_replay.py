@@ -67,10 +67,9 @@ class StepReplay:
         with self.repeating():
             try:
                 repeat()
-            except type(error) as first:
-                return first
-            except Exception:  # a step that is fit for graphs only
-                return error
+            except Exception as first:
+                # else a step that is fit for graphs only
+                return first if isinstance(first, type(error)) or _is_missing_kernel(first) else error
         return error
 
     # --- what was not finite first ----------------------------------------------------------------------------------
@@ -286,3 +285,8 @@ def _from_the_same_state(repeat: Callable[[], object]) -> None:
     with variables_put_back(), suppress(Enough):
         tf.random.set_seed(1)
         repeat()
+
+
+def _is_missing_kernel(error: Exception) -> bool:
+    """Eager mode has an exception of its own for it; a graph is refused as a whole, with an InvalidArgumentError."""
+    return isinstance(error, tf.errors.NotFoundError) and "Could not find device for node" in str(error)
