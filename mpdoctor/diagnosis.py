@@ -27,12 +27,18 @@ from mpdoctor.judging.outcome import brings_nothing, exit_code, stages_of_target
 from mpdoctor.judging.precedence import Ties, merged_findings, of_one_program, tied_by_imports
 from mpdoctor.judging.shown_findings import in_reading_order, presented, rule_summaries
 from mpdoctor.judging.suppressions import Suppressions
-from mpdoctor.judging.what_if import chosen_rules, findings_of_run, with_what_if_marked, without_needless
+from mpdoctor.judging.what_if import (
+    chosen_rules,
+    findings_of_run,
+    trained_by_hand,
+    with_what_if_marked,
+    without_needless,
+)
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.progress import Progress
 from mpdoctor.project.shown_paths import shown_path
 from mpdoctor.project.targets import Target
-from mpdoctor.rules.registry import findings_from_facts
+from mpdoctor.rules.registry import all_rules, findings_from_facts
 from mpdoctor.semantics.live.mended_parts import went_on_with
 from mpdoctor.semantics.live.not_measured import not_looked_from_measurement
 from mpdoctor.semantics.live.prediction_verdict import probe_from_facts
@@ -161,13 +167,30 @@ def _judge(
 ) -> _Judged:
     """What all chosen rules say of the target's source and of its runs."""
     source, keras, gone = findings_of_source(stage.judge, stage.facts, paths, keras, settings)
-    judged = [*source, *(item for run in runs for item in findings_of_run(run, keras.usual, settings))]
+    judged = [
+        *source,
+        *_of_forced_loop(target, keras, runs, settings),
+        *(item for run in runs for item in findings_of_run(run, keras.usual, settings)),
+    ]
     return _Judged(
         [dataclasses.replace(item, target=target.id) for item in judged if isinstance(item, Finding)],
         [item for item in judged if isinstance(item, Crashed)],
         keras,
         [dataclasses.replace(f, target=target.id) for f in gone if settings.chooses(f.code, f.name)],
     )
+
+
+def _of_forced_loop(
+    target: Target, keras: JudgedBy, runs: list[ExaminationFacts], settings: Settings
+) -> Iterator[Finding | Crashed]:
+    """What the source of a custom loop shows under the policy that its run was forced to."""
+    chosen = chosen_rules(settings)
+    codes = frozenset(rule.code for rule in all_rules() if rule.shows_in_forced_loops and chosen(rule))
+    if not codes or settings.assume_mixed or not any(trained_by_hand(run) for run in runs):
+        return
+    stage, (paths,) = source_stage_of_targets(dataclasses.replace(settings, targets=(target,), assume_mixed=True))
+    for item in stage.judge(keras.of, codes, paths):
+        yield dataclasses.replace(item, what_if=settings.policy == "auto") if isinstance(item, Finding) else item
 
 
 def _report(target: Target, keras: JudgedBy, run: ExaminationFacts, stages: dict[str, Stage]) -> TargetReport:

@@ -33,6 +33,14 @@ def findings_of_run(run: ExaminationFacts, keras: Keras, settings: Settings) -> 
             yield _of_mended(item, mended, forced) if isinstance(item, Finding) else item
 
 
+def trained_by_hand(run: ExaminationFacts) -> bool:
+    """Whether a custom loop trained in a float16 that was forced on it, and with a bare optimizer: alive it may scale
+    the loss by hand, and only its text shows whether it does."""
+    return run.forced_policy == FORCED_POLICY and any(
+        training.model.call.kind == "loop" and training.model.wrapper is None for training in run.trainings
+    )
+
+
 def as_run(failure: FailureFacts, run: ExaminationFacts) -> FailureFacts:
     """With what the examination had changed of the program."""
     stand_ins = run.stand_ins or (("its data",) if failure.in_training and _brings_no_data(run) else ())

@@ -53,6 +53,8 @@ class Rule:
     `causes_divergence` (CAUSES_DIVERGENCE): it is why weights ran away. `tells_of_divergence` (TELLS_OF_DIVERGENCE): it
     tells that they did; of several that do the one with the smallest number is the primary, 0 of none that does.
     `is_never_what_if`: a float32 program has the defect as well, whatever policy it is forced to.
+    `shows_in_forced_loops` (SHOWS_IN_FORCED_LOOPS): the source of a custom loop in float32 shows that it would have the
+    defect under mixed_float16, and its run under that policy does not.
     `fixes` (FIXES): whether its findings in the source may carry edits that are "safe" (the program means the same, or
     raised before), or "unsafe"."""
 
@@ -72,6 +74,7 @@ class Rule:
     causes_divergence: bool = False
     tells_of_divergence: int = 0
     is_never_what_if: bool = False
+    shows_in_forced_loops: bool = False
     fixes: tuple[str, ...] = ()
 
     @property
@@ -135,6 +138,7 @@ def _rule_from_module(module: ModuleType, match: re.Match[str]) -> Rule:
         causes_divergence=getattr(module, "CAUSES_DIVERGENCE", False),
         tells_of_divergence=getattr(module, "TELLS_OF_DIVERGENCE", 0),
         is_never_what_if=getattr(module, "NEVER_WHAT_IF", False),
+        shows_in_forced_loops=getattr(module, "SHOWS_IN_FORCED_LOOPS", False),
         fixes=getattr(module, "FIXES", ()),
     )
 

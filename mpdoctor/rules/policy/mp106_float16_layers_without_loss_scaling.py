@@ -45,7 +45,7 @@ from mpdoctor.program.source_facts import UNSURE, SourceFacts
 from mpdoctor.program.values import Call, Defined, FunctionFacts, known, options, walk
 from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, unsafe_fix, without_keyword
 from mpdoctor.semantics.source.edits.names import keras_name
-from mpdoctor.semantics.source.layers.float16_layers import applied_in_float16, is_float16
+from mpdoctor.semantics.source.layers.float16_layers import applied_in_float16, is_assumed_float16, is_float16
 from mpdoctor.semantics.source.layers.model_layers import layer_name, layers_of, trainings
 from mpdoctor.semantics.source.optimizers.bare_optimizers import is_bare
 from mpdoctor.semantics.source.optimizers.gradients import (
@@ -62,6 +62,7 @@ from mpdoctor.semantics.wording import listed, receiver_text
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
 CONFIRMED_LIVE = True
+SHOWS_IN_FORCED_LOOPS = True
 LOST = "gradients below 3e-08 become 0"
 
 
@@ -102,7 +103,8 @@ def _minimized_unscaled(facts: SourceFacts) -> Iterator[tuple[Call, list[str]]]:
     for call in facts.method_calls("minimize"):
         if _minimizes_unscaled(facts, call):
             models = [one for one in walk(call.argument(1, "var_list")) if isinstance(one, Call) and is_model(one)]
-            half = _names(layer for model in models for layer in layers_of(facts, model) if is_float16(facts, layer))
+            layers = [layer for model in models for layer in layers_of(facts, model)]
+            half = _names(one for one in layers if is_float16(facts, one) or is_assumed_float16(facts, one))
             if half:
                 yield call, half
 

@@ -25,6 +25,13 @@ def is_float16(facts: SourceFacts, layer: Call) -> bool:
     return policies_of_layer(facts, layer) == ("mixed_float16",)
 
 
+def is_assumed_float16(facts: SourceFacts, layer: Call) -> bool:
+    """Whether a layer would have it if the program set that policy, which none of it does."""
+    if not facts.assume_mixed or layer_name(layer) in WEIGHTLESS | PREPROCESSING | NESTS:
+        return False
+    return policies_of_layer(facts, layer) == (None,)
+
+
 def applied_in_float16(facts: SourceFacts, loss: Value | None, apply: Call) -> Iterator[Call]:
     """The models and layers that computed this loss, and that compute in float16 on some path that leads here."""
     for part in walk(loss):
@@ -32,7 +39,7 @@ def applied_in_float16(facts: SourceFacts, loss: Value | None, apply: Call) -> I
         if not isinstance(made, Call) or layer_name(made) is None:
             continue
         for each in (made, *layers_of(facts, made)):
-            if is_float16(facts, each) or _may_be_float16(facts, each, apply):
+            if is_float16(facts, each) or is_assumed_float16(facts, each) or _may_be_float16(facts, each, apply):
                 yield each
 
 
