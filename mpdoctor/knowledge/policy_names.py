@@ -22,7 +22,9 @@ DTYPES = _names(
     "int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool string complex64 complex128"
 )
 KERAS2_DTYPES = _names("half float double qint8 quint8 qint16 quint16 qint32 resource variant _infer")
-KERAS3_DTYPES = _names("float8_e4m3fn float8_e5m2 int4")
+# Some releases of either take these and others do not: tf_keras 2.21 and TensorFlow 2.15 all four, TensorFlow 2.10 and
+# Keras 3.15 none as a global policy. Nothing is said of them.
+SMALL_DTYPES = _names("float8_e4m3fn float8_e5m2 int4 uint4")
 QUANTIZED = ("int8_from_", "int4_from_", "float8_from_", "gptq", "awq")  # Keras 3 alone
 
 _MEANT = {
@@ -41,11 +43,9 @@ _MEANT = {
 
 def is_policy_name(name: str, keras: Keras) -> bool:
     """Whether that Keras (any version of it) takes this name for a policy."""
-    if name in MIXED or name in DTYPES:
+    if name in MIXED or name in DTYPES or name in SMALL_DTYPES:
         return True
-    if keras.is_keras3:
-        return name in KERAS3_DTYPES or name.startswith(QUANTIZED)
-    return name in KERAS2_DTYPES
+    return name.startswith(QUANTIZED) if keras.is_keras3 else name in KERAS2_DTYPES
 
 
 def is_quantized_policy_name(name: str) -> bool:

@@ -14,6 +14,9 @@ from typing import Any
 import pytest
 from checking import needs_keras
 
+from mpdoctor.facts.versions import Keras
+from mpdoctor.knowledge.api_history import KERAS3_ONLY, NEVER_EXISTED, REMOVED
+from mpdoctor.knowledge.api_names import SYNONYMS
 from mpdoctor.knowledge.half_dtypes import HALF, HALF_POLICIES
 from mpdoctor.knowledge.layer_kinds import (
     NORMALIZATION,
@@ -24,6 +27,9 @@ from mpdoctor.knowledge.layer_kinds import (
     WEIGHTLESS,
 )
 from mpdoctor.knowledge.missing_kernels import ON_GPU_ONLY, WITHOUT_HALF, operation_without_kernel
+from mpdoctor.knowledge.op_lists import ALLOW, DENY
+from mpdoctor.knowledge.policy_names import DTYPES, KERAS2_DTYPES, MIXED, SMALL_DTYPES, is_policy_name
+from mpdoctor.knowledge.top_k_metrics import CLASSES, FUNCTIONS, REFUSES
 from mpdoctor.knowledge.unsafe_layers import MASK_PASSING
 from mpdoctor.knowledge.wrapper_api import APPLYING, KERAS2_LOOP, WRAPPER_LACKS
 
@@ -35,6 +41,14 @@ NOT_CALLED = NOT_FLOATING | {f"{kind}3D" for kind in ("AveragePooling", "AvgPool
 # Errors in which TensorFlow does not say that it is the dtype: their own defects, and one that reads like a mismatch.
 SAYS_SOMETHING_ELSE = ("not inexact", "UnboundLocalError", "expected to be a float tensor")
 
+NAMED_POLICIES = sorted({*MIXED, *DTYPES, *KERAS2_DTYPES, *HALF_POLICIES, "mixed_half", "float8", "amp"})
+ASKED = {
+    "layers": MEASURED,
+    "policies": NAMED_POLICIES,
+    "names": [*SYNONYMS, *SYNONYMS.values(), *NEVER_EXISTED, *(name for name, _, _ in REMOVED)],
+    "metrics": [name.rpartition(".")[2] for name in (*CLASSES, *FUNCTIONS)],
+}
+
 every_keras = pytest.mark.parametrize("keras", KERASES)
 
 
@@ -42,7 +56,7 @@ every_keras = pytest.mark.parametrize("keras", KERASES)
 def live(keras: str) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, str(SUPPORT / "live_knowledge.py")],
-        input=json.dumps({"layers": MEASURED, "policies": [*HALF_POLICIES, "mixed_half"]}),
+        input=json.dumps(ASKED),
         env={**os.environ, "TF_USE_LEGACY_KERAS": "1" if keras == "tf_keras" else "0"},
         capture_output=True,
         text=True,
@@ -114,6 +128,52 @@ def test_the_wrapper_has_the_calls_of_its_generation(keras: str) -> None:
 
 @every_keras
 def test_policies_that_compute_in_16_bits_are_policies(keras: str) -> None:
-    accepted = set(live(keras)["policies"])
+    accepted = set(live(keras)["policies"]) & {*HALF_POLICIES, "mixed_half"}
     assert accepted == set(HALF_POLICIES) - ({"half"} if keras == "3" else set())
     assert set(HALF) < accepted
+
+
+@every_keras
+def test_names_of_policies_are_those_that_keras_takes(keras: str) -> None:
+    judged = Keras("keras", "3.15.1") if keras == "3" else Keras("tf_keras", "2.21.0")
+    assert set(live(keras)["policies"]) == {name for name in NAMED_POLICIES if is_policy_name(name, judged)}
+    assert not SMALL_DTYPES & {*NAMED_POLICIES}  # releases of one Keras differ
+
+
+@every_keras
+def test_names_that_rules_take_for_one_thing_are_one_thing(keras: str) -> None:
+    names = live(keras)["names"]
+    both = [(name, public) for name, public in SYNONYMS.items() if name in names and public in names]
+    assert len(both) >= (26 if keras == "3" else 10)
+    assert [pair for pair in both if names[pair[1]][0] not in names[pair[0]]] == []
+
+
+@every_keras
+def test_names_that_never_existed_or_are_gone_are_not_there(keras: str) -> None:
+    names = live(keras)["names"]
+    assert [name for name in NEVER_EXISTED if name.rstrip(".") in names] == []
+    gone = [name for name, release, _ in REMOVED if keras == "3" or release != KERAS3_ONLY]
+    assert [name for name in gone if not name.endswith(".") and name in names] == []
+
+
+@every_keras
+def test_top_k_metrics_refuse_16_bit_predictions(keras: str) -> None:
+    said = live(keras)["metrics"]
+    refusing = {name for name, text in said.items() if text and any(re.search(words, text) for words in REFUSES)}
+    functions = {name.rpartition(".")[2] for name in FUNCTIONS}
+    assert refusing == (set(said) if keras == "3" else functions)
+    assert {text for name, text in said.items() if name not in refusing} <= {None}
+
+
+@needs_keras("3")
+@pytest.mark.parametrize(("dtype", "kind"), [("float16", "Fp16"), ("bfloat16", "Mkl")])
+def test_lists_of_operations_are_those_of_tensorflows_header(dtype: str, kind: str) -> None:
+    import tensorflow as tf
+
+    include = Path(tf.sysconfig.get_include()) / "tensorflow" / "core" / "grappler" / "optimizers"
+    header = (include / "auto_mixed_precision_lists.h").read_text(encoding="utf-8")
+    of_kind = header[header.index(f"class AutoMixedPrecisionLists{kind} ") :]
+    for method, table in (("AllowList", ALLOW), ("DenyList", DENY)):
+        body = of_kind[of_kind.index(f"{method}() override") :]
+        body = body[: body.index("return list;")]
+        assert set(re.findall(r'"(\w+)"', body)) - set(re.findall(r'UpdateList\("(\w+)"', body)) == table[dtype]

@@ -10,6 +10,8 @@ import json
 import os
 import sys
 
+import numpy
+
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 # How a layer is made that wants arguments, and what it is called on where a tensor of some rank will not do.
@@ -141,6 +143,34 @@ def measured_policies(keras, names):
     return [name for name in names if is_policy(name)]
 
 
+def measured_names(keras, tf, names):
+    """{name: identities of the object and of the classes that it is made of}, of the names that there are."""
+    found = {}
+    for name in names:
+        root, *parts = name.split(".")
+        thing = {"tensorflow": tf, "keras": keras, "numpy": numpy}[root]
+        for part in parts:
+            thing = getattr(thing, part, None)
+        if thing is not None:
+            found[name] = [id(kind) for kind in getattr(thing, "__mro__", (thing,))]
+    return found
+
+
+def measured_metrics(keras, tf, names):
+    """{name: the error's name and text where it is given 16-bit predictions, or None}."""
+    found = {}
+    for name in names:
+        metric = getattr(keras.metrics, name)
+        true = tf.constant([1, 0]) if "parse" in name else tf.constant([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
+        predicted = tf.cast([[0.1, 0.6, 0.3], [0.5, 0.2, 0.3]], "float16")
+        try:
+            metric(k=1)(true, predicted) if isinstance(metric, type) else metric(true, predicted, k=1)
+            found[name] = None
+        except Exception as error:
+            found[name] = f"{type(error).__name__}: {error}"
+    return found
+
+
 def main():
     import tensorflow as tf
 
@@ -152,6 +182,8 @@ def main():
             "calls": measured_calls(keras, tf),
             "wrapper": measured_wrapper(keras),
             "policies": measured_policies(keras, asked["policies"]),
+            "names": measured_names(keras, tf, asked["names"]),
+            "metrics": measured_metrics(keras, tf, asked["metrics"]),
         },
         sys.stdout,
     )
