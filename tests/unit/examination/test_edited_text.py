@@ -212,6 +212,12 @@ python("below/child.py", "x")
 python("-B", "-W", "error", "ends.py")
 python("raises.py")
 python("exits.py")
+python("again.py")
+--- again.py
+import runpy
+print("OLD", __name__)
+if __name__ == "__main__":
+    runpy.run_path(__file__, run_name="again")
 --- child.py
 import sys, os, part
 from part import value
