@@ -1,4 +1,4 @@
-"""A diagnosis of edited text is the one of edited files: findings, excerpts, comments and fingerprints of the source."""
+"""A diagnosis of edited text is that of edited files: findings, excerpts, comments and fingerprints of the source."""
 
 from __future__ import annotations
 
