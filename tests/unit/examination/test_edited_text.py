@@ -11,6 +11,7 @@ import os
 import py_compile
 import re
 import subprocess
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -318,7 +319,14 @@ from seen import seen
 tell.tell(ascii(part.f.__defaults__))
 seen(part.f)
 """
+QUICK = {"script", "source of a module", "package", "neighbours of the library", "multiprocessing", "started script"}
+QUICK |= {"latin-1", "CRLF"}
 PRINTS = "import tell\ntell.tell('OLD', __file__)\n"
+
+
+def rows(table: Iterable[str]) -> list[object]:
+    """A row costs a second of a processor: the default run has those that show most."""
+    return [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in table]
 
 
 def files_of(program: str) -> dict[str, bytes]:
@@ -386,12 +394,12 @@ def project(tmp_path: Path, claiming: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return Project(tmp_path, claiming, monkeypatch)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", rows(PROGRAMS))
 def test_a_program_with_edited_text_does_what_the_edited_program_does(project: Project, name: str) -> None:
     project.is_as_if_edited(laid_out(project.directory, PROGRAMS[name]))
 
 
-@pytest.mark.parametrize("name", ENCODINGS)
+@pytest.mark.parametrize("name", rows(ENCODINGS))
 def test_edited_text_is_read_in_its_own_encoding(project: Project, name: str) -> None:
     form, encoding, ending = ENCODINGS[name]
     laid_out(project.directory, READS_PART)
