@@ -40,7 +40,7 @@ def _edit(source: SourceFacts, line: LogicalLine, codes: tuple[str, ...], names:
     comment = text[line.comment[1] - 1 :] if line.comment is not None else ""
     there = _IGNORED.search(comment)
     if there is not None and line.comment is not None:
-        selectors = [one.strip() for one in there["selectors"].split(",") if one.strip()]
+        selectors = [selector.strip() for selector in there["selectors"].split(",") if selector.strip()]
         all_of_them = ", ".join(dict.fromkeys([*selectors, *codes]))
         start = line.comment[1] + there.start("selectors")
         return Edit(Location(source.path, number, start, number, start + len(there["selectors"]), cell), all_of_them)

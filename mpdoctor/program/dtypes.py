@@ -130,9 +130,9 @@ def is_array(value: Value | None) -> bool:
     """Whether it is for certain a numpy array or scalar, which TensorFlow converts to the dtype of the tensor
     it meets."""
     waiting = [*options(value)]
-    seen = {id(one) for one in waiting}
-    for one in waiting:
-        parts = _parts_of_an_array(one)
+    seen = {id(item) for item in waiting}
+    for item in waiting:
+        parts = _parts_of_an_array(item)
         if parts is None or len(waiting) > _MOST_PARTS:
             return False
         new = [part for part in parts if id(part) not in seen]
@@ -213,11 +213,11 @@ class _Dtypes:
             return self.remembered[key][1]
         if key not in self.answers:
             self.answers[key] = None
-            earlier = [one for one in options(value) if isinstance(one, Earlier)]
-            choices = [one for one in options(value) if not isinstance(one, Earlier)]
+            earlier = [option for option in options(value) if isinstance(option, Earlier)]
+            choices = [option for option in options(value) if not isinstance(option, Earlier)]
             found = {self.told(option, self._of(option, depth + 1)) for option in choices}
             dtype = found.pop() if len(found) == 1 else None
-            stays = dtype is not None and all(self._stays(one, dtype, depth) for one in earlier)
+            stays = dtype is not None and all(self._stays(option, dtype, depth) for option in earlier)
             self.answers[key] = dtype if stays else None
         return self.answers[key]
 
@@ -376,7 +376,7 @@ class _Dtypes:
         given = list(call.arguments(slice(*positions))) or [
             value for name, value in call.keywords if name in VALUE_NAMES
         ]
-        values = [leaf for one in given for leaf in _leaves(one)]
+        values = [leaf for item in given for leaf in _leaves(item)]
         if not values:
             return None
         kinds = {type(leaf.value).__name__ if isinstance(leaf, Known) else None for leaf in values}

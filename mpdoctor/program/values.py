@@ -398,8 +398,8 @@ class ClassFacts:
     def base_argument(self, name: str) -> Value | None:
         """What it, or the nearest of the user's own bases that does, hands to `super().__init__(…)` by this name. For a
         parameter that is handed on this is its default."""
-        for one in self.lineage():
-            given = one.base_arguments.get(name)
+        for ancestor in self.lineage():
+            given = ancestor.base_arguments.get(name)
             found = [v.default if isinstance(v, Parameter) and v.default is not None else v for v in options(given)]
             if found:
                 return found[0] if len(found) == 1 else Either(found[0].location, tuple(found))
@@ -407,12 +407,12 @@ class ClassFacts:
 
     def find_method(self, name: str) -> FunctionFacts | None:
         """The method as written in this class or in the nearest of the user's own bases."""
-        return next((one.methods[name] for one in self.lineage() if name in one.methods), None)
+        return next((ancestor.methods[name] for ancestor in self.lineage() if name in ancestor.methods), None)
 
     def library_bases(self) -> Iterator[Api]:
         """Every library class that it derives from."""
-        for one in self.lineage():
-            for base in one.bases:
+        for ancestor in self.lineage():
+            for base in ancestor.bases:
                 yield from (option for option in options(base) if isinstance(option, Api))
 
 
@@ -501,9 +501,9 @@ def walk(value: Value | None) -> Iterator[Value]:
     """The value and everything that it was made from, each once, nearest first."""
     waiting = [value] if value is not None else []
     seen = {id(value)}
-    for one in waiting:
-        yield one
-        for part in one.parts:
+    for item in waiting:
+        yield item
+        for part in item.parts:
             if id(part) not in seen:
                 seen.add(id(part))
                 waiting.append(part)

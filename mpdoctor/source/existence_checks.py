@@ -63,7 +63,7 @@ def arm_of_wrapper(test: ast.expr, value: Value) -> bool | None:
         return None if inside is None else not inside
     if isinstance(test, ast.BoolOp):
         decides = isinstance(test.op, ast.And)
-        return decides if decides in (arm_of_wrapper(one, UNKNOWN) for one in test.values) else None
+        return decides if decides in (arm_of_wrapper(value, UNKNOWN) for value in test.values) else None
     if isinstance(test, ast.Call):
         is_asked = isinstance(test.func, ast.Name) and test.func.id == "isinstance" and len(test.args) == 2
         return True if is_asked and _is_wrapper_class(test.args[1]) else None

@@ -62,7 +62,11 @@ class SourceStage:
         self._outlines = Outlines() if with_imports else outlines_from_files(files, texts.of)
         self.passed_over = self._outlines.passed_over
         self._memory = IncrementalResults(None if with_imports else cache, self._outlines, files, texts)
-        size = sum(one.size for path, one in self._outlines.items() if one.names_framework and path in self._memory.new)
+        size = sum(
+            outline.size
+            for path, outline in self._outlines.items()
+            if outline.names_framework and path in self._memory.new
+        )
         processes = min(most_processes(), 1 + size // WORTH_A_PROCESS)
         self._workers = WorkerPool(processes, self._files, unsaved, self._outlines)
         if with_imports:
@@ -119,7 +123,7 @@ class SourceStage:
         together = {path, *self._outlines.reached_from([path])}
         if not 1 < len(together) <= MOST_TOGETHER or path not in self._mixed:
             return ()
-        return tuple(sorted(self._files[one] for one in together & self._files.keys()))
+        return tuple(sorted(self._files[path] for path in together & self._files.keys()))
 
     def _float32_classes_seen_by(self, facts: SourceFacts) -> tuple[Location, ...]:
         seen = {facts.path, *facts.imports}

@@ -186,11 +186,11 @@ class Mender:
     # --- metrics and losses ---------------------------------------------------------------------------------------
     def _prepare(self, what: MendedPart, objects: list[Any], method: str) -> bool:
         """From now on they try float32 where they raise. Whether any of them did not before."""
-        new = [one for one in objects if one not in self._prepared]
-        for one in new:
-            self._prepared.add(one)
-            called = functools.partial(self._call_part, what, one, getattr(one, method))
-            one.__dict__[method] = functools.update_wrapper(called, getattr(one, method))
+        new = [part for part in objects if part not in self._prepared]
+        for part in new:
+            self._prepared.add(part)
+            called = functools.partial(self._call_part, what, part, getattr(part, method))
+            part.__dict__[method] = functools.update_wrapper(called, getattr(part, method))
         return bool(new)
 
     def _call_part(self, what: MendedPart, part: Any, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

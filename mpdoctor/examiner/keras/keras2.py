@@ -299,13 +299,13 @@ class Keras2:
 
     def metrics(self, model: Any) -> list[object]:
         """All that it has, those without a name of their own among them."""
-        return [one for one in model.metrics if hasattr(one, "update_state")]
+        return [metric for metric in model.metrics if hasattr(metric, "update_state")]
 
     def losses(self, model: Any) -> list[object]:
         """The objects, with a method `call`, that compile() was given or made of functions. [] before the first
         step."""
         flat = getattr(getattr(model, "compiled_loss", None), "_losses", None)
-        return [one for one in tf.nest.flatten(flat) if hasattr(one, "call")]
+        return [value for value in tf.nest.flatten(flat) if hasattr(value, "call")]
 
     def compile(self, model: KerasModel, loss: str) -> None:
         model.compile(optimizer="adam", loss=loss)

@@ -47,14 +47,15 @@ class Keras3:
     def parts(self, layer: KerasLayer) -> list[KerasLayer]:
         """Its layers, and of a functional model the functions between them, in the order in which they run."""
         layers = self.sublayers(layer)
-        inside = {id(one) for one in layers}
+        inside = {id(layer) for layer in layers}
         running = [
-            one
-            for one in getattr(layer, "_operations", ())
-            if id(one) in inside or (isinstance(one, self.Operation) and not isinstance(one, self.Layer))
+            operation
+            for operation in getattr(layer, "_operations", ())
+            if id(operation) in inside
+            or (isinstance(operation, self.Operation) and not isinstance(operation, self.Layer))
         ]
-        ordered = {id(one) for one in running}
-        return running + [one for one in layers if id(one) not in ordered]
+        ordered = {id(layer) for layer in running}
+        return running + [layer for layer in layers if id(layer) not in ordered]
 
     def is_function(self, layer: KerasLayer) -> bool:
         """Functions are no layers here."""
@@ -252,8 +253,8 @@ class Keras3:
             innermost.__dict__["apply"] = apply
 
         def end() -> None:
-            for one in {name, "apply"}:
-                innermost.__dict__.pop(one, None)
+            for method in {name, "apply"}:
+                innermost.__dict__.pop(method, None)
 
         return end
 
@@ -314,13 +315,15 @@ class Keras3:
     def metrics(self, model: Any) -> list[object]:
         """All that it has, those without a name of their own among them."""
         compiled = getattr(getattr(model, "_compile_metrics", None), "metrics", None) or []
-        return list({id(one): one for one in [*model.metrics, *compiled] if hasattr(one, "update_state")}.values())
+        return list(
+            {id(metric): metric for metric in [*model.metrics, *compiled] if hasattr(metric, "update_state")}.values()
+        )
 
     def losses(self, model: Any) -> list[object]:
         """The objects, with a method `call`, that compile() was given or made of functions. [] before the first
         step."""
         flat = getattr(getattr(model, "_compile_loss", None), "_flat_losses", None) or []
-        return [getattr(one, "loss", one) for one in flat if hasattr(getattr(one, "loss", one), "call")]
+        return [getattr(value, "loss", value) for value in flat if hasattr(getattr(value, "loss", value), "call")]
 
     def compile(self, model: KerasModel, loss: str) -> None:
         model.compile(optimizer="adam", loss=loss)

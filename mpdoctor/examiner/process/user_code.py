@@ -83,8 +83,8 @@ def own_location(frame: FrameType | None = None) -> Location | None:
 def ran_own_code(error: BaseException) -> bool:
     """Whether a line of the user's ran between where an error is now and where it was raised. What autograph made of a
     library's function is the library's."""
-    for one in chain_of(error):
-        traceback = one.__traceback__
+    for cause in chain_of(error):
+        traceback = cause.__traceback__
         while traceback is not None:
             code = traceback.tb_frame.f_code
             if is_own(code.co_filename):

@@ -34,7 +34,7 @@ def also_seen(finding: Finding, look: Style) -> list[str]:
     said = _sentences(f"{finding.message} {finding.help}")
     lines = []
     for (code, text), where in places.items():
-        new = [sentence for sentence in _sentences(text) if not any(_say_the_same(sentence, one) for one in said)]
+        new = [sentence for sentence in _sentences(text) if not any(_say_the_same(sentence, known) for known in said)]
         if new:
             said = [*said, *new][:MOST_COMPARED]
             rule = f" ({code})" if code != finding.code else ""

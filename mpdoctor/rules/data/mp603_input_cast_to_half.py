@@ -72,7 +72,7 @@ CASTS = (
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call, role, value in fed_values(facts):
-        if not any(one in MIXED for one in facts.policies_at(call)):
+        if not any(policy in MIXED for policy in facts.policies_at(call)):
             continue
         for made in (*behind(value), *_returned_by_maps(facts, value)):
             dtype = _cast_to_half(made)

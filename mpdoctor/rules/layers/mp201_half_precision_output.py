@@ -91,14 +91,14 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _trained_models(facts: SourceFacts) -> Iterable[Call]:
     trained = (option for call in facts.method_calls(*TRAINING) for option in options(call.receiver))
-    return dict.fromkeys(one for one in trained if isinstance(one, Call))
+    return dict.fromkeys(model for model in trained if isinstance(model, Call))
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     if not model.is_trained or model.call.kind == "loop":
         return  # A loop may cast the output by hand, and nobody sees that from the model.
     for layer in _outermost_outputs(model):
-        dtype = next((one for one in layer.output_dtypes or (_assumed(layer),) if one in HALF), None)
+        dtype = next((name for name in layer.output_dtypes or (_assumed(layer),) if name in HALF), None)
         if dtype is not None and not (model.casts_output and _keeps_digits(layer)):
             yield Finding(
                 _message(f"{layer.path} ({layer.class_name})", dtype),
@@ -168,8 +168,8 @@ def _is_prediction_in_step(value: Value, cast: Call) -> bool:
 
 def _is_in_a_step(call: Call) -> bool:
     function = call.context.function
-    opened = [one for one in call.context.withs if isinstance(one, Call)]
-    under_tape = any(is_api(one.callee, "tensorflow.GradientTape") for one in opened)
+    opened = [manager for manager in call.context.withs if isinstance(manager, Call)]
+    under_tape = any(is_api(manager.callee, "tensorflow.GradientTape") for manager in opened)
     return under_tape or (function is not None and function.name in STEPS)
 
 

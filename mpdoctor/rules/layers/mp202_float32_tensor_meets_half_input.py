@@ -107,7 +107,7 @@ def _first_wide(facts: SourceFacts, operands: tuple[Value, ...], context: Contex
     """The first of these tensors that is float32 by its own making; None where one is a raw variable of the layer's, of
     which MP203 says what to do."""
     wide = [operand for operand in operands if facts.dtype_at(operand, context) == "float32" and not is_array(operand)]
-    return wide[0] if wide and not any(is_raw_variable_of_layer(origin(one)) for one in wide) else None
+    return wide[0] if wide and not any(is_raw_variable_of_layer(origin(operand)) for operand in wide) else None
 
 
 def _dtype_of_input(operands: tuple[Value, ...], context: Context) -> str:
@@ -129,8 +129,8 @@ def _fix(facts: SourceFacts, event: Call | Operation, operands: tuple[Value, ...
     function = event.context.function
     if function is None or dtype.partition(".")[0] not in function.parameters:
         return None
-    wide = [one for one in operands if facts.dtype_of(one) == "float32" and not is_array(one)]
-    return safe_fix(f"Cast to `{dtype}`", *(_cast(facts, event, one, dtype) for one in wide))
+    wide = [operand for operand in operands if facts.dtype_of(operand) == "float32" and not is_array(operand)]
+    return safe_fix(f"Cast to `{dtype}`", *(_cast(facts, event, operand, dtype) for operand in wide))
 
 
 def _cast(facts: SourceFacts, event: Call | Operation, wide: Value, dtype: str) -> Edit | list[Edit] | None:

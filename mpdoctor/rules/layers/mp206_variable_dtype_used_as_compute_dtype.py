@@ -144,7 +144,7 @@ def _variable_dtype(facts: SourceFacts, call: Call) -> str | None:
     if not isinstance(call.callee, Api) or not runs_in_call(call.context):
         return None
     given = (option for argument in call.given for option in options(argument))
-    names = (_dtype_of_weights(facts, one) for one in given)
+    names = (_dtype_of_weights(facts, value) for value in given)
     return next((name for name in names if name), None)
 
 
@@ -172,15 +172,15 @@ def _meets(facts: SourceFacts, met: MixedOperands, call: Call) -> bool:
 def _is_made_from(value: Value, call: Call) -> bool:
     """Whether a value is what a call gave, another shape of it, or arithmetic on it (`1.0 - mask`)."""
     waiting = list(options(value))
-    for one in waiting:
-        if one is call:
+    for item in waiting:
+        if item is call:
             return True
-        if isinstance(one, Operation):
-            waiting.extend(part for operand in one.operands for part in options(operand))
-        elif isinstance(one, Item):
-            waiting.extend(options(one.of))
-        elif isinstance(one, Call) and isinstance(one.callee, Api):
-            waiting.extend(part for part in options(one.argument(0)))
+        if isinstance(item, Operation):
+            waiting.extend(part for operand in item.operands for part in options(operand))
+        elif isinstance(item, Item):
+            waiting.extend(options(item.of))
+        elif isinstance(item, Call) and isinstance(item.callee, Api):
+            waiting.extend(part for part in options(item.argument(0)))
         if len(waiting) > MOST_STEPS:
             return False
     return False

@@ -79,7 +79,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     told = [(call, dtype, given, is_loss) for call, dtype, given, is_loss in _casts_by_name(facts, losses)]
     for call, dtype, given, is_loss in told:
         text = text_at(facts, given.location) or dtype
-        together = [one for one, *_, in_loss in told if in_loss and one.context.function is call.context.function]
+        together = [cast for cast, *_, in_loss in told if in_loss and cast.context.function is call.context.function]
         fix = _fix_in_loss(facts, together) if is_loss else _fix(facts, call)
         yield _finding(dtype, text, is_loss, call.location, fix)
 
@@ -162,9 +162,9 @@ def _loss_functions(facts: SourceFacts) -> set[int]:
     """Ids of the functions that are handed to compile() as losses."""
     given = [call.argument(1, "loss") for call in facts.method_calls("compile")]
     return {
-        id(one.of)
+        id(inner.of)
         for value in given
         for part in options(value)
-        for one in walk(part)
-        if isinstance(one, Defined) and isinstance(one.of, FunctionFacts)
+        for inner in walk(part)
+        if isinstance(inner, Defined) and isinstance(inner.of, FunctionFacts)
     }

@@ -178,7 +178,7 @@ def _outside(name: str, call: Call) -> str | None:
         scale, offset = call.argument(0, "scale"), call.argument(1, "offset")
         if any(0 < abs(number) < SMALLEST_NORMAL for number in _numbers(scale)):
             return SMALL_SCALE
-        if any(abs(one) > LARGEST_HALF for one in (*_numbers(scale), *_numbers(offset))):
+        if any(abs(number) > LARGEST_HALF for number in (*_numbers(scale), *_numbers(offset))):
             return BEYOND["scale"]
     if name == "Normalization":
         if any(abs(number) > LARGEST_HALF for number in _numbers(call.keyword("mean"))):
@@ -191,4 +191,4 @@ def _outside(name: str, call: Call) -> str | None:
 def _numbers(value: Value | None) -> list[float]:
     items = value.items if isinstance(value, Collection) else (value,)
     found = [known(item) for item in items]
-    return [float(one) for one in found if isinstance(one, (int, float)) and not isinstance(one, bool)]
+    return [float(number) for number in found if isinstance(number, (int, float)) and not isinstance(number, bool)]

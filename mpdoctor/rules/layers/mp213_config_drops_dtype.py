@@ -91,7 +91,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _fix(facts: SourceFacts, own: ClassFacts) -> Fix | None:
     """The base configuration first in the dict that is returned."""
-    returned = [one for one in facts.returns_of(own.methods["get_config"]) if isinstance(one.value, Collection)]
+    returned = [
+        returned for returned in facts.returns_of(own.methods["get_config"]) if isinstance(returned.value, Collection)
+    ]
     written = text_of(facts, returned[0].value.location) if len(returned) == 1 else None
     if written is None or not written.startswith("{"):
         return None
@@ -147,12 +149,12 @@ def _drops_base(facts: SourceFacts, config: FunctionFacts) -> bool:
         bool(returned)
         and not any(call.context.function is config for call in facts.method_calls("get_config"))
         and all(
-            isinstance(one, Collection)
-            and one.kind == "dict"
-            and not one.open
-            and all(isinstance(key, Known) for key in one.keys)
-            and one.entry("dtype") is None
-            for one in returned
+            isinstance(value, Collection)
+            and value.kind == "dict"
+            and not value.open
+            and all(isinstance(key, Known) for key in value.keys)
+            and value.entry("dtype") is None
+            for value in returned
         )
     )
 

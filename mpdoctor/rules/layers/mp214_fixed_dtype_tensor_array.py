@@ -138,11 +138,11 @@ def _arrays(facts: SourceFacts) -> Iterator[Finding]:
 def _array_behind(array: Value | None) -> Call | None:
     """The TensorArray that is written, also after other writes (each gives a new one)."""
     waiting = list(options(array))
-    for one in waiting[:LONGEST]:
-        if isinstance(one, Call) and is_api(one.callee, "tensorflow.TensorArray"):
-            return one
-        if isinstance(one, Call) and isinstance(one.callee, Attribute) and one.callee.name == "write":
-            return _array_behind(one.callee.of)
+    for item in waiting[:LONGEST]:
+        if isinstance(item, Call) and is_api(item.callee, "tensorflow.TensorArray"):
+            return item
+        if isinstance(item, Call) and isinstance(item.callee, Attribute) and item.callee.name == "write":
+            return _array_behind(item.callee.of)
     return None
 
 
@@ -199,7 +199,7 @@ def _keeps_dtype(facts: SourceFacts, function: Value | None) -> bool:
     if not isinstance(function, Defined) or not isinstance(function.of, FunctionFacts):
         return False
     returned = [option for event in facts.returns_of(function.of) for option in options(event.value)]
-    return bool(returned) and all(_is_passed_on(one, function.of, 0) for one in returned)
+    return bool(returned) and all(_is_passed_on(value, function.of, 0) for value in returned)
 
 
 @asked_once

@@ -126,7 +126,7 @@ def _unscaled(facts: SourceFacts, apply: Call, gradient: Call) -> Fix | None:
 
 
 def _divided(facts: SourceFacts, apply: Call, factor: str) -> Fix | None:
-    gradient = next((gradient for one, gradient in applied_gradients(facts) if one is apply), None)
+    gradient = next((gradient for call, gradient in applied_gradients(facts) if call is apply), None)
     if gradient is None or apply.context.function is not gradient.context.function:
         return None
     around = put_around(facts, gradient.location, "[gradient / " + f"{factor} for gradient in ", "]")
@@ -134,7 +134,7 @@ def _divided(facts: SourceFacts, apply: Call, factor: str) -> Fix | None:
 
 
 def _loss_as_it_is(facts: SourceFacts, minimize: Call) -> Fix | None:
-    scaled = [one for one in _losses(facts, minimize) if isinstance(one, Call) and one.method == "get_scaled_loss"]
+    scaled = [loss for loss in _losses(facts, minimize) if isinstance(loss, Call) and loss.method == "get_scaled_loss"]
     edit = passed_on(facts, scaled[0].location, 0, "loss") if len(scaled) == 1 else None
     return unsafe_fix("Give it the loss as it is", edit)
 
@@ -153,10 +153,10 @@ def _is_scaled_on_a_path_to(apply: Call, gradient: Call) -> bool:
     """Whether the loss is scaled on one of several paths (`get_scaled_loss(loss) if amp else loss`), and each path that
     scales it comes to the call that applies its gradients."""
     return any(
-        isinstance(one, Call)
-        and is_scaled_by(one, "get_scaled_loss")
-        and all(_leads_to(one.context, event.context) for event in (gradient, apply))
-        for one in options(target(gradient))
+        isinstance(loss, Call)
+        and is_scaled_by(loss, "get_scaled_loss")
+        and all(_leads_to(loss.context, event.context) for event in (gradient, apply))
+        for loss in options(target(gradient))
     )
 
 

@@ -128,19 +128,19 @@ def _twice_in_the_program(facts: SourceFacts) -> Iterator[Finding]:
     """Keras 2: `get_unscaled_gradients` of what was divided before, or a division of what it gave."""
     numbers = initial_scales(facts)
     unscalings: list[Call | Operation] = [*facts.method_calls(UNSCALING)]
-    for one in unscalings + [operation for operation in facts.operations if divided_by_scale(operation, numbers)]:
-        first = _unscaled_before(facts, one, numbers)
-        if first is None or _is_guarded(first) or one.context.guarded:
+    for unscaling in unscalings + [operation for operation in facts.operations if divided_by_scale(operation, numbers)]:
+        first = _unscaled_before(facts, unscaling, numbers)
+        if first is None or _is_guarded(first) or unscaling.context.guarded:
             continue
-        wrapper = next((call.receiver for call in (one, first) if isinstance(call, Call)), None)
+        wrapper = next((call.receiver for call in (unscaling, first) if isinstance(call, Call)), None)
         yield Finding(
             "These gradients were divided by the loss scale once already: every applied gradient is "
             f"{starting_scale(wrapper)} times too small at first.",
             f"Unscale once: keep one `{UNSCALING}`, and delete the other."
-            if isinstance(one, Call) and unscales(first)
+            if isinstance(unscaling, Call) and unscales(first)
             else f"Delete the division: `{UNSCALING}` divides by the loss scale.",
-            _place_of_division(one, first),
-            fix=_fix(facts, first if isinstance(one, Call) and not unscales(first) else one),
+            _place_of_division(unscaling, first),
+            fix=_fix(facts, first if isinstance(unscaling, Call) and not unscales(first) else unscaling),
         )
 
 
@@ -163,7 +163,7 @@ def _unscaled_in(
 
 def _scaled_once(facts: SourceFacts, loss: Value | None) -> bool:
     calls = [call for call in scaling_calls(loss) if scales(facts, call)]
-    by_hand = sum(multiplied_by_scale(one) for one in walk(loss))
+    by_hand = sum(multiplied_by_scale(part) for part in walk(loss))
     again = sum(call.method in ("scale_loss", "get_scaled_loss") for call in walk(loss) if isinstance(call, Call))
     return (bool(calls) and again == 1 and not by_hand) or (by_hand == 1 and not again)
 

@@ -72,7 +72,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for gradient in facts.method_calls("gradient"):
         if gradient.context.guarded or not is_gradient_call(gradient):
             continue
-        tapes = [one for one in walk(gradient.receiver) if is_tape(one)]
+        tapes = [part for part in walk(gradient.receiver) if is_tape(part)]
         if _records(tapes, gradient.context):
             continue
         for scaled in _scaled(target(gradient)):
@@ -93,10 +93,10 @@ def _fix(facts: SourceFacts, scaled: Call | Operation) -> Fix | None:
     """The line moved behind that of the loss, which stands under the tape."""
     moved = statement_at(facts, scaled.location)
     given = scaled.argument(0, "loss") if isinstance(scaled, Call) else scaled.operands[0]
-    losses = [one for one in options(given) if isinstance(one, Call | Operation)]
+    losses = [loss for loss in options(given) if isinstance(loss, Call | Operation)]
     if moved is None or len(losses) != 1 or losses[0].context.function is not scaled.context.function:
         return None
-    under_tape = any(is_tape(one) for value in losses[0].context.withs for one in walk(value))
+    under_tape = any(is_tape(part) for value in losses[0].context.withs for part in walk(value))
     is_assignment = bool(re.match(r"\w+ = ", moved.text)) and "\n" not in moved.text
     if not under_tape or not is_assignment:
         return None
@@ -115,4 +115,4 @@ def _scaled(loss: Value | None) -> Iterator[Call | Operation]:
 
 def _records(tapes: list[Value], context: Context) -> bool:
     """Whether one of these tapes is open there; a `with` of something unknown may be one of them."""
-    return any(one is tape for value in context.withs for one in walk(value) for tape in tapes)
+    return any(part is tape for value in context.withs for part in walk(value) for tape in tapes)

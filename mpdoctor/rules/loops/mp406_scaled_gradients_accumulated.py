@@ -134,10 +134,10 @@ def _is_new(stores: tuple[Value, ...], apply: Call) -> bool:
     made = [part.context for part in walk(stores[-1]) if isinstance(part, Call)]
     depth = len(apply.context.callers)
     return any(
-        one.run == apply.context.run
-        and one.callers[:depth] == apply.context.callers
-        and one.loops - filling >= apply.context.loops
-        for one in made
+        context.run == apply.context.run
+        and context.callers[:depth] == apply.context.callers
+        and context.loops - filling >= apply.context.loops
+        for context in made
     )
 
 
@@ -173,7 +173,7 @@ def _set_back(facts: SourceFacts, stores: tuple[Value, ...], kept: Call) -> bool
         if call.method.startswith("assign") and _is_made_from(call.receiver, stores):
             return True
         is_known = isinstance(call.callee, Api) and call.callee.root in TRANSPARENT_ROOTS
-        if not is_known and call.method not in HANDED_ON and any(_is_made_from(one, stores) for one in call.given):
+        if not is_known and call.method not in HANDED_ON and any(_is_made_from(value, stores) for value in call.given):
             return True
     return any(_is_made_from(write.of, stores) for write in facts.writes)
 

@@ -108,7 +108,7 @@ def _is_optimizer_of_model(value: Value) -> bool:
     if own is None or own.kind != "model" or own.find_method("compile") is not None:
         return False
     bases = list(own.library_bases())
-    is_own = any("optimizer" in one.attributes or one.find_method("optimizer") for one in own.lineage())
+    is_own = any("optimizer" in ancestor.attributes or ancestor.find_method("optimizer") for ancestor in own.lineage())
     return bool(bases) and not is_own and all(base.root in ("keras", "tensorflow") for base in bases)
 
 

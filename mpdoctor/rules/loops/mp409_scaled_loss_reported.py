@@ -135,17 +135,17 @@ def _is_told_already(context: Context, returns: list[Return]) -> bool:
     """Whether it stands in a caller of a function whose `return` is told of: there it is mended."""
     depth = len(context.callers)
     return any(
-        one.context.run == context.run
-        and len(one.context.callers) > depth
-        and one.context.callers[:depth] == context.callers
-        for one in returns
+        returned.context.run == context.run
+        and len(returned.context.callers) > depth
+        and returned.context.callers[:depth] == context.callers
+        for returned in returns
     )
 
 
 def _divided_later(facts: SourceFacts, loss: Call | None) -> bool:
     """Whether the program divides this loss by the loss scale, perhaps in a caller."""
-    divisions = (one for one in facts.operations if divided_by_scale(one))
-    places = {part.location for one in divisions for part in walk(one.operands[0])}
+    divisions = (operation for operation in facts.operations if divided_by_scale(operation))
+    places = {part.location for division in divisions for part in walk(division.operands[0])}
     return loss is not None and loss.location in places
 
 
@@ -196,18 +196,18 @@ def _is_metric(value: Value) -> bool:
 
 def _says_scaled(call: Call) -> bool:
     """Whether the report itself calls it a scaled loss."""
-    texts = [one.value for value in call.given for one in _near(value)]
+    texts = [argument.value for value in call.given for argument in _near(value)]
     for metric in (*options(call.callee), *options(call.receiver)):
         made_with = [value for _, value in metric.keywords] if isinstance(metric, Call) else []
-        texts.extend(one.value for one in made_with if isinstance(one, Known))
+        texts.extend(argument.value for argument in made_with if isinstance(argument, Known))
         texts.append(getattr(metric, "name", ""))
     return any("scale" in text.lower() for text in texts if isinstance(text, str))
 
 
 def _near(value: Value) -> Iterator[Known]:
-    for one in (value, *(getattr(value, "operands", ())), *(getattr(value, "keys", ()))):
-        if isinstance(one, Known):
-            yield one
+    for part in (value, *(getattr(value, "operands", ())), *(getattr(value, "keys", ()))):
+        if isinstance(part, Known):
+            yield part
 
 
 def _finding(how: str, location: Location) -> Finding:

@@ -107,7 +107,10 @@ def _is_another(facts: SourceFacts, call: Call, scaling: list[Call]) -> bool:
     theirs = [option for each in scaling for option in options(each.receiver)]
     if not mine or not theirs or any(_may_be_one(a, b) for a in mine for b in theirs):
         return False
-    return all(wrapped(facts, one, call, certain=False) or isinstance(one, (Parameter, Attribute)) for one in mine)
+    return all(
+        wrapped(facts, optimizer, call, certain=False) or isinstance(optimizer, (Parameter, Attribute))
+        for optimizer in mine
+    )
 
 
 def _may_be_one(one: Value, other: Value) -> bool:

@@ -149,7 +149,7 @@ def _is_used(facts: SourceFacts, made: Call, read: Read) -> bool:
     calls = (call for call in facts.calls if made.order < call.order < read.order)
     touched = (value for call in calls if call.method not in LEAVES_UNBUILT for value in (call.receiver, *call.given))
     kept = (write.value for write in facts.writes if made.order < write.order < read.order)
-    return any(one is made for value in chain(touched, kept) for one in walk(value))
+    return any(part is made for value in chain(touched, kept) for part in walk(value))
 
 
 def _several_losses(facts: SourceFacts) -> Iterator[Finding]:

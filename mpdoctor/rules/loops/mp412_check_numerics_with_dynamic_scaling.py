@@ -87,7 +87,7 @@ def _stays_enabled(facts: SourceFacts, enable: Call) -> bool:
 
 def _scales_dynamically(facts: SourceFacts, context: Context) -> bool:
     """Whether a program that comes there may have a LossScaleOptimizer whose scale moves."""
-    dynamic = (one for one, _ in wrappings(facts) if known(one.argument(1, "dynamic")) is not False)
+    dynamic = (wrapper for wrapper, _ in wrappings(facts) if known(wrapper.argument(1, "dynamic")) is not False)
     return any(not exclude_each_other(context, wrapping.context) for wrapping in dynamic)
 
 

@@ -86,10 +86,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _is_recorded(gradient: Call) -> bool:
     """Whether another tape is open where this gradient is taken."""
-    own = [one for one in walk(gradient.receiver) if is_tape(one)]
-    open_tapes = [one for value in gradient.context.withs for one in walk(value) if is_tape(one)]
+    own = [part for part in walk(gradient.receiver) if is_tape(part)]
+    open_tapes = [part for value in gradient.context.withs for part in walk(value) if is_tape(part)]
     return any(all(open_tape is not mine for mine in own) for open_tape in open_tapes)
 
 
 def _is_made_from(loss: Value | None, inner: Call) -> bool:
-    return any(one is inner for one in walk(loss))
+    return any(part is inner for part in walk(loss))

@@ -102,7 +102,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def _help(facts: SourceFacts, event: Operation | Call, constant: Value) -> str:
     """The product as it is written, with a constant that float16 holds: what the mask marks stays marked."""
     product = expression_at(facts, event.location)
-    numbers = [one for one in ast.walk(product) if isinstance(one, ast.Constant)] if product is not None else []
+    numbers = [node for node in ast.walk(product) if isinstance(node, ast.Constant)] if product is not None else []
     large = [number for number in numbers if isinstance(number.value, (int, float)) and abs(number.value) > LARGEST]
     if product is not None and len(large) == 1:
         large[0].value = SMALL_ENOUGH
@@ -182,7 +182,7 @@ def _gives_mask(facts: SourceFacts, call: Call, function: Api, depth: int) -> bo
     if name == "subtract" and len(both) == 2:
         return any(map(_is_one, both))
     if name in COMBINING and len(both) == 2:
-        return all(_is_mask(facts, one, depth) for one in both)
+        return all(_is_mask(facts, side, depth) for side in both)
     return name in RESHAPING and _is_mask(facts, first, depth)
 
 

@@ -65,7 +65,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call, ids, sized in indexings(facts):
         if asks_for_dtype(call.context):
             continue
-        cast = next((one for one in casts_behind(ids) if precision.half(one, call.context)), None)
+        cast = next((cast for cast in casts_behind(ids) if precision.half(cast, call.context)), None)
         dtype = precision.half(cast, call.context)
         classes = classes_behind(facts, sized) if dtype is not None else 0
         if cast is not None and dtype is not None and classes > EXACT[dtype]:

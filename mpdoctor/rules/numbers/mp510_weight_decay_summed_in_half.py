@@ -77,7 +77,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         weights = _decayed(call)
         if weights is None or not is_made_of_weights(weights) or asks_for_dtype(call.context):
             continue
-        if any(one is call for value in guarded_values(facts) for one in walk(value)):
+        if any(part is call for value in guarded_values(facts) for part in walk(value)):
             continue  # a length that the weights are divided by
         if precision.runs_in_call(call.context) and precision.dtype(weights, call.context) == "float16":
             yield Finding(

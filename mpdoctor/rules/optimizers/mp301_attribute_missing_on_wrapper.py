@@ -109,7 +109,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
         return  # MP407 and MP411
     # Keras itself may miss an attribute, in a method that the program calls or in one that it knows nothing of
     named = re.findall(r"\.(\w+)\b", failure.failing_line)
-    name = next((one for one in named if one == found[1] or one in SOMEWHERE_MISSING), None)
+    name = next((name for name in named if name == found[1] or name in SOMEWHERE_MISSING), None)
     if name is None:
         return
     yield Finding(

@@ -130,19 +130,19 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 
 def _all_hold(table: dict[str, frozenset[str]], name: str, inside: tuple[Value, ...], facts: SourceFacts) -> bool:
-    return all(name in table[kind] for one in inside for kind in kinds_of_wrapper(one, facts.keras))
+    return all(name in table[kind] for optimizer in inside for kind in kinds_of_wrapper(optimizer, facts.keras))
 
 
 def _held(inside: tuple[Value, ...], name: str) -> str | None:
     """What the optimizer inside certainly holds under this name, as repr(); None where that is not known."""
     found: set[str | None] = set()
-    for one in inside:
-        given = one.keyword(name) if isinstance(one, Call) else None
+    for optimizer in inside:
+        given = optimizer.keyword(name) if isinstance(optimizer, Call) else None
         if given is not None:
             value = known(given)
             found.add(repr(value) if value is None or isinstance(value, (bool, int, float)) else None)
         else:
-            class_name = one.method if isinstance(one, Call) and not one.open else ""
+            class_name = optimizer.method if isinstance(optimizer, Call) and not optimizer.open else ""
             default = DEFAULTS.get(class_name, {}).get(name)
             found.add(None if default is None else repr(default))
     return found.pop() if len(found) == 1 else None

@@ -270,7 +270,7 @@ def _constructor(keras: Keras) -> str:
 
 
 def _lacking(name: str, lacking: list[str], keras: Keras) -> str:
-    wanted = listed([f"`{one}`" for one in lacking])
+    wanted = listed([f"`{name}`" for name in lacking])
     return (
         f"{name} lacks {wanted}, which {keras.package if keras.package != 'keras' else 'Keras 3'} calls at every step."
     )

@@ -74,7 +74,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def _fix(facts: SourceFacts, outer: Call) -> Fix | None:
     """The wrapper taken away where it is made, and put around the outer optimizer."""
     given = [option for value in outer.given for option in options(value)]
-    wrapper = next((call for call in facts.calls_of(WRAPPER) if any(one is call for one in given)), None)
+    wrapper = next((call for call in facts.calls_of(WRAPPER) if any(option is call for option in given)), None)
     if wrapper is None or len(wrapper.given) != 1 or wrapper.context.function is not outer.context.function:
         return None
     name = callee_text(facts, wrapper.location)

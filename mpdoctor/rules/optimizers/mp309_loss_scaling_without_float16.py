@@ -140,7 +140,7 @@ def _is_trained(facts: SourceFacts, wrapper: Call) -> bool:
         compiles_with_it = all(option is wrapper for option in options(call.argument(0, "optimizer")))
         if compiles_with_it and call.given and _is_made_without_policy(facts, call.receiver):
             trained = (option for fit in facts.method_calls(*TRAINING) for option in options(fit.receiver))
-            if any(one is model for one in trained for model in options(call.receiver)):
+            if any(known is model for known in trained for model in options(call.receiver)):
                 return True
     return False
 

@@ -51,7 +51,7 @@ DYNAMIC = ": its dynamic scale skips a step that overflows and lowers itself"
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for wrapping, inside in wrappings(facts):
-        factors = [_factor(one) for one in inside]
+        factors = [_factor(optimizer) for optimizer in inside]
         if not factors or not all(factors):
             continue
         value = (text_at(facts, factors[0].location) if factors[0] else "") or "its value"

@@ -179,7 +179,7 @@ def _may_be_gone(name: str) -> bool:
 
 
 def _entry(name: str) -> tuple[str, tuple[int, ...], str] | None:
-    return next((one for one in REMOVED if _is_of(one[0], name)), None)
+    return next((entry for entry in REMOVED if _is_of(entry[0], name)), None)
 
 
 def _is_of(entry: str, name: str) -> bool:

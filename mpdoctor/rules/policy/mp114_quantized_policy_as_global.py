@@ -82,7 +82,7 @@ def _is_quantized(value: Value) -> bool:
 def _is_put_back(facts: SourceFacts, policy: Call) -> bool:
     """Whether another policy is set before any model is made: then only single layers took this one."""
     later = [policy_call for policy_call in facts.policy_calls if policy_call.order > policy.order]
-    later = [one for one in later if not exclude_each_other(one.context, policy.context)]
+    later = [call for call in later if not exclude_each_other(call.context, policy.context)]
     if not later:
         return False
     return not any(policy.order < call.order < later[0].order and is_model(call) for call in facts.calls)

@@ -105,7 +105,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
                 load.location,
                 model=model.id,
                 layer=load.part or None,
-                evidence={"file": load.file, "policy": load.policy, "float16 layers": [one.path for one in half]},
+                evidence={"file": load.file, "policy": load.policy, "float16 layers": [layer.path for layer in half]},
             )
 
 
@@ -146,4 +146,4 @@ def _is_unscaled(facts: SourceFacts, load: Call) -> bool:
 def _is_saved_with_bare_optimizer(facts: SourceFacts, load: Call) -> bool:
     writer = writer_of(facts, load)
     by_hand = [call.argument(0, "optimizer") for call in compiles_of(facts, writer)] if writer else []
-    return bool(by_hand) and all(is_bare(one, False) for one in by_hand)
+    return bool(by_hand) and all(is_bare(optimizer, False) for optimizer in by_hand)

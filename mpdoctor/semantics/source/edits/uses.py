@@ -16,12 +16,12 @@ def meets_others(facts: SourceFacts, value: Value) -> bool:
     """Whether the program computes with it, or with what is made of it, and another tensor at once."""
     made_of_it, waiting = {id(value)}, [value]
     users = _users(facts)
-    for one in waiting:
-        if one is not value and _computes(one):
-            parts = _operands(one)
+    for item in waiting:
+        if item is not value and _computes(item):
+            parts = _operands(item)
             if any(id(part) not in made_of_it and not _is_plain(part) for part in parts):
                 return True
-        for user in users.get(id(one), ()):
+        for user in users.get(id(item), ()):
             if id(user) not in made_of_it:
                 made_of_it.add(id(user))
                 waiting.append(user)
@@ -58,7 +58,7 @@ def _computes(value: Value) -> bool:
 
 def _operands(event: Value) -> list[Value]:
     given = event.operands if isinstance(event, Operation) else event.given if isinstance(event, Call) else ()
-    return [part for one in given for option in options(one) for part in _spread(option)]
+    return [part for item in given for option in options(item) for part in _spread(option)]
 
 
 def _spread(value: Value) -> tuple[Value, ...]:

@@ -74,7 +74,7 @@ def is_gradient_call(value: Value) -> bool:
     """`tape.gradient(…)`, of a GradientTape or of what was made from one (Horovod's tape)."""
     if not isinstance(value, Call) or value.method != "gradient" or value.receiver is None:
         return False
-    return any(is_tape(one) for one in walk(value.receiver))
+    return any(is_tape(part) for part in walk(value.receiver))
 
 
 def is_tape(value: Value) -> bool:
@@ -109,16 +109,16 @@ def target(gradient: Call) -> Value | None:
 
 def may_be_scaled(loss: Value | None) -> bool:
     """Whether anything that this loss was made from may have scaled it."""
-    return loss is None or any(_scales(one) for one in walk(loss))
+    return loss is None or any(_scales(part) for part in walk(loss))
 
 
 def may_be_scaled_in(facts: SourceFacts, loss: Value | None) -> bool:
     """The same, where functions of the user's that were not followed on the way to the loss may scale it as well."""
     waiting, seen = [loss], set[int]()
-    for one in waiting:
-        if may_be_scaled(one):
+    for item in waiting:
+        if may_be_scaled(item):
             return True
-        for part in walk(one):
+        for part in walk(item):
             function = part.callee.of if isinstance(part, Call) and isinstance(part.callee, Defined) else None
             if isinstance(function, FunctionFacts) and id(function) not in seen:
                 seen.add(id(function))
@@ -155,11 +155,11 @@ def until_gradients(value: Value | None, stop: Callable[[Value], bool] | None = 
     whose weights are listed beside the gradients, nor of what `stop` says."""
     waiting = [] if value is None else [value]
     seen = {id(value)}
-    for one in waiting:
-        yield one
-        if is_gradient_call(one) or _lists_weights(one) or (stop is not None and stop(one)):
+    for item in waiting:
+        yield item
+        if is_gradient_call(item) or _lists_weights(item) or (stop is not None and stop(item)):
             continue
-        for part in one.parts:
+        for part in item.parts:
             if id(part) not in seen:
                 seen.add(id(part))
                 waiting.append(part)

@@ -47,7 +47,10 @@ def keyword_refused(own: ClassFacts, kinds: Iterable[str]) -> str:
     method = own.find_method("apply_gradients")
     if method is None or any(parameter.startswith("**") for parameter in method.parameters):
         return ""
-    wanted = [next((one for one in HANDED_TO_APPLY[kind] if one not in method.parameters), "") for kind in kinds]
+    wanted = [
+        next((argument for argument in HANDED_TO_APPLY[kind] if argument not in method.parameters), "")
+        for kind in kinds
+    ]
     return wanted[0] if wanted and all(wanted) else ""
 
 
