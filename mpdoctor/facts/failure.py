@@ -11,6 +11,9 @@ from mpdoctor.facts.versions import Keras
 
 During = Literal["start", "script", "loading", "training", "ending"]
 MendedPart = Literal["layer", "operations", "metric", "loss", "output"]
+PartKind = Literal[
+    "metric", "loss", "constraint", "regularizer", "data", "generator", "pipeline", "configuration", "saved-model"
+]
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,39 @@ class OperandFacts:
     name: str
     kind: str
     dtype: str
+
+
+@dataclass(frozen=True)
+class PartFacts:
+    """What raised, where it is none of the layers and not the training code itself.
+
+    kind
+        "metric", "loss", "constraint", "regularizer"; "data", an object that gives batches (a Sequence, a PyDataset);
+        "generator" and "pipeline", a function of the user's that tf.data runs; "configuration", what Keras asks for to
+        save or to copy; "saved-model", a function of a SavedModel that was given 16-bit values for float32 ones.
+    name
+        Of its class; of a function the function's.
+    method
+        Of the class, as "update_state"; "" of a function.
+    own
+        Whether the code is the user's; a library's if not.
+    made_at
+        The user's line that made it, where one did.
+    asked_by
+        Of a configuration the library's function that the user's line called: "save", "clone_model".
+    """
+
+    kind: PartKind
+    name: str
+    method: str = ""
+    own: bool = True
+    made_at: Location | None = None
+    asked_by: str = ""
+
+    @property
+    def called(self) -> str:
+        """ "Dice.update_state", "dice"."""
+        return f"{self.name}.{self.method}" if self.method else self.name
 
 
 @dataclass(frozen=True)
@@ -91,6 +127,8 @@ class FailureFacts:
         What the file says of itself whose loading raised.
     callback
         The method of a callback that raised, "Class.on_epoch_end"; "" for whatever else.
+    part
+        What else beside layers and the training code raised.
     saw_model
         Whether a model had been seen before.
     last_words
@@ -130,6 +168,7 @@ class FailureFacts:
     stand_ins: tuple[str, ...] = ()
     mended: bool = False
     callback: str = ""
+    part: PartFacts | None = None
 
     @property
     def in_training(self) -> bool:

@@ -49,6 +49,7 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.errors.error_remedies import remedy_from_failure
 from mpdoctor.semantics.live.errors.error_texts import headline_from_failure, place_of_failure
+from mpdoctor.semantics.live.errors.failing_parts import place_of_part, subject_from_failure
 from mpdoctor.semantics.live.errors.saved_model_errors import headline_from_loading_error, remedy_from_loading_error
 
 SEVERITY = Severity.ERROR
@@ -65,20 +66,25 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     elif failure.kind == "exited":
         yield _exited(failure)
     else:
-        stopped = "The saved model cannot be loaded" if failure.during == "loading" else _stopped(failure)
+        stopped = _loading(failure) if failure.during == "loading" else _stopped(failure)
         is_file = failure.during == "loading" or failure.saved_file is not None
         error = headline_from_loading_error(failure) if is_file else headline_from_failure(failure)
         yield Finding(
-            f"{stopped}{_in(failure)}, before any training step: {error}",
+            f"{stopped} before any training step: {error}",
             _remedy(failure),
-            failure.location,
+            place_of_part(failure),
             layer=failure.layer,
             evidence={"exception": failure.exception, "error": failure.message},
         )
 
 
+def _loading(failure: FailureFacts) -> str:
+    return f"The saved model cannot be loaded{_in(failure)},"
+
+
 def _stopped(failure: FailureFacts) -> str:
-    return "The program stops here" if failure.mended else "The program stopped here"
+    stopped = "The program stops here" if failure.mended else "The program stopped here"
+    return subject_from_failure(failure) or f"{stopped}{_in(failure)},"
 
 
 def _exited(failure: FailureFacts) -> Finding:
