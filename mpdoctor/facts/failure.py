@@ -75,6 +75,25 @@ class PartFacts:
 
 
 @dataclass(frozen=True)
+class CaughtFacts:
+    """An exception that the program caught itself, and did not raise again.
+
+    location
+        The innermost line of the user's that raised it.
+    caught_at
+        The `except`.
+    before_training
+        Whether a training call stands in the `try`, which was left before its end.
+    """
+
+    exception: str
+    message: str
+    location: Location | None
+    caught_at: Location
+    before_training: bool
+
+
+@dataclass(frozen=True)
 class FailureFacts:
     """What ended the examination before it had seen everything.
 
@@ -129,6 +148,8 @@ class FailureFacts:
         The method of a callback that raised, "Class.on_epoch_end"; "" for whatever else.
     part
         What else beside layers and the training code raised.
+    caught
+        The exceptions that a script caught itself before it ended without a training.
     saw_model
         Whether a model had been seen before.
     last_words
@@ -169,6 +190,7 @@ class FailureFacts:
     mended: bool = False
     callback: str = ""
     part: PartFacts | None = None
+    caught: tuple[CaughtFacts, ...] = ()
 
     @property
     def in_training(self) -> bool:
@@ -178,7 +200,8 @@ class FailureFacts:
     @property
     def is_plain_end(self) -> bool:
         """Whether the program came to its own end, as it means to, and had made no model."""
-        return self.kind == "exited" and not self.exit_code and not self.saw_model
+        left_training = any(one.before_training for one in self.caught)
+        return self.kind == "exited" and not self.exit_code and not self.saw_model and not left_training
 
     @property
     def how_it_ran(self) -> str:

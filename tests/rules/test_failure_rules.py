@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpdoctor.facts.examination import ExaminationFacts
-from mpdoctor.facts.failure import FailureFacts, Frame, OperandFacts, PartFacts
+from mpdoctor.facts.failure import CaughtFacts, FailureFacts, Frame, OperandFacts, PartFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import CallFacts, ModelFacts
 from mpdoctor.facts.versions import Keras
@@ -258,6 +258,30 @@ def test_what_a_library_lacks_is_told_once() -> None:
     for message in (NO_KERNELS[2][0], MIXED):
         codes = set(said(raised("TypeError", message, "training", **IN_LIBRARY)))
         assert codes == {"MP219", "MP901"}
+
+
+LEFT = CaughtFacts("FileNotFoundError", "no a.npy", Location("train.py", 3), Location("train.py", 9), True)
+LACKED = CaughtFacts("ImportError", "no wandb", Location("train.py", 1), Location("train.py", 2), False)
+PASSED = CaughtFacts("ValueError", "no", Location("train.py", 4), Location("train.py", 5), False)
+
+
+@pytest.mark.parametrize(
+    ("caught", "exit_code", "said_of_it", "line"),
+    [
+        ((LEFT,), 0, "ended without a training call: it caught FileNotFoundError: no a.npy, in the `except` of", 3),
+        ((LEFT,), 1, "ended itself with exit code 1 without a training call: it caught FileNotFoundError", 3),
+        ((LACKED, LEFT, PASSED), 0, "line 9", 3),
+        ((LACKED, PASSED), 0, "it caught ValueError: no, in the `except` of line 5", 4),
+        ((LACKED,), 0, "ended without a Keras model", None),
+        ((), 0, "ended without a Keras model", None),
+    ],
+)
+def test_what_a_script_catches_itself_is_told_where_it_never_trained(
+    caught: tuple[CaughtFacts, ...], exit_code: int, said_of_it: str, line: int | None
+) -> None:
+    found = said(FailureFacts("exited", "script", exit_code=exit_code, caught=caught))["MP002"]
+    assert said_of_it in found.message
+    assert (found.location and found.location.line) == line
 
 
 DICE = PartFacts("metric", "Dice", "update_state", own=False, made_at=Location("train.py", 3))

@@ -4,9 +4,9 @@
 The code that raises is none of yours, so there is no line to mend in it: `inputs + tf.constant(1.0)`, an operation
 without a 16-bit kernel, or the float32 signature of a SavedModel inside a package's layer stops the whole program under
 a mixed policy. A SavedModel's signature that is called with 16-bit values runs, and its gradient raises later, in no
-layer at all: `TFSMLayer`, hub's KerasLayer (tf_keras) and a layer of your own around one are named all the same. With `dtype="float32"` the layer computes in float32, Keras casts what it is given, and the
-next layer casts its output back. Where the same call could be made again in float32, that was tried, and the report
-says so.
+layer at all: `TFSMLayer`, hub's KerasLayer (tf_keras) and a layer of your own around one are named all the same.
+With `dtype="float32"` the layer computes in float32, Keras casts what it is given, and the next layer casts its output
+back. Where the same call could be made again in float32, that was tried, and the report says so.
 
 ## Flagged
 ```python
