@@ -75,6 +75,23 @@ class PartFacts:
 
 
 @dataclass(frozen=True)
+class BatchFacts:
+    """A layer that put out another number of samples than it was given.
+
+    layer, class_name
+        Its path, and its class.
+    location
+        Where its class stands, if it is the user's own; else the user's line that made it.
+    """
+
+    layer: str
+    class_name: str
+    given: int
+    returned: int
+    location: Location | None
+
+
+@dataclass(frozen=True)
 class CaughtFacts:
     """An exception that the program caught itself, and did not raise again.
 
@@ -148,6 +165,8 @@ class FailureFacts:
         The method of a callback that raised, "Class.on_epoch_end"; "" for whatever else.
     part
         What else beside layers and the training code raised.
+    batches
+        The layers that had put out another number of samples than they were given.
     caught
         The exceptions that a script caught itself before it ended without a training.
     saw_model
@@ -190,6 +209,7 @@ class FailureFacts:
     mended: bool = False
     callback: str = ""
     part: PartFacts | None = None
+    batches: tuple[BatchFacts, ...] = ()
     caught: tuple[CaughtFacts, ...] = ()
 
     @property

@@ -158,6 +158,21 @@ def batches():
 
 trained(x=batches(), y=None)
 """, "MP901", "The generator `batches`, which gives the training its data, raises"),
+    ("reshape-of-the-batch", "tf_keras", """\
+class Patches(K.layers.Layer):  # here
+    def call(self, inputs):
+        return tf.reshape(inputs, (-1, 4))
+
+
+trained(K.layers.Dense(8), Patches())
+""", "MP605", "Layer `patches` (Patches) is given 32 samples and returns 64, and the loss finds no label for each"),
+    ("caught", "3", """\
+try:
+    rows = np.load("rows.npy")  # here
+    trained(x=rows)
+except Exception as error:
+    print("no training:", error)
+""", "MP002", "it caught FileNotFoundError: [Errno 2] No such file or directory: 'rows.npy', in the `except` of line"),
     ("configuration", "3", CONFIG.format('save("model.keras")'),
      "MP002", "`Scale.get_config`, which `save` asks for, raises before any training step: AttributeError"),
     ("configuration-of-a-clone", "tf_keras", CONFIG.format("trainable = False\nK.models.clone_model(model)"),

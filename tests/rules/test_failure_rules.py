@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpdoctor.facts.examination import ExaminationFacts
-from mpdoctor.facts.failure import CaughtFacts, FailureFacts, Frame, OperandFacts, PartFacts
+from mpdoctor.facts.failure import BatchFacts, CaughtFacts, FailureFacts, Frame, OperandFacts, PartFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import CallFacts, ModelFacts
 from mpdoctor.facts.versions import Keras
@@ -258,6 +258,33 @@ def test_what_a_library_lacks_is_told_once() -> None:
     for message in (NO_KERNELS[2][0], MIXED):
         codes = set(said(raised("TypeError", message, "training", **IN_LIBRARY)))
         assert codes == {"MP219", "MP901"}
+
+
+BETWEEN = (
+    "Dimensions must be equal, but are 32 and 64 for '{{node compile_loss/mse/sub}} = Sub[T=DT_FLOAT](data, out)' "
+)
+BETWEEN += "with input shapes: [32,1], [64,1]."
+PATCHES = BatchFacts("patches", "Patches", 32, 64, Location("train.py", 3))
+
+
+@pytest.mark.parametrize(
+    ("batches", "layer", "told"),
+    [
+        ((PATCHES,), None, True),
+        ((dataclasses.replace(PATCHES, given=64, returned=32),), None, True),
+        ((dataclasses.replace(PATCHES, returned=128),), None, False),  # which is not what the loss was given
+        ((dataclasses.replace(PATCHES, returned=128), PATCHES), None, True),
+        ((PATCHES,), "head", False),  # a layer raised, and no loss
+        ((), None, False),
+    ],
+)
+def test_a_layer_that_changes_the_number_of_samples_is_named(
+    batches: tuple[BatchFacts, ...], layer: str | None, told: bool
+) -> None:
+    more = {"layer": layer, "layer_class": "Dense"} if layer else {}
+    found = said(raised("ValueError", BETWEEN, "training", batches=batches, **more))["MP605"]
+    assert ("Layer `patches` (Patches) is given" in found.message) == told
+    assert found.location == (Location("train.py", 3) if told else HERE)
 
 
 LEFT = CaughtFacts("FileNotFoundError", "no a.npy", Location("train.py", 3), Location("train.py", 9), True)

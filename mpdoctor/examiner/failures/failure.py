@@ -18,7 +18,7 @@ from mpdoctor.examiner.failures.parts import part_of_error
 from mpdoctor.examiner.keras.private_state import casts_its_input
 from mpdoctor.examiner.process.autograph_files import PREFIX
 from mpdoctor.examiner.process.user_code import class_location, is_own
-from mpdoctor.facts.failure import During, FailureFacts, Frame
+from mpdoctor.facts.failure import BatchFacts, During, FailureFacts, Frame
 from mpdoctor.facts.location import Location
 from mpdoctor.knowledge.half_dtypes import HALF
 
@@ -66,9 +66,17 @@ def failure_under_watch(session: Session, error: BaseException, during: During, 
         part=part_of_error(
             session.keras, error, all_frames(error), session.watch.part_made_at, session.half_given_to_saved
         ),
+        batches=tuple(_batches(session)),
         keras=session.keras.facts,
         saved_file=getattr(error, "saved_file", None) or session.loads.file_of_error(error),
     )
+
+
+def _batches(session: Session) -> Iterator[BatchFacts]:
+    watch = session.watch
+    for layer, given, returned in watch.calls.batches():
+        place = class_location(type(layer)) or watch.made_at(layer)
+        yield BatchFacts(layer.name, type(layer).__name__, given, returned, place)
 
 
 def failure_from_exception(error: BaseException, during: During, **known: Any) -> FailureFacts:
