@@ -18,6 +18,7 @@ from mpdoctor.examiner.protocol.events import Events
 from mpdoctor.examiner.protocol.request import SAVED, Request
 from mpdoctor.examiner.session import Session
 from mpdoctor.examiner.targets import saved_model, script_or_factory
+from mpdoctor.examiner.targets.caught_exceptions import caught_exceptions
 from mpdoctor.facts.failure import During, FailureFacts
 
 
@@ -111,6 +112,9 @@ def _look_at_untrained_models(session: Session) -> None:
         return
     if not session.tell_models():
         raise NoModel()
+    kept_from_training = tuple(one for one in caught_exceptions() if one.before_training)
+    if kept_from_training and not session.has_predicted:
+        session.fail(FailureFacts("exited", "script", exit_code=0, saw_model=True, caught=kept_from_training))
     why = "the program only predicts" if session.has_predicted else "no training call"
     session.events.send(TrainingStatus("skipped", why))
 
@@ -129,7 +133,9 @@ def _say_how_it_ended(session: Session, error: BaseException, seconds: float) ->
         session.events.send(StoppedAfterTraining(first_line(error)))  # which may come of a fit() that was cut short
         return
     if isinstance(error, NoModel):
-        session.fail(FailureFacts("exited", "script", exit_code=0, message="The script ended."))
+        session.fail(
+            FailureFacts("exited", "script", exit_code=0, message="The script ended.", caught=caught_exceptions())
+        )
         return
     during: During
     if session.training is not None or session.left_a_tape(error):
@@ -167,7 +173,14 @@ def _say_it_exited(session: Session, error: SystemExit) -> None:
     code = error.code if isinstance(error.code, int) else (0 if error.code is None else 1)
     if session.models():
         _look_at_untrained_models(session)
-    failure = failure_from_exception(error, "script", kind="exited", exit_code=code, saw_model=bool(session.models()))
+    failure = failure_from_exception(
+        error,
+        "script",
+        kind="exited",
+        exit_code=code,
+        saw_model=bool(session.models()),
+        caught=caught_exceptions(),
+    )
     if code or not session.models():
         session.fail(failure)
 

@@ -17,6 +17,7 @@ from mpdoctor.examiner.capture.load_hooks import LoadHooks
 from mpdoctor.examiner.capture.optimizer_setup import OptimizerHooks
 from mpdoctor.examiner.exceptions import OtherBackend, chain_of
 from mpdoctor.examiner.failures.mending import Mender
+from mpdoctor.examiner.failures.parts import classes_of_parts
 from mpdoctor.examiner.keras.private_state import function_made_anew
 from mpdoctor.examiner.process import autograph_files
 from mpdoctor.examiner.process.import_hooks import ImportHooks
@@ -34,7 +35,7 @@ from mpdoctor.examiner.protocol.events import Events
 from mpdoctor.examiner.protocol.request import Request
 from mpdoctor.examiner.stand_ins.install import StandIns
 from mpdoctor.facts.devices import DeviceFacts
-from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.failure import FailureFacts, PartFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import CallFacts, ModelFacts, OtherPolicyFacts
 
@@ -93,6 +94,7 @@ class Session:
         self._policy_lines: dict[str, Location] = {}  # by package: the user's line that set its policy last
         self._devices: tuple[DeviceFacts, ...] | None = None
         self.failed_in_tape: BaseException | None = None
+        self.half_given_to_saved: PartFacts | None = None  # a SavedModel's function of float32 that took 16 bits
         self.files_written: list[str] = []
         self._adapters: list[KerasAdapter] = []
         self._losses: Losses | None = None
@@ -174,12 +176,15 @@ class Session:
         import tensorflow as tf
 
         from mpdoctor.examiner.capture.loss_hooks import Losses
+        from mpdoctor.examiner.capture.saved_functions import watch_saved_functions
         from mpdoctor.examiner.probe.predictions import Predictions
         from mpdoctor.examiner.probe.training import Training
 
         self._new_training = Training
         self.watch.install(keras.Layer)
         self.watch.install_policies(keras.Layer)
+        parts = [cls for _, cls in classes_of_parts(keras) if not issubclass(cls, keras.Layer)]
+        self.watch.install_parts(parts)
         for cls in keras.function_classes():
             self.watch.install_operations(cls, keras.Layer)
         self.notes.install(keras)
@@ -203,6 +208,7 @@ class Session:
         self.predictions.install(keras)
         if self._losses is None:
             self._losses = Losses()
+            watch_saved_functions(self.watch, self._note_saved_function)
             replace_method(tf.GradientTape, "gradient", self._gradient)
             replace_method(tf.GradientTape, "__exit__", self._leave_tape)
             replace_method(type(tf.function(lambda: None)), "__call__", self._call_function)
@@ -456,6 +462,9 @@ class Session:
         if error is not None:
             self.failed_in_tape = error
         return original(tape, kind, error, trace)
+
+    def _note_saved_function(self, part: PartFacts) -> None:
+        self.half_given_to_saved = part
 
     def left_a_tape(self, error: BaseException) -> bool:
         return any(one is self.failed_in_tape for one in chain_of(error))

@@ -11,6 +11,9 @@ from mpdoctor.facts.versions import Keras
 
 During = Literal["start", "script", "loading", "training", "ending"]
 MendedPart = Literal["layer", "operations", "metric", "loss", "output"]
+PartKind = Literal[
+    "metric", "loss", "constraint", "regularizer", "data", "generator", "pipeline", "configuration", "saved-model"
+]
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,75 @@ class OperandFacts:
     name: str
     kind: str
     dtype: str
+
+
+@dataclass(frozen=True)
+class PartFacts:
+    """What raised, where it is none of the layers and not the training code itself.
+
+    kind
+        "metric", "loss", "constraint", "regularizer"; "data", an object that gives batches (a Sequence, a PyDataset);
+        "generator" and "pipeline", a function of the user's that tf.data runs; "configuration", what Keras asks for to
+        save or to copy; "saved-model", a function of a SavedModel that was given 16-bit values for float32 ones.
+    name
+        Of its class; of a function the function's.
+    method
+        Of the class, as "update_state"; "" of a function.
+    own
+        Whether the code is the user's; a library's if not.
+    made_at
+        The user's line that made it, where one did.
+    asked_by
+        Of a configuration the library's function that the user's line called: "save", "clone_model".
+    """
+
+    kind: PartKind
+    name: str
+    method: str = ""
+    own: bool = True
+    made_at: Location | None = None
+    asked_by: str = ""
+
+    @property
+    def called(self) -> str:
+        """ "Dice.update_state", "dice"."""
+        return f"{self.name}.{self.method}" if self.method else self.name
+
+
+@dataclass(frozen=True)
+class BatchFacts:
+    """A layer that put out another number of samples than it was given.
+
+    layer, class_name
+        Its path, and its class.
+    location
+        Where its class stands, if it is the user's own; else the user's line that made it.
+    """
+
+    layer: str
+    class_name: str
+    given: int
+    returned: int
+    location: Location | None
+
+
+@dataclass(frozen=True)
+class CaughtFacts:
+    """An exception that the program caught itself, and did not raise again.
+
+    location
+        The innermost line of the user's that raised it.
+    caught_at
+        The `except`.
+    before_training
+        Whether a training call stands in the `try`, which was left before its end.
+    """
+
+    exception: str
+    message: str
+    location: Location | None
+    caught_at: Location
+    before_training: bool
 
 
 @dataclass(frozen=True)
@@ -91,6 +163,12 @@ class FailureFacts:
         What the file says of itself whose loading raised.
     callback
         The method of a callback that raised, "Class.on_epoch_end"; "" for whatever else.
+    part
+        What else beside layers and the training code raised.
+    batches
+        The layers that had put out another number of samples than they were given.
+    caught
+        The exceptions that a script caught itself before it ended without a training.
     saw_model
         Whether a model had been seen before.
     last_words
@@ -130,6 +208,9 @@ class FailureFacts:
     stand_ins: tuple[str, ...] = ()
     mended: bool = False
     callback: str = ""
+    part: PartFacts | None = None
+    batches: tuple[BatchFacts, ...] = ()
+    caught: tuple[CaughtFacts, ...] = ()
 
     @property
     def in_training(self) -> bool:
@@ -139,7 +220,8 @@ class FailureFacts:
     @property
     def is_plain_end(self) -> bool:
         """Whether the program came to its own end, as it means to, and had made no model."""
-        return self.kind == "exited" and not self.exit_code and not self.saw_model
+        left_training = any(one.before_training for one in self.caught)
+        return self.kind == "exited" and not self.exit_code and not self.saw_model and not left_training
 
     @property
     def how_it_ran(self) -> str:

@@ -72,6 +72,14 @@ class TensorFacts:
 
 
 @dataclass(frozen=True)
+class NamedOperand:
+    """What the user's line calls a tensor that went into an operation, and its largest finite magnitude."""
+
+    name: str
+    largest: float
+
+
+@dataclass(frozen=True)
 class OperationFacts:
     """The one operation of TensorFlow that made inf or NaN out of finite numbers.
 
@@ -99,6 +107,8 @@ class OperationFacts:
         True if -inf went in, which masks are made of, and nothing else that is not finite.
     location
         The user's line that ran it; for an operation on the way back, the line whose gradient it is.
+    operands
+        Those inputs that this line has a name for, of an operation on the way forward.
     """
 
     name: str
@@ -115,6 +125,7 @@ class OperationFacts:
     masked: bool = False
     location: Location | None = None
     averaged: int = 0
+    operands: tuple[NamedOperand, ...] = ()
 
     @property
     def has_no_gradient(self) -> bool:

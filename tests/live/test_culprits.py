@@ -100,6 +100,7 @@ def test_the_layer_and_the_operation_that_overflow(step: Step) -> None:
     assert (found.operation.name, found.operation.largest, found.operation.in_float32) == ("Square", 320.0, 102400.0)
     assert (found.operation.where, found.operation.result) == ("layer", "inf")
     assert found.operation.location.path.endswith("test_culprits.py")
+    assert [(one.name, one.largest) for one in found.operation.operands] == [("x", 320.0)]
     assert [(frame.layer, frame.largest) for frame in found.frames] == [("wide", 320.0)]
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpdoctor.facts.examination import ExaminationFacts
-from mpdoctor.facts.failure import FailureFacts, Frame, OperandFacts
+from mpdoctor.facts.failure import BatchFacts, CaughtFacts, FailureFacts, Frame, OperandFacts, PartFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import CallFacts, ModelFacts
 from mpdoctor.facts.versions import Keras
@@ -258,6 +258,101 @@ def test_what_a_library_lacks_is_told_once() -> None:
     for message in (NO_KERNELS[2][0], MIXED):
         codes = set(said(raised("TypeError", message, "training", **IN_LIBRARY)))
         assert codes == {"MP219", "MP901"}
+
+
+BETWEEN = (
+    "Dimensions must be equal, but are 32 and 64 for '{{node compile_loss/mse/sub}} = Sub[T=DT_FLOAT](data, out)' "
+)
+BETWEEN += "with input shapes: [32,1], [64,1]."
+PATCHES = BatchFacts("patches", "Patches", 32, 64, Location("train.py", 3))
+
+
+@pytest.mark.parametrize(
+    ("batches", "layer", "told"),
+    [
+        ((PATCHES,), None, True),
+        ((dataclasses.replace(PATCHES, given=64, returned=32),), None, True),
+        ((dataclasses.replace(PATCHES, returned=128),), None, False),  # which is not what the loss was given
+        ((dataclasses.replace(PATCHES, returned=128), PATCHES), None, True),
+        ((PATCHES,), "head", False),  # a layer raised, and no loss
+        ((), None, False),
+    ],
+)
+def test_a_layer_that_changes_the_number_of_samples_is_named(
+    batches: tuple[BatchFacts, ...], layer: str | None, told: bool
+) -> None:
+    more = {"layer": layer, "layer_class": "Dense"} if layer else {}
+    found = said(raised("ValueError", BETWEEN, "training", batches=batches, **more))["MP605"]
+    assert ("Layer `patches` (Patches) is given" in found.message) == told
+    assert found.location == (Location("train.py", 3) if told else HERE)
+
+
+LEFT = CaughtFacts("FileNotFoundError", "no a.npy", Location("train.py", 3), Location("train.py", 9), True)
+LACKED = CaughtFacts("ImportError", "no wandb", Location("train.py", 1), Location("train.py", 2), False)
+PASSED = CaughtFacts("ValueError", "no", Location("train.py", 4), Location("train.py", 5), False)
+
+
+@pytest.mark.parametrize(
+    ("caught", "exit_code", "said_of_it", "line"),
+    [
+        ((LEFT,), 0, "ended without a training call: it caught FileNotFoundError: no a.npy, in the `except` of", 3),
+        ((LEFT,), 1, "ended itself with exit code 1 without a training call: it caught FileNotFoundError", 3),
+        ((LACKED, LEFT, PASSED), 0, "line 9", 3),
+        ((LACKED, PASSED), 0, "it caught ValueError: no, in the `except` of line 5", 4),
+        ((LACKED,), 0, "ended without a Keras model", None),
+        ((), 0, "ended without a Keras model", None),
+    ],
+)
+def test_what_a_script_catches_itself_is_told_where_it_never_trained(
+    caught: tuple[CaughtFacts, ...], exit_code: int, said_of_it: str, line: int | None
+) -> None:
+    found = said(FailureFacts("exited", "script", exit_code=exit_code, caught=caught))["MP002"]
+    assert said_of_it in found.message
+    assert (found.location and found.location.line) == line
+
+
+DICE = PartFacts("metric", "Dice", "update_state", own=False, made_at=Location("train.py", 3))
+UNIT = PartFacts("constraint", "Unit", "__call__", own=False, made_at=Location("train.py", 3))
+CALLED = PartFacts("configuration", "Scale", "get_config", asked_by="save")
+SIGNED = "Can not cast TensorSpec(shape=(8,), dtype=tf.float16) to TensorSpec(shape=(None,), dtype=tf.float32)"
+SAVED = PartFacts("saved-model", "Embedding", own=False, made_at=Location("train.py", 3))
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "more", "said_of_it"),
+    [
+        ("MP901", "no", {"callback": "Loud.on_epoch_end"}, "The callback `Loud` raises in on_epoch_end: KeyError"),
+        ("MP901", "no", {"callback": "Saves.on_epoch_end", "part": CALLED}, "on_epoch_end, in `Scale.get_config`: "),
+        ("MP901", "no", {"part": CALLED}, "`Scale.get_config`, which `save` asks for, raises: KeyError"),
+        ("MP901", "no", {"part": PartFacts("metric", "gap")}, "The metric `gap` raises: KeyError"),
+        ("MP901", "no", {"part": PartFacts("metric", "M", "result")}, "The metric `M` raises in result: KeyError"),
+        ("MP901", "no", {"part": PartFacts("loss", "Loss", "call")}, "The loss `Loss` raises in call: KeyError"),
+        ("MP901", "no", {"part": PartFacts("pipeline", "parse")}, "The input pipeline's function `parse` raises: "),
+        ("MP901", "no", {"part": PartFacts("pipeline", "")}, "The input pipeline raises: KeyError"),
+        ("MP901", "no", {"part": PartFacts("generator", "g")}, "The generator `g`, which gives the training its data,"),
+        ("MP901", "no", {"part": PartFacts("data", "D", "__getitem__")}, "`D.__getitem__`, which gives the training"),
+        ("MP901", "no", {"part": SAVED}, "The training step stops: KeyError"),
+        ("MP508", MIXED, {"part": DICE}, "In the metric `Dice.update_state`, in which no line of yours runs, "),
+        ("MP508", MIXED, {"part": PartFacts("metric", "M", "result")}, "In `M.result` "),
+        ("MP219", MIXED, {"part": UNIT}, "it makes 16-bit numbers itself"),
+        ("MP219", ASSIGNED, {"part": UNIT}, "a float16 value comes back from it"),
+        ("MP219", "no", {"part": UNIT}, ""),
+        ("MP219", MIXED, {"part": dataclasses.replace(UNIT, own=True)}, ""),
+        ("MP219", SIGNED, {}, "A function with a float32 signature"),
+        ("MP219", SIGNED, {"computes_in_half": False}, ""),
+        ("MP219", MIXED, {"part": SAVED}, "`Embedding` calls a SavedModel's function"),
+        ("MP219", "no", {"part": SAVED}, ""),
+    ],
+)
+def test_what_is_no_layer_is_named_as_what_it_is(
+    code: str, message: str, more: dict[str, Any], said_of_it: str
+) -> None:
+    found = said(raised("KeyError", message, "training", **{"computes_in_half": True, **more})).get(code)
+    assert (found is not None) == bool(said_of_it)
+    if found is not None:
+        assert said_of_it in found.message
+        part = more.get("part")
+        assert found.location == (part.made_at if part is not None and part.made_at else Location("train.py", 7))
 
 
 @pytest.mark.parametrize(

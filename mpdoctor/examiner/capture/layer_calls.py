@@ -42,6 +42,7 @@ class LayerCalls:
 
     def __init__(self) -> None:
         self._calls: weakref.WeakKeyDictionary[Any, LayerCall] = weakref.WeakKeyDictionary()
+        self._batches: weakref.WeakKeyDictionary[Any, tuple[int, int]] = weakref.WeakKeyDictionary()
 
     def of(self, layer: KerasLayer) -> LayerCall:
         return self._calls.get(layer, NO_CALL)
@@ -49,14 +50,26 @@ class LayerCalls:
     def all(self) -> Iterator[LayerCall]:
         return iter(list(self._calls.values()))
 
+    def batches(self) -> list[tuple[Any, int, int]]:
+        """(layer, samples given, samples returned) of those whose last call with known sizes changed their number, an
+        inner layer before those around it."""
+        return [(layer, *sizes) for layer, sizes in list(self._batches.items()) if sizes[0] != sizes[1]]
+
+    def _note_batch(self, layer: KerasLayer, inputs: list[tf.Tensor], outputs: list[tf.Tensor]) -> None:
+        if len(inputs) == 1 and len(outputs) == 1:
+            given, returned = _shape(inputs[0])[:1], _shape(outputs[0])[:1]
+            if given and returned and given[0] is not None and returned[0] is not None:
+                self._batches[layer] = given[0], returned[0]
+
     def note(
         self, layer: KerasLayer, args: tuple[object, ...], kwargs: dict[str, object], outputs: list[tf.Tensor]
     ) -> None:
         """`outputs` are the tensors that the call returned."""
+        inputs = flat_tensors([*args, *kwargs.values()])
+        self._note_batch(layer, [tensor for tensor in inputs if dtype_name(tensor) != "bool"], outputs)
         known = self._calls.get(layer)
         if known is not None and (known.is_real or any(map(is_symbolic, outputs))):
             return
-        inputs = flat_tensors([*args, *kwargs.values()])
         self._calls[layer] = LayerCall(
             tuple(dtype_name(tensor) for tensor in inputs),
             tuple(dtype_name(tensor) for tensor in outputs),

@@ -9,6 +9,7 @@ import functools
 import re
 import sys
 import weakref
+from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Callable, Dict, NamedTuple, Tuple
 
@@ -84,6 +85,8 @@ class LayerHooks:
         self._made_by: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self._given_dtype: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
         self._policies: weakref.WeakKeyDictionary[Any, tuple[str, Location]] = weakref.WeakKeyDictionary()
+        self._parts: dict[int, tuple[weakref.ReferenceType[Any], Location]] = {}  # by identity
+        self._noting: list[object] = []
         self.calls = LayerCalls()
         self._output_of: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._producers: dict[int, tuple[Any, Any]] = {}
@@ -134,6 +137,42 @@ class LayerHooks:
 
         layer_class.__call__ = __call__  # type: ignore[method-assign]
         layer_class.__new__ = __new__  # type: ignore[method-assign, assignment]
+
+    def install_parts(self, classes: list[type]) -> None:
+        """Note where a program makes its metrics, losses, constraints and regularizers."""
+        for cls in classes:
+            if not any(vars(base).get("__new__") in self._noting for base in cls.__mro__):
+                self._note_births_of(cls)
+
+    def _note_births_of(self, cls: Any) -> None:
+        original_new, watch = cls.__new__, self
+
+        def __new__(made: Any, *args: object, **kwargs: object) -> Any:
+            # Python refuses arguments to a class without __init__ only where it has no __new__ either
+            takes_none = original_new is object.__new__ and made.__init__ is not object.__init__
+            part = original_new(made) if takes_none else original_new(made, *args, **kwargs)
+            watch._note_part(part, sys._getframe(1))
+            return part
+
+        cls.__new__ = staticmethod(__new__)
+        self._noting.append(vars(cls)["__new__"])
+
+    def _note_part(self, part: object, frame: FrameType) -> None:
+        place = own_location(frame)
+        with suppress(TypeError):  # it cannot be referred to weakly: its line stays unknown
+            if place is not None:
+                self._parts[id(part)] = (weakref.ref(part), place)
+
+    def part_made_at(self, part: object) -> Location | None:
+        """Of a layer, too, as a metric is one in Keras 2."""
+        reference, place = self._parts.get(id(part), (None, None))
+        return place if reference is not None and reference() is part else self._made_at_as_layer(part)
+
+    def _made_at_as_layer(self, part: object) -> Location | None:
+        try:
+            return self._made.get(part)
+        except TypeError:  # no layer: it has no hash, or no weak references
+            return None
 
     def install_operations(self, operation_class: type, layer_class: type) -> None:
         """Keras 3 makes an operation of its own for each function that is called with its symbolic tensors. Noted are

@@ -14,10 +14,11 @@ from mpdoctor.examiner.capture.layer_calls import dtype_name, flat_tensors
 from mpdoctor.examiner.capture.layer_hooks import Arguments
 from mpdoctor.examiner.exceptions import chain_of
 from mpdoctor.examiner.failures.library_frames import inside_from_frames
+from mpdoctor.examiner.failures.parts import part_of_error
 from mpdoctor.examiner.keras.private_state import casts_its_input
 from mpdoctor.examiner.process.autograph_files import PREFIX
 from mpdoctor.examiner.process.user_code import class_location, is_own
-from mpdoctor.facts.failure import During, FailureFacts, Frame
+from mpdoctor.facts.failure import BatchFacts, During, FailureFacts, Frame
 from mpdoctor.facts.location import Location
 from mpdoctor.knowledge.half_dtypes import HALF
 
@@ -62,9 +63,20 @@ def failure_under_watch(session: Session, error: BaseException, during: During, 
         under_tape=session.left_a_tape(error),
         computes_in_half=policy.endswith(HALF) or failure.layer_dtype in HALF or session.watch.saw(HALF),
         operands=() if failure.location is None else operands_of_line(error, failure.location),
+        part=part_of_error(
+            session.keras, error, all_frames(error), session.watch.part_made_at, session.half_given_to_saved
+        ),
+        batches=tuple(_batches(session)),
         keras=session.keras.facts,
         saved_file=getattr(error, "saved_file", None) or session.loads.file_of_error(error),
     )
+
+
+def _batches(session: Session) -> Iterator[BatchFacts]:
+    watch = session.watch
+    for layer, given, returned in watch.calls.batches():
+        place = class_location(type(layer)) or watch.made_at(layer)
+        yield BatchFacts(layer.name, type(layer).__name__, given, returned, place)
 
 
 def failure_from_exception(error: BaseException, during: During, **known: Any) -> FailureFacts:
@@ -79,10 +91,15 @@ def failure_from_exception(error: BaseException, during: During, **known: Any) -
         message=_shortened(text),
         location=_location(error, own),
         frames=tuple(frame for frame in frames if frame.own or frame is frames[-1])[-30:],
-        inside=inside_from_frames([*frames, *_frames_of_origin(error)]),
+        inside=inside_from_frames(all_frames(error)),
         raised_by_program=bool(frames) and frames[-1].own and frames[-1].text.startswith(("raise", "assert")),
     )
     return replace(told, **known)
+
+
+def all_frames(error: BaseException) -> list[Frame]:
+    """The user's and the libraries', outermost first."""
+    return [*_frames(error, _text(error)), *_frames_of_origin(error)]
 
 
 def _text(error: BaseException) -> str:

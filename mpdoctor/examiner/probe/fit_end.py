@@ -132,15 +132,18 @@ def failure_of_fit(session: Session, keras: KerasAdapter, error: BaseException, 
 def callback_of_error(keras: KerasAdapter, error: BaseException) -> str:
     """ "Class.method" of the callback that raised; "" where none did."""
     base = keras.module.callbacks.Callback
-    trace = error.__traceback__
+    trace, given = error.__traceback__, ""
     while trace is not None:
         code, names = trace.tb_frame.f_code, trace.tb_frame.f_locals
         owner = names.get(code.co_varnames[0]) if code.co_argcount else None
-        is_one = isinstance(owner, base) and type(owner).__name__ != "CallbackList"  # which is one, too, in Keras 3
-        if is_one and code.co_name.startswith("on_"):
+        is_list = type(owner).__name__ == "CallbackList"  # which is a callback, too, in Keras 3
+        if isinstance(owner, base) and not is_list and code.co_name.startswith("on_"):
             return f"{type(owner).__name__}.{code.co_name}"
+        if is_list and isinstance(names.get("callback"), base):  # a function in the place of its method
+            hook = str(names.get("hook_name") or code.co_name)
+            given = f"{type(names['callback']).__name__}.{hook}" if trace.tb_next is not None else ""
         trace = trace.tb_next
-    return ""
+    return given
 
 
 def _line(error: BaseException) -> str:

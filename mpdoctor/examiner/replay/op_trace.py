@@ -23,6 +23,7 @@ from mpdoctor.examiner.replay.magnitudes import (
     largest_in_float32,
     state_of,
 )
+from mpdoctor.examiner.replay.named_operands import named_operands
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import OperationFacts
 
@@ -226,6 +227,7 @@ class OperationTrace:
             from_data=name == "Cast" and inputs[0]._id in self.inputs,
             masked=_is_masked(floats),
             location=line,
+            operands=() if self.back or sources else named_operands(inputs, line),
             averaged=int(tf.size(inputs[0])) // max(int(tf.size(outputs[0])), 1) if name == "Mean" else 0,
         )
 

@@ -16,6 +16,7 @@ from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.protocol.event_kinds import TrainingStatus
 from mpdoctor.examiner.protocol.request import Request
 from mpdoctor.examiner.session import Session
+from mpdoctor.examiner.targets.caught_exceptions import compiled
 from mpdoctor.facts.model import CallFacts
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def run_script(session: Session) -> None:
     if not getattr(sys.flags, "safe_path", False):
         sys.path.insert(0, os.path.dirname(path))
     with io.open_code(path) as file:
-        code = compile(file.read(), path, "exec", dont_inherit=True)
+        code = compiled(file.read(), path)
     exec(code, module.__dict__)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from mpdoctor.facts.failure import FailureFacts, MendedFacts
+from mpdoctor.facts.failure import FailureFacts, MendedFacts, PartFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import LayerFacts, ModelFacts, OptimizerFacts
 from mpdoctor.facts.remedies import RemedyFacts
@@ -277,7 +277,21 @@ def _failure(failure: FailureFacts | None) -> dict[str, Any] | None:
         "layer": failure.layer,
         "layer_class": failure.layer_class,
         "callback": failure.callback or None,
+        "part": _part(failure.part),
         "frames": failure.frames,
+    }
+
+
+def _part(part: PartFacts | None) -> dict[str, Any] | None:
+    if part is None:
+        return None
+    return {
+        "kind": part.kind,
+        "name": part.name,
+        "method": part.method or None,
+        "own": part.own,
+        "made_at": _place(part.made_at),
+        "asked_by": part.asked_by or None,
     }
 
 

@@ -11,6 +11,7 @@ from mpdoctor.reporters.printable import one_line, place_text
 from mpdoctor.reporters.terminal.style import SEVERITY_STYLES, Paragraph, Style, indented, labelled, left_out
 from mpdoctor.reporters.text.findings import also_seen, further_layers, marked_span
 from mpdoctor.reporters.text.fixes import how_to_fix
+from mpdoctor.reporters.text.operations import named_values
 
 MOST_LINES = 8
 MOST_SIGHTS = 12
@@ -28,6 +29,8 @@ def paragraph_from_finding(finding: Finding, look: Style) -> Paragraph:
         told.append(indented(Text(look.name(place_text(finding.location)), style="dim", overflow="fold")))
         if finding.excerpt is not None:
             told += [indented(line) for line in _excerpt_lines(finding.excerpt, finding.location, style, look)]
+            values = named_values(finding, look)
+            told += [indented(Text(values, style="dim", overflow="fold"))] if values else []
     layers = further_layers(finding)
     if layers:
         told.append(labelled("layers:", Text(look.listed(layers, most=6), overflow="fold")))

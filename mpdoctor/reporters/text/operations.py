@@ -23,6 +23,19 @@ def numbers_at(finding: Finding, diagnosis: Diagnosis, look: Style) -> str:
     return ""
 
 
+def named_values(finding: Finding, look: Style) -> str:
+    """ "largest |h| 412, |self.w| 0.31" for the line that a finding shows; "" where none of its values is known."""
+    named = finding.evidence.get("operands")
+    if not isinstance(named, dict):
+        return ""
+    told = [f"|{look.name(name, 40)}| {number_text(value)}" for name, value in named.items() if _is_number(value)]
+    return f"largest {', '.join(told)}" if told else ""
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
 def _is_of_training(finding: Finding) -> bool:
     return finding.stage == "training" or any(seen.stage == "training" for seen in finding.also_seen)
 
@@ -42,9 +55,16 @@ def _same_line(operation: OperationFacts, finding: Finding) -> bool:
 def _numbers(operation: OperationFacts, look: Style) -> str:
     if operation.given or not math.isfinite(operation.largest):
         return ""
-    zero = ", 0 among them," if operation.holds_zero else ""
-    went_in = f"numbers up to {number_text(operation.largest)}{zero} go in" if operation.largest else "0 goes in"
     wide = operation.in_float32
     in_float32 = f", {number_text(wide)} in float32" if wide is not None and math.isfinite(wide) else ""
     name, dtype, result = (look.name(text, 40) for text in (operation.name, operation.dtype, operation.result))
-    return f"{name} in {dtype}: {went_in}, {result} comes out{in_float32}"
+    return f"{name} in {dtype}: {_went_in(operation, look)}, {result} comes out{in_float32}"
+
+
+def _went_in(operation: OperationFacts, look: Style) -> str:
+    """By the names that the line has for it, where it has some: "largest |h| 412 goes in"."""
+    if operation.operands:
+        named = [f"|{look.name(one.name, 40)}| {number_text(one.largest)}" for one in operation.operands]
+        return f"largest {', '.join(named)} {'goes' if len(named) == 1 else 'go'} in"
+    zero = ", 0 among them," if operation.holds_zero else ""
+    return f"numbers up to {number_text(operation.largest)}{zero} go in" if operation.largest else "0 goes in"

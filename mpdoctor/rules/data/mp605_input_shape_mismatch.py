@@ -3,7 +3,8 @@
 ## Why it matters
 
 The first step raises, with a message about shapes deep inside TensorFlow. It has nothing to do with precision; it is
-told here because it is what stands between you and a training.
+told here because it is what stands between you and a training. A layer that puts out another number of samples than it
+was given is named itself: its reshape ran, and only the loss raised.
 
 ## Flagged
 
@@ -50,12 +51,13 @@ No one report: the most frequent error of all.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.failure import BatchFacts, FailureFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.errors.error_texts import place_of_failure
-from mpdoctor.semantics.live.errors.shape_errors import shape_error_from_message
+from mpdoctor.semantics.live.errors.shape_errors import ShapeError, shape_error_from_message
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")
@@ -66,11 +68,44 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     error = shape_error_from_message(failure.said_by_library)
     if error is None:
         return
+    evidence = {"expected": error.expected, "actual": error.actual, "exception": failure.exception}
+    evidence["error"] = failure.message
+    changed = _changed_batch(failure, error) if failure.layer is None else None
+    if changed is not None:
+        yield _of_batch(changed, error, evidence)
+        return
     place = place_of_failure(failure)
     yield Finding(
         f"Shapes do not fit{f' in {place}' if place else ''}: {error.words}.",
         error.remedy,
         failure.location,
         layer=failure.layer,
-        evidence={"expected": error.expected, "actual": error.actual, "exception": failure.exception},
+        evidence=evidence,
+    )
+
+
+def _changed_batch(failure: FailureFacts, error: ShapeError) -> BatchFacts | None:
+    """The layer whose output has as many samples as one of the two shapes has, and whose input as many as the other."""
+    sizes = {_first(error.expected), _first(error.actual)}
+    if None in sizes or len(sizes) != 2:
+        return None
+    return next((batch for batch in failure.batches if {batch.given, batch.returned} == sizes), None)
+
+
+def _first(shape: str) -> int | None:
+    """32 of "(32, 1)", and of "[32,1]"."""
+    found = re.match(r"[(\[]\s*(\d+)\s*[,)\]]", shape)
+    return int(found[1]) if found else None
+
+
+def _of_batch(batch: BatchFacts, error: ShapeError, evidence: dict[str, str]) -> Finding:
+    return Finding(
+        f"Layer `{batch.layer}` ({batch.class_name}) is given {batch.given} samples and returns {batch.returned}, and "
+        f"the loss finds no label for each: {error.words}. A `-1` in the first place of a reshape takes whatever the "
+        "other sizes leave over.",
+        "Name the batch, `tf.reshape(x, (tf.shape(x)[0], …))`, and let the other sizes multiply to what one sample "
+        "holds; `Reshape` keeps samples apart by itself.",
+        batch.location,
+        layer=batch.layer,
+        evidence={**evidence, "samples_given": batch.given, "samples_returned": batch.returned},
     )

@@ -3,7 +3,8 @@
 ## Why it matters
 
 Nothing can be said about a training that was never reached. The report shows the line of yours that raised and the
-error in its own words; what was seen until then (the source, perhaps a model) is still judged.
+error in its own words, also where the script caught it itself and went on; what was seen until then (the source,
+perhaps a model) is still judged.
 
 ## Flagged
 
@@ -45,14 +46,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.failure import CaughtFacts, FailureFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.errors.error_remedies import remedy_from_failure
 from mpdoctor.semantics.live.errors.error_texts import headline_from_failure, place_of_failure
+from mpdoctor.semantics.live.errors.failing_parts import place_of_part, subject_from_failure
 from mpdoctor.semantics.live.errors.saved_model_errors import headline_from_loading_error, remedy_from_loading_error
 
 SEVERITY = Severity.ERROR
 SAYS_THAT_IT_RAISED = True
+OPTIONAL = ("ImportError", "ModuleNotFoundError")
 SAYS_THAT_NO_MODEL_CAME = True
 
 
@@ -65,30 +68,37 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     elif failure.kind == "exited":
         yield _exited(failure)
     else:
-        stopped = "The saved model cannot be loaded" if failure.during == "loading" else _stopped(failure)
+        stopped = _loading(failure) if failure.during == "loading" else _stopped(failure)
         is_file = failure.during == "loading" or failure.saved_file is not None
         error = headline_from_loading_error(failure) if is_file else headline_from_failure(failure)
         yield Finding(
-            f"{stopped}{_in(failure)}, before any training step: {error}",
+            f"{stopped} before any training step: {error}",
             _remedy(failure),
-            failure.location,
+            place_of_part(failure),
             layer=failure.layer,
             evidence={"exception": failure.exception, "error": failure.message},
         )
 
 
+def _loading(failure: FailureFacts) -> str:
+    return f"The saved model cannot be loaded{_in(failure)},"
+
+
 def _stopped(failure: FailureFacts) -> str:
-    return "The program stops here" if failure.mended else "The program stopped here"
+    stopped = "The program stops here" if failure.mended else "The program stopped here"
+    return subject_from_failure(failure) or f"{stopped}{_in(failure)},"
 
 
 def _exited(failure: FailureFacts) -> Finding:
+    caught = _telling(failure.caught)
+    if caught is not None:
+        return _caught(failure, caught)
     if failure.exit_code:
         said = f", saying {failure.message!r}," if failure.message and not failure.message.isdigit() else ""
-        printed = failure.last_words.splitlines()
         script = failure.location.path if failure.location else "train.py"
-        last = f" The last line that it printed: {printed[-1].strip()!r}" if printed else ""
         return Finding(
-            f"The script ended itself with exit code {failure.exit_code}{said} before any training call.{last}",
+            f"The script ended itself with exit code {failure.exit_code}{said} before any training call."
+            f"{_last_line(failure)}",
             f"If it wants arguments, give them after `--`: mpdoctor check {script} -- --epochs 2. "
             "`--show-output` shows all that it prints.",
             failure.location,
@@ -98,6 +108,33 @@ def _exited(failure: FailureFacts) -> Finding:
         "The script ended without a Keras model and without a training call, so there was nothing to examine.",
         "Point at the file that calls fit(), or at a function that returns the model: model.py:build_model",
         failure.location,
+    )
+
+
+def _last_line(failure: FailureFacts) -> str:
+    printed = failure.last_words.splitlines()
+    return f" The last line that it printed: {printed[-1].strip()!r}" if printed else ""
+
+
+def _telling(caught: tuple[CaughtFacts, ...]) -> CaughtFacts | None:
+    """The last of those that a program may have come to its end by; what it cannot import it may do without."""
+    for needed in (True, False):
+        for one in reversed(caught):
+            if one.before_training == needed and (needed or one.exception not in OPTIONAL):
+                return one
+    return None
+
+
+def _caught(failure: FailureFacts, caught: CaughtFacts) -> Finding:
+    """A program that printed an error and went on."""
+    error = FailureFacts("raised", "script", caught.exception, caught.message)
+    end = f"ended itself with exit code {failure.exit_code}" if failure.exit_code else "ended"
+    return Finding(
+        f"The script {end} without a training call: it caught {headline_from_failure(error)}, in the `except` of line "
+        f"{caught.caught_at.line}, and went on.",
+        remedy_from_failure(error) or "Mend the line that raised: what comes after it in the `try` did not run.",
+        caught.location or caught.caught_at,
+        evidence={"exception": caught.exception, "error": caught.message, "caught_at": caught.caught_at.line},
     )
 
 

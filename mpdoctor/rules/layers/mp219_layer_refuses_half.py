@@ -3,9 +3,10 @@
 ## Why it matters
 The code that raises is none of yours, so there is no line to mend in it: `inputs + tf.constant(1.0)`, an operation
 without a 16-bit kernel, or the float32 signature of a SavedModel inside a package's layer stops the whole program under
-a mixed policy. With `dtype="float32"` the layer computes in float32, Keras casts what it is given, and the
-next layer casts its output back. Where the same call could be made again in float32, that was tried, and the report
-says so.
+a mixed policy. A SavedModel's signature that is called with 16-bit values runs, and its gradient raises later, in no
+layer at all: `TFSMLayer`, hub's KerasLayer (tf_keras) and a layer of your own around one are named all the same.
+With `dtype="float32"` the layer computes in float32, Keras casts what it is given, and the next layer casts its output
+back. Where the same call could be made again in float32, that was tried, and the report says so.
 
 ## Flagged
 ```python
@@ -46,29 +47,110 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.failure import FailureFacts, PartFacts
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.semantics.live.errors.dtype_errors import (
+    half_added_to_float32,
+    half_given_for_float32,
+    mismatch_of_precisions,
+)
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, headline_from_failure, place_of_failure
-from mpdoctor.semantics.live.refusing_layers import refuses_half
+from mpdoctor.semantics.live.errors.failing_parts import named_part, place_of_part
+from mpdoctor.semantics.live.refusing_layers import (
+    gradient_of_saved_function,
+    half_given_to_signature,
+    refuses_half,
+)
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")
+EXPLAINS = {"MP218": "line", "MP509": "line"}
+PARTS = ("constraint", "regularizer")
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
-    if not refuses_half(failure):
-        return
+    if refuses_half(failure):
+        yield _of_layer(failure)
+    elif _of_saved_model(failure):
+        yield from _saved_model(failure)
+    elif (signature := half_given_to_signature(failure)) is not None:
+        yield _of_signature(failure, signature)
+    elif (part := failure.part) is not None and part.kind in PARTS and not part.own and _is_of_precision(failure):
+        yield _of_part(failure, part)
+
+
+def _of_layer(failure: FailureFacts) -> Finding:
     half = failure.layer_dtype or "16-bit"
-    place = place_of_failure(failure)
+    place, part = place_of_failure(failure), failure.part
+    inside = f"{named_part(part)} of {place}" if part is not None and part.kind in PARTS else place
     tried = ", and none in float32 (tried)" if failure.ran_in_float32 else ""
-    yield Finding(
-        f"{place[0].upper()}{place[1:]}, in which no line of yours runs, raises an error on {half} input{tried}: "
+    return Finding(
+        f"{_capital(inside)}, in which no line of yours runs, raises an error on {half} input{tried}: "
         f"{headline_from_failure(failure)}",
         _help(failure),
         failure.layer_made_at or failure.location,
         layer=failure.layer,
         evidence=evidence_of(failure),
     )
+
+
+def _saved_model(failure: FailureFacts) -> Iterator[Finding]:
+    """A layer around a SavedModel hands its 16-bit input on, and TensorFlow takes it."""
+    part, half = failure.part, gradient_of_saved_function(failure)
+    if part is None or half is None:
+        return
+    yield Finding(
+        f"`{part.name}` calls a SavedModel's function, whose signature takes float32, with {half} values. TensorFlow "
+        f"runs it, and its gradient raises: {headline_from_failure(failure)}",
+        f'Make it with a dtype, `{part.name}(…, dtype="float32")`: Keras then casts what it is given. Where it takes '
+        "none, cast what the function is given: `tf.cast(x, tf.float32)`. (Not tried.)",
+        part.made_at or failure.location,
+        evidence=evidence_of(failure),
+    )
+
+
+def _of_saved_model(failure: FailureFacts) -> bool:
+    return failure.part is not None and failure.part.kind == "saved-model"
+
+
+def _of_signature(failure: FailureFacts, half: str) -> Finding:
+    place = place_of_failure(failure)
+    return Finding(
+        "A function with a float32 signature, a SavedModel's or a `tf.function` with `input_signature`, is given "
+        f"{half}{f' in {place}' if place else ''}: {headline_from_failure(failure)}",
+        "Cast what it is given: `tf.cast(x, tf.float32)`. What it returns is float32, and the next layer casts it.",
+        failure.location,
+        layer=failure.layer,
+        evidence=evidence_of(failure),
+    )
+
+
+def _of_part(failure: FailureFacts, part: PartFacts) -> Finding:
+    """Of a library. What it is given is a weight, which is float32 under every mixed policy."""
+    argument = "kernel_constraint" if part.kind == "constraint" else "kernel_regularizer"
+    half = half_given_for_float32(failure)
+    returns = f"a {half} value comes back from it" if half else "it makes 16-bit numbers itself"
+    cast = (
+        f"Cast what it returns: `{argument}=lambda w: tf.cast({part.name}(…)(w), w.dtype)`."
+        if half
+        else f"Leave it out, or write it anew in float32: `{argument}=lambda w: …`."
+    )
+    return Finding(
+        f"{named_part(part)}, in which no line of yours runs, raises: a weight is float32 under a mixed policy, and "
+        f"{returns}: {headline_from_failure(failure)}",
+        f'{cast} `dtype="float32"` on the layer changes nothing here.',
+        place_of_part(failure),
+        evidence=evidence_of(failure),
+    )
+
+
+def _is_of_precision(failure: FailureFacts) -> bool:
+    told = mismatch_of_precisions(failure) or half_given_for_float32(failure) or half_added_to_float32(failure)
+    return told is not None and failure.layer is None
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]
 
 
 def _help(failure: FailureFacts) -> str:

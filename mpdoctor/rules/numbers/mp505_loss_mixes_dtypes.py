@@ -77,6 +77,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Operation, Parameter
 from mpdoctor.semantics.live.errors.dtype_errors import mismatch_of_precisions
 from mpdoctor.semantics.live.errors.error_texts import evidence_of
+from mpdoctor.semantics.live.errors.failing_parts import place_of_part
 from mpdoctor.semantics.source.edits.expressions import holds, name_at, safe_fix
 from mpdoctor.semantics.source.edits.names import cast
 from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, dtype_mismatches
@@ -86,6 +87,7 @@ from mpdoctor.semantics.wording import expression_at, text_at
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
 FAILS_IN = ("model", "training")
+LAST_LAYER = 'Give the model\'s last layer `dtype="float32"`: the loss is then given float32 predictions.'
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -120,7 +122,10 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     mismatch = mismatch_of_precisions(failure)
     if mismatch is None:
         return
-    if failure.inside == "loss":
+    part = failure.part
+    if failure.inside == "loss" and part is not None and not part.own:
+        where = f"In the loss `{part.called}`, in which no line of yours runs,"
+    elif failure.inside == "loss":
         where = "In the loss"
     elif failure.inside in ("", "step") and failure.under_tape and failure.layer is None:
         where = "Between the model and its gradients, where the loss is computed,"  # no layer was being called
@@ -128,8 +133,8 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
         return
     yield Finding(
         f"{where} {mismatch.words}.",
-        _help_for_line(failure, mismatch.half),
-        failure.location,
+        _help_for_line(failure, mismatch.half) if part is None or part.own else LAST_LAYER,
+        place_of_part(failure),
         evidence=evidence_of(failure),
     )
 

@@ -82,6 +82,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Operation, Parameter, Value, class_of, is_api, is_instance_of, known
 from mpdoctor.semantics.live.errors.dtype_errors import half_given_for_float32, mismatch_of_precisions
 from mpdoctor.semantics.live.errors.error_texts import evidence_of
+from mpdoctor.semantics.live.errors.failing_parts import place_of_part
 from mpdoctor.semantics.source.edits.expressions import holds, name_at, safe_fix
 from mpdoctor.semantics.source.edits.names import cast, cast_argument
 from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING
@@ -96,6 +97,8 @@ FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 CONFIRMED_LIVE = True
 HELP = "Cast the predictions first: `y_pred = tf.cast(y_pred, tf.float32)`."
+IN_RESULT = "Cast one of them to the other's dtype here: a metric's own states are float32."
+LAST_LAYER = 'Give the model\'s last layer `dtype="float32"`: the metric is then given float32 predictions.'
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -180,7 +183,7 @@ def _fix(facts: SourceFacts, event: Call | Operation, half: Value) -> Fix | None
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
-    if failure.inside != "metric":
+    if failure.inside != "metric" and (failure.part is None or failure.part.kind != "metric"):
         return
     ranked = next((found[1] for words in REFUSES if (found := re.search(words, failure.said_by_library))), None)
     if ranked is not None and failure.computes_in_half:
@@ -193,9 +196,25 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
         return
     mismatch, assigned = mismatch_of_precisions(failure), half_given_for_float32(failure)
     if mismatch is not None:
-        what = f"In a metric {mismatch.words}."
+        what = f"{_metric(failure, 'In a metric')} {mismatch.words}."
     elif assigned is not None:
-        what = f"A metric assigns a {assigned} value to its float32 state."
+        what = f"{_metric(failure, 'A metric')} assigns a {assigned} value to its float32 state."
     else:
         return
-    yield Finding(what, HELP, failure.location, evidence=evidence_of(failure))
+    yield Finding(what, _remedy(failure), place_of_part(failure), evidence=evidence_of(failure))
+
+
+def _metric(failure: FailureFacts, unknown: str) -> str:
+    part = failure.part
+    if part is None:
+        return unknown
+    where = f"`{part.called}`" if part.own else f"the metric `{part.called}`, in which no line of yours runs,"
+    return f"In {where}" if unknown.startswith("In") else f"{where[0].upper()}{where[1:]}"
+
+
+def _remedy(failure: FailureFacts) -> str:
+    """What `result` combines are the metric's own numbers, and no predictions."""
+    part = failure.part
+    if part is not None and part.method == "result":
+        return IN_RESULT if part.own else "Leave it out, or write it anew: its own numbers do not go together."
+    return HELP if part is None or part.own else LAST_LAYER

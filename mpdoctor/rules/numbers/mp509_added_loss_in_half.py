@@ -100,7 +100,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     half = half_added_to_float32(failure) if failure.inside == "total loss" else None
-    if half is not None:
+    if half is not None and failure.part is None:  # what a regularizer itself raises is its own
         yield Finding(
             f"A layer adds a {half} loss (`add_loss`, or an activity regularizer), which Keras 3 cannot add to its own "
             "in float32.",

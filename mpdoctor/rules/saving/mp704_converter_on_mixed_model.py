@@ -6,6 +6,11 @@ mixed_float16 as with mixed_bfloat16 (Keras 3.15 with TensorFlow 2.21; other ver
 float32 all along, so nothing is lost by building the same model under float32 and copying them over. Setting
 the policy back is not enough: the layers that exist keep theirs.
 
+Core ML and ONNX take float16 layers as they are (coremltools 9.0; tf2onnx 1.17 with onnxruntime 1.32, where the
+file gives what the model gives, but for 3e-4). Of mixed_bfloat16 `coremltools.convert` raises `AttributeError:
+'NoneType' object has no attribute '__name__'`, and onnxruntime refuses what tf2onnx makes of a convolution,
+`INVALID_GRAPH: Type 'tensor(bfloat16)' of input parameter … is invalid` (tf_keras 2.21 and Keras 3.15), and of a Dense.
+
 ## Flagged
 ```python
 import tensorflow as tf
@@ -47,7 +52,7 @@ from collections.abc import Iterator
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.program.source_facts import UNSURE, PolicyName, SourceFacts
-from mpdoctor.program.values import Call, is_call_of, options
+from mpdoctor.program.values import Call, Value, is_call_of, options
 from mpdoctor.semantics.source.layers.model_layers import policies_inside
 from mpdoctor.semantics.source.programs.saved_files import policies_in_file
 
@@ -58,8 +63,18 @@ FROM_FILE = tuple(
     f"{converter}.{name}" for converter in CONVERTERS for name in ("from_saved_model", "from_keras_model_file")
 )
 
+# What comes of a model whose layers compute in bfloat16; float16 ones are converted, and run.
+OF_FLOAT16 = {
+    "coremltools.convert": "Core ML has no bfloat16, and `convert()` raises an AttributeError",
+    "coremltools.converters.convert": "Core ML has no bfloat16, and `convert()` raises an AttributeError",
+    "tf2onnx.convert.from_keras": "onnxruntime refuses to load what comes of its convolutions and Dense layers",
+}
+BFLOAT16 = ("mixed_bfloat16", "bfloat16")
+AGAIN = "Build it again under float32 and copy the weights: `new.set_weights(model.get_weights())`; convert that one."
+
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    yield from _with_bfloat16(facts)
     if any(use.api.name.endswith(".SELECT_TF_OPS") for use in facts.uses):
         return
     for call in facts.calls_of(*FROM_MODEL, *FROM_FILE):
@@ -71,18 +86,31 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             yield Finding(
                 f"This model was built under {half}, and TFLite has no 16-bit kernels for it: `convert()` raises "
                 "ConverterError.",
-                "Build it again under float32 and copy the weights: `new.set_weights(model.get_weights())`; convert "
-                "that one.",
+                AGAIN,
                 call.location,
             )
+
+
+def _with_bfloat16(facts: SourceFacts) -> Iterator[Finding]:
+    """Converters that take float16 layers as they are."""
+    for name, what_comes in OF_FLOAT16.items():
+        for call in facts.calls_of(name):
+            policies = frozenset() if call.context.guarded else _policies_of(facts, call.argument(0, "model"))
+            half = next((policy for policy in BFLOAT16 if policy in policies), None)
+            if half is not None and UNSURE not in policies:
+                yield Finding(f"This model was built under {half}: {what_comes}.", AGAIN, call.location)
 
 
 def _policies(facts: SourceFacts, call: Call) -> frozenset[PolicyName]:
     """The policies of what is converted; none where that is not known for certain."""
     if call.method != "from_keras_model":
         return policies_in_file(facts, call)
-    models = [option for option in options(call.argument(0, "model")) if isinstance(option, Call)]
-    if len(models) != 1 or len(options(call.argument(0, "model"))) != 1:
+    return _policies_of(facts, call.argument(0, "model"))
+
+
+def _policies_of(facts: SourceFacts, model: Value | None) -> frozenset[PolicyName]:
+    models = [option for option in options(model) if isinstance(option, Call)]
+    if len(models) != 1 or len(options(model)) != 1:
         return frozenset()
     if is_call_of(models[0], "keras.models.load_model"):
         return policies_in_file(facts, models[0])

@@ -2,9 +2,10 @@
 
 ## Why it matters
 
-Nothing trains until it is mended. The report names the line of yours and the layer that were running and says the error
-in words. Where another rule knows the cause (a float32 tensor in `call()`, a shape that does not fit), that rule
-speaks instead.
+Nothing trains until it is mended. The report names the line of yours and the layer that were running and says the
+error in words. What is no step is named as what it is: the callback and its method, the metric, the loss, the generator
+or the function of the input pipeline, the `get_config` that saving asks for. Where another rule knows the cause (a
+float32 tensor in `call()`, a shape that does not fit), that rule speaks instead.
 
 ## Flagged
 
@@ -59,6 +60,7 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.errors.error_remedies import remedy_from_failure
 from mpdoctor.semantics.live.errors.error_texts import headline_from_failure, place_of_failure
+from mpdoctor.semantics.live.errors.failing_parts import place_of_part, subject_from_failure
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("training",)
@@ -68,11 +70,10 @@ SAYS_THAT_IT_RAISED = True
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     if not failure.in_training or failure.kind not in ("raised", "exited"):
         return
-    place = place_of_failure(failure)
     yield Finding(
-        f"{_what(failure)} stops{f' in {place}' if place else ''}: {headline_from_failure(failure)}",
+        f"{_what(failure)}: {headline_from_failure(failure)}",
         remedy_from_failure(failure) or f"Mend this line; {failure.how_it_ran}.",
-        failure.location,
+        place_of_part(failure),
         layer=failure.layer,
         stage="training",
         evidence={"exception": failure.exception, "error": failure.message},
@@ -80,6 +81,6 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
 
 
 def _what(failure: FailureFacts) -> str:
-    if failure.callback:
-        return f"The callback's method `{failure.callback}`"
-    return "The end of fit(), after its last step," if failure.during == "ending" else "The training step"
+    place = place_of_failure(failure)
+    step = "The end of fit(), after its last step," if failure.during == "ending" else "The training step"
+    return subject_from_failure(failure) or f"{step} stops{f' in {place}' if place else ''}"

@@ -78,6 +78,7 @@ from mpdoctor.semantics.live.broken_operations import (
 from mpdoctor.semantics.live.training_texts import (
     FLOAT16_LIMIT,
     evidence_of_growth,
+    evidence_of_operands,
     holds_own_layers,
     in_words,
     named_culprit,
@@ -118,6 +119,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
             "share_not_finite": round(overflow.nonfinite, 4),
             "frames": [in_words(frame) for frame in culprit.frames],
             **({"operation": operation.name} if operation else {}),
+            **evidence_of_operands(operation),
             **evidence_of_growth(training),
         },
         also_seen=_made(overflow) if place is not overflow.location else (),

@@ -14,6 +14,12 @@ from mpdoctor.semantics.live.errors.dtype_errors import (
     mismatch_of_precisions,
 )
 
+_SIGNATURES = (
+    r"Can not cast TensorSpec\(.*dtype=tf\.(?P<half>b?float16).*\) to TensorSpec\(.*dtype=tf\.float32",
+    r"(?s)Could not find matching (?:concrete )?function to call.*Got:.*dtype=(?:tf\.)?(?P<half>b?float16).*Expected.*"
+    r"TensorSpec\(.*dtype=tf\.float32",
+    r"(?s)Python inputs incompatible with input_signature.*dtype=(?:tf\.)?(?P<half>b?float16).*dtype=tf\.float32",
+)
 _NAMES_A_DTYPE = re.compile(r"float16|float32|\bhalf\b|DT_HALF|BFLOAT16|\bdtype", re.IGNORECASE)
 
 
@@ -27,6 +33,23 @@ def refuses_half(failure: FailureFacts) -> bool:
     if failure.ran_in_float32:
         return _NAMES_A_DTYPE.search(failure.said_by_library) is not None
     return failure.layer_dtype in HALF and _speaks_of_half(failure)
+
+
+def half_given_to_signature(failure: FailureFacts) -> str | None:
+    """The 16-bit dtype of what a function was given whose signature takes float32: a SavedModel's, or a tf.function's
+    with `input_signature`. None for other errors."""
+    if not failure.computes_in_half:
+        return None
+    found = (re.search(words, failure.said_by_library) for words in _SIGNATURES)
+    return next((match["half"] for match in found if match), None)
+
+
+def gradient_of_saved_function(failure: FailureFacts) -> str | None:
+    """The 16-bit dtype that the gradient of a SavedModel's function met, which had been given it for float32; None for
+    other errors."""
+    mismatch = mismatch_of_precisions(failure)
+    is_one = failure.part is not None and failure.part.kind == "saved-model"
+    return mismatch.half if is_one and mismatch is not None else None
 
 
 def _was_given_float32(failure: FailureFacts) -> bool:

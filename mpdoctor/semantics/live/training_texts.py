@@ -63,6 +63,12 @@ def evidence_of_growth(training: TrainingFacts) -> dict[str, Any]:
     return {"weights_ran_away": True} if training.weights_ran_away else {}
 
 
+def evidence_of_operands(operation: OperationFacts | None) -> dict[str, Any]:
+    """The largest magnitude of each value that the line of the operation names."""
+    named = () if operation is None else operation.operands
+    return {"operands": {one.name: one.largest for one in named}} if named else {}
+
+
 def rule_of_culprit(training: TrainingFacts) -> str:
     """The code of the rule that tells of the layer in which numbers were not finite first; "" where there is none."""
     culprit = training.culprit
@@ -87,6 +93,7 @@ def culprit_evidence(training: TrainingFacts) -> dict[str, Any]:
         evidence["first_nonfinite_layer"] = found.layer
     if told_by := rule_of_culprit(training):
         evidence["told_by"] = told_by
+    evidence.update(evidence_of_operands(training.broken_operation))
     if training.broken_operation and training.broken_operation.name:
         evidence["operation"] = training.broken_operation.name
     if found and found.frames:

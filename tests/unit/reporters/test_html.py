@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.training import StepFacts, TensorFacts
+from mpdoctor.facts.training import NamedOperand, StepFacts, TensorFacts
 from mpdoctor.finding import Diagnosis, Probe, Verdict
 from mpdoctor.reporters import html, markdown
 from mpdoctor.reporters.html.colours import coloured
@@ -188,6 +188,14 @@ def test_the_line_that_broke_says_what_went_in() -> None:
     ("changes", "says"),
     [
         ({"in_float32": None}, "Square in float16: numbers up to 812 go in, inf comes out"),
+        (
+            {"operands": (NamedOperand("h", 812.0),)},
+            "Square in float16: largest |h| 812 goes in, inf comes out, 6.6e+05 in float32",
+        ),
+        (
+            {"operands": (NamedOperand("h", 812.0), NamedOperand("self.w", 0.5)), "in_float32": None},
+            "Square in float16: largest |h| 812, |self.w| 0.5 go in, inf comes out",
+        ),
         ({"in_float32": math.inf}, "Square in float16: numbers up to 812 go in, inf comes out"),
         (
             {"name": "Log", "holds_zero": True, "result": "-inf", "in_float32": None},

@@ -115,6 +115,12 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         _ONE_HOT,
     ),
     (
+        r"the same shape up until the last dimension: target\.shape=" + SHAPE.format("actual")
+        + r", output\.shape=" + SHAPE.format("expected"),
+        "the labels have shape {actual}, the predictions {expected}",
+        _LABELS,
+    ),
+    (
         r"Received: labels\.shape=" + SHAPE.format("actual") + r" and logits\.shape=" + SHAPE.format("expected"),
         "the labels have shape {actual}, the predictions {expected}",
         _ONE_HOT,

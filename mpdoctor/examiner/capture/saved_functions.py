@@ -1,0 +1,49 @@
+"""Functions of SavedModels, watched: whether one whose signature takes float32 is given 16-bit values. TensorFlow calls
+it all the same, and only its gradient raises."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Callable
+
+import tensorflow as tf
+
+from mpdoctor.examiner.capture.layer_calls import dtype_name, flat_tensors
+from mpdoctor.examiner.process.patching import replace_method
+from mpdoctor.examiner.process.user_code import own_location
+from mpdoctor.facts.failure import PartFacts
+from mpdoctor.knowledge.half_dtypes import HALF
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.capture.layer_hooks import LayerHooks
+
+
+def watch_saved_functions(watch: LayerHooks, tell: Callable[[PartFacts], None]) -> None:
+    """`tell` gets the layer that hands them over, by its class and the line that makes it."""
+    replace_method(_concrete_function_class(), "__call__", lambda *given, **named: _call(watch, tell, *given, **named))
+
+
+def _concrete_function_class() -> Any:
+    """What a signature of a SavedModel is, or derives from; its module has another name in each TensorFlow."""
+    return type(tf.function(lambda: tf.constant(0.0), autograph=False).get_concrete_function())
+
+
+def _call(
+    watch: LayerHooks,
+    tell: Callable[[PartFacts], None],
+    original: Callable[..., object],
+    function: Any,
+    *args: object,
+    **kwargs: object,
+) -> object:
+    if any(dtype_name(one) in HALF for one in flat_tensors((args, kwargs))) and _takes_float32(function):
+        layer = watch.stack[-1] if watch.stack else None
+        name = str(getattr(function, "name", "") or "") if layer is None else type(layer).__name__
+        tell(PartFacts("saved-model", name, own=False, made_at=watch.made_at(layer) if layer else own_location()))
+    return original(function, *args, **kwargs)
+
+
+def _takes_float32(function: Any) -> bool:
+    """Whether its signature holds float32 and nothing of 16 bits."""
+    specifications = tf.nest.flatten(getattr(function, "structured_input_signature", ()))
+    dtypes = {str(getattr(getattr(one, "dtype", None), "name", "")) for one in specifications}
+    return "float32" in dtypes and not dtypes & set(HALF)

@@ -1,0 +1,133 @@
+"""What a program hands to Keras beside its layers, and which of it an error left: a metric, a loss, a constraint, a
+regularizer, a function of the input pipeline, the configuration of what is saved or copied."""
+
+from __future__ import annotations
+
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Callable, Iterator
+
+from mpdoctor.examiner.exceptions import chain_of
+from mpdoctor.examiner.process.user_code import is_own
+from mpdoctor.facts.failure import Frame, PartFacts, PartKind
+from mpdoctor.facts.location import Location
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter
+
+
+# Where a Keras keeps the classes that each kind of part derives from.
+_BASES: tuple[tuple[PartKind, str, tuple[str, ...]], ...] = (
+    ("metric", "metrics", ("Metric",)),
+    ("loss", "losses", ("Loss",)),
+    ("constraint", "constraints", ("Constraint",)),
+    ("regularizer", "regularizers", ("Regularizer",)),
+    ("data", "utils", ("Sequence", "PyDataset")),
+)
+_KERAS = ("keras", "tf_keras", "tensorflow")
+_CONFIGURING = ("get_config", "get_build_config", "get_compile_config", "from_config", "build_from_config")
+_WRAPPERS = ("wrapper", "error_handler", "run")
+_FROM_GENERATOR = ("/tensorflow/python/data/ops/from_generator_op.py", "/data_adapters/generator_data_adapter.py")
+
+
+def classes_of_parts(keras: KerasAdapter) -> list[tuple[PartKind, type]]:
+    """The classes of this Keras that parts derive from."""
+    found = []
+    for kind, module, names in _BASES:
+        known = getattr(keras.module, module, None)
+        found += [(kind, getattr(known, name)) for name in names if isinstance(getattr(known, name, None), type)]
+    return found
+
+
+def part_of_error(
+    keras: KerasAdapter,
+    error: BaseException,
+    frames: list[Frame],
+    made_at: Callable[[object], Location | None],
+    saved: PartFacts | None,
+) -> PartFacts | None:
+    """None where it is a layer's, or the training code's own. `frames` is the traceback, the innermost last; `made_at`
+    knows the user's line that made an object; `saved` is a SavedModel's function that was given 16-bit values for
+    float32 ones: what its gradient raises is its own."""
+    if saved is not None and any(_takes_gradients(frame) for frame in frames):
+        return saved
+    return _configuration(error, frames) or _object_of_error(keras, error, made_at) or _of_pipeline(error, frames)
+
+
+def _takes_gradients(frame: Frame) -> bool:
+    """Keras leaves TensorFlow's frames out of its tracebacks: the line is what is left."""
+    in_tape = frame.function == "gradient" and frame.path.replace("\\", "/").endswith("/eager/backprop.py")
+    return in_tape or ".gradient(" in frame.text
+
+
+def _configuration(error: BaseException, frames: list[Frame]) -> PartFacts | None:
+    own = [frame for frame in frames if frame.own]
+    if not own or own[-1].function not in _CONFIGURING:
+        return None
+    outer = [number for number, frame in enumerate(frames) if frame.own and frame.function not in _CONFIGURING]
+    called = [frame.function for frame in frames[outer[-1] + 1 :] if not frame.own] if outer else []
+    asked_by = next((function for function in called if function not in _WRAPPERS), "")
+    owners = [_owner(frame) for frame in _frames(error) if frame.f_code.co_name == own[-1].function]
+    owner = owners[-1] if owners else None
+    name = getattr(owner if isinstance(owner, type) else type(owner), "__name__", "") if owner is not None else ""
+    return PartFacts("configuration", name or own[-1].function, own[-1].function if name else "", asked_by=asked_by)
+
+
+def _object_of_error(
+    keras: KerasAdapter, error: BaseException, made_at: Callable[[object], Location | None]
+) -> PartFacts | None:
+    """The innermost one that is none of Keras' own, or that Keras made of a function which is not."""
+    bases, found = classes_of_parts(keras), None
+    for frame in _frames(error):
+        owner = _owner(frame)
+        kind = next((kind for kind, base in bases if isinstance(owner, base)), None)
+        if kind is not None:
+            found = _part(kind, owner, frame.f_code.co_name, made_at) or found
+    return found
+
+
+def _frames(error: BaseException) -> Iterator[FrameType]:
+    """Of the error and of those that it was made from, the outermost first of each."""
+    for one in chain_of(error):
+        trace = one.__traceback__
+        while trace is not None:
+            yield trace.tb_frame
+            trace = trace.tb_next
+
+
+def _owner(frame: FrameType) -> Any:
+    """What a method's first parameter holds; None of a function without any."""
+    code = frame.f_code
+    return frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+
+
+def _part(kind: PartKind, owner: Any, function: str, made_at: Callable[[object], Location | None]) -> PartFacts | None:
+    if type(owner).__module__.partition(".")[0] not in _KERAS:
+        method = function[len("tf__") :] if function.startswith("tf__") else function  # as autograph names its copy
+        return PartFacts(kind, type(owner).__name__, method, _is_own(type(owner).__module__), made_at(owner) or None)
+    wrapped = getattr(owner, "_fn", None) or getattr(owner, "fn", None)
+    module = str(getattr(wrapped, "__module__", "") or "")
+    name = str(getattr(wrapped, "__name__", ""))
+    if not name or module.partition(".")[0] in _KERAS:
+        return None
+    return PartFacts(kind, name, own=_is_own(module))
+
+
+def _is_own(module: str) -> bool:
+    """Whether a module of this name is the user's."""
+    import sys
+
+    path = getattr(sys.modules.get(module), "__file__", None)
+    return path is None or is_own(path)
+
+
+def _of_pipeline(error: BaseException, frames: list[Frame]) -> PartFacts | None:
+    """The user's function that ran innermost, in a program's tf.data; its operations do not say whose they are."""
+    paths = [frame.path.replace("\\", "/") for frame in frames]
+    in_operation = "IteratorGetNext" in str(error) and hasattr(error, "op")
+    if not in_operation and not any("/tensorflow/python/data/" in path or "/data_adapters/" in path for path in paths):
+        return None
+    own = [frame.function for frame in frames if frame.own and frame.function != "<module>"]
+    generates = any(path.endswith(_FROM_GENERATOR) for path in paths)
+    if not own:
+        return PartFacts("pipeline", "") if in_operation else None
+    return PartFacts("generator" if generates else "pipeline", own[-1])

@@ -1,0 +1,83 @@
+"""Exceptions that a script catches itself: noted where its `except` begins, because what follows from one that was
+printed and passed over is often that no model is built, or that nothing trains."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+from typing import TYPE_CHECKING, Iterator
+
+from mpdoctor.examiner.failures.failure import failure_from_exception
+from mpdoctor.facts.failure import CaughtFacts
+from mpdoctor.facts.location import Location
+
+if TYPE_CHECKING:
+    from types import CodeType
+
+
+_NAME = "__mpdoctor_caught__"
+_TRAINING = {"fit", "fit_generator", "train_on_batch", "apply_gradients", "minimize"}
+_MOST_KEPT = 50
+_caught: list[CaughtFacts] = []
+
+
+def compiled(text: bytes, path: str) -> CodeType:
+    """The script, with a call at the beginning of each `except` of its own that does not raise again. No line moves."""
+    tree = ast.parse(text, path)
+    training = _functions_that_train(tree)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Try):
+            continue
+        trains = any(_trains(one, training) for statement in node.body for one in ast.walk(statement))
+        for handler in node.handlers:
+            if not any(isinstance(one, ast.Raise) for one in ast.walk(handler)):
+                _note_in(handler, trains)
+    setattr(builtins, _NAME, lambda line, trains: _note(Location(path, line), trains))
+    return compile(tree, path, "exec", dont_inherit=True)
+
+
+def caught_exceptions() -> tuple[CaughtFacts, ...]:
+    """In the order in which they were caught."""
+    return tuple(_caught)
+
+
+def _note_in(handler: ast.ExceptHandler, trains: bool) -> None:
+    given: list[ast.expr] = [ast.Constant(handler.lineno), ast.Constant(trains)]
+    call = ast.Expr(ast.Call(ast.Name(_NAME, ast.Load()), given, []))
+    ast.copy_location(call, handler.body[0])
+    handler.body.insert(0, ast.fix_missing_locations(call))
+
+
+def _note(place: Location, trains: bool) -> None:
+    error = sys.exc_info()[1]
+    if error is not None and len(_caught) < _MOST_KEPT:
+        raised = failure_from_exception(error, "script")
+        _caught.append(CaughtFacts(raised.exception, raised.message, raised.location, place, trains))
+
+
+def _functions_that_train(tree: ast.Module) -> set[str]:
+    """By name: those with a training call in them, or with a call of one of these."""
+    functions = {
+        node.name: list(_called(node))
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    }
+    training = set(_TRAINING)
+    while True:
+        more = {name for name, called in functions.items() if training & set(called)} - training
+        if not more:
+            return training
+        training |= more
+
+
+def _called(node: ast.AST) -> Iterator[str]:
+    for one in ast.walk(node):
+        if isinstance(one, ast.Call):
+            yield getattr(one.func, "attr", "") or getattr(one.func, "id", "")
+
+
+def _trains(node: ast.AST, training: set[str]) -> bool:
+    return isinstance(node, ast.Call) and bool(
+        {getattr(node.func, "attr", ""), getattr(node.func, "id", "")} & training
+    )

@@ -1,0 +1,59 @@
+"""What raised, named as what it is: a callback, a metric, a loss, a regularizer, the input pipeline."""
+
+from __future__ import annotations
+
+from mpdoctor.facts.failure import FailureFacts, PartFacts
+from mpdoctor.facts.location import Location
+
+_METHODS = {
+    "metric": "The metric",
+    "loss": "The loss",
+    "constraint": "The constraint",
+    "regularizer": "The regularizer",
+}
+
+
+def subject_from_failure(failure: FailureFacts) -> str:
+    """ "The callback `Loud` raises in on_epoch_end", the beginning of a sentence; "" where it is none of these."""
+    part = failure.part
+    if failure.callback:
+        callback, _, method = failure.callback.partition(".")
+        return f"The callback `{callback}` raises in {method}{_inner(failure, method)}"
+    if part is None or part.kind == "saved-model":
+        return ""
+    if part.kind == "configuration":
+        asked = f", which `{part.asked_by}` asks for," if part.asked_by else ""
+        return f"`{part.called}`{asked} raises"
+    if part.kind == "generator":
+        return f"The generator `{part.name}`, which gives the training its data, raises"
+    if part.kind == "pipeline":
+        return f"The input pipeline's function `{part.name}` raises" if part.name else "The input pipeline raises"
+    if part.kind == "data":
+        return f"`{part.called}`, which gives the training its batches, raises"
+    called = f" in {part.method}" if part.method else ""
+    return f"{named_part(part)}{_of_layer(failure)} raises{called}{_inner(failure, part.method or part.name)}"
+
+
+def named_part(part: PartFacts) -> str:
+    """ "The metric `Dice`"."""
+    return f"{_METHODS[part.kind]} `{part.name}`"
+
+
+def place_of_part(failure: FailureFacts) -> Location | None:
+    """Of a library's part the line that makes it; else the line that raised."""
+    part = failure.part
+    return part.made_at or failure.location if part is not None and not part.own else failure.location
+
+
+def _of_layer(failure: FailureFacts) -> str:
+    return f" of layer `{failure.layer}`" if failure.layer else ""
+
+
+def _inner(failure: FailureFacts, method: str) -> str:
+    """The user's function that raised, where it is another one."""
+    part, function = failure.part, failure.failing_function
+    if part is not None and part.kind == "configuration" and failure.callback:
+        return f", in `{part.called}`"
+    if part is not None and not part.own:
+        return ""
+    return f", in `{function}`" if function and function not in (method, "<module>", "<lambda>") else ""

@@ -1,0 +1,230 @@
+"""What raises and is no layer, beside a real TensorFlow: named as what it is, on the line that raised, or that makes it
+where a library's code did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from checking import check, needs_keras
+
+pytestmark = pytest.mark.slow
+
+PACKAGE = """\
+import tensorflow as tf
+
+K = tf.keras
+
+
+class Unit(K.constraints.Constraint):
+    def __call__(self, w):
+        return w / (tf.norm(tf.cast(w, tf.float16)) + tf.constant(1.0))
+
+
+class Small(K.regularizers.Regularizer):
+    def __call__(self, w):
+        return tf.reduce_sum(tf.square(w)) * tf.constant(0.1, tf.float16)
+
+
+class Dice(K.metrics.Metric):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.total = self.add_weight(name="total", initializer="zeros")
+
+    def update_state(self, y, p, sample_weight=None):
+        self.total.assign_add(tf.reduce_sum(tf.cast(y, tf.float32) * p))
+
+    def result(self):
+        return self.total
+
+
+def dice_loss(y, p):
+    return 1.0 - tf.reduce_sum(tf.cast(y, tf.float32) * p)
+"""
+START = """\
+import sys
+
+sys.path.append("lib/site-packages")
+import fancynet
+import numpy as np
+import tensorflow as tf
+
+K = tf.keras
+K.mixed_precision.set_global_policy("mixed_float16")
+x, y = np.random.rand(64, 8).astype("float32"), np.random.rand(64, 1).astype("float32")
+
+
+def trained(*layers, loss="mse", metrics=(), head="float32", **fit):
+    model = K.Sequential([K.Input((8,)), *layers, K.layers.Dense(1, dtype=head)])
+    model.compile("adam", loss, metrics=list(metrics))
+    model.fit(**{"x": x, "y": y, "verbose": 0, **fit})
+
+
+"""
+SAVED = """\
+class Module(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = tf.Variable(tf.random.normal((8, 8)))
+
+    @tf.function(input_signature=[tf.TensorSpec((None, 8), tf.float32)])
+    def f(self, inputs):
+        return inputs @ self.w
+
+
+module = Module()
+tf.saved_model.save(module, "saved", signatures=module.f)
+
+
+class Embedding(K.layers.Layer):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.saved = tf.saved_model.load("saved")
+
+    def call(self, inputs):
+        return self.saved.{call}
+
+
+"""
+SIGNATURE = SAVED.format(call='signatures["serving_default"](inputs=inputs)["output_0"]')
+METRIC = """\
+class Counting(K.metrics.Metric):
+    def update_state(self, y, p, sample_weight=None):
+        pass
+
+    def result(self):
+        return self.no_such_thing  # here
+
+
+trained(metrics=[Counting(name="counting")])
+"""
+CONFIG = """\
+class Scale(K.layers.Layer):
+    def call(self, inputs):
+        return inputs
+
+    def get_config(self):
+        return dict(super().get_config(), by=self.factor)  # here
+
+
+model = K.Sequential([K.Input((8,)), Scale()])
+model.{}
+"""
+PIPELINE = """\
+def parse(x, y):
+    {}
+
+
+data = tf.data.Dataset.from_tensor_slices((x, y)).map(parse).batch(8)
+trained(x=data, y=None)
+"""
+# (id, Keras, the script, the code, what it says); the line is the one marked "# here"
+RAISING = [
+    ("lambda-callback", "3", """\
+def report(epoch, logs):
+    print(logs["accuracy"])  # here
+
+
+trained(callbacks=[K.callbacks.LambdaCallback(on_epoch_begin=report)])
+""", "MP901", "The callback `LambdaCallback` raises in on_epoch_begin, in `report`: KeyError"),
+    ("helper-of-a-callback", "tf_keras", """\
+def report(logs):
+    print(logs["accuracy"])  # here
+
+
+class Loud(K.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        report(logs)
+
+
+trained(callbacks=[Loud()])
+""", "MP901", "The callback `Loud` raises in on_train_batch_end, in `report`: KeyError"),
+    ("result-of-a-metric", "3", METRIC, "MP901", "The metric `Counting` raises in result: AttributeError"),
+    ("result-of-a-metric-in-keras-2", "tf_keras", METRIC, "MP901", "The metric `Counting` raises in result"),
+    ("function-as-metric", "tf_keras", """\
+def gap(y, p):
+    return y.nothing  # here
+
+
+trained(metrics=[gap])
+""", "MP901", "The metric `gap` raises: AttributeError"),
+    ("map", "3", PIPELINE.format("return x / tf.constant(2), y  # here"),
+     "MP002", "The input pipeline's function `parse` raises before any training step: TypeError"),
+    ("generator", "tf_keras", """\
+def batches():
+    yield x[:8], y[:8]
+    raise RuntimeError("spoilt")  # here
+
+
+trained(x=batches(), y=None)
+""", "MP901", "The generator `batches`, which gives the training its data, raises"),
+    ("reshape-of-the-batch", "tf_keras", """\
+class Patches(K.layers.Layer):  # here
+    def call(self, inputs):
+        return tf.reshape(inputs, (-1, 4))
+
+
+trained(K.layers.Dense(8), Patches())
+""", "MP605", "Layer `patches` (Patches) is given 32 samples and returns 64, and the loss finds no label for each"),
+    ("caught", "3", """\
+try:
+    rows = np.load("rows.npy")  # here
+    trained(x=rows)
+except Exception as error:
+    print("no training:", error)
+""", "MP002", "it caught FileNotFoundError: [Errno 2] No such file or directory: 'rows.npy', in the `except` of line"),
+    ("configuration", "3", CONFIG.format('save("model.keras")'),
+     "MP002", "`Scale.get_config`, which `save` asks for, raises before any training step: AttributeError"),
+    ("configuration-of-a-clone", "tf_keras", CONFIG.format("trainable = False\nK.models.clone_model(model)"),
+     "MP002", "`Scale.get_config`, which `clone_model` asks for, raises"),
+    ("metric-of-a-library", "3", 'trained(metrics=[fancynet.Dice(name="dice")], head=None)  # here\n',
+     "MP508", "In the metric `Dice.update_state`, in which no line of yours runs, `*` is given float16 and float32."),
+    ("loss-of-a-library", "tf_keras", "trained(loss=fancynet.dice_loss, head=None)\n",
+     "MP505", "In the loss `dice_loss`, in which no line of yours runs, `*` is given float16 and float32."),
+    ("constraint-of-a-library", "3", "trained(K.layers.Dense(8, kernel_constraint=fancynet.Unit()))  # here\n",
+     "MP219", "The constraint `Unit`, in which no line of yours runs, raises: a weight is float32"),
+    ("regularizer-of-a-library", "tf_keras",
+     "trained(K.layers.Dense(8, kernel_regularizer=fancynet.Small()))  # here\n",
+     "MP219", "The regularizer `Small`, in which no line of yours runs, raises: a weight is float32"),
+    ("signature", "3", SIGNATURE + "trained(K.layers.Dense(8), Embedding())  # here\n",
+     "MP219", "`Embedding` calls a SavedModel's function, whose signature takes float32, with float16 values."),
+    ("saved-function", "tf_keras", SAVED.format(call="f(inputs)  # here") + "trained(K.layers.Dense(8), Embedding())\n",
+     "MP219", "A function with a float32 signature"),
+]  # fmt: skip
+HEALED = [
+    ("metric-of-a-library", "3", 'trained(metrics=[fancynet.Dice(name="dice")])\n'),
+    ("loss-of-a-library", "tf_keras", "trained(loss=fancynet.dice_loss)\n"),
+    ("signature", "3", SIGNATURE + 'trained(K.layers.Dense(8), Embedding(dtype="float32"))\n'),
+    ("saved-function", "tf_keras", SAVED.format(call="f(tf.cast(inputs, tf.float32))") + "trained(Embedding())\n"),
+]
+
+
+def project(folder: Path, text: str) -> None:
+    package = folder / "lib" / "site-packages" / "fancynet"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(PACKAGE, encoding="utf-8")
+    (folder / "train.py").write_text(f"{START}{text}", encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("keras", "text", "code", "says"),
+    [pytest.param(*row[1:], id=row[0], marks=needs_keras(row[1])) for row in RAISING],
+)
+def test_it_is_named_as_what_it_is(tmp_path: Path, keras: str, text: str, code: str, says: str) -> None:
+    project(tmp_path, text)
+    done = check("train.py", directory=tmp_path, keras=keras)
+    finding = done.finding(code)
+    assert says in finding["message"]
+    assert {"MP901", "MP002", "MP508", "MP505", "MP509", "MP219"} & set(done.codes()) == {code}
+    marked = [number for number, line in enumerate(f"{START}{text}".split("\n"), 1) if line.endswith("# here")]
+    assert not marked or finding["line"] == marked[0]
+
+
+@pytest.mark.parametrize(
+    ("keras", "text"), [pytest.param(*row[1:], id=row[0], marks=needs_keras(row[1])) for row in HEALED]
+)
+def test_the_remedy_heals(tmp_path: Path, keras: str, text: str) -> None:
+    project(tmp_path, text)
+    done = check("train.py", directory=tmp_path, keras=keras)
+    assert not {"MP901", "MP002", "MP508", "MP505", "MP219"} & set(done.codes())
+    assert done.report["probes"][0]["steps"] > 0
