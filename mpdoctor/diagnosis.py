@@ -17,6 +17,7 @@ from typing import NamedTuple
 from mpdoctor import __version__
 from mpdoctor.examination.target_runs import further_trainings, run_to_show, runs_of_target
 from mpdoctor.facts.examination import ExaminationFacts
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.saved_graph import SavedGraphFacts
 from mpdoctor.facts.training import TrainingFacts
@@ -79,7 +80,7 @@ def diagnose_with_sources(settings: Settings, progress: Progress) -> tuple[Diagn
     return diagnosis, stage.facts
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Examined:
     """All that is known of one target."""
 

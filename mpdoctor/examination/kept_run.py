@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from pathlib import Path
+
+from mpdoctor.facts.frozen import dataclass
 
 
 @dataclass(frozen=True)

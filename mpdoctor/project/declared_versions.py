@@ -10,11 +10,11 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.project.regular_files import bytes_from_file
 
 if sys.version_info >= (3, 11):

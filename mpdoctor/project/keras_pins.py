@@ -18,6 +18,7 @@ from mpdoctor.project.declared_versions import (
     pins_from_locks,
     pins_from_notebook,
 )
+from mpdoctor.project.python_environments import release_beside
 
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
@@ -117,10 +118,5 @@ def _version(pins: list[Pin], package: str, major: str) -> str:
 
 def _installed(package: str, major: str) -> str:
     """The version of a package beside mpdoctor, "" without it or with another major one. Nothing of it is imported."""
-    import importlib.metadata
-
-    try:
-        version = importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
+    version = release_beside(package)
     return version if version.startswith(f"{major}.") else ""

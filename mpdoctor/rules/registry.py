@@ -15,12 +15,13 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from types import ModuleType
 from typing import Any, Literal
 
 from mpdoctor import rules
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed, Finding, Severity
 from mpdoctor.program.breakdown import breakdown_from_error
