@@ -74,6 +74,12 @@ def _env(app: typer.Typer) -> None:
     app.command(short_help="Show what this machine and this TensorFlow can do.")(env)
 
 
+def _server(app: typer.Typer) -> None:
+    from mpdoctor.cli.commands.server import server
+
+    app.command(short_help="Findings while you type, for editors.")(server)
+
+
 # In the order of `--help`.
 _COMMANDS: dict[str, Callable[[typer.Typer], None]] = {
     "check": _check,
@@ -81,4 +87,5 @@ _COMMANDS: dict[str, Callable[[typer.Typer], None]] = {
     "rules": _rules,
     "show": _show,
     "env": _env,
+    "server": _server,
 }

@@ -34,7 +34,7 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     program = [sys.executable, "-c", PROGRAM.format(arguments=arguments)]
     done = subprocess.run(program, capture_output=True, text=True, cwd=directory, env=environment)
-    assert done.stdout, done.stderr
+    assert done.returncode == 0, done.stderr
     return done.stderr.splitlines()[-1].split()[1:]
 
 
