@@ -72,7 +72,7 @@ async def editor(directory: Path, encodings: list[str], *names: str) -> AsyncIte
         client.told = [*getattr(client, "told", []), given.message]
 
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    await client.start_io(sys.executable, "-m", "mpdoctor", "server", cwd=directory, env=environment)
+    await client.start_io(sys.executable, "-m", "mpdoctor", "server", "--stdio", cwd=directory, env=environment)
     capable = lsp.ClientCapabilities(general=lsp.GeneralClientCapabilities(position_encodings=encodings))
     begun = await client.initialize_async(lsp.InitializeParams(capable, root_uri=directory.as_uri()))
     assert begun.capabilities.position_encoding == encodings[0]

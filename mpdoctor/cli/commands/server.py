@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from typing import Annotated
+
+import typer
 
 from mpdoctor.cli.streams import fail
 
 
-def server() -> None:
+def server(
+    stdio: Annotated[
+        bool, typer.Option("--stdio", help="What it does anyway; many editors add it to the command.")
+    ] = False,
+) -> None:
     """Speak the language server protocol on standard input and output: findings while you type, pages of rules, fixes.
 
     An editor starts it: docs/editor.md says how VS Code and Neovim do. It needs the extra mpdoctor[editor].
