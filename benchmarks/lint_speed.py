@@ -1,9 +1,11 @@
 """How fast is the lint gate beside other linters?
 
-Wall time and peak memory of `mpdoctor check --static`, torchfix, flake8, pylint and ruff (rules E and F), and of
-parsing alone, on the given trees and on one small file. They take turns, so that a busy machine slows all; it prints
-medians and their ratio to mpdoctor's. Nobody remembers anything, but for "again": that is mpdoctor as it is used, the
-second time, when no file has changed. Trees are unpacked packages, for example
+Wall time, processor time and peak memory of `mpdoctor check --static`, torchfix, flake8, pylint and ruff (rules E and
+F), of parsing alone, and of a program that parses its options with typer and does nothing, on the given trees and on
+one small file. They take turns, so that a busy machine slows all; it prints medians, their ratio to mpdoctor's (of wall
+time; with --processor of processor time, which a busy machine changes less), and the ratios that are aimed at. Nobody
+remembers anything, but for "again": that is mpdoctor as it is used, the second time, when no file has changed. Trees
+are unpacked packages, for example
 
     pip download --no-deps --dest . tf-models-official && unzip -q tf_models_official-*.whl -d tf-models-official
     python benchmarks/lint_speed.py --runs 5 --peers ../peers/bin tf-models-official
@@ -22,6 +24,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 SMALL = Path(__file__).parents[1] / "fixtures" / "projects" / "healthy_transformer.py"
 MPDOCTOR = [sys.executable, "-m", "mpdoctor", "check", "--static", "--exit-zero", "--output-format=concise"]
@@ -31,6 +34,12 @@ PARSE = (
     "    try: ast.parse(open(path, 'rb').read())\n"
     "    except SyntaxError: pass\n"
 )
+BARE = (
+    "import typer\napp = typer.Typer(rich_markup_mode=None)\n@app.command()\ndef main(path: str) -> None: pass\napp()\n"
+)
+# (of whom, to whom, what it should be at most or at least): on the small file, and on a tree.
+AIMS_FOR_ONE_FILE = (("mpdoctor", "flake8", "at most 0.35"),)
+AIMS_FOR_TREES = (("torchfix", "mpdoctor", "at least 4"), ("again", "ruff", "at most 2"))
 PEERS = {
     "torchfix": ["--select=ALL"],
     "flake8": [],
@@ -44,17 +53,26 @@ def commands(peers: Path | None, left_out: set[str]) -> dict[str, list[str]]:
         "mpdoctor": [*MPDOCTOR, "--no-cache"],
         "again": MPDOCTOR,
         "parsing": [sys.executable, "-c", PARSE],
+        "typer": [sys.executable, "-c", BARE],
     }
     for name, options in PEERS.items():
         program = shutil.which(name, path=str(peers)) if peers else shutil.which(name)
         if program is not None and name not in left_out:
-            found[name] = [program, *options]
+            found[name] = [str(Path(program).absolute()), *options]
     return found
 
 
-def cost(command: list[str], tree: Path, empty: Path) -> tuple[float, int]:
-    """Wall time in seconds, and the peak memory of the command and its children together, in MiB. `empty`: a directory
-    in which no configuration of this project is found."""
+class Cost(NamedTuple):
+    """`wall` and `processor` in seconds, the latter of the command and of the children that it waited for; `memory`,
+    the peak of all of them together, in MiB."""
+
+    wall: float
+    processor: float
+    memory: int
+
+
+def cost(command: list[str], tree: Path, empty: Path) -> Cost:
+    """`empty`: a directory in which no configuration of this project is found."""
     start, most = time.perf_counter(), 0
     process = subprocess.Popen(
         [*command, str(tree)],
@@ -64,10 +82,12 @@ def cost(command: list[str], tree: Path, empty: Path) -> tuple[float, int]:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    while process.poll() is None:
+    while True:
+        ended, _, used = os.wait4(process.pid, os.WNOHANG)
+        if ended:
+            return Cost(time.perf_counter() - start, used.ru_utime + used.ru_stime, most >> 20)
         most = max(most, memory_of_group(process.pid))
         time.sleep(0.02)
-    return time.perf_counter() - start, most >> 20
 
 
 def memory_of_group(group: int) -> int:
@@ -90,23 +110,34 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5, help="runs of each, alternating (default 5)")
     parser.add_argument("--peers", type=Path)
     parser.add_argument("--without", nargs="*", default=[], help="peers to leave out")
+    parser.add_argument("--processor", action="store_true", help="ratios of processor time")
     given = parser.parse_args()
     for tree in (SMALL, *given.trees):
         tools = commands(given.peers, set(given.without))
-        measured: dict[str, list[tuple[float, int]]] = {name: [] for name in tools}
+        measured: dict[str, list[Cost]] = {name: [] for name in tools}
         with tempfile.TemporaryDirectory() as empty:
             cost(tools["again"], tree.absolute(), Path(empty))
             for _ in range(given.runs):
                 for name, command in tools.items():
                     measured[name].append(cost(command, tree.absolute(), Path(empty)))
-        medians = {name: statistics.median(seconds for seconds, _ in runs) for name, runs in measured.items()}
-        print(f"{tree.name} (medians of {given.runs} alternating runs)")
-        for name, seconds in medians.items():
-            memory = statistics.median(memory for _, memory in measured[name])
-            print(
-                f"  {name:10}{seconds:8.2f} s{memory:8.0f} MiB   {seconds / medians['mpdoctor']:7.2f} × mpdoctor's time"
-            )
-        sys.stdout.flush()
+        medians = {name: Cost(*map(statistics.median, zip(*runs, strict=True))) for name, runs in measured.items()}
+        show(tree, medians, given.runs, given.processor)
+
+
+def show(tree: Path, medians: dict[str, Cost], runs: int, processor: bool) -> None:
+    compared = {name: one.processor if processor else one.wall for name, one in medians.items()}
+    kind = "processor" if processor else "wall"
+    print(f"{tree.name} (medians of {runs} alternating runs; ratios of {kind} time)")
+    for name, one in medians.items():
+        ratio = compared[name] / compared["mpdoctor"]
+        print(
+            f"  {name:10}{one.wall:8.2f} s wall{one.processor:8.2f} s processor{one.memory:8.0f} MiB"
+            f"{ratio:9.2f} × mpdoctor's time"
+        )
+    for of, to, aim in AIMS_FOR_ONE_FILE if tree == SMALL else AIMS_FOR_TREES:
+        if of in compared and to in compared:
+            print(f"  {of} / {to}: {compared[of] / compared[to]:.2f} (aim: {aim})")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from typing import Any, get_args
 import typer
 
 import mpdoctor
-from mpdoctor.cli.app import app
+from mpdoctor.cli.app import app_for
 from mpdoctor.cli.texts.loop_page import markdown_of_loops
 from mpdoctor.cli.texts.rule_texts import markdown_from_rule
 from mpdoctor.examiner.protocol.event_kinds import Event
@@ -106,7 +106,7 @@ def table_of_events() -> str:
 def options_page() -> str:
     lines = ["# Options", "", "What `--help` shows, of every command. What a project keeps in its `pyproject.toml` is"]
     lines += ["told under [In CI](ci.md#what-a-project-keeps).", ""]
-    for name, command in sorted(typer.main.get_command(app).commands.items()):  # type: ignore[attr-defined]
+    for name, command in sorted(typer.main.get_command(app_for(())).commands.items()):  # type: ignore[attr-defined]
         lines += [f"## mpdoctor {name}", "", f"```text\n{usage(name, command)}\n```", "", help_of(command), ""]
         rows = [option_row(option) for option in command.params if option.param_type_name == "option"]
         if rows:

@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mpdoctor import __version__
 from mpdoctor.examination.target_runs import further_trainings, run_to_show, runs_of_target
 from mpdoctor.facts.examination import ExaminationFacts
-from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.saved_graph import SavedGraphFacts
-from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.finding import Crashed, Diagnosis, Finding, Probe, Skipped, Stage, TargetReport
 from mpdoctor.judging.keras_version import JudgedBy, keras_of_target
 from mpdoctor.judging.older_keras_code import findings_of_source, told_once
@@ -40,12 +38,14 @@ from mpdoctor.project.edited_files import EditedFiles
 from mpdoctor.project.shown_paths import shown_path
 from mpdoctor.project.targets import Target
 from mpdoctor.rules.registry import all_rules, findings_from_facts
-from mpdoctor.semantics.live.mended_parts import went_on_with
-from mpdoctor.semantics.live.not_measured import not_looked_from_measurement
-from mpdoctor.semantics.live.prediction_verdict import probe_from_facts
 from mpdoctor.settings.options import Settings
 from mpdoctor.source_stage import SourceStage
 from mpdoctor.source_stage.target_files import not_followed, passed_over, source_stage_of_targets
+
+if TYPE_CHECKING:
+    from mpdoctor.facts.model import ModelFacts
+    from mpdoctor.facts.saved_graph import SavedGraphFacts
+    from mpdoctor.facts.training import TrainingFacts
 
 
 def diagnose(settings: Settings, progress: Progress) -> Diagnosis:
@@ -87,7 +87,7 @@ def diagnose_with_sources(settings: Settings, progress: Progress) -> tuple[Diagn
     return diagnosis, stage.facts
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Examined:
     """All that is known of one target."""
 
@@ -146,6 +146,9 @@ def _examine(
 
 
 def _probe(training: TrainingFacts, run: ExaminationFacts) -> Probe:
+    from mpdoctor.semantics.live.mended_parts import went_on_with
+    from mpdoctor.semantics.live.prediction_verdict import probe_from_facts
+
     return dataclasses.replace(probe_from_facts(training), mended=run.mended, went_on=went_on_with(run.mended))
 
 
@@ -215,6 +218,8 @@ def _skipped_in_run(run: ExaminationFacts) -> Iterator[Skipped]:
     if run.passed_over:
         yield Skipped("record", f"{run.passed_over}.")
     for training in run.trainings:
+        from mpdoctor.semantics.live.not_measured import not_looked_from_measurement
+
         yield from (Skipped(not_looked_from_measurement(what), reason) for what, reason in training.not_looked)
 
 

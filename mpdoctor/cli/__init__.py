@@ -39,8 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(arguments: list[str]) -> None:
-    from mpdoctor.cli.app import app
+    from mpdoctor.cli.app import app_for
     from mpdoctor.cli.argument_split import invocation_from_arguments
 
     invocation = invocation_from_arguments(arguments)
-    app(args=list(invocation.own), prog_name="mpdoctor", obj=invocation)
+    app_for(invocation.own)(args=list(invocation.own), prog_name="mpdoctor", obj=invocation)

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from mpdoctor import __version__
-from mpdoctor.cli.commands.check import CheckHelp, check
-from mpdoctor.cli.commands.env import env
-from mpdoctor.cli.commands.explain import explain
-from mpdoctor.cli.commands.rules import rules
-from mpdoctor.cli.commands.show import show
 
-app = typer.Typer(
-    help="A doctor for mixed-precision training in TensorFlow and Keras.",
-    no_args_is_help=True,
-    rich_markup_mode=None,  # plain help: quicker, and its columns fit
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+VERSION = "--version"
+
+
+def app_for(arguments: tuple[str, ...]) -> typer.Typer:
+    """With the command that the arguments begin with, and with all where they begin with none: what the others import
+    is not waited for."""
+    app = typer.Typer(
+        help="A doctor for mixed-precision training in TensorFlow and Keras.",
+        no_args_is_help=True,
+        rich_markup_mode=None,  # plain help: quicker, and its columns fit
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_mpdoctor)
+    named = [name for name in arguments[:1] if name in _COMMANDS]
+    for name in named or (_COMMANDS if arguments[:1] != (VERSION,) else ()):
+        _COMMANDS[name](app)
+    return app
 
 
 def _show_version(wanted: bool) -> None:
@@ -28,18 +35,57 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _mpdoctor(
     version: Annotated[
         bool,
-        typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True),
+        typer.Option(VERSION, help="Show the version and exit.", callback=_show_version, is_eager=True),
     ] = False,
 ) -> None:
     pass
 
 
-app.command(cls=CheckHelp, short_help="Examine a training script or a model.")(check)
-app.command()(explain)
-app.command()(rules)
-app.command(short_help="Show a saved diagnosis, in any format.")(show)
-app.command(short_help="Show what this machine and this TensorFlow can do.")(env)
+def _check(app: typer.Typer) -> None:
+    from mpdoctor.cli.commands.check import CheckHelp, check
+
+    app.command(cls=CheckHelp, short_help="Examine a training script or a model.")(check)
+
+
+def _explain(app: typer.Typer) -> None:
+    from mpdoctor.cli.commands.explain import explain
+
+    app.command()(explain)
+
+
+def _rules(app: typer.Typer) -> None:
+    from mpdoctor.cli.commands.rules import rules
+
+    app.command()(rules)
+
+
+def _show(app: typer.Typer) -> None:
+    from mpdoctor.cli.commands.show import show
+
+    app.command(short_help="Show a saved diagnosis, in any format.")(show)
+
+
+def _env(app: typer.Typer) -> None:
+    from mpdoctor.cli.commands.env import env
+
+    app.command(short_help="Show what this machine and this TensorFlow can do.")(env)
+
+
+def _server(app: typer.Typer) -> None:
+    from mpdoctor.cli.commands.server import server
+
+    app.command(short_help="Findings while you type, for editors.")(server)
+
+
+# In the order of `--help`.
+_COMMANDS: dict[str, Callable[[typer.Typer], None]] = {
+    "check": _check,
+    "explain": _explain,
+    "rules": _rules,
+    "show": _show,
+    "env": _env,
+    "server": _server,
+}

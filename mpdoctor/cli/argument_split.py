@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from mpdoctor.facts.frozen import dataclass
 
 
 @dataclass(frozen=True)

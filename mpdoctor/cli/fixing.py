@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpdoctor.cli.output import Output, OutputFormat, put_out
 from mpdoctor.cli.streams import fail, progress_for, say, write
+from mpdoctor.facts.frozen import dataclass
 
 if TYPE_CHECKING:
     from mpdoctor.fixes.baseline import Baseline

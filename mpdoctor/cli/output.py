@@ -7,7 +7,6 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +15,7 @@ import typer
 
 from mpdoctor.cli.options.numbers import whole_number
 from mpdoctor.cli.streams import NARROWEST, Color, fail, has_blocks, has_color, width, write
+from mpdoctor.facts.frozen import dataclass
 
 if TYPE_CHECKING:
     from mpdoctor.finding import Diagnosis

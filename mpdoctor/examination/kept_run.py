@@ -4,8 +4,9 @@ folder of its own."""
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from pathlib import Path
+
+from mpdoctor.facts.frozen import dataclass
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from mpdoctor.progress import Progress
 from mpdoctor.project.edited_files import EditedFiles
 from mpdoctor.project.shown_paths import shown_path
 from mpdoctor.project.targets import SOURCE_ONLY, Target
-from mpdoctor.semantics.source.programs.further_trainings import not_examined
 from mpdoctor.settings.options import FORCED_POLICY, Settings
 
 
@@ -53,6 +52,7 @@ def further_trainings(target: Target, run: ExaminationFacts, settings: Settings)
     has_trained = any(training.prediction is None for training in run.trainings)
     if target.kind != "script" or target.path is None or not has_trained:
         return
+    from mpdoctor.semantics.source.programs.further_trainings import not_examined
     from mpdoctor.source import facts_with_imports  # walked before in the source stage, which keeps no events
     from mpdoctor.source.modules import Files
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Sequence
+
+from mpdoctor.facts.frozen import dataclass
 
 # Compute capability 7.5, and no tensor cores: the chips TU116 and TU117.
 _TURING_WITHOUT_TENSOR_CORES = re.compile(r"GTX 16\d\d|\bMX[45]50\b|\bT(400|500|550|600|1000|1200|2000)\b")

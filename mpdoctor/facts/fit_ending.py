@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.frozen import dataclass
 
 # "fit" is the end of fit(): callbacks, an epoch's end, the training's own.
 NotMeasured = Literal["first number not finite", "what holds the weights", "two loss scales", "fit"]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mpdoctor.facts.devices import DeviceFacts
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.layer_details import NO_SETTINGS, ConfigFacts, RawVariableFacts, SettingsFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.saved_file import LoadFacts

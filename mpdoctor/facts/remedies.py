@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
 
 ROOM = 4  # times: what stays in 16 bits must be this far below 65504

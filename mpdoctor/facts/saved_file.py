@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
 
 

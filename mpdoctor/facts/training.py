@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.fit_ending import NotMeasured
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.remedies import RemedyFacts

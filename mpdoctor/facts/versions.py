@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from mpdoctor.facts.frozen import dataclass
 
 KerasPackage = Literal["keras", "tf_keras", "tf.keras"]
 

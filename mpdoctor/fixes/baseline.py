@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from mpdoctor import __version__
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.finding import Diagnosis, Finding
 from mpdoctor.fixes.choices import Sources, with_findings
 from mpdoctor.settings.options import Settings

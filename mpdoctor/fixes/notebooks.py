@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.finding import Edit
 from mpdoctor.fixes.texts import edited
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from mpdoctor.facts.environment import TENSORFLOWS
 from mpdoctor.facts.examination import ExaminationFacts
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.versions import Keras
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.project.python_environments import environment_of, release_in
+from mpdoctor.project.python_environments import environment_of, release_beside, release_in
 from mpdoctor.project.targets import Target
 from mpdoctor.settings.options import Settings
 
@@ -63,7 +64,7 @@ def keras_of_target(
     if target.kind != "directory" and declared:  # one program: whichever of its files says so, says it for all
         return JudgedBy(next(iter(declared.values())))
     asked_for = _asked_for_around(target)
-    usual = asked_for or _keras_from_versions(_installed("keras"), _installed("tensorflow"), BESIDE) or Keras()
+    usual = asked_for or _keras_from_versions(release_beside("keras"), release_beside("tensorflow"), BESIDE) or Keras()
     if target.kind != "directory":
         return JudgedBy(usual, is_guessed=asked_for is None)
     return JudgedBy(usual, {**_asked_for_nearer(paths, usual), **declared}, is_guessed=asked_for is None)
@@ -103,7 +104,9 @@ def _own(sources: Iterable[SourceFacts]) -> dict[str, Keras]:
 def _asked_for_around(target: Target) -> Keras | None:
     """The Keras that the environment or the project asks for."""
     if _says_legacy():
-        return Keras("tf_keras", _installed("tf_keras"), _installed("tensorflow"), "TF_USE_LEGACY_KERAS=1 is set")
+        return Keras(
+            "tf_keras", release_beside("tf_keras"), release_beside("tensorflow"), "TF_USE_LEGACY_KERAS=1 is set"
+        )
     from mpdoctor.project.keras_pins import keras_from_file, keras_from_project
 
     place = target.path or Path()
@@ -131,13 +134,3 @@ def _keras_from_versions(keras: str, tensorflow: str, because: str) -> Keras | N
 
 def _says_legacy() -> bool:
     return os.environ.get("TF_USE_LEGACY_KERAS") == "1"
-
-
-def _installed(distribution: str) -> str:
-    """The version of a package beside mpdoctor, "" without it. Nothing of it is imported."""
-    import importlib.metadata  # which most runs do without
-
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return ""

@@ -14,9 +14,8 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import AlsoSeen, Crashed, Finding
 from mpdoctor.judging.keras_version import JudgedBy
 from mpdoctor.judging.precedence import merged_findings
-from mpdoctor.judging.what_if import chosen_rules
+from mpdoctor.judging.what_if import chosen_codes
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.rules.registry import all_rules
 from mpdoctor.semantics.wording import listed
 from mpdoctor.settings.options import Settings
 
@@ -40,8 +39,7 @@ def findings_of_source(
     guessed, what would raise in the one that was guessed. Whatever was chosen, it is by the same Keras.
 
     `judge` judges the files at these paths: by the Keras of each, with the rules of these codes."""
-    chosen = chosen_rules(settings)
-    codes = frozenset(rule.code for rule in all_rules() if chosen(rule))
+    codes = chosen_codes(settings)
     said = judge(keras.of, codes | frozenset(GONE) if keras.is_guessed else codes, paths)
     older = of_older_keras(keras, said, facts, paths)
     first = [item for item in said if isinstance(item, Crashed) or item.code in codes]

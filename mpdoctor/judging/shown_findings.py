@@ -44,7 +44,7 @@ def rule_summaries(findings: Sequence[Finding], site: str = "") -> tuple[RuleSum
     spoken = {f.code for f in findings} | {also.code for f in findings for also in f.also_seen}
     return tuple(
         RuleSummary(rule.code, rule.name, rule.summary, rule.page_at(site) or rule.url, rule.docs, rule.severity)
-        for rule in all_rules()
+        for rule in (all_rules() if spoken else ())
         if rule.code in spoken
     )
 

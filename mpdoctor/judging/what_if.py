@@ -10,8 +10,7 @@ from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.failure import FailureFacts, MendedFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed, Finding, Severity
-from mpdoctor.rules.registry import Rule, findings_from_facts, rules_by_code
-from mpdoctor.semantics.live.mended_parts import went_on_with
+from mpdoctor.rules.registry import Rule, all_rules, codes_and_names, findings_from_facts, rules_by_code
 from mpdoctor.settings.options import FORCED_POLICY, Settings
 
 
@@ -54,6 +53,8 @@ def _brings_no_data(run: ExaminationFacts) -> bool:
 
 def _of_mended(finding: Finding, mended: MendedFacts, forced: bool) -> Finding:
     """It ended nothing: the examination went on behind it."""
+    from mpdoctor.semantics.live.mended_parts import went_on_with
+
     return dataclasses.replace(finding, what_if=forced, help=f"{finding.help} {went_on_with((mended,))}")
 
 
@@ -80,3 +81,11 @@ def without_needless(findings: list[Finding], runs: list[ExaminationFacts]) -> l
 
 def chosen_rules(settings: Settings) -> Callable[[Rule], bool]:
     return lambda rule: rule.says_that_no_model_came or settings.chooses(rule.code, rule.name)
+
+
+def chosen_codes(settings: Settings) -> frozenset[str]:
+    """Where all are, no rule is imported for it: of most trees no file has anything to judge."""
+    if not settings.select and not settings.ignore:
+        return frozenset(code for code, _ in codes_and_names())
+    chosen = chosen_rules(settings)
+    return frozenset(rule.code for rule in all_rules() if chosen(rule))

@@ -9,13 +9,15 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from collections.abc import Callable, Iterator, Mapping
+from fnmatch import translate
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.project.regular_files import bytes_from_file
+from mpdoctor.project.version_ranges import PlainRange, plain_requirement
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -72,7 +74,7 @@ class Pin:
     """One sentence of a file: a package, the releases that it allows, and how the report repeats it."""
 
     name: str
-    allowed: SpecifierSet
+    allowed: SpecifierSet | PlainRange
     told: str
 
 
@@ -282,16 +284,22 @@ def _pin(wanted: object, path: Path, verb: str = "asks for", text: str = "") -> 
     """`text`: how the file writes it, where that is not how pip does."""
     if not isinstance(wanted, str) or not re.match(r"\s*(tensorflow|keras)", wanted, re.IGNORECASE):
         return
+    written, allowed = plain_requirement(wanted) or _requirement(wanted)
+    name = re.sub(r"[-_.]+", "-", written).lower()
+    if name in (*TENSORFLOW, *KERAS):
+        said = text or wanted.partition(";")[0].strip()
+        yield Pin(name, allowed, " ".join(word for word in (path.name, verb, said) if word))
+
+
+def _requirement(text: str) -> tuple[str, SpecifierSet | PlainRange]:
+    """The name and the releases; "" for what is no requirement."""
     from packaging.requirements import InvalidRequirement, Requirement
 
     try:
-        requirement = Requirement(wanted)
+        requirement = Requirement(text)
     except InvalidRequirement:
-        return
-    name = re.sub(r"[-_.]+", "-", requirement.name).lower()
-    if name in (*TENSORFLOW, *KERAS):
-        said = text or wanted.partition(";")[0].strip()
-        yield Pin(name, requirement.specifier, " ".join(word for word in (path.name, verb, said) if word))
+        return "", PlainRange(())
+    return requirement.name, requirement.specifier
 
 
 def _toml(path: Path) -> Mapping[str, Any]:
@@ -305,11 +313,18 @@ def _toml(path: Path) -> Mapping[str, Any]:
 
 
 def _files(folder: Path, *patterns: str) -> list[Path]:
+    """In order. A folder that is no project's (a home, /tmp) may hold many thousands of others."""
     try:
-        entries = sorted(folder.iterdir())
+        names = os.listdir(folder)  # noqa: PTH208 - one text for each, not one Path
     except OSError:  # there is none, or it is not for us to read: then it decides nothing
         return []
-    return [path for path in entries if any(fnmatchcase(path.name, pattern) for pattern in patterns)]
+    fits = _one_of(patterns)
+    return [folder / name for name in sorted(filter(fits, names))]
+
+
+@cache
+def _one_of(patterns: tuple[str, ...]) -> Callable[[str], object]:
+    return re.compile("|".join(map(translate, patterns))).match
 
 
 def _text(path: Path) -> str:

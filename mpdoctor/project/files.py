@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.project.gitignore_patterns import Pattern, pattern_from_line
 from mpdoctor.project.project_folder import LEADS_OUT, link_out
 from mpdoctor.project.regular_files import bytes_from_file
@@ -17,7 +17,7 @@ _SKIPPED_DIRECTORIES = {"__pycache__", "node_modules", "site-packages"}
 _VIRTUAL_ENVIRONMENT = "pyvenv.cfg"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=False)
 class PathPatterns:
     """Patterns as .gitignore has them, for paths below a directory."""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
+
+from mpdoctor.facts.frozen import dataclass
 
 _CLASSES: Final[dict[str, Callable[[str], bool]]] = {
     "alnum": lambda sign: sign.isascii() and sign.isalnum(),
@@ -53,7 +54,7 @@ _Sign = str | _OneOf | _Wild
 _Piece = str | tuple[_Sign, ...]  # what stands between two stars; a str where it is plain
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=False)
 class _Name:
     """What a pattern says of one name in a path: the pieces between its stars."""
 
@@ -80,7 +81,7 @@ class _Name:
         return True
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=False)
 class Pattern:
     """One line. `takes` is False for one that begins with `!` and brings back what others take."""
 

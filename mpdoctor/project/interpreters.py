@@ -9,9 +9,9 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.project.python_environments import (
     active_environments,
     environments_near,

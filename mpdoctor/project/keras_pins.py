@@ -18,6 +18,8 @@ from mpdoctor.project.declared_versions import (
     pins_from_locks,
     pins_from_notebook,
 )
+from mpdoctor.project.python_environments import release_beside
+from mpdoctor.project.version_ranges import PlainRange
 
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
@@ -92,7 +94,7 @@ def _releases(pins: Iterable[Pin], major: str) -> set[int]:
     return {minor for pin in pins for minor in range(_NEWEST["tensorflow"]) if _allows(pin.allowed, f"{major}.{minor}")}
 
 
-def _allows(allowed: SpecifierSet, release: str) -> bool:
+def _allows(allowed: SpecifierSet | PlainRange, release: str) -> bool:
     return any(allowed.contains(f"{release}.{patch}", prereleases=True) for patch in _PATCHES)
 
 
@@ -101,26 +103,17 @@ def _version(pins: list[Pin], package: str, major: str) -> str:
     installed = _installed(package, major)
     if installed and any(pin.allowed.contains(installed, prereleases=True) for pin in pins):
         return installed
-    from packaging.version import Version
-
-    exact = {
-        Version(allowed.version)
-        for pin in pins
-        for allowed in pin.allowed
-        if allowed.operator == "==" and "*" not in allowed.version
-    }
+    clauses = [clause for pin in pins for clause in pin.allowed]
+    exact = [clause.version for clause in clauses if clause.operator == "==" and "*" not in clause.version]
     if exact:
-        return str(max(exact))
+        from packaging.version import Version
+
+        return str(max(map(Version, exact)))
     newest = max(_releases(pins, major), default=_NEWEST[package])
     return "" if newest >= _NEWEST[package] - 1 else f"{major}.{newest}"
 
 
 def _installed(package: str, major: str) -> str:
     """The version of a package beside mpdoctor, "" without it or with another major one. Nothing of it is imported."""
-    import importlib.metadata
-
-    try:
-        version = importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
+    version = release_beside(package)
     return version if version.startswith(f"{major}.") else ""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from mpdoctor.examiner.protocol.request import SAVED
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.project.files import PathPatterns, walk
 
 SUPPORTED = (

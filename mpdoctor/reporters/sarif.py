@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import AlsoSeen, Diagnosis, Edit, Excerpt, Finding, Fix, RuleSummary, Severity
 from mpdoctor.reporters.fallback_location import Models

@@ -15,12 +15,13 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from types import ModuleType
 from typing import Any, Literal
 
 from mpdoctor import rules
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed, Finding, Severity
 from mpdoctor.program.breakdown import breakdown_from_error
@@ -39,6 +40,7 @@ about one model, where the second was seen in the training alone."""
 
 # Where the documentation is published, "https://…/", once it is: a link that leads nowhere is worse than none.
 PUBLISHED_AT = ""
+_FILE = re.compile(r"(.+)\.(?P<family>\w+)\.(?P<code>mp\d{3})_(?P<name>\w+)")
 
 
 @dataclass(frozen=True)
@@ -105,16 +107,45 @@ def all_rules() -> tuple[Rule, ...]:
     """Every rule, in the order of its code.
 
     Raises ImportError if two files claim one code and AttributeError if a rule file registers nothing."""
-    found: dict[str, Rule] = {}
+    return tuple(_rule(file.string) for file in _files())
+
+
+@cache
+def codes_and_names() -> tuple[tuple[str, str], ...]:
+    """Of every rule, in the order of its code. No rule is imported for them.
+
+    Raises ImportError if two files claim one code."""
+    return tuple((file["code"].upper(), _name(file)) for file in _files())
+
+
+def rule_by_code_or_name(text: str) -> Rule | None:
+    """Of all rules this one alone is imported."""
+    wanted = text.strip().lower()
+    return next((_rule(file.string) for file in _files() if wanted in (file["code"], _name(file))), None)
+
+
+def _files() -> list[re.Match[str]]:
+    """The modules of rules, by their names, in the order of their codes."""
+    found: dict[str, re.Match[str]] = {}
     for module in pkgutil.walk_packages(rules.__path__, rules.__name__ + "."):
-        match = re.fullmatch(r"(.+)\.(?P<family>\w+)\.(?P<code>mp\d{3})_(?P<name>\w+)", module.name)
+        match = _FILE.fullmatch(module.name)
         if match is None:
             continue
-        rule = _rule_from_module(importlib.import_module(module.name), match)
-        if rule.code in found:
-            raise ImportError(f"two files claim {rule.code}: {rule.name} and {found[rule.code].name}")
-        found[rule.code] = rule
-    return tuple(found[code] for code in sorted(found))
+        other = found.setdefault(match["code"], match)
+        if other is not match:
+            raise ImportError(f"two files claim {match['code'].upper()}: {_name(match)} and {_name(other)}")
+    return [found[code] for code in sorted(found)]
+
+
+def _name(file: re.Match[str]) -> str:
+    return file["name"].replace("_", "-")
+
+
+@cache
+def _rule(module_name: str) -> Rule:
+    match = _FILE.fullmatch(module_name)
+    assert match is not None, "it is one of `_files`"
+    return _rule_from_module(importlib.import_module(module_name), match)
 
 
 def _rule_from_module(module: ModuleType, match: re.Match[str]) -> Rule:
@@ -123,7 +154,7 @@ def _rule_from_module(module: ModuleType, match: re.Match[str]) -> Rule:
         raise AttributeError(f"{module.__name__} has no docstring, or none of {', '.join(STAGES)}")
     return Rule(
         code=match["code"].upper(),
-        name=match["name"].replace("_", "-"),
+        name=_name(match),
         family=match["family"],
         severity=module.SEVERITY,
         keras=getattr(module, "KERAS", ("2", "3")),
@@ -156,11 +187,6 @@ def _stage_of(kind: str, facts: Any) -> str:
 @cache
 def rules_by_code() -> Mapping[str, Rule]:
     return {rule.code: rule for rule in all_rules()}
-
-
-def rule_by_code_or_name(text: str) -> Rule | None:
-    wanted = text.strip().lower()
-    return next((r for r in all_rules() if wanted in (r.code.lower(), r.name)), None)
 
 
 def findings_from_facts(

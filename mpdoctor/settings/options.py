@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.versions import Keras, KerasPackage
 from mpdoctor.finding import Severity
 from mpdoctor.project.files import PathPatterns

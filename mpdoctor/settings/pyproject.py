@@ -7,10 +7,10 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Severity
 from mpdoctor.project.files import PathPatterns

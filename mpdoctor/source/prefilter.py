@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.program.breakdown import Breakdown, breakdown_from_error
 from mpdoctor.source.modules import Files, package_of
 

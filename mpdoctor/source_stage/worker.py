@@ -11,6 +11,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.finding import Crashed, Finding
 from mpdoctor.program.breakdown import Breakdown, breakdown_from_error
 from mpdoctor.program.source_facts import Problem, SourceFacts
@@ -24,7 +25,7 @@ from mpdoctor.source.project import Project
 Judged = list[Finding | Crashed]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True, slots=False)
 class Task:
     """To judge a file: what its facts are to say besides, and the rules that look.
 

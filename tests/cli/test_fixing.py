@@ -16,7 +16,7 @@ import samples
 from typer.testing import CliRunner
 
 import mpdoctor.fixes.rounds
-from mpdoctor.cli.app import app
+from mpdoctor.cli.app import app_for
 from mpdoctor.cli.argument_split import invocation_from_arguments
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit, Finding, Fix
@@ -57,7 +57,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def check(*arguments: str, given: str | bytes | None = None) -> Done:
     words = ["check", "--keras", "3", "--no-cache", *arguments]
-    run = CliRunner().invoke(app, words, input=given, obj=invocation_from_arguments(words))
+    run = CliRunner().invoke(app_for(()), words, input=given, obj=invocation_from_arguments(words))
     if run.exception is not None and not isinstance(run.exception, SystemExit):
         raise run.exception
     return Done(run.exit_code, run.stdout_bytes.decode(), run.stderr)
@@ -395,7 +395,7 @@ def test_a_saved_diagnosis_keeps_its_edits(here: Path) -> None:
     Path("a.py").write_text(WRAPPED, encoding="utf-8")
     saved = report("--static", "a.py")
     Path("saved.json").write_text(json.dumps(saved), encoding="utf-8")
-    shown = CliRunner().invoke(app, ["show", "saved.json", "--output-format", "json"])
+    shown = CliRunner().invoke(app_for(()), ["show", "saved.json", "--output-format", "json"])
     assert json.loads(shown.stdout)["findings"][0]["fix"] == saved["findings"][0]["fix"]
 
 
@@ -417,7 +417,7 @@ def test_edits_come_out_of_the_cache_as_they_went_in(here: Path, monkeypatch: py
 
 
 def test_rules_and_explain_say_which_rules_have_a_fix() -> None:
-    told = json.loads(CliRunner().invoke(app, ["rules", "--output-format", "json"]).stdout)
+    told = json.loads(CliRunner().invoke(app_for(()), ["rules", "--output-format", "json"]).stdout)
     fixes = {rule["code"]: rule["fixes"] for rule in told}
     assert (fixes["MP301"], fixes["MP201"], fixes["MP206"], fixes["MP902"]) == (
         ["safe"],
@@ -425,9 +425,9 @@ def test_rules_and_explain_say_which_rules_have_a_fix() -> None:
         ["safe", "unsafe"],
         [],
     )
-    assert "· safe fix*" in CliRunner().invoke(app, ["explain", "MP301"]).stdout
-    assert "safe or unsafe fix" in CliRunner().invoke(app, ["rules"]).stdout
-    assert "fix" not in CliRunner().invoke(app, ["explain", "MP902"]).stdout.splitlines()[2]
+    assert "· safe fix*" in CliRunner().invoke(app_for(()), ["explain", "MP301"]).stdout
+    assert "safe or unsafe fix" in CliRunner().invoke(app_for(()), ["rules"]).stdout
+    assert "fix" not in CliRunner().invoke(app_for(()), ["explain", "MP902"]).stdout.splitlines()[2]
 
 
 def test_an_edit_that_holds_a_secret_is_not_shared() -> None:

@@ -25,7 +25,7 @@ from checking import needs_tensorflow
 
 from mpdoctor import __version__
 from mpdoctor.cli import main
-from mpdoctor.cli.app import app
+from mpdoctor.cli.app import app_for
 from mpdoctor.cli.output import OutputFormat
 from mpdoctor.cli.texts.rule_texts import markdown_from_rule
 from mpdoctor.diagnosis import diagnose
@@ -103,7 +103,7 @@ def test_codes_are_linked_in_prose_and_nowhere_else() -> None:
         assert re.findall(r"^#.*|`[^`\n]+`", page, re.M) == re.findall(r"^#.*|`[^`\n]+`", shown, re.M)
 
 
-@pytest.mark.parametrize("name", sorted(typer.main.get_command(app).commands))  # type: ignore[attr-defined]
+@pytest.mark.parametrize("name", sorted(typer.main.get_command(app_for(())).commands))  # type: ignore[attr-defined]
 def test_the_options_are_those_of_the_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main([name, "--help"])
@@ -187,7 +187,7 @@ OTHERS = {"--strict", "--foreground", "--stdin", "--version", "--install-complet
 )
 def test_every_option_that_is_named_exists(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
-    commands: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    commands: dict[str, Any] = typer.main.get_command(app_for(())).commands  # type: ignore[attr-defined]
     known = {name for command in commands.values() for option in command.params
              for name in (*option.opts, *option.secondary_opts)}  # fmt: skip
     mpdoctor = [line for line in text.splitlines() if "mpdoctor" in line or "`--" in line]

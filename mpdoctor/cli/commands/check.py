@@ -59,6 +59,7 @@ from mpdoctor.cli.options.check_options import (
     TargetsArgument,
     TimeoutOption,
     UnsafeFixesOption,
+    WatchOption,
     WriteBaselineOption,
 )
 from mpdoctor.cli.options.help import HelpInGroups
@@ -101,6 +102,7 @@ def check(
     context: typer.Context,
     targets: TargetsArgument = None,
     static: StaticOption = False,
+    watch: WatchOption = False,
     no_probe: NoProbeOption = False,
     all_fits: AllFitsOption = False,
     policy: PolicyOption = Policy.auto,
@@ -161,6 +163,8 @@ def check(
     from mpdoctor.settings.options import Settings, keras_from_text
     from mpdoctor.settings.pyproject import ConfigurationError
 
+    if watch:
+        raise typer.Exit(_watched(context, targets or ["."], static))
     invocation: Invocation = context.obj
     output = output_from_options(output_format, report, color, statistics, redact, columns)
     wishes = Wishes(fix, unsafe_fixes, diff, add_ignores, baseline, write_baseline, since)
@@ -214,6 +218,26 @@ def check(
     if wishes:
         raise typer.Exit(check_source(settings, wishes, output, quiet))
     raise typer.Exit(put_out(_diagnosed(settings, quiet), output))
+
+
+def _watched(context: typer.Context, targets: list[str], static: bool) -> int:
+    """The same command again and again, without --watch."""
+    from mpdoctor.cli.watching import watch
+
+    if not static:
+        fail("--watch is for --static: it runs no code again and again.")
+    if any(context.params[name] for name in ("fix", "add_ignores", "write_baseline")):
+        fail("--watch looks and changes nothing: leave --fix, --add-ignores and --write-baseline out.")
+
+    context.params["watch"] = False
+
+    def look() -> None:
+        try:
+            context.command.invoke(context)
+        except typer.Exit:  # its status is that of one look
+            return
+
+    return watch(targets, look)
 
 
 def _made(directory: Path | None) -> Path | None:

@@ -34,6 +34,14 @@ TargetsArgument = Annotated[list[str] | None, typer.Argument(metavar="TARGET..."
 StaticOption = Annotated[
     bool, typer.Option("--static", help="Read the source only; run no code.", rich_help_panel=EXAMINED)
 ]
+WatchOption = Annotated[
+    bool,
+    typer.Option(
+        "--watch",
+        help="With --static: look again whenever a file changes, until Ctrl-C. Needs mpdoctor[watch].",
+        rich_help_panel=EXAMINED,
+    ),
+]
 NoProbeOption = Annotated[
     bool, typer.Option("--no-probe", help="Look at the model, but don't train it.", rich_help_panel=EXAMINED)
 ]

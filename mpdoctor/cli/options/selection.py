@@ -128,7 +128,7 @@ def _parts(given: list[str] | None) -> Iterator[str]:
 
 
 def _is_rule(selector: str) -> bool:
-    from mpdoctor.rules.registry import all_rules
+    from mpdoctor.rules.registry import codes_and_names
     from mpdoctor.settings.options import names_rule
 
-    return any(names_rule(selector, rule.code, rule.name) for rule in all_rules())
+    return any(names_rule(selector, code, name) for code, name in codes_and_names())

@@ -7,14 +7,13 @@ import io
 import json
 import re
 from collections.abc import Iterable
-
-from rich.console import Console, RenderableType
-from rich.markdown import Markdown
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from mpdoctor.finding import Severity
-from mpdoctor.rules.registry import Rule, all_rules
+from mpdoctor.rules.registry import Rule, codes_and_names
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 COLORS = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold blue"}
 
@@ -57,6 +56,9 @@ def json_from_rules(rules: Iterable[Rule]) -> str:
 
 
 def terminal_table_from_rules(rules: Iterable[Rule], width: int, color: bool) -> str:
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
@@ -72,6 +74,8 @@ def terminal_table_from_rules(rules: Iterable[Rule], width: int, color: bool) ->
 
 
 def colored_markdown(markdown: str, width: int, color: bool) -> str:
+    from rich.markdown import Markdown
+
     return _text_from_renderable(Markdown(markdown, code_theme="ansi_dark"), width, color)
 
 
@@ -82,13 +86,13 @@ def near_match(text: str) -> str:
         return " mpdoctor's codes begin with MP, as in MP302."
     if wanted.startswith("mp") and len(wanted) == len("mp101"):  # letters that are taken for digits
         wanted = "mp" + wanted[2:].translate(str.maketrans("oli", "011"))
-    by_word = {word: rule for rule in all_rules() for word in (rule.code.lower(), rule.name)}
+    by_word = {word: rule for rule in codes_and_names() for word in (rule[0].lower(), rule[1])}
     near = difflib.get_close_matches(wanted, by_word, n=3, cutoff=0.6)
     # a code is mistyped in place: MP1O1 is nearer to MP101 than to MP911
     near.sort(key=lambda word: -sum(one == other for one, other in zip(word, wanted, strict=False)))
     if not near and len(wanted) > 3:
         near = [word for word in by_word if wanted in word][:3]
-    meant = dict.fromkeys(f"{by_word[word].code} ({by_word[word].name})" for word in near)
+    meant = dict.fromkeys("{} ({})".format(*by_word[word]) for word in near)
     return f" Did you mean {' or '.join(meant)}?" if meant else ""
 
 
@@ -113,6 +117,8 @@ def _generations(rule: Rule) -> str:
 
 
 def _text_from_renderable(renderable: RenderableType, width: int, color: bool) -> str:
+    from rich.console import Console
+
     out = io.StringIO()
     console = Console(
         file=out,

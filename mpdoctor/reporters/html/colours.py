@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pygments.lexers.python import PythonLexer
 from pygments.token import Comment, Keyword, Name, Number, Operator, String
 
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.reporters.text.excerpts import ExcerptLine
 
 KINDS = (

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.finding import Finding
 
 MOST_UNGROUPED = 10

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.training import FLOAT16_LIMIT, StepFacts, TensorFacts
 from mpdoctor.reporters.text.style import number_text
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.reporters.privacy.secret_words import ALONE, Name, kind_of_name, looks_random, words_of_name
 
 HIDDEN = "***"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rich.console import RenderableType
 from rich.constrain import Constrain
@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.reporters.printable import shortened, visible
 from mpdoctor.reporters.text.headline import Mood

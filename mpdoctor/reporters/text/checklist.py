@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.finding import Diagnosis, Severity, Verdict
 from mpdoctor.reporters.text.headline import Mood, mood_of_verdict
 from mpdoctor.reporters.text.layers import in_dtypes

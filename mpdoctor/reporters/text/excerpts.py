@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.finding import Finding
 from mpdoctor.reporters.printable import one_line
 from mpdoctor.reporters.text.findings import marked_span

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import PurePath
 
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Diagnosis, Finding, Probe, Severity, Verdict
 from mpdoctor.knowledge.half_dtypes import HALF

@@ -3,7 +3,6 @@ that it was written for, and told once."""
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 from pathlib import Path
 
@@ -12,7 +11,10 @@ import pytest
 from mpdoctor.diagnosis import diagnose
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Diagnosis
+from mpdoctor.judging import keras_version
 from mpdoctor.progress import SilentProgress
+from mpdoctor.project import keras_pins
+from mpdoctor.project.python_environments import release_beside
 from mpdoctor.project.targets import target_from_text
 from mpdoctor.settings.options import Settings
 
@@ -42,9 +44,9 @@ FIXED = (
 @pytest.fixture(autouse=True)
 def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is installed beside mpdoctor, whatever is."""
-    real = importlib.metadata.version
     versions = {"keras": "3.15.1", "tensorflow": "2.21.0"}
-    monkeypatch.setattr(importlib.metadata, "version", lambda name: versions.get(name) or real(name))
+    for room in (keras_version, keras_pins):
+        monkeypatch.setattr(room, "release_beside", lambda name: versions.get(name) or release_beside(name))
 
 
 def said_of(directory: Path, files: dict[str, str], target: str = ".", **more: object) -> Diagnosis:

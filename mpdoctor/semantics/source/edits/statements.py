@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import tokenize
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
 from mpdoctor.program.source_facts import SourceFacts

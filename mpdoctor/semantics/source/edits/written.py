@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 import tokenize
-from dataclasses import dataclass
 from functools import cached_property
 
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
 from mpdoctor.program.source_facts import SourceFacts
 
@@ -45,7 +45,7 @@ class Argument:
     starred: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=False)
 class Written:
     """What stands at a location. Offsets count the characters of `text`."""
 

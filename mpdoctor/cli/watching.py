@@ -1,0 +1,94 @@
+"""`check --watch`: looks again whenever a file changes, until somebody ends it."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from types import FrameType
+
+from mpdoctor.cli.signals import EndedBySignal
+from mpdoctor.cli.streams import fail, say, write
+
+CLEAR = "\x1b[2J\x1b[3J\x1b[H"  # the screen, what was scrolled away, and the cursor to the top
+SUFFIXES = (".py", ".ipynb")
+SETTINGS = ("pyproject.toml", ".gitignore")
+TICK = 100  # milliseconds between two looks at whether a signal has come
+TOGETHER = 200  # milliseconds in which changes are one: an editor writes a file in several steps
+INTERRUPTED = 128 + signal.SIGINT
+
+
+def watch(targets: Sequence[str], look: Callable[[], object]) -> int:
+    """Look now, and whenever what a target brings has changed; the exit status, after Ctrl-C."""
+    if find_spec("watchfiles") is None:
+        fail("--watch needs watchfiles: pip install 'mpdoctor[watch]'.")
+    if "-" in targets:
+        fail("--watch looks at files again, and standard input comes once.")
+    try:
+        for _ in _changes([Path(target) for target in targets]):
+            _clear()
+            look()
+            say(f"watching {', '.join(targets)}; Ctrl-C ends.")
+    except EndedBySignal as end:
+        if end.number != signal.SIGINT:
+            raise
+    return INTERRUPTED
+
+
+def _changes(paths: Sequence[Path]) -> Iterator[None]:
+    """Once at the beginning, and again each time that something has changed, what is written meanwhile included.
+
+    Raises EndedBySignal."""
+    from watchfiles import DefaultFilter, watch
+
+    usual = DefaultFilter()
+    # of a file its directory: many editors write another one in its place
+    places = {path if path.is_dir() else path.absolute().parent for path in paths}
+    found = watch(
+        *places,
+        watch_filter=lambda change, path: usual(change, path) and _is_read(Path(path)),
+        recursive=any(path.is_dir() for path in paths),
+        debounce=TOGETHER,
+        rust_timeout=TICK,
+        yield_on_timeout=True,
+    )
+    changed = True  # nothing was looked at yet
+    while True:
+        with _noted_signals() as noted:
+            changed = bool(next(found)) or changed
+        if noted:
+            raise EndedBySignal(noted[0])
+        if changed:
+            changed = False
+            yield
+
+
+def _is_read(path: Path) -> bool:
+    return path.suffix in SUFFIXES or path.name in SETTINGS
+
+
+@contextmanager
+def _noted_signals() -> Iterator[list[int]]:
+    """Signals that would raise are noted meanwhile: watchfiles takes every exception of a handler for Ctrl-C."""
+    noted: list[int] = []
+
+    def note(number: int, _: FrameType | None) -> None:
+        noted.append(number)
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    replaced = {number: handler for number, handler in before.items() if callable(handler)}
+    for number in replaced:
+        signal.signal(number, note)
+    try:
+        yield noted
+    finally:
+        for number, handler in replaced.items():
+            signal.signal(number, handler)
+
+
+def _clear() -> None:
+    if sys.stdout.isatty():
+        write(CLEAR)

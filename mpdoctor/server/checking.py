@@ -1,0 +1,91 @@
+"""A text that stands in an editor, saved or not: its findings by the settings of its project."""
+
+from __future__ import annotations
+
+import io
+import tokenize
+from collections.abc import Mapping
+from dataclasses import field
+from pathlib import Path
+
+from mpdoctor.diagnosis import diagnose_with_sources
+from mpdoctor.facts.frozen import dataclass
+from mpdoctor.finding import Diagnosis, Finding
+from mpdoctor.fixes.choices import Sources
+from mpdoctor.progress import SilentProgress
+from mpdoctor.project.shown_paths import shown_path
+from mpdoctor.project.targets import target_from_content
+from mpdoctor.rules.registry import codes_and_names
+from mpdoctor.settings.options import Settings, names_rule
+from mpdoctor.settings.pyproject import Configuration, ConfigurationError, configuration_above
+
+
+@dataclass(frozen=True, slots=False)
+class Checked:
+    """One text and what was found in it.
+
+    path
+        Absolute; `shown` is how findings name it.
+    diagnosis, sources
+        None and nothing where its project leaves the file out.
+    """
+
+    path: Path
+    shown: str
+    text: str
+    settings: Settings
+    diagnosis: Diagnosis | None = None
+    sources: Sources = field(default_factory=dict)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Those of this text: what stands in a file that it imports is told there."""
+        found = self.diagnosis.findings if self.diagnosis is not None else ()
+        return tuple(one for one in found if one.location is not None and one.location.path == self.shown)
+
+    @property
+    def imported(self) -> frozenset[Path]:
+        """The other files that the findings hang on."""
+        return frozenset(Path(name).absolute() for name in self.sources) - {self.path}
+
+
+def checked(path: Path, text: str, others: Mapping[Path, str]) -> Checked:
+    """Its imports are read from the disk, or from `others`, the texts that stand in the editor besides. No code is run.
+
+    Raises ConfigurationError where [tool.mpdoctor] says what nobody understands."""
+    configured = _configuration(path)
+    settings = Settings(
+        (target_from_content(bytes_from_text(text), str(path)),),
+        static=True,
+        keras=configured.keras,
+        assume_mixed=bool(configured.assume_mixed),
+        select=configured.select or (),
+        ignore=configured.ignore or (),
+        per_file_ignores=configured.per_file_ignores,
+        docs_url=configured.docs_url,
+        unsaved={other: bytes_from_text(its) for other, its in others.items() if other != path},
+        cache=False,
+    )
+    shown = shown_path(str(path))
+    if any(patterns.match(path) for patterns in configured.exclude):
+        return Checked(path, shown, text, settings)
+    diagnosis, sources = diagnose_with_sources(settings, SilentProgress())
+    return Checked(path, shown, text, settings, diagnosis, sources)
+
+
+def bytes_from_text(text: str) -> bytes:
+    """In the encoding that its first lines declare, by which they will be read."""
+    data = text.encode("utf-8", "surrogatepass")
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        return text.encode(encoding)
+    except (SyntaxError, LookupError, ValueError):
+        return data
+
+
+def _configuration(path: Path) -> Configuration:
+    configured = configuration_above(path.parent)
+    unknown = configured.unknown_rules(lambda text: any(names_rule(text, *rule) for rule in codes_and_names()))
+    for wrong, setting in unknown:
+        raise ConfigurationError(f"{configured.place(setting)} {setting}: there is no rule {wrong!r}.")
+    return configured

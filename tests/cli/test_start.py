@@ -1,0 +1,58 @@
+"""What a start imports: every module is waited for, on each save of a file. Counted, because seconds differ."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MIXED = """import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(10, activation="softmax")])
+model.compile("adam", "sparse_categorical_crossentropy")
+model.fit(tf.random.normal((8, 4)), tf.zeros(8))
+"""
+PLAIN = "import json\n\nprint(json.dumps({}))\n"
+PROGRAM = """import sys
+bare = frozenset(sys.modules)
+import typer
+typed = frozenset(sys.modules) - bare
+import mpdoctor.cli
+try: mpdoctor.cli.main({arguments!r})
+except SystemExit as end: assert end.code in (0, 1), end.code
+new = frozenset(sys.modules) - bare - typed
+print(len(new), *sorted(new), file=sys.stderr)
+"""
+
+
+def imported(arguments: list[str], directory: Path) -> list[str]:
+    """The modules beyond those of Python and of typer."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    program = [sys.executable, "-c", PROGRAM.format(arguments=arguments)]
+    done = subprocess.run(program, capture_output=True, text=True, cwd=directory, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stderr.splitlines()[-1].split()[1:]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "most"),
+    [
+        (["--version"], 14),
+        (["explain", "MP201"], 82),
+        (["rules"], 310),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 345),
+        (["check", "--static", "--output-format=concise", "."], 358),
+        (["check", "--static", "--output-format=concise", "plain"], 178),
+    ],
+    ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),
+)
+def test_a_start_imports_no_more_than_it_needs(arguments: list[str], most: int, tmp_path: Path) -> None:
+    (tmp_path / "mixed.py").write_text(MIXED)
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain" / "one.py").write_text(PLAIN)
+    found = imported(arguments, tmp_path)
+    assert len(found) <= most, f"{len(found)}: {found}"

@@ -1,0 +1,137 @@
+"""The text in an editor: what is found in it, by whose settings, at which places, and what is offered for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mpdoctor.facts.location import Location
+from mpdoctor.server.actions import fixes, ignores, text_with_all_safe_fixes
+from mpdoctor.server.checking import bytes_from_text, checked
+from mpdoctor.server.pages import page_of_findings
+from mpdoctor.server.positions import Place, Span, span_from_location, units_in, whole
+from mpdoctor.settings.pyproject import ConfigurationError
+
+pytestmark = pytest.mark.fast
+
+WRONG = """import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
+print(opt.lr)
+model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(10, activation="softmax")])
+model.compile(opt, "sparse_categorical_crossentropy")
+"""
+RIGHT = "import tensorflow as tf\n\ntf.keras.mixed_precision.set_global_policy('float32')\n"
+
+
+def codes(path: Path, text: str, others: dict[Path, str] | None = None) -> list[str]:
+    return [finding.code for finding in checked(path, text, others or {}).findings]
+
+
+@pytest.fixture
+def train(tmp_path: Path) -> Path:
+    (tmp_path / "pyproject.toml").write_text('[tool.mpdoctor]\nkeras = "3"\n')
+    return tmp_path / "train.py"
+
+
+def test_the_text_counts_and_not_the_file(train: Path) -> None:
+    train.write_text(RIGHT)
+    assert codes(train, WRONG) == ["MP301", "MP201"]
+    train.write_text(WRONG)
+    assert codes(train, RIGHT) == []
+
+
+def test_what_it_finds_is_what_check_finds(train: Path) -> None:
+    """By the settings of its project."""
+    project = train.with_name("pyproject.toml")
+    for setting, found in (
+        ('select = ["MP2"]', ["MP201"]),
+        ('ignore = ["MP3"]', ["MP201"]),
+        ('per-file-ignores = { "train.py" = ["MP301"] }', ["MP201"]),
+        ('exclude = ["train.py"]', []),
+        ("", ["MP301", "MP201"]),
+    ):
+        project.write_text(f'[tool.mpdoctor]\nkeras = "3"\n{setting}\n')
+        assert codes(train, WRONG) == found, setting
+    assert codes(train, WRONG.replace("opt.lr)", "opt.lr)  # mpdoctor: ignore[MP301] shown")) == ["MP201"]
+
+
+@pytest.mark.parametrize("setting", ['select = ["MP9999"]', "selct = []", "select = 3"])
+def test_settings_that_nobody_understands_are_told(setting: str, train: Path) -> None:
+    train.with_name("pyproject.toml").write_text(f"[tool.mpdoctor]\n{setting}\n")
+    with pytest.raises(ConfigurationError, match=r"pyproject\.toml:2"):
+        checked(train, WRONG, {})
+
+
+def test_what_it_imports_is_read_from_the_disk_or_from_another_open_text(train: Path) -> None:
+    model = train.with_name("model.py")
+    model.write_text("import tensorflow as tf\n\ndef make():\n    return tf.keras.layers.Dense(3)\n")
+    text = "import tensorflow as tf\nfrom model import opt\n\nprint(opt.lr)\n"
+    assert codes(train, text) == []
+    made = "import tensorflow as tf\n\nopt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())\n"
+    assert codes(train, text, {model: made}) == ["MP301"]
+    assert checked(train, text, {model: made}).imported == {model}
+    model.write_text(made)
+    assert codes(train, text) == ["MP301"]
+    assert codes(train, text, {model: "opt = None\n"}) == []
+
+
+@pytest.mark.parametrize("text", ["", "\n", "def (:\n", "x = '\ud800'\n", "\x00", "# coding: nonsense\n", "﻿x = 1\n"])
+def test_any_text_is_looked_at(text: str, train: Path) -> None:
+    assert all(finding.code == "MP001" for finding in checked(train, text, {}).findings)
+
+
+def test_a_text_becomes_the_bytes_that_its_first_lines_declare() -> None:
+    assert bytes_from_text("# coding: latin-1\nä") == b"# coding: latin-1\n\xe4"
+    assert bytes_from_text("# coding: latin-1\n→") == "# coding: latin-1\n→".encode()
+    assert bytes_from_text("ä") == b"\xc3\xa4"
+
+
+@pytest.mark.parametrize(("encoding", "width"), [("utf-8", 10), ("utf-16", 6), ("utf-32", 5)])
+def test_columns_are_counted_in_the_units_that_were_agreed_upon(encoding: str, width: int) -> None:
+    text = "first\ra🎉ä→b = opt.lr\r\nlast"
+    assert units_in("a🎉ä→"[:3] + "b→"[:1] + "x", encoding) == width - (encoding == "utf-8")
+    place = Location("train.py", 2, 5, 2, 6)
+    before = units_in("a🎉ä→", encoding)
+    assert span_from_location(place, text, encoding) == Span(Place(1, before), Place(1, before + 1))
+    assert whole(text, encoding) == Span(Place(0, 0), Place(2, 4))
+
+
+@pytest.mark.parametrize(
+    ("place", "span"),
+    [
+        (Location("p", 2), ((1, 4), (1, 9))),
+        (Location("p", 2, 5), ((1, 4), (1, 9))),
+        (Location("p", 1, 1, 2, 9), ((0, 0), (1, 8))),
+        (Location("p", 99), ((98, 0), (98, 0))),
+    ],
+)
+def test_a_place_that_is_a_line_is_what_stands_in_it(place: Location, span: object) -> None:
+    assert span_from_location(place, "if x:\n    y = 1  \n", "utf-16") == span
+
+
+def test_fixes_are_offered_and_the_unsafe_say_so(train: Path) -> None:
+    offered = {action.finding.code: action for action in fixes(checked(train, WRONG, {}))}
+    assert offered["MP301"].is_safe and "unsafe" not in offered["MP301"].title
+    assert not offered["MP201"].is_safe and "unsafe" in offered["MP201"].title
+    comments = {action.finding.code: action for action in ignores(checked(train, WRONG, {}))}
+    assert comments["MP301"].edits[0].text.startswith("  # mpdoctor: ignore[MP301]")
+
+
+def test_all_safe_fixes_are_made_at_once(train: Path) -> None:
+    train.write_text("what stands on the disk\n")
+    text = text_with_all_safe_fixes(checked(train, WRONG, {}))
+    assert 'activation="softmax")' in text, "an unsafe one is not"
+    assert codes(train, text) == ["MP201"]
+    assert text_with_all_safe_fixes(checked(train, RIGHT, {})) == RIGHT
+    assert train.read_text() == "what stands on the disk\n"
+
+
+def test_the_page_of_a_rule_is_shown_once(train: Path) -> None:
+    check = checked(train, WRONG, {})
+    page = page_of_findings(check, [*check.findings, check.findings[0]])
+    assert page.count("## Why it matters") == 2
+    assert page.startswith("# MP301 ") and check.findings[1].message in page
+    assert page_of_findings(check, []) == ""
