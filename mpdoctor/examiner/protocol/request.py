@@ -26,6 +26,8 @@ class Request:
         Seconds for the training, counted from its first step.
     all_fits
         Whether a script goes on after its first fit(), to its next one.
+    outputs
+        Of a saved model: whether to tell what it puts out for made-up inputs, and not to train it.
     events
         Absolute path of the file that the examiner appends its events to, in a directory of this examination's own.
     """
@@ -44,6 +46,7 @@ class Request:
     custom_objects: str | None = None
     allow_code_in_file: bool = False
     all_fits: bool = False
+    outputs: bool = False
 
     @property
     def scratch(self) -> str:
