@@ -26,12 +26,12 @@ MISSING = (
 )
 
 
-def write_copy(saved: SavedFile, configuration: Any, path: Path) -> None:
-    """A new file at `path` with this configuration.
+def write_copy(saved: SavedFile, configuration: Any, training: Any, path: Path) -> None:
+    """A new file at `path` with this configuration, and with what HDF5 keeps apart of how the model was compiled.
 
     Raises Unusable for a file that holds what no saved model does, OSError where it can't be written."""
     if saved.form == "hdf5":
-        _write_hdf5(saved, configuration, path)
+        _write_hdf5(saved, {"model_config": configuration, "training_config": training}, path)
         return
     assert saved.file is not None
     try:
@@ -62,9 +62,13 @@ def put_in_place(written: Path, output: Path) -> None:
     except FileExistsError:
         raise
     except OSError:  # a file system without second names
-        with output.open("xb"):  # from now on it is ours
+        with output.open("xb"):  # from now on the name is ours
             pass
-        written.replace(output)
+        try:
+            written.replace(output)
+        except OSError:
+            output.unlink()
+            raise
 
 
 # --- .keras ---------------------------------------------------------------------------------------------------------
@@ -99,7 +103,7 @@ def _like(info: zipfile.ZipInfo, size: int = 0) -> zipfile.ZipInfo:
 
 
 # --- HDF5 -----------------------------------------------------------------------------------------------------------
-def _write_hdf5(saved: SavedFile, configuration: Any, path: Path) -> None:
+def _write_hdf5(saved: SavedFile, attributes: dict[str, Any], path: Path) -> None:
     import h5py
 
     assert saved.file is not None
@@ -109,8 +113,9 @@ def _write_hdf5(saved: SavedFile, configuration: Any, path: Path) -> None:
     try:
         with h5py.File(path, "r+") as opened:
             problem = next(problems_of_storage(opened), None)
-            if problem is None:
-                opened.attrs["model_config"] = json.dumps(configuration).encode("utf-8")
+            for key, value in attributes.items():
+                if problem is None and value is not None:
+                    opened.attrs[key] = json.dumps(value).encode("utf-8")
     except (RuntimeError, ValueError, KeyError) as error:
         raise Unusable(f"{saved.name} is damaged: HDF5 says {str(error)!r}. {SAVE_AGAIN}") from None
     if problem is not None:

@@ -25,6 +25,7 @@ from mpdoctor.facts.outputs import OutputFacts
 from mpdoctor.finding import Diagnosis, Finding, Verdict
 from mpdoctor.mending.moved_outputs import MovedOutput, moved_outputs
 from mpdoctor.mending.saved_copies import put_in_place, refuse_unreadable, write_copy
+from mpdoctor.mending.saved_optimizers import has_loss_scaling, is_compiled, without_loss_scaling
 from mpdoctor.mending.saved_policies import (
     IN_HALF,
     SavedLayer,
@@ -41,6 +42,7 @@ from mpdoctor.settings.options import Settings
 MOST_ROUNDS = 8
 MOST_CHECKS = 40
 FLOAT32 = "float32"
+FLOAT16 = ("float16", "mixed_float16")
 HEALTHY = (Verdict.HEALTHY, Verdict.SETTLING)
 
 
@@ -72,6 +74,10 @@ class SavedModelMended:
         Layers that should have got another policy, and whose policy cannot be changed.
     made_by_code
         Live layers that the file does not list: the code of another layer's class makes them.
+    unwrapped
+        Whether a wrapper that scales the loss was taken off the optimizer.
+    new_state
+        Whether the state of the optimizer that the file holds is not restored when the new file is loaded.
     moved, not_compared
         How far the outputs moved, or why nobody knows.
     checks
@@ -86,6 +92,8 @@ class SavedModelMended:
     healing: tuple[str, ...] = ()
     kept: tuple[SavedLayer, ...] = ()
     made_by_code: tuple[str, ...] = ()
+    unwrapped: bool = False
+    new_state: bool = False
     moved: tuple[MovedOutput, ...] = ()
     not_compared: str = ""
     checks: int = 0
@@ -125,7 +133,8 @@ def mend_saved_model(settings: Settings, output: Path, policy: str | None, progr
             if mended.after is not None:
                 if _identity(path.stat()) != _identity(status):
                     raise Refused(f"{path.name} was changed while it was examined: no new file was written.")
-                put_in_place(mender.file_of(mended), output)
+                assert mender.written is not None
+                put_in_place(mender.written, output)
     except Unusable as error:
         raise Refused(str(error)) from None
     except FileExistsError:
@@ -175,10 +184,20 @@ def _checker(settings: Settings, progress: Progress) -> Callable[[Target], Diagn
 # --- the work ---------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class _Attempt:
-    """A file and what its examination showed. `healing`: the layers that got float32."""
+    """A file and what its examination showed.
 
+    path
+        None for the file that was given.
+    healing
+        The layers that got float32.
+    unwrapped
+        Whether its optimizer lost a wrapper.
+    """
+
+    path: Path | None
     healing: frozenset[str]
     wanted: Mapping[str, str]
+    unwrapped: bool
     diagnosis: Diagnosis
 
 
@@ -198,17 +217,19 @@ class _Mender:
         self._by_path = {layer.path: layer for layer in self._layers}
         self._converted: dict[str, str] = {}
         self._known: dict[frozenset[str], _Attempt] = {}
-        self._files: dict[frozenset[tuple[str, str]], Path] = {}
+        self._checks = 0
+        self.written: Path | None = None
 
     def mended(self, before: Diagnosis, policy: str | None, progress: Progress) -> SavedModelMended:
         kept: tuple[SavedLayer, ...] = ()
         if policy is not None:
             self._converted, kept = converted(self._saved, self._layers, policy)
-        if not self._converted:
-            self._known[frozenset()] = _Attempt(frozenset(), {}, before)
+        if not self._converted and not (self._unwraps({}) and failing(before)):
+            self._known[frozenset()] = _Attempt(None, frozenset(), {}, False, before)
         best = self._without_needless(self._healed(self._attempt(frozenset())))
-        if not best.wanted:
-            return SavedModelMended(before, self._output, policy, kept=kept, checks=len(self._files))
+        if best.path is None:
+            return SavedModelMended(before, self._output, policy, kept=kept, checks=self._checks)
+        self.written = best.path
         after = _named(best.diagnosis, self._output)
         moved, not_compared = self._moved(best, progress)
         return SavedModelMended(
@@ -220,20 +241,20 @@ class _Mender:
             tuple(layer.path for layer in self._layers if layer.path in best.healing),
             kept,
             tuple(_made_by_code(after, self._by_path)),
+            best.unwrapped,
+            self._loses_state(best),
             moved,
             not_compared,
-            len(self._files),
+            self._checks,
         )
-
-    def file_of(self, mended: SavedModelMended) -> Path:
-        return self._files[frozenset((layer.path, layer.after) for layer in mended.changed)]
 
     # --- trying -------------------------------------------------------------------------------------------------------
     def _attempt(self, healing: frozenset[str]) -> _Attempt:
         """The file with these layers in float32, examined."""
         if healing not in self._known:
             wanted = self._wanted(healing)
-            self._known[healing] = _Attempt(healing, wanted, self._examined(wanted))
+            path, diagnosis = self._examined(wanted)
+            self._known[healing] = _Attempt(path, healing, wanted, self._unwraps(wanted), diagnosis)
         return self._known[healing]
 
     def _wanted(self, healing: frozenset[str]) -> dict[str, str]:
@@ -243,13 +264,31 @@ class _Mender:
         wanted = {**self._converted, **in_float32}
         return {path: policy for path, policy in wanted.items() if self._by_path[path].policy != policy}
 
-    def _examined(self, wanted: Mapping[str, str]) -> Diagnosis:
-        path = self._folder / str(len(self._files)) / self._output.name
+    def _examined(self, wanted: Mapping[str, str]) -> tuple[Path, Diagnosis]:
+        path = self._folder / str(self._checks) / self._output.name
         path.parent.mkdir()
-        saved = self._saved
-        write_copy(saved, with_policies(saved.configuration, wanted, saved.keras_version, saved.form), path)
-        self._files[frozenset(wanted.items())] = path
-        return self._check(replace(self._target, id=str(self._output), path=path))
+        self._checks += 1
+        saved, training = self._saved, self._saved.training
+        configuration = with_policies(saved.configuration, wanted, saved.keras_version, saved.form)
+        if self._unwraps(wanted):
+            configuration, training = without_loss_scaling(configuration, training)
+        write_copy(saved, configuration, training, path)
+        return path, self._check(replace(self._target, id=str(self._output), path=path))
+
+    def _unwraps(self, wanted: Mapping[str, str]) -> bool:
+        """Whether the optimizer has a wrapper that scales the loss, and no layer computes in float16."""
+        return has_loss_scaling(self._saved.configuration, self._saved.training) and not self._has_float16(wanted)
+
+    def _has_float16(self, wanted: Mapping[str, str]) -> bool:
+        return any(wanted.get(layer.path, layer.policy) in FLOAT16 for layer in self._layers)
+
+    def _loses_state(self, attempt: _Attempt) -> bool:
+        """Keras 3 keeps the state of a wrapped optimizer in another order than that of a bare one."""
+        if self._saved.keras_version.startswith("2") or not is_compiled(
+            self._saved.configuration, self._saved.training
+        ):
+            return False
+        return attempt.unwrapped or self._has_float16({}) != self._has_float16(attempt.wanted)
 
     # --- healing ------------------------------------------------------------------------------------------------------
     def _healed(self, start: _Attempt) -> _Attempt:
@@ -278,7 +317,7 @@ class _Mender:
         while attempt.healing and size:
             for some in list(_groups(sorted(attempt.healing), size)):
                 fewer = attempt.healing - some
-                if some <= attempt.healing and len(self._files) < MOST_CHECKS:
+                if some <= attempt.healing and self._checks < MOST_CHECKS:
                     without = self._attempt(fewer)
                     attempt = without if _is_as_good(without.diagnosis, attempt.diagnosis) else attempt
             size //= 2
@@ -292,7 +331,7 @@ class _Mender:
 
     def _moved(self, best: _Attempt, progress: Progress) -> tuple[tuple[MovedOutput, ...], str]:
         """How far the outputs moved, or why nobody knows."""
-        after = replace(self._target, path=self._files[frozenset(best.wanted.items())])
+        after = replace(self._target, path=best.path)
         told = []
         for target in (self._target, after):
             outputs, problem = _outputs(target, self._settings, progress)
@@ -313,7 +352,7 @@ def converted(
     if own == "float64":
         raise Refused(f"the layers of {saved.name} compute in float64: in {policy} its weights would lose digits.")
     chosen = [layer for layer in layers if (layer.in_half if policy == FLOAT32 else layer.policy == own)]
-    kept = [layer for layer in layers if layer.kept_because and not layer.policy and layer.path]
+    kept = [layer for layer in layers if layer.kept_because and not layer.policy and not layer.is_model]
     return {layer.path: policy for layer in chosen if not layer.kept_because and layer.policy != policy}, tuple(kept)
 
 
