@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -113,8 +112,8 @@ class Draft:
         return found
 
     def contents(self, kept: Kept) -> dict[Path, bytes]:
-        """What stands in the changed files, by their real paths."""
-        return {Path(os.path.realpath(file.path)): file.after for file in self.files(kept)}
+        """What stands in the changed files, by their absolute paths."""
+        return {file.path: file.after for file in self.files(kept)}
 
     def edits(self, number: int, kept: Kept) -> tuple[Edit, ...]:
         """What one of the kept proposals changes, in places of the files as they lie on the disk."""

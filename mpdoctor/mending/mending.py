@@ -7,8 +7,9 @@ from mpdoctor.fixes.rounds import EditedFile
 from mpdoctor.mended import Mended, NeededEdit
 from mpdoctor.mending.draft import Draft
 from mpdoctor.mending.examining import examining, reading
+from mpdoctor.mending.policy_switch import is_in_force, switch_to
 from mpdoctor.mending.proposals import proposed
-from mpdoctor.mending.rounds import Course, Mending
+from mpdoctor.mending.rounds import Course, Mending, nothing
 from mpdoctor.progress import Progress
 from mpdoctor.settings.options import Settings
 
@@ -20,7 +21,8 @@ def mend(settings: Settings, progress: Progress, policy: str = "") -> tuple[Mend
     content = {t.path.absolute(): t.content for t in settings.targets if t.path is not None and t.content is not None}
     draft = Draft(content)
     mending = Mending(draft, examining(settings, progress), reading(settings, progress), proposed)
-    course = mending.course()
+    asked = switch_to(policy, settings.targets[0], content) if policy else nothing
+    course = mending.course(asked)
     files = draft.files(course.after.kept)
     return _mended(course, draft, files, policy), files
 
@@ -31,7 +33,7 @@ def _mended(course: Course, draft: Draft, files: list[EditedFile], policy: str) 
     return Mended(
         course.before.diagnosis,
         course.after.diagnosis,
-        course.after.is_healthy,
+        course.after.is_healthy and (not policy or is_in_force(policy, course.after.diagnosis)),
         course.rounds,
         course.examinations,
         tuple(NeededEdit(one.title, one.safe, one.code, draft.edits(number, kept)) for number, one in proposals),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mpdoctor.finding import Diagnosis
+from mpdoctor.finding import Diagnosis, Edit
 from mpdoctor.fixes.choices import Sources
 from mpdoctor.mending.draft import CannotEdit, Draft, Proposal
 from mpdoctor.mending.health import defects_of, health_of, is_healthy, is_no_worse
@@ -18,6 +18,11 @@ Contents = Mapping[Path, bytes]  # what stands in files in the place of what lie
 Seen = tuple[Diagnosis, Sources]
 Examine = Callable[[Contents], Seen]
 Propose = Callable[[Diagnosis, Sources], Proposed]
+Asked = Callable[[Seen], Sequence[Proposal]]
+
+
+def nothing(seen: Seen) -> Sequence[Proposal]:
+    return ()
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ class Mending:
         self._read_already: dict[frozenset[tuple[Path, bytes]], Diagnosis] = {}
         self._hindered: dict[str, None] = {}
 
-    def course(self, asked: Callable[[Seen], Sequence[Proposal]] = lambda seen: ()) -> Course:
+    def course(self, asked: Asked = nothing) -> Course:
         """`asked`: what is to be made first and to stay, whatever comes of it.
 
         Raises CannotEdit where that can't be made."""
@@ -163,5 +168,8 @@ def _choices(proposed: Proposed) -> Iterator[list[Proposal]]:
 
 
 def _proposals(answers: Sequence[Answer]) -> list[Proposal]:
-    by_edits = {proposal.edits: proposal for answer in reversed(answers) for proposal in answer.proposals}
-    return list(reversed(by_edits.values()))
+    by_edits: dict[tuple[Edit, ...], Proposal] = {}
+    for answer in answers:
+        for proposal in answer.proposals:
+            by_edits.setdefault(proposal.edits, proposal)
+    return list(by_edits.values())

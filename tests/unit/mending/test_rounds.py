@@ -39,7 +39,7 @@ class Doctor:
         return self.seen(text, self.static or "$^")
 
     def text(self, contents: Contents) -> str:
-        return contents.get(Path("a.py").resolve(), Path("a.py").read_bytes()).decode()
+        return contents.get(Path("a.py").absolute(), Path("a.py").read_bytes()).decode()
 
     def seen(self, text: str, codes: str) -> Seen:
         lines = text.split("\n")

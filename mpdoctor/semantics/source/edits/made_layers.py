@@ -198,4 +198,3 @@ def location_of(facts: SourceFacts, node: ast.expr | ast.stmt) -> Location:
         end_line,
         column(end_line, node.end_col_offset or 0),
     )
-
