@@ -26,6 +26,9 @@ class Request:
         Seconds for the training, counted from its first step.
     all_fits
         Whether a script goes on after its first fit(), to its next one.
+    edited
+        Absolute path of the manifest of edited texts, which stand in for files of the program
+        (`process/edited_source.py`); None where there are none.
     events
         Absolute path of the file that the examiner appends its events to, in a directory of this examination's own.
     """
@@ -44,6 +47,7 @@ class Request:
     custom_objects: str | None = None
     allow_code_in_file: bool = False
     all_fits: bool = False
+    edited: str | None = None
 
     @property
     def scratch(self) -> str:
