@@ -30,6 +30,7 @@ from mpdoctor.judging.suppressions import Suppressions
 from mpdoctor.judging.what_if import chosen_rules, findings_of_run, with_what_if_marked, without_needless
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.progress import Progress
+from mpdoctor.project.edited_files import EditedFiles
 from mpdoctor.project.shown_paths import shown_path
 from mpdoctor.project.targets import Target
 from mpdoctor.rules.registry import findings_from_facts
@@ -58,7 +59,8 @@ def diagnose_with_sources(settings: Settings, progress: Progress) -> tuple[Diagn
     examined = [_with_comments_judged(target, suppressions, settings) for target in examined]
     stage.save()
     progress.close()
-    findings = presented((finding for target in examined for finding in target.findings), stage.facts)
+    found = (finding for target in examined for finding in target.findings)
+    findings = presented(found, stage.facts, EditedFiles(settings.unsaved, settings.edited))
     crashed = (*(crash for target in examined for crash in target.crashed), *suppressions.crashed)
     diagnosis = Diagnosis(
         targets=tuple(target.report for target in examined),

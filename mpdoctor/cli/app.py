@@ -10,6 +10,7 @@ from mpdoctor import __version__
 from mpdoctor.cli.commands.check import CheckHelp, check
 from mpdoctor.cli.commands.env import env
 from mpdoctor.cli.commands.explain import explain
+from mpdoctor.cli.commands.mend import MendHelp, mend
 from mpdoctor.cli.commands.rules import rules
 from mpdoctor.cli.commands.show import show
 
@@ -39,6 +40,7 @@ def _mpdoctor(
 
 
 app.command(cls=CheckHelp, short_help="Examine a training script or a model.")(check)
+app.command(cls=MendHelp, short_help="Mend a training script, each edit proved by training again.")(mend)
 app.command()(explain)
 app.command()(rules)
 app.command(short_help="Show a saved diagnosis, in any format.")(show)

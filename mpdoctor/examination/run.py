@@ -14,6 +14,7 @@ from mpdoctor.examination.event_reader import EventReader, shown_path
 from mpdoctor.examination.kept_run import kept_run
 from mpdoctor.examination.private_directory import private_directory
 from mpdoctor.examination.process import QUIET, ExaminerProcess
+from mpdoctor.examiner.process.edited_source import write_edited
 from mpdoctor.examiner.protocol.event_kinds import (
     Crashed,
     Ended,
@@ -114,6 +115,7 @@ def _request(target: Target, settings: Settings, policy: str, folder: Path) -> R
         custom_objects=settings.custom_objects,
         allow_code_in_file=settings.allow_code_in_file,
         all_fits=settings.all_fits,
+        edited=write_edited(str(folder / "edited"), settings.edited) if settings.edited else None,
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.finding import Crashed, Skipped
 from mpdoctor.progress import Progress
+from mpdoctor.project.edited_files import EditedFiles
 from mpdoctor.project.shown_paths import shown_path
 from mpdoctor.project.targets import SOURCE_ONLY, Target
 from mpdoctor.semantics.source.programs.further_trainings import not_examined
@@ -26,7 +27,7 @@ def runs_of_target(
     try:
         runs.append(examine(target, settings, progress, settings.policy))
         # a saved model keeps the policies of its layers, whichever is forced
-        if settings.policy == "auto" and not target.is_saved and _has_no_mixed_precision(runs[0]):
+        if settings.policy == "auto" and settings.what_if and not target.is_saved and _has_no_mixed_precision(runs[0]):
             runs.append(examine(target, settings, progress, FORCED_POLICY))
     except ExaminerCrashed as crash:
         return runs, [Crashed("examiner", "model", str(crash))]
@@ -53,8 +54,10 @@ def further_trainings(target: Target, run: ExaminationFacts, settings: Settings)
     if target.kind != "script" or target.path is None or not has_trained:
         return
     from mpdoctor.source import facts_with_imports  # walked before in the source stage, which keeps no events
+    from mpdoctor.source.modules import Files
 
-    sources = facts_with_imports(target.path.absolute(), shown_path(str(target.path)))
+    files = Files(EditedFiles({}, settings.edited))
+    sources = facts_with_imports(target.path.absolute(), shown_path(str(target.path)), files)
     told = not_examined(sources.values(), run.trainings, settings.all_fits)
     if told:
         yield Skipped("training", f"{told}.")

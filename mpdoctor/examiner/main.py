@@ -12,7 +12,7 @@ from typing import Any
 from mpdoctor.examiner.exceptions import OtherBackend, Unusable, first_line
 from mpdoctor.examiner.failures.failure import failure_from_exception, failure_under_watch
 from mpdoctor.examiner.own_imports import OwnImports
-from mpdoctor.examiner.process import confinement, environment, supervisor
+from mpdoctor.examiner.process import confinement, edited_source, environment, supervisor
 from mpdoctor.examiner.protocol.event_kinds import Started, StoppedAfterTraining, TrainingStatus
 from mpdoctor.examiner.protocol.events import Events
 from mpdoctor.examiner.protocol.request import SAVED, Request
@@ -37,6 +37,8 @@ def main(request_path: str, imports: OwnImports, foreground: bool = False) -> No
             supervisor.supervise_examiner(events)
             events = Events(request.events)
     events.send(Started("{}.{}.{}".format(*sys.version_info[:3])))
+    if request.edited is not None:
+        edited_source.install(request.edited)
     imports.hand_over(_folder_of_program(request))
     if request.kind == "environment":
         environment.tell_environment(events)

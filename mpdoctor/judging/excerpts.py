@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 
 from mpdoctor.facts.location import Location, lines_of
@@ -14,11 +15,15 @@ LONGEST_SPAN = 6
 LONGEST_LINE = 2000  # a generated file may hold megabytes on one line
 
 
-def excerpt_from_location(location: Location, texts: Mapping[str, str] = MappingProxyType({})) -> Excerpt | None:
+def excerpt_from_location(
+    location: Location,
+    texts: Mapping[str, str] = MappingProxyType({}),
+    edited: Mapping[Path, bytes] = MappingProxyType({}),
+) -> Excerpt | None:
     """The lines of the span with one line before and one after; None where the file can't be read (any more), is no
     text, or is shorter than that. `texts` holds, by path, what was read before the program ran: it may have changed its
-    own file."""
-    text = texts.get(location.path) or text_from_file(location.path)
+    own file. `edited`: texts that stand in for files."""
+    text = texts.get(location.path) or text_from_file(location.path, edited)
     if text is None:
         return None
     lines = lines_of(text)

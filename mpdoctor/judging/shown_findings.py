@@ -6,6 +6,8 @@ import dataclasses
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
 
 from mpdoctor.facts.location import Location, lines_of, location_in_cell
 from mpdoctor.finding import AlsoSeen, Edit, Finding, Fix, RuleSummary
@@ -14,14 +16,19 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.rules.registry import all_rules
 
 
-def presented(findings: Iterable[Finding], sources: Mapping[str, SourceFacts]) -> list[Finding]:
-    """Fill in what a report needs. A line of a notebook is from here on counted in its cell."""
+def presented(
+    findings: Iterable[Finding],
+    sources: Mapping[str, SourceFacts],
+    edited: Mapping[Path, bytes] = MappingProxyType({}),
+) -> list[Finding]:
+    """Fill in what a report needs. A line of a notebook is from here on counted in its cell. `edited`: texts that stand
+    in for files."""
     seen: Counter[str] = Counter()
     shown = []
     for finding in _once(findings):
         here = _in_its_cell(finding, sources)
-        excerpt = excerpt_from_location(here.location, _texts(here.location, sources)) if here.location else None
         place = here.location
+        excerpt = excerpt_from_location(place, _texts(place, sources), edited) if place else None
         line = excerpt.lines[place.line - excerpt.first_line].strip() if excerpt and place else ""
         same = "\0".join([here.code, place.path if place else here.target, line, here.layer or ""])
         seen[same] += 1

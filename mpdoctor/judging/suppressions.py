@@ -13,6 +13,7 @@ from mpdoctor.finding import Crashed, Finding
 from mpdoctor.program.breakdown import breakdown_from_error
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.suppression import Suppression, SuppressionFacts
+from mpdoctor.project.edited_files import EditedFiles
 from mpdoctor.rules.registry import all_rules
 from mpdoctor.settings.options import Settings, names_rule
 from mpdoctor.source.notebooks import without_magics
@@ -30,6 +31,7 @@ class Suppressions:
     def __init__(self, sources: Iterable[SourceFacts], settings: Settings) -> None:
         self.count = 0
         self._settings = settings
+        self._edited = EditedFiles(settings.unsaved, settings.edited)
         self.crashed: list[Crashed] = []
         self._own = {source.path: self._comments_of(source) for source in sources}
         self._elsewhere: dict[str, tuple[Suppression, ...]] = {}
@@ -84,7 +86,7 @@ class Suppressions:
         if path in self._own:
             return self._own[path]
         if path not in self._elsewhere:
-            text = text_from_file(path)  # None: then it can't be shown with the finding either
+            text = text_from_file(path, self._edited)  # None: then it can't be shown with the finding either
             self._elsewhere[path] = self._comments_of(SourceFacts(path, text or ""))
         return self._elsewhere[path]
 

@@ -3,12 +3,14 @@ a report holds nothing that is hidden and no command, neither to a terminal nor 
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from mpdoctor.finding import Diagnosis
+from mpdoctor.mended import Mended
 from mpdoctor.reporters.diagnosis_strings import with_every_string
 from mpdoctor.reporters.printable import one_line, visible
 
@@ -45,6 +47,19 @@ def report_from_diagnosis(diagnosis: Diagnosis, form: str, **look: Any) -> str:
     reporter = importlib.import_module(f"mpdoctor.reporters.{form}")
     shown = diagnosis if form in RAW else fit_to_show(diagnosis)
     return DISARMED[form](reporter.render(shown, **look))
+
+
+def report_from_mended(mended: Mended, form: str, **look: Any) -> str:
+    """As JSON, or as text with the patch, of which nothing may be changed: it holds the user's own lines."""
+    from mpdoctor.reporters.mended import json, text
+
+    if form == "json":
+        return DISARMED["json"](json.render(mended))
+    shown = with_every_string(
+        mended, lambda held, field: held if field == "Mended.patch" else _visible_text(held, field)
+    )
+    above = DISARMED["terminal"](text.render(dataclasses.replace(shown, patch=""), **look))
+    return above + text.shown_patch(mended.patch, look.get("color", False))
 
 
 def fit_to_show(diagnosis: Diagnosis) -> Diagnosis:

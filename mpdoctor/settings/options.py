@@ -21,6 +21,8 @@ class Settings:
 
     keras
         The Keras to judge source by where `--keras` or the configuration names it, else None: then the target decides.
+    what_if
+        Whether a program without mixed precision is run once more, under FORCED_POLICY.
     python
         The interpreter that examines, where `--python` was given.
     budget, timeout
@@ -38,7 +40,10 @@ class Settings:
     keep_run
         The directory that keeps request, events and stderr of each run of the examiner.
     unsaved
-        What to take in place of what a file holds, by its absolute path.
+        What to take in place of what a file holds, by its absolute path, where only the source is read.
+    edited
+        What to read and to run in place of what a file of the program holds, by its real path: both stages obey it, and
+        the file stays as it is. A program that reads its own file with `open()` reads what the disk holds.
     command
         What the user typed, for the report's last line.
     """
@@ -48,6 +53,7 @@ class Settings:
     static: bool = False
     probe: bool = True
     all_fits: bool = False
+    what_if: bool = True
     steps: int = 50
     budget: float = 60.0
     timeout: float = 600.0
@@ -70,6 +76,7 @@ class Settings:
     docs_url: str = ""
     not_examined: tuple[str, ...] = ()
     unsaved: Mapping[Path, bytes] = field(default_factory=dict)
+    edited: Mapping[str, bytes] = field(default_factory=dict)
     command: str = ""
 
     @property

@@ -9,7 +9,10 @@ import os
 import sys
 import tokenize
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
 
 from mpdoctor.facts.location import Cells, Location, lines_of
 from mpdoctor.program.source_facts import Problem
@@ -73,10 +76,12 @@ class Source:
         return offset if text.isascii() else len(text.encode(errors="surrogatepass")[:offset].decode(errors="replace"))
 
 
-def text_from_file(path: str) -> str | None:
-    """What may be quoted of a file; None where it can't be read, is no text, or is a link to what is no Python."""
+def text_from_file(path: str, edited: Mapping[Path, bytes] = MappingProxyType({})) -> str | None:
+    """What may be quoted of a file; None where it can't be read, is no text, or is a link to what is no Python.
+    `edited`: texts that stand in for files."""
+    place = Path(path)
     try:
-        text = text_from_bytes(bytes_from_file(path), path)
+        text = text_from_bytes(edited[place] if place in edited else bytes_from_file(path), path)
     except (OSError, ValueError):  # ValueError: a NUL character in the name
         return None
     if isinstance(text, Problem) or "\0" in text:

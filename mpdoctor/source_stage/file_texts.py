@@ -1,4 +1,4 @@
-"""The bytes of source files: unsaved ones from the editor or standard input, all others from the disk."""
+"""The bytes of source files: unsaved and edited ones as they were handed over, all others from the disk."""
 
 from __future__ import annotations
 
@@ -9,19 +9,24 @@ from mpdoctor.project.regular_files import bytes_from_file
 
 
 class FileTexts:
-    """The bytes of files, each read once. `passing`: the files whose text no later run will find under their name: it
-    was handed over in their place, or they can't be read today."""
+    """The bytes of files, each read once."""
 
     def __init__(self, unsaved: Mapping[Path, bytes]) -> None:
-        self._read = dict(unsaved)
-        self.passing = set(unsaved)
+        self._unsaved = unsaved
+        self._read: dict[Path, bytes] = {}
+        self._passing: set[Path] = set()
+
+    def is_passing(self, path: Path) -> bool:
+        """Whether no later run will find this text under the file's name: it was handed over in its place, or the file
+        can't be read today."""
+        return path in self._passing or path in self._unsaved
 
     def of(self, path: Path) -> bytes:
         """b"" where it can't be read: the worker that reads it says why."""
         if path not in self._read:
             try:
-                self._read[path] = bytes_from_file(path)
+                self._read[path] = self._unsaved[path] if path in self._unsaved else bytes_from_file(path)
             except OSError:
                 self._read[path] = b""
-                self.passing.add(path)
+                self._passing.add(path)
         return self._read[path]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mpdoctor.finding import Skipped
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.project.edited_files import EditedFiles
 from mpdoctor.project.files import walk
 from mpdoctor.project.project_folder import LEADS_OUT
 from mpdoctor.project.shown_paths import shown_path
@@ -23,11 +24,11 @@ def source_stage_of_targets(settings: Settings) -> tuple[SourceStage, list[tuple
     named = [target for target in targets if target.path is not None and not target.is_saved]
     unsaved = {t.path.absolute(): t.content for t in named if t.path is not None and t.content is not None}
     is_program = settings.is_about_one and bool(named) and named[0].kind != "directory"
-    unsaved |= settings.unsaved
+    handed_over = EditedFiles(unsaved | dict(settings.unsaved), settings.edited)
     owners = _owners(named)
     shown = {path: shown_path(str(path)) for path in owners}
     cache = users_cache() if settings.cache and shown and not is_program else None
-    stage = SourceStage(shown, unsaved, with_imports=is_program, assume_mixed=settings.assume_mixed, cache=cache)
+    stage = SourceStage(shown, handed_over, with_imports=is_program, assume_mixed=settings.assume_mixed, cache=cache)
     if is_program:
         return stage, [tuple(stage.facts)]
     return stage, [tuple(shown[path] for path, owner in owners.items() if owner is target) for target in targets]

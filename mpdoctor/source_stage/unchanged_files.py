@@ -78,6 +78,6 @@ class IncrementalResults:
 
     def _digest(self, path: Path, walked: bool) -> bytes | None:
         """Of all that what is said of a file hangs on."""
-        if path in self._texts.passing or path not in self._outlines or path.suffix != SUFFIX:
+        if self._texts.is_passing(path) or path not in self._outlines or path.suffix != SUFFIX:
             return None
         return self._outlines.digests[path] if walked else self._outlines[path].digest

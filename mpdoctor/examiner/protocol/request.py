@@ -28,6 +28,9 @@ class Request:
         Whether a script goes on after its first fit(), to its next one.
     outputs
         Of a saved model: whether to tell what it puts out for made-up inputs, and not to train it.
+    edited
+        Absolute path of the manifest of edited texts, which stand in for files of the program
+        (`process/edited_source.py`); None where there are none.
     events
         Absolute path of the file that the examiner appends its events to, in a directory of this examination's own.
     """
@@ -47,6 +50,7 @@ class Request:
     allow_code_in_file: bool = False
     all_fits: bool = False
     outputs: bool = False
+    edited: str | None = None
 
     @property
     def scratch(self) -> str:

@@ -6,6 +6,7 @@ import ast
 import builtins
 import importlib
 import importlib.util
+import io
 import os
 import sys
 import types
@@ -35,7 +36,7 @@ def run_script(session: Session) -> None:
     sys.argv = [path, *session.request.arguments]
     if not getattr(sys.flags, "safe_path", False):
         sys.path.insert(0, os.path.dirname(path))
-    with open(path, "rb") as file:
+    with io.open_code(path) as file:
         code = compile(file.read(), path, "exec", dont_inherit=True)
     exec(code, module.__dict__)
 
@@ -57,7 +58,7 @@ def train_factory(session: Session) -> None:
 def _look_for_factory(request: Request) -> None:
     """Raises Unusable where the text of the module binds no such name, in whatever way."""
     path, factory = str(request.path), str(request.factory)
-    with open(path, "rb") as file:
+    with io.open_code(path) as file:
         nodes = list(ast.walk(ast.parse(file.read(), path)))
     bound = {node.id for node in nodes if isinstance(node, ast.Name)}
     bound |= {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))}
