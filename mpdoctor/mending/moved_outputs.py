@@ -3,36 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from mpdoctor.facts.outputs import OutputFacts
-
-
-@dataclass(frozen=True)
-class MovedOutput:
-    """One output of both files, for the same inputs.
-
-    absolute
-        The largest difference of two numbers that are finite in both.
-    relative
-        The same as a share of the largest magnitude before.
-    compared
-        How many numbers are finite in both.
-    numbers
-        How many were looked at: all, or evenly spread ones of a large output.
-    not_finite_before, not_finite_after
-        How many of these are inf or NaN.
-    """
-
-    name: str
-    dtype_before: str
-    dtype_after: str
-    absolute: float
-    relative: float
-    compared: int
-    numbers: int
-    not_finite_before: int = 0
-    not_finite_after: int = 0
+from mpdoctor.mended_file import MovedOutput
 
 
 def moved_outputs(

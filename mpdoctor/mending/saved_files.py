@@ -22,8 +22,10 @@ from mpdoctor.diagnosis import diagnose
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved.archives import SavedFile, saved_file_from_path
 from mpdoctor.facts.outputs import OutputFacts
-from mpdoctor.finding import Diagnosis, Finding, Verdict
-from mpdoctor.mending.moved_outputs import MovedOutput, moved_outputs
+from mpdoctor.finding import Diagnosis, Finding
+from mpdoctor.mended_file import ChangedLayer, MendedFile, MovedOutput
+from mpdoctor.mending.health import failing, health_of, is_healthy, is_no_worse
+from mpdoctor.mending.moved_outputs import moved_outputs
 from mpdoctor.mending.saved_copies import put_in_place, refuse_unreadable, write_copy
 from mpdoctor.mending.saved_optimizers import has_loss_scaling, is_compiled, without_loss_scaling
 from mpdoctor.mending.saved_policies import (
@@ -43,78 +45,15 @@ MOST_ROUNDS = 8
 MOST_CHECKS = 40
 FLOAT32 = "float32"
 FLOAT16 = ("float16", "mixed_float16")
-HEALTHY = (Verdict.HEALTHY, Verdict.SETTLING)
+DTYPES_IN_HALF = ("float16", "bfloat16")
 
 
 class Refused(Exception):
     """No new file can be made of this one. The text says why, to the user."""
 
 
-@dataclass(frozen=True)
-class ChangedLayer:
-    """`before` and `after` are names of policies."""
-
-    path: str
-    class_name: str
-    before: str
-    after: str
-
-
-@dataclass(frozen=True)
-class SavedModelMended:
-    """What came of it.
-
-    after
-        Of the new file; None where none was written.
-    changed
-        The layers whose policy changed, in the order of the file.
-    healing
-        Those of them that findings named and that got float32 for it, without the layers in them.
-    kept
-        Layers that should have got another policy, and whose policy cannot be changed.
-    made_by_code
-        Live layers that the file does not list: the code of another layer's class makes them.
-    unwrapped
-        Whether a wrapper that scales the loss was taken off the optimizer.
-    new_state
-        Whether the state of the optimizer that the file holds is not restored when the new file is loaded.
-    moved, not_compared
-        How far the outputs moved, or why nobody knows.
-    checks
-        Examinations of new files.
-    """
-
-    before: Diagnosis
-    output: Path
-    policy: str | None = None
-    after: Diagnosis | None = None
-    changed: tuple[ChangedLayer, ...] = ()
-    healing: tuple[str, ...] = ()
-    kept: tuple[SavedLayer, ...] = ()
-    made_by_code: tuple[str, ...] = ()
-    unwrapped: bool = False
-    new_state: bool = False
-    moved: tuple[MovedOutput, ...] = ()
-    not_compared: str = ""
-    checks: int = 0
-
-    @property
-    def last(self) -> Diagnosis:
-        """Of the file that there is in the end."""
-        return self.after or self.before
-
-    @property
-    def remaining(self) -> tuple[Finding, ...]:
-        return failing(self.last)
-
-    @property
-    def exit_code(self) -> int:
-        """0 where nothing remains; 1, 2 and 3 as of a check."""
-        return self.last.exit_code
-
-
-def mend_saved_model(settings: Settings, output: Path, policy: str | None, progress: Progress) -> SavedModelMended:
-    """Write a new file to `output`, whose layers compute by `policy` if one is given, and heal it.
+def mend_saved_model(settings: Settings, output: Path, policy: str, progress: Progress) -> MendedFile:
+    """Write a new file to `output`, whose layers compute by `policy` unless that is "", and heal it.
 
     Raises Refused where no file can be written, OSError where writing fails."""
     target = settings.targets[0]
@@ -125,7 +64,7 @@ def mend_saved_model(settings: Settings, output: Path, policy: str | None, progr
         check = _checker(settings, progress)
         before = check(target)
         if not before.models:
-            return SavedModelMended(before, output, policy)
+            return MendedFile(before, False, str(output), policy)
         saved = saved_file_from_path(str(path))
         with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as folder:
             mender = _Mender(settings, target, saved, output, Path(folder), check)
@@ -140,10 +79,6 @@ def mend_saved_model(settings: Settings, output: Path, policy: str | None, progr
     except FileExistsError:
         raise Refused(_exists(output)) from None
     return mended
-
-
-def failing(diagnosis: Diagnosis) -> tuple[Finding, ...]:
-    return tuple(finding for finding in diagnosis.findings if finding.fails_a_run(diagnosis.fail_on))
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
@@ -178,7 +113,7 @@ def _identity(status: os.stat_result) -> tuple[int, ...]:
 
 def _checker(settings: Settings, progress: Progress) -> Callable[[Target], Diagnosis]:
     """A saved model keeps the policies of its layers: none is forced."""
-    return lambda target: diagnose(replace(settings, targets=(target,), policy="auto"), progress)
+    return lambda target: diagnose(replace(settings, targets=(target,), policy="auto", what_if=False), progress)
 
 
 # --- the work ---------------------------------------------------------------------------------------------------------
@@ -220,32 +155,37 @@ class _Mender:
         self._checks = 0
         self.written: Path | None = None
 
-    def mended(self, before: Diagnosis, policy: str | None, progress: Progress) -> SavedModelMended:
+    def mended(self, before: Diagnosis, policy: str, progress: Progress) -> MendedFile:
         kept: tuple[SavedLayer, ...] = ()
-        if policy is not None:
+        if policy:
             self._converted, kept = converted(self._saved, self._layers, policy)
-        if not self._converted and not (self._unwraps({}) and failing(before)):
+        if not self._converted and not (self._unwraps({}) and any(failing(before))):
             self._known[frozenset()] = _Attempt(None, frozenset(), {}, False, before)
         best = self._without_needless(self._healed(self._attempt(frozenset())))
+        told = MendedFile(
+            before,
+            is_healthy(best.diagnosis),
+            str(self._output),
+            policy,
+            examinations=self._checks,
+            kept=tuple((layer.path, layer.kept_because) for layer in kept),
+        )
         if best.path is None:
-            return SavedModelMended(before, self._output, policy, kept=kept, checks=self._checks)
+            return told
         self.written = best.path
         after = _named(best.diagnosis, self._output)
         moved, not_compared = self._moved(best, progress)
-        return SavedModelMended(
-            before,
-            self._output,
-            policy,
-            after,
-            tuple(self._changes(best.wanted)),
-            tuple(layer.path for layer in self._layers if layer.path in best.healing),
-            kept,
-            tuple(_made_by_code(after, self._by_path)),
-            best.unwrapped,
-            self._loses_state(best),
-            moved,
-            not_compared,
-            self._checks,
+        return replace(
+            told,
+            after=after,
+            changed=tuple(self._changes(best.wanted)),
+            healing=tuple(layer.path for layer in self._layers if layer.path in best.healing),
+            made_by_code=tuple(_made_by_code(after, self._by_path)),
+            unwrapped=best.unwrapped,
+            new_state=self._loses_state(best),
+            weights_in_half=any(self._by_path[path].policy in DTYPES_IN_HALF for path in best.wanted),
+            moved=moved,
+            not_compared=not_compared,
         )
 
     # --- trying -------------------------------------------------------------------------------------------------------
@@ -284,9 +224,8 @@ class _Mender:
 
     def _loses_state(self, attempt: _Attempt) -> bool:
         """Keras 3 keeps the state of a wrapped optimizer in another order than that of a bare one."""
-        if self._saved.keras_version.startswith("2") or not is_compiled(
-            self._saved.configuration, self._saved.training
-        ):
+        saved = self._saved
+        if saved.keras_version.startswith("2") or not is_compiled(saved.configuration, saved.training):
             return False
         return attempt.unwrapped or self._has_float16({}) != self._has_float16(attempt.wanted)
 
@@ -299,7 +238,7 @@ class _Mender:
             if not more:
                 break
             tried.append(self._attempt(tried[-1].healing | more))
-        return min(tried, key=lambda attempt: _badness(attempt.diagnosis))
+        return min(tried, key=lambda attempt: health_of(attempt.diagnosis))
 
     def _candidates(self, attempt: _Attempt) -> frozenset[str]:
         """Layers that compute in 16 bits and that findings, or remedies that healed, name."""
@@ -319,7 +258,7 @@ class _Mender:
                 fewer = attempt.healing - some
                 if some <= attempt.healing and self._checks < MOST_CHECKS:
                     without = self._attempt(fewer)
-                    attempt = without if _is_as_good(without.diagnosis, attempt.diagnosis) else attempt
+                    attempt = without if is_no_worse(without.diagnosis, attempt.diagnosis) else attempt
             size //= 2
         return attempt
 
@@ -370,16 +309,6 @@ def _output_layers(diagnosis: Diagnosis) -> Iterator[str]:
     """Float32 there is a loss in float32."""
     for _, model in diagnosis.models:
         yield from (layer.path for layer in model.layers if layer.is_output and layer.computes_in_half)
-
-
-def _badness(diagnosis: Diagnosis) -> tuple[int, int]:
-    return len(failing(diagnosis)), sum(probe.verdict not in HEALTHY for probe in diagnosis.probes)
-
-
-def _is_as_good(diagnosis: Diagnosis, other: Diagnosis) -> bool:
-    told = {(finding.code, finding.layer) for finding in failing(other)}
-    same = {(finding.code, finding.layer) for finding in failing(diagnosis)} <= told
-    return same and _badness(diagnosis) <= _badness(other)
 
 
 def _groups(paths: list[str], size: int) -> Iterator[frozenset[str]]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from mpdoctor.finding import Diagnosis
 from mpdoctor.mended import Mended
+from mpdoctor.mended_file import MendedFile
 from mpdoctor.reporters.diagnosis_strings import with_every_string
 from mpdoctor.reporters.printable import one_line, visible
 
@@ -60,6 +61,15 @@ def report_from_mended(mended: Mended, form: str, **look: Any) -> str:
     )
     above = DISARMED["terminal"](text.render(dataclasses.replace(shown, patch=""), **look))
     return above + text.shown_patch(mended.patch, look.get("color", False))
+
+
+def report_from_mended_file(mended: MendedFile, form: str, **look: Any) -> str:
+    """As JSON or as text."""
+    from mpdoctor.reporters.mended import file_json, file_text
+
+    if form == "json":
+        return DISARMED["json"](file_json.render(mended))
+    return DISARMED["terminal"](file_text.render(with_every_string(mended, _visible_text), **look))
 
 
 def fit_to_show(diagnosis: Diagnosis) -> Diagnosis:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
@@ -13,8 +14,10 @@ from mpdoctor.cli.options.check_options import (
     RULES,
     RUN,
     TRAINING,
+    AllowCodeInFileOption,
     BudgetOption,
     ConfigOption,
+    CustomObjectsOption,
     Device,
     DeviceOption,
     IgnoreOption,
@@ -33,6 +36,7 @@ from mpdoctor.cli.options.mend_options import (
     MendFormatOption,
     MendSeedOption,
     NewPolicyOption,
+    OutputOption,
     TargetArgument,
     WriteOption,
 )
@@ -54,6 +58,7 @@ class MendHelp(HelpInGroups):
         ("mpdoctor mend train.py | git apply", "The same, applied."),
         ("mpdoctor mend train.py --write -- --epochs 2", "Written into the file; with arguments for the script."),
         ("mpdoctor mend train.py --policy mixed_float16", "Switch mixed precision on, and prove it."),
+        ("mpdoctor mend old.keras --output new.keras", "A saved model: a new file with the same weights."),
     )
 
 
@@ -62,7 +67,10 @@ def mend(
     target: TargetArgument,
     policy: NewPolicyOption = None,
     write_files: WriteOption = False,
+    output: OutputOption = None,
     keras: KerasOption = None,
+    custom_objects: CustomObjectsOption = None,
+    allow_code_in_file: AllowCodeInFileOption = False,
     steps: StepsOption = 50,
     budget: BudgetOption = 60,
     timeout: TimeoutOption = 600,
@@ -83,7 +91,8 @@ def mend(
 
     Shown are the training before and after and a patch for `git apply`; no file is touched without --write. TARGET is
     a script (train.py) or a function that makes a model (model.py:build_model); of a notebook, a directory of source
-    and standard input (-) the source alone is edited. What follows a -- is handed to the script. The script is run
+    and standard input (-) the source alone is edited. Of a saved model (.keras, .h5) a new file is written to --output,
+    with other dtype policies and the same weights. What follows a -- is handed to the script. The script is run
     anew each time: whatever it does before its training call, it does once a round, and once for each edit that is
     left out on trial.
 
@@ -98,8 +107,8 @@ def mend(
     invocation: Invocation = context.obj
     try:
         named = _from_standard_input() if target == "-" else target_from_text(target)
-        if named.is_saved:
-            _mend_saved(named)
+        if named.is_saved != (output is not None):
+            _refuse_output(named)
         configured = chosen_rules(configuration_for(config, [named], isolated), select, None, ignore, None, None)
         examined = walked(named, configured.exclude)
         judged_by = keras_from_text(keras) if keras is not None else configured.keras
@@ -107,7 +116,9 @@ def mend(
         fail(str(error))
     if invocation.script_args and examined.kind != "script":
         fail("arguments after -- are for a script, and the target is none.")
-    if policy is not None and examined.kind not in ("script", "factory"):
+    if write_files and output is not None:
+        fail("--write writes edits into source; of a saved model --output names the new file.")
+    if policy is not None and not examined.is_saved and examined.kind not in ("script", "factory"):
         fail(f"--policy switches a script or a function that makes a model, and {target} is neither.")
     settings = Settings(
         targets=(examined,),
@@ -119,6 +130,8 @@ def mend(
         python=interpreter_from_option(python),
         device=device.value,
         seed=seed,
+        custom_objects=custom_objects,
+        allow_code_in_file=allow_code_in_file,
         keras=judged_by,
         assume_mixed=bool(configured.assume_mixed),
         select=configured.select or (),
@@ -127,17 +140,44 @@ def mend(
         docs_url=configured.docs_url,
         command=invocation.command,
     )
+    if output is not None:
+        _mend_file(settings, output, policy.value if policy is not None else "", quiet, output_format, columns, color)
     mended, files = _mended(settings, policy.value if policy is not None else "", quiet)
     _show(mended, output_format, columns, color)
     is_written = not write_files or _written(files, examined)
     raise typer.Exit(max(_status(mended), 0 if is_written else 2))
 
 
-def _mend_saved(target: Target) -> NoReturn:
-    fail(
-        f"{target.id} is a saved model, which has no source to edit. mpdoctor mends scripts (train.py), functions that "
-        "make a model (model.py:build_model), notebooks and directories of source."
-    )
+def _refuse_output(target: Target) -> NoReturn:
+    if target.is_saved:
+        fail(f"{target.id} is a saved model, and nothing is overwritten: name the new file with --output.")
+    fail(f"--output is for a saved model (.keras, .h5), and {target.id} is none: --write edits source.")
+
+
+def _mend_file(
+    settings: Settings,
+    output: Path,
+    policy: str,
+    quiet: bool,
+    form: MendFormat,
+    columns: int | None,
+    color: Color,
+) -> NoReturn:
+    from mpdoctor.cli.streams import progress_for
+    from mpdoctor.mending.saved_files import Refused, mend_saved_model
+    from mpdoctor.reporters.rendering import report_from_mended_file
+
+    progress = progress_for(quiet)
+    try:
+        mended = mend_saved_model(settings, output, policy, progress)
+    except Refused as reason:
+        fail(str(reason))
+    except OSError as error:
+        fail(f"--output {output} could not be written: {error.strerror}.")
+    finally:
+        progress.close()
+    write(report_from_mended_file(mended, form.value, **_look(form, columns, color)))
+    raise typer.Exit(mended.exit_code)
 
 
 def _from_standard_input() -> Target:
@@ -165,9 +205,13 @@ def _mended(settings: Settings, policy: str, quiet: bool) -> tuple[Mended, list[
 def _show(mended: Mended, form: MendFormat, columns: int | None, color: Color) -> None:
     from mpdoctor.reporters.rendering import report_from_mended
 
-    look = {} if form is MendFormat.json else {"width": columns or width(), "color": has_color(color),
-                                               "blocks": has_blocks()}  # fmt: skip
-    write(report_from_mended(mended, form.value, **look))
+    write(report_from_mended(mended, form.value, **_look(form, columns, color)))
+
+
+def _look(form: MendFormat, columns: int | None, color: Color) -> dict[str, Any]:
+    if form is MendFormat.json:
+        return {}
+    return {"width": columns or width(), "color": has_color(color), "blocks": has_blocks()}
 
 
 def _written(files: list[EditedFile], target: Target) -> bool:

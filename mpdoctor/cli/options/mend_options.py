@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -28,6 +29,15 @@ NewPolicyOption = Annotated[
         "--policy",
         metavar="POLICY",
         help="mixed_float16, mixed_bfloat16 or float32: switch the program to this global policy, and mend it there.",
+        rich_help_panel=MENDED,
+    ),
+]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        metavar="FILE",
+        help="Of a saved model (.keras, .h5): the new file to write. None is overwritten.",
         rich_help_panel=MENDED,
     ),
 ]

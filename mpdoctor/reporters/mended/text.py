@@ -32,9 +32,9 @@ def render(mended: Mended, *, width: int = 80, color: bool = False, blocks: bool
     paragraphs = [
         [headline],
         list(_table(mended, look)),
-        _wrapped(_edits(mended, look), look),
-        _wrapped(_remaining(mended, look), look),
-        _wrapped(_costs(mended), look),
+        wrapped(_edits(mended, look), look),
+        wrapped([*remaining(mended.after, look), *_hindered(mended, look)], look),
+        wrapped(_costs(mended), look),
     ]
     return "\n".join("".join(f"{line}\n" for line in lines) for lines in paragraphs if lines)
 
@@ -48,7 +48,7 @@ def shown_patch(patch: str, color: bool = False) -> str:
     return "\n" + "".join(f"{COLORS.get(line[:1], PLAIN)}{line}{PLAIN}\n" for line in patch.split("\n")[:-1])
 
 
-def _wrapped(lines: Iterable[str], look: Style) -> list[str]:
+def wrapped(lines: Iterable[str], look: Style) -> list[str]:
     """Further lines of one are indented: none begins as a line of a patch does."""
     found: list[str] = []
     for line in lines:
@@ -67,7 +67,7 @@ def _headline(mended: Mended, look: Style) -> str:
         return f"{name}: nothing to mend{under}."
     if mended.is_healthy:
         return f"{name} is mended{under} by {edits}{_proof(mended)}."
-    left = _counts(mended.after)
+    left = counts_of_failing(mended.after)
     if not mended.edits:
         return f"{name} is not mended: no edit helps. {left} remain." if left else f"{name} is not mended."
     return f"{name} is not mended: {left or 'what the training shows'} remain after {edits}{_proof(mended)}."
@@ -86,14 +86,19 @@ def _is_source_only(diagnosis: Diagnosis) -> bool:
 
 # --- before and after -------------------------------------------------------------------------------------------------
 def _table(mended: Mended, look: Style) -> Iterator[str]:
-    both = (mended.before, mended.after)
-    rows = [(label, *(tell(diagnosis, look) for diagnosis in both)) for label, tell in ROWS]
+    if mended.edits:
+        yield from before_and_after(mended.before, mended.after, look)
+
+
+def before_and_after(before: Diagnosis, after: Diagnosis, look: Style) -> Iterator[str]:
+    """Side by side; nothing where neither tells anything."""
+    rows = [(label, *(tell(diagnosis, look) for diagnosis in (before, after))) for label, tell in ROWS]
     shown = [row for row in rows if any(row[1:])]
-    if not shown or not mended.edits:
+    if not shown:
         return
     wide = [max(len(row[column]) for row in (("", "before", "after"), *shown)) for column in range(3)]
-    for label, before, after in (("", "before", "after"), *shown):
-        yield f"  {label:<{wide[0]}}  {before or look.dash:<{wide[1]}}  {after or look.dash}".rstrip()
+    for label, one, other in (("", "before", "after"), *shown):
+        yield f"  {label:<{wide[0]}}  {one or look.dash:<{wide[1]}}  {other or look.dash}".rstrip()
 
 
 def _verdict(diagnosis: Diagnosis, look: Style) -> str:
@@ -134,9 +139,9 @@ def _computes(layer: LayerFacts) -> bool:
 
 
 def _findings(diagnosis: Diagnosis, look: Style) -> str:
-    codes = list(dict.fromkeys(finding.code for finding in _failing(diagnosis)))
+    codes = list(dict.fromkeys(finding.code for finding in failing(diagnosis)))
     named = ", ".join(codes[:MOST_CODES]) + (f", {look.more}" if len(codes) > MOST_CODES else "")
-    return f"{_counts(diagnosis) or 'none'}{f' ({named})' if codes else ''}"
+    return f"{counts_of_failing(diagnosis) or 'none'}{f' ({named})' if codes else ''}"
 
 
 ROWS: tuple[tuple[str, Callable[[Diagnosis, Style], str]], ...] = (
@@ -149,12 +154,12 @@ ROWS: tuple[tuple[str, Callable[[Diagnosis, Style], str]], ...] = (
 )
 
 
-def _failing(diagnosis: Diagnosis) -> list[Finding]:
+def failing(diagnosis: Diagnosis) -> list[Finding]:
     return [finding for finding in diagnosis.findings if finding.fails_a_run(Severity.WARNING)]
 
 
-def _counts(diagnosis: Diagnosis) -> str:
-    found = Counter(finding.severity for finding in _failing(diagnosis))
+def counts_of_failing(diagnosis: Diagnosis) -> str:
+    found = Counter(finding.severity for finding in failing(diagnosis))
     told = [count(found[one], one.value) for one in (Severity.ERROR, Severity.WARNING) if found[one]]
     return ", ".join(told)
 
@@ -171,8 +176,8 @@ def _place(needed: NeededEdit) -> str:
     return place_text(needed.edits[0].location) if needed.edits else ""
 
 
-def _remaining(mended: Mended, look: Style) -> Iterator[str]:
-    left = _failing(mended.after)
+def remaining(diagnosis: Diagnosis, look: Style) -> Iterator[str]:
+    left = failing(diagnosis)
     if left:
         yield "What remains:"
     for finding in left[:MOST_NAMED]:
@@ -180,6 +185,9 @@ def _remaining(mended: Mended, look: Style) -> Iterator[str]:
         yield f"  {place}{finding.code} {look.name(finding.message, 400)}"
     if len(left) > MOST_NAMED:
         yield f"  {look.more} and {count(len(left) - MOST_NAMED, 'more finding')}: `mpdoctor check` names them."
+
+
+def _hindered(mended: Mended, look: Style) -> Iterator[str]:
     if mended.is_healthy:
         return
     if mended.tried:
