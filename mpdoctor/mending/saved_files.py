@@ -52,27 +52,47 @@ class Refused(Exception):
     """No new file can be made of this one. The text says why, to the user."""
 
 
+Outputs = tuple[tuple[OutputFacts, ...], str]
+
+
+@dataclass(frozen=True)
+class Examinations:
+    """`check` examines a saved model as the command of that name does; `outputs` asks what it puts out for made-up
+    inputs, or why nobody knows."""
+
+    check: Callable[[Target], Diagnosis]
+    outputs: Callable[[Target], Outputs]
+
+
 def mend_saved_model(settings: Settings, output: Path, policy: str, progress: Progress) -> MendedFile:
     """Write a new file to `output`, whose layers compute by `policy` unless that is "", and heal it.
 
     Raises Refused where no file can be written, OSError where writing fails."""
-    target = settings.targets[0]
+    # a saved model keeps the policies of its layers: none is forced
+    own = replace(settings, policy="auto", what_if=False)
+    examinations = Examinations(
+        check=lambda target: diagnose(replace(own, targets=(target,)), progress),
+        outputs=lambda target: _outputs(target, own, progress),
+    )
+    return new_file(settings.targets[0], output, policy, examinations)
+
+
+def new_file(target: Target, output: Path, policy: str, examinations: Examinations) -> MendedFile:
+    """The same, with what examines the files."""
     path = _path_to_read(target, output)
-    status = path.stat()
+    identity = _identity(path.stat())
     try:
         refuse_unreadable(path)
-        check = _checker(settings, progress)
-        before = check(target)
+        before = examinations.check(target)
         if not before.models:
             return MendedFile(before, False, str(output), policy)
         saved = saved_file_from_path(str(path))
         with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as folder:
-            mender = _Mender(settings, target, saved, output, Path(folder), check)
-            mended = mender.mended(before, policy, progress)
-            if mended.after is not None:
-                if _identity(path.stat()) != _identity(status):
+            mender = _Mender(target, saved, output, Path(folder), examinations)
+            mended = mender.mended(before, policy)
+            if mender.written is not None:
+                if _identity(path.stat()) != identity:
                     raise Refused(f"{path.name} was changed while it was examined: no new file was written.")
-                assert mender.written is not None
                 put_in_place(mender.written, output)
     except Unusable as error:
         raise Refused(str(error)) from None
@@ -111,11 +131,6 @@ def _identity(status: os.stat_result) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _checker(settings: Settings, progress: Progress) -> Callable[[Target], Diagnosis]:
-    """A saved model keeps the policies of its layers: none is forced."""
-    return lambda target: diagnose(replace(settings, targets=(target,), policy="auto", what_if=False), progress)
-
-
 # --- the work ---------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class _Attempt:
@@ -137,17 +152,13 @@ class _Attempt:
 
 
 class _Mender:
+    """`written` is the file to keep, None where none is."""
+
     def __init__(
-        self,
-        settings: Settings,
-        target: Target,
-        saved: SavedFile,
-        output: Path,
-        folder: Path,
-        check: Callable[[Target], Diagnosis],
+        self, target: Target, saved: SavedFile, output: Path, folder: Path, examinations: Examinations
     ) -> None:
-        self._settings, self._target, self._saved = settings, target, saved
-        self._output, self._folder, self._check = output, folder, check
+        self._target, self._saved = target, saved
+        self._output, self._folder, self._examinations = output, folder, examinations
         self._layers = layers_in(saved.configuration)
         self._by_path = {layer.path: layer for layer in self._layers}
         self._converted: dict[str, str] = {}
@@ -155,7 +166,7 @@ class _Mender:
         self._checks = 0
         self.written: Path | None = None
 
-    def mended(self, before: Diagnosis, policy: str, progress: Progress) -> MendedFile:
+    def mended(self, before: Diagnosis, policy: str) -> MendedFile:
         kept: tuple[SavedLayer, ...] = ()
         if policy:
             self._converted, kept = converted(self._saved, self._layers, policy)
@@ -174,7 +185,7 @@ class _Mender:
             return told
         self.written = best.path
         after = _named(best.diagnosis, self._output)
-        moved, not_compared = self._moved(best, progress)
+        moved, not_compared = self._moved(best)
         return replace(
             told,
             after=after,
@@ -213,7 +224,7 @@ class _Mender:
         if self._unwraps(wanted):
             configuration, training = without_loss_scaling(configuration, training)
         write_copy(saved, configuration, training, path)
-        return path, self._check(replace(self._target, id=str(self._output), path=path))
+        return path, self._examinations.check(replace(self._target, id=str(self._output), path=path))
 
     def _unwraps(self, wanted: Mapping[str, str]) -> bool:
         """Whether the optimizer has a wrapper that scales the loss, and no layer computes in float16."""
@@ -268,12 +279,11 @@ class _Mender:
             if layer.path in wanted:
                 yield ChangedLayer(layer.path, layer.class_name, layer.policy, wanted[layer.path])
 
-    def _moved(self, best: _Attempt, progress: Progress) -> tuple[tuple[MovedOutput, ...], str]:
+    def _moved(self, best: _Attempt) -> tuple[tuple[MovedOutput, ...], str]:
         """How far the outputs moved, or why nobody knows."""
-        after = replace(self._target, path=best.path)
         told = []
-        for target in (self._target, after):
-            outputs, problem = _outputs(target, self._settings, progress)
+        for target in (self._target, replace(self._target, path=best.path)):
+            outputs, problem = self._examinations.outputs(target)
             if problem:
                 return (), problem
             told.append(outputs)
@@ -329,7 +339,7 @@ def _made_by_code(diagnosis: Diagnosis, known: Mapping[str, Any]) -> Iterator[st
                 yield layer.path
 
 
-def _outputs(target: Target, settings: Settings, progress: Progress) -> tuple[tuple[OutputFacts, ...], str]:
+def _outputs(target: Target, settings: Settings, progress: Progress) -> Outputs:
     """What a file puts out, or why it puts out nothing."""
     from mpdoctor.examination.run import ExaminerCrashed, examine
 

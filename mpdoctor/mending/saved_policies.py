@@ -155,8 +155,8 @@ def _policy(dtype: Any, is_kept: bool, class_name: str) -> tuple[str, str]:
         return "", "its configuration keeps no dtype"
     name = _name(dtype)
     if name is None:
-        kind = dtype.get("class_name") if isinstance(dtype, dict) else type(dtype).__name__
-        return "", f"its policy is a {kind}" if isinstance(kind, str) else "its policy is of no form that is known"
+        kind = dtype.get("class_name") if isinstance(dtype, dict) else None
+        return "", f"its policy is a {kind}" if isinstance(kind, str) else "its policy has no form that is known"
     if is_quantized_policy_name(name):
         return "", f"it is quantized ({name})"
     if class_name in LOOKUPS or name not in FLOATING:
@@ -168,7 +168,7 @@ def _name(dtype: Any) -> str | None:
     """None where it is no plain policy."""
     if isinstance(dtype, str):
         return dtype
-    if not isinstance(dtype, dict) or dtype.get("class_name") not in PLAIN_POLICIES:
+    if not isinstance(dtype, dict) or str(dtype.get("class_name")) not in PLAIN_POLICIES:
         return None
     config = dtype.get("config")
     name = config.get("name") if isinstance(config, dict) and set(config) == {"name"} else None

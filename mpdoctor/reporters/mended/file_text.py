@@ -68,7 +68,7 @@ def _changes(mended: MendedFile, look: Style) -> Iterator[str]:
         layers = [layer for layer in mended.changed if (layer.before, layer.after) == (before, after)]
         named = look.listed([_named(layer) for layer in layers], MOST_NAMED)
         yield f"  {before} {look.arrow} {after}, {count(len(layers), 'layer')}: {named}"
-    if mended.healing:
+    if mended.healing and mended.policy:
         yield f"  float32 because of what was found: {look.listed(mended.healing, MOST_NAMED)}"
 
 
