@@ -24,6 +24,8 @@ IN_HALF = ("float16", "bfloat16", *MIXED)
 PLAIN_POLICIES = frozenset(["Policy", "DTypePolicy", "FloatDTypePolicy"])
 # Recorded calls, and what compile() and build() were given: no layers in them, and dtypes that are none of a layer's.
 NOT_LAYERS = frozenset(["inbound_nodes", "build_config", "compile_config", "input_layers", "output_layers"])
+# Of Keras 2, which names the module of a policy from 2.13 on, and in .keras archives from the beginning.
+WITHOUT_MODULES = tuple(f"2.{minor}." for minor in range(13))
 LOOKUPS = TEXT | {"IntegerLookup"}
 
 
@@ -186,4 +188,6 @@ def _dtype(before: Any, name: str, keras_version: str, form: str) -> Any:
     if not is_keras2:
         return name
     policy = {"class_name": "Policy", "config": {"name": name}}
-    return {"module": "keras.mixed_precision", **policy, "registered_name": None} if form == "keras" else policy
+    if form != "keras" and keras_version.startswith(WITHOUT_MODULES):
+        return policy
+    return {"module": "keras.mixed_precision", **policy, "registered_name": None}

@@ -110,6 +110,7 @@ FORMS = [  # what there was, policy, version, form, what there is
     (dtype(MIXED, "tf_keras"), "float32", "2.21.0", "keras", "float32"),
     ("float32", MIXED, "2.21.0", "keras", dtype(MIXED, "tf_keras")),
     ("float32", MIXED, "2.10.0", "hdf5", dtype(MIXED, "2")),
+    ("float32", MIXED, "2.15.0", "hdf5", dtype(MIXED, "tf_keras")),
     (dtype(MIXED, "2"), "mixed_bfloat16", "2.4.0", "hdf5", dtype("mixed_bfloat16", "2")),
 ]
 
