@@ -110,6 +110,7 @@ def _request(target: Target, settings: Settings, policy: str, folder: Path) -> R
         custom_objects=settings.custom_objects,
         allow_code_in_file=settings.allow_code_in_file,
         all_fits=settings.all_fits,
+        what_if=settings.what_if,
         edited=write_edited(str(folder / "edited"), settings.edited) if settings.edited else None,
     )
 

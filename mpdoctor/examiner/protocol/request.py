@@ -26,6 +26,8 @@ class Request:
         Seconds for the training, counted from its first step.
     all_fits
         Whether a script goes on after its first fit(), to its next one.
+    what_if
+        Whether a program without mixed precision is run once more, so that its own training may be short.
     edited
         Absolute path of the manifest of edited texts, which stand in for files of the program
         (`process/edited_source.py`); None where there are none.
@@ -47,6 +49,7 @@ class Request:
     custom_objects: str | None = None
     allow_code_in_file: bool = False
     all_fits: bool = False
+    what_if: bool = True
     edited: str | None = None
 
     @property

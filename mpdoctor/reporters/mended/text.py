@@ -68,9 +68,13 @@ def _headline(mended: Mended, look: Style) -> str:
     if mended.is_healthy:
         return f"{name} is mended{under} by {edits}{_proof(mended)}."
     left = _counts(mended.after)
+    verb = "remains" if left.startswith("1 ") and "," not in left else "remain"
+    what = f"{left} {verb}" if left else "its training is not sound"
+    if mended.policy and not mended.policy_in_force:
+        what = f"{mended.policy} is not in force where it trains" + (f", and {what}" if left else "")
     if not mended.edits:
-        return f"{name} is not mended: no edit helps. {left} remain." if left else f"{name} is not mended."
-    return f"{name} is not mended: {left or 'what the training shows'} remain after {edits}{_proof(mended)}."
+        return f"{name} is not mended: {what}, and no edit helps."
+    return f"{name} is not mended: {what} after {edits}."
 
 
 def _proof(mended: Mended) -> str:
@@ -193,6 +197,6 @@ def _remaining(mended: Mended, look: Style) -> Iterator[str]:
 def _costs(mended: Mended) -> Iterator[str]:
     if mended.after.probes and mended.examinations > 1:
         yield (
-            f"It was run {mended.examinations} times up to its training, {count(mended.rounds, 'round')} of edits and "
-            "the edits left out one by one: whatever it does before its training call was done as often."
+            f"It was run {mended.examinations} times up to its training, with {count(mended.rounds, 'round')} of edits "
+            "and with single edits left out: whatever it does before its training call was done as often."
         )
