@@ -41,6 +41,8 @@ class Mended:
         Why something could not be edited, in clauses.
     policy
         The global policy that the program was to be switched to, "" where it was to stay.
+    policy_in_force
+        Whether layers compute as that policy says in `after`.
     """
 
     before: Diagnosis
@@ -53,3 +55,4 @@ class Mended:
     tried: tuple[tuple[str, str], ...] = ()
     hindered: tuple[str, ...] = ()
     policy: str = ""
+    policy_in_force: bool = True

@@ -1,4 +1,5 @@
-"""What `--keep-run DIR` keeps of each run of the examiner: request, events and stderr, in a folder of its own."""
+"""What `--keep-run DIR` keeps of each run of the examiner: request, edited text, events and stderr, in a
+folder of its own."""
 
 from __future__ import annotations
 
@@ -9,11 +10,12 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class KeptRun:
-    """Where the files of one run go; all None where nothing is kept."""
+    """Where the files of one run go, `edited` the folder of edited text; all None where nothing is kept."""
 
     request: Path | None = None
     events: Path | None = None
     stderr: Path | None = None
+    edited: Path | None = None
 
 
 def kept_run(directory: Path | None) -> KeptRun:
@@ -27,5 +29,5 @@ def kept_run(directory: Path | None) -> KeptRun:
         folder = directory / f"run-{number}"
         if not folder.exists():
             folder.mkdir(mode=0o700)
-            return KeptRun(folder / "request.json", folder / "events.jsonl", folder / "stderr.txt")
+            return KeptRun(folder / "request.json", folder / "events.jsonl", folder / "stderr.txt", folder / "edited")
     raise AssertionError("numbers never end")

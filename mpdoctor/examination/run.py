@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from mpdoctor.examination.event_reader import EventReader, shown_path
-from mpdoctor.examination.kept_run import kept_run
+from mpdoctor.examination.kept_run import KeptRun, kept_run
 from mpdoctor.examination.private_directory import private_directory
 from mpdoctor.examination.process import QUIET, ExaminerProcess
 from mpdoctor.examiner.process.edited_source import write_edited
@@ -115,6 +115,7 @@ def _request(target: Target, settings: Settings, policy: str, folder: Path) -> R
         custom_objects=settings.custom_objects,
         allow_code_in_file=settings.allow_code_in_file,
         all_fits=settings.all_fits,
+        what_if=settings.what_if,
         edited=write_edited(str(folder / "edited"), settings.edited) if settings.edited else None,
     )
 
@@ -256,7 +257,7 @@ def _watched(chosen: Choice, request: Request, settings: Settings, progress: Pro
     written.write_text(request.to_json(), encoding="utf-8")
     kept = kept_run(settings.keep_run)
     if kept.request is not None:
-        shutil.copyfile(written, kept.request)
+        _keep(request, kept)
     reader = EventReader(Path(request.events), kept.events)
     progress.stage(f"starting {chosen.path if chosen.because else chosen.path.name}")
     shown = sys.stderr.buffer if settings.show_output else None
@@ -289,6 +290,16 @@ def _watched(chosen: Choice, request: Request, settings: Settings, progress: Pro
     seen.last_words, seen.last_printed = process.last_words(), process.last_printed()
     reader.close()
     return seen
+
+
+def _keep(request: Request, kept: KeptRun) -> None:
+    """What was asked, with the edited text where it will be found afterwards."""
+    assert kept.request is not None and kept.edited is not None
+    if request.edited is not None:
+        manifest = Path(request.edited)
+        shutil.copytree(manifest.parent, kept.edited)
+        request = replace(request, edited=str((kept.edited / manifest.name).absolute()))
+    kept.request.write_text(request.to_json(), encoding="utf-8")
 
 
 def _take_new(reader: EventReader, seen: _Seen, progress: Progress) -> None:

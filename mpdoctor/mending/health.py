@@ -49,10 +49,20 @@ def failing(diagnosis: Diagnosis) -> Iterator[Finding]:
 
 def defects_of(diagnosis: Diagnosis) -> Counter[Defect]:
     """The same, without the places, which move with each edit."""
+    return Counter((finding.code, _of_what(finding)) for finding in failing(diagnosis))
+
+
+def sights_of(diagnosis: Diagnosis) -> Counter[Defect]:
+    """Defects of the source told apart by the text of their lines: where one of several of a rule is mended, one sight
+    is gone."""
     return Counter(
-        (finding.code, finding.layer or (finding.location.path if finding.location else ""))
+        (finding.code, finding.fingerprint if finding.stage == "source" else _of_what(finding))
         for finding in failing(diagnosis)
     )
+
+
+def _of_what(finding: Finding) -> str:
+    return finding.layer or (finding.location.path if finding.location else "")
 
 
 def is_healthy(diagnosis: Diagnosis) -> bool:

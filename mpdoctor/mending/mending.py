@@ -29,11 +29,12 @@ def mend(settings: Settings, progress: Progress, policy: str = "") -> tuple[Mend
 
 def _mended(course: Course, draft: Draft, files: list[EditedFile], policy: str) -> Mended:
     kept = course.after.kept
+    in_force = not policy or is_in_force(policy, course.after.diagnosis)
     proposals = [(number, draft.proposals[number]) for number in kept]
     return Mended(
         course.before.diagnosis,
         course.after.diagnosis,
-        course.after.is_healthy and (not policy or is_in_force(policy, course.after.diagnosis)),
+        course.after.is_healthy and in_force,
         course.rounds,
         course.examinations,
         tuple(NeededEdit(one.title, one.safe, one.code, draft.edits(number, kept)) for number, one in proposals),
@@ -41,4 +42,5 @@ def _mended(course: Course, draft: Draft, files: list[EditedFile], policy: str) 
         tuple((one.code, one.title) for one in course.tried),
         tuple(course.hindered),
         policy,
+        in_force,
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from mpdoctor.finding import Diagnosis, Edit
 from mpdoctor.fixes.choices import Sources
 from mpdoctor.mending.draft import CannotEdit, Draft, Proposal
-from mpdoctor.mending.health import defects_of, health_of, is_healthy, is_no_worse
+from mpdoctor.mending.health import defects_of, health_of, is_healthy, is_no_worse, sights_of
 from mpdoctor.mending.proposals import Answer, Proposed
 
 MOST_ROUNDS = 6
@@ -98,7 +98,7 @@ class Mending:
                 continue
             course.rounds += 1
             new = self._at(kept)
-            gone = defects_of(state.diagnosis) - defects_of(new.diagnosis)
+            gone = sights_of(state.diagnosis) - sights_of(new.diagnosis)
             if gone or health_of(new.diagnosis) < health_of(state.diagnosis):
                 state = new
             if health_of(new.diagnosis) < health_of(best.diagnosis):

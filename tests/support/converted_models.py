@@ -1,8 +1,9 @@
 """Models of many kinds, written and compared: `python converted_models.py write FOLDER POLICY`,
-`python converted_models.py compare FOLDER`.
+`python converted_models.py compare FOLDER`; and sick ones: `python converted_models.py sick FOLDER`.
 
-The Keras at hand: TF_USE_LEGACY_KERAS=1 makes it tf_keras. `compare` reads NAME.old.SUFFIX and NAME.new.SUFFIX and prints
-as JSON, by the new file's name, whether all variables are the same bit for bit, how far outputs moved, and the policies.
+The Keras at hand: TF_USE_LEGACY_KERAS=1 makes it tf_keras. `compare` reads NAME.old.SUFFIX and NAME.new.SUFFIX and
+prints as JSON, by the new file's name, whether all variables are the same bit for bit, how far outputs moved, and the
+policies.
 """
 
 from __future__ import annotations
@@ -105,17 +106,44 @@ def write(folder: Path, policy: str) -> None:
             model.save(str(folder / f"{make.__name__}.old{suffix}"))
 
 
+def overflowing() -> object:
+    """Two layers have to be float32 in Keras 3: the one that overflows, and the next, which would cast again."""
+    huge = keras.initializers.Constant(1e5)
+    given = keras.Input((8,))
+    x = layers.Dense(8, name="boost", kernel_initializer=huge)(layers.Dense(8, name="first")(given))
+    x = layers.LayerNormalization(name="norm")(layers.Dense(8, name="mix")(x))
+    return keras.Model(given, layers.Dense(3, name="out", dtype="float32")(layers.Dense(4, name="last")(x)))
+
+
+def in_a_part() -> object:
+    """The same in a nested model, with a head that ought to be float32 as well."""
+    huge = keras.initializers.Constant(1e5)
+    inner = [keras.Input((8,)), layers.Dense(8, name="boost", kernel_initializer=huge), layers.LayerNormalization()]
+    head = layers.Dense(3, activation="softmax", name="head")
+    return keras.Sequential([keras.Input((8,)), keras.Sequential(inner, name="inner"), head])
+
+
+def sick(folder: Path) -> None:
+    keras.mixed_precision.set_global_policy("mixed_float16")
+    keras.utils.set_random_seed(5)
+    for make, loss in ((overflowing, keras.losses.MeanSquaredError()), (in_a_part, "sparse_categorical_crossentropy")):
+        model = make()
+        model.compile("adam", loss)
+        for suffix in SUFFIXES:
+            model.save(str(folder / f"{make.__name__}{suffix}"))
+
+
 def compare(folder: Path) -> None:
     told = {}
     for new in sorted(folder.glob("*.new.*")):
         before, after = (load(path) for path in (Path(str(new).replace(".new.", ".old.")), new))
-        same = [np.array_equal(one, other) for one, other in zip(values(before), values(after))]
+        same = [np.array_equal(one, other) for one, other in zip(values(before), values(after), strict=True)]
         given = features(before)
         outputs = [[np.asarray(part, "float64") for part in tf.nest.flatten(model(given))] for model in (before, after)]
-        moved = max(float(np.abs(one - other).max()) for one, other in zip(*outputs))
+        moved = max(float(np.abs(one - other).max()) for one, other in zip(*outputs, strict=True))
         told[new.name] = {
             "variables": len(same),
-            "same": all(same) and len(values(before)) == len(values(after)),
+            "same": all(same),
             "moved": moved / max(float(np.abs(one).max()) for one in outputs[0]),
             "policies": dict(policies(after)),
             "dtypes": sorted({str(getattr(part.dtype, "name", part.dtype)) for part in after.variables}),
@@ -149,7 +177,4 @@ def policies(model: object, prefix: str = "") -> object:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "write":
-        write(Path(sys.argv[2]), sys.argv[3])
-    else:
-        compare(Path(sys.argv[2]))
+    {"write": write, "compare": compare, "sick": sick}[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])

@@ -15,8 +15,8 @@ from mpdoctor.reporters.mended.text import (
     PLAIN,
     RED,
     before_and_after,
-    counts_of_failing,
     remaining,
+    what_remains,
     wrapped,
 )
 from mpdoctor.reporters.text.style import Style, count
@@ -42,8 +42,8 @@ def render(mended: MendedFile, *, width: int = 80, color: bool = False, blocks: 
 
 def _headline(mended: MendedFile, look: Style) -> str:
     name, output = look.name(mended.before.targets[0].id, 60), look.name(mended.output, 60)
-    left = counts_of_failing(mended.last)
-    remain = f" {left} remain." if left else ""
+    left = what_remains(mended.last)
+    remain = f" {left[0].upper()}{left[1:]}." if left else ""
     if not mended.before.models:
         return f"{name} could not be loaded, so no file was written."
     if mended.after is None and mended.exit_code:

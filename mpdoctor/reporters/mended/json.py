@@ -17,6 +17,7 @@ def render(mended: Mended) -> str:
             "command": mended.after.command,
             "mended": mended.is_healthy,
             "policy": mended.policy or None,
+            "policy_in_force": mended.policy_in_force,
             "rounds": mended.rounds,
             "examinations": mended.examinations,
             "patch": mended.patch,

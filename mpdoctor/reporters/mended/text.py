@@ -67,10 +67,20 @@ def _headline(mended: Mended, look: Style) -> str:
         return f"{name}: nothing to mend{under}."
     if mended.is_healthy:
         return f"{name} is mended{under} by {edits}{_proof(mended)}."
-    left = counts_of_failing(mended.after)
+    left = what_remains(mended.after)
+    what = left or "its training is not sound"
+    if mended.policy and not mended.policy_in_force:
+        what = f"{mended.policy} is not in force where it trains" + (f", and {what}" if left else "")
     if not mended.edits:
-        return f"{name} is not mended: no edit helps. {left} remain." if left else f"{name} is not mended."
-    return f"{name} is not mended: {left or 'what the training shows'} remain after {edits}{_proof(mended)}."
+        return f"{name} is not mended: {what}, and no edit helps."
+    return f"{name} is not mended: {what} after {edits}."
+
+
+def what_remains(diagnosis: Diagnosis) -> str:
+    """1 error remains; "" where nothing does."""
+    left = counts_of_failing(diagnosis)
+    verb = "remains" if left.startswith("1 ") and "," not in left else "remain"
+    return f"{left} {verb}" if left else ""
 
 
 def _proof(mended: Mended) -> str:
@@ -201,6 +211,6 @@ def _hindered(mended: Mended, look: Style) -> Iterator[str]:
 def _costs(mended: Mended) -> Iterator[str]:
     if mended.after.probes and mended.examinations > 1:
         yield (
-            f"It was run {mended.examinations} times up to its training, {count(mended.rounds, 'round')} of edits and "
-            "the edits left out one by one: whatever it does before its training call was done as often."
+            f"It was run {mended.examinations} times up to its training, with {count(mended.rounds, 'round')} of edits "
+            "and with single edits left out: whatever it does before its training call was done as often."
         )

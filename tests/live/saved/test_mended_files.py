@@ -1,5 +1,5 @@
-"""Saved models with other policies, in the Keras that wrote them: the same weights, and outputs within 16 bits' rounding;
-and sick ones mended by the command."""
+"""Saved models with other policies, in the Keras that wrote them: the same weights, and outputs within the rounding of
+16 bits; and sick ones mended by the command."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
-from checking import ROOT, needs_keras
+from checking import ROOT, check, needs_keras
+from referencing import Registry, Resource
 
 from mpdoctor.examiner.saved.archives import SavedFile, saved_file_from_path
 from mpdoctor.mending.saved_copies import write_copy
@@ -20,7 +22,7 @@ from mpdoctor.mending.saved_policies import layers_in, with_policies
 
 pytestmark = pytest.mark.slow
 MODELS = ROOT / "tests" / "support" / "converted_models.py"
-SICK = ROOT / "tests" / "support" / "sick_models.py"
+SCHEMAS = ROOT / "mpdoctor" / "reporters" / "json" / "schema"
 ROUNDING = {"mixed_float16": 5e-3, "mixed_bfloat16": 5e-2, "float32": 5e-3}  # of the largest output
 
 
@@ -90,3 +92,38 @@ def without_numbers(part: Any) -> Any:
     if not isinstance(part, dict):
         return part
     return {key: without_numbers(inner) for key, inner in part.items() if key != "shared_object_id"}
+
+
+# --- sick ones --------------------------------------------------------------------------------------------------------
+MENDED = [
+    ("3", "overflowing.keras", "", {"boost", "mix"}),
+    ("3", "in_a_part.keras", "", {"inner/boost", "head"}),
+    ("3", "overflowing.h5", "float32", set()),
+    ("tf_keras", "overflowing.keras", "", {"boost", "mix", "norm"}),
+    ("tf_keras", "in_a_part.h5", "mixed_bfloat16", set()),
+    ("tf_keras", "overflowing.h5", "", {"boost", "mix", "norm"}),
+]
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(
+    ("keras", "name", "policy", "healing"),
+    [pytest.param(*row, marks=needs_keras(row[0]), id="-".join(filter(None, row[:3]))) for row in MENDED],
+)
+def test_a_sick_file_is_mended(tmp_path: Path, keras: str, name: str, policy: str, healing: set[str]) -> None:
+    told_of(run(keras, str(MODELS), "sick", str(tmp_path), folder=tmp_path))
+    new = f"new{Path(name).suffix}"
+    given = (name, "--output", new, "--output-format", "json", *(("--policy", policy) if policy else ()))
+    report = json.loads(told_of(run(keras, "-m", "mpdoctor", "mend", *given, folder=tmp_path)))
+    registry: Registry[Any] = Registry().with_resource(
+        "diagnosis-1.json", Resource.from_contents(json.loads((SCHEMAS / "diagnosis-1.json").read_text()))
+    )
+    jsonschema.Draft202012Validator(
+        json.loads((SCHEMAS / "mended-file-1.json").read_text()), registry=registry
+    ).validate(report)
+    assert report["mended"] and report["output"] == new
+    if not policy:
+        assert {path for path in report["healing"] if "layer_norm" not in path} == healing, report["healing"]
+    done = check(new, directory=tmp_path, keras=keras)
+    assert done.exit_code == 0, str(done)
+    assert {path.name for path in tmp_path.iterdir() if path.name.startswith(".")} == set()

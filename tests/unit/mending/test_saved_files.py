@@ -146,7 +146,7 @@ def test_what_no_float32_heals_is_left_alone(tmp_path: Path) -> None:
 
     result, examiner = mended(tmp_path, layers(), always)
     assert (result.after, result.exit_code, len(examiner.seen)) == (None, 1, 2)
-    assert "no layer in float32 helps, and no file was written. 1 error remain" in report_from_mended_file(
+    assert "no layer in float32 helps, and no file was written. 1 error remains." in report_from_mended_file(
         result, "terminal"
     )
 
@@ -158,7 +158,7 @@ def test_what_can_be_healed_is_healed_though_something_else_remains(tmp_path: Pa
 
     result, _ = mended(tmp_path, layers(), both)
     assert (in_float32(tmp_path), result.exit_code) == ({"b"}, 1)
-    assert "not healthy. 1 warning remain" in report_from_mended_file(result, "terminal")
+    assert "not healthy. 1 warning remains." in report_from_mended_file(result, "terminal")
 
 
 def test_a_failed_remedy_is_not_tried_again(tmp_path: Path) -> None:
