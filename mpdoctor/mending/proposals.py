@@ -7,15 +7,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.model import LayerFacts
+from mpdoctor.facts.model import LayerFacts, OptimizerFacts
 from mpdoctor.facts.remedies import RemedyFacts
-from mpdoctor.finding import Diagnosis, Finding
+from mpdoctor.finding import Diagnosis, Edit, Finding
 from mpdoctor.fixes.choices import Sources
 from mpdoctor.mending.draft import Proposal
 from mpdoctor.mending.health import failing
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.project.shown_paths import shown_path
 from mpdoctor.semantics.source.edits.made_layers import MadeLayer, NoPlace, given_dtype
+from mpdoctor.semantics.source.edits.made_optimizers import usual_scale
 
 SourceAt = Callable[[str], SourceFacts | None]
 
@@ -41,6 +42,8 @@ class Proposed:
 
 # The loss is computed in 16 bits: it is not where the model's outputs are float32.
 OF_THE_LOSS = ("MP408", "MP504")
+# The loss scale is what the program says it is to be.
+OF_THE_SCALE = ("MP902", "MP903", "MP905", "MP910", "MP911")
 
 
 def proposed(diagnosis: Diagnosis, sources: Sources) -> Proposed:
@@ -48,8 +51,10 @@ def proposed(diagnosis: Diagnosis, sources: Sources) -> Proposed:
     without: list[str] = []
     layers = {layer.path: layer for _, model in diagnosis.models for layer in model.layers}
     making = _Making(layers, _by_any_path(sources))
+    optimizers = [link for _, model in diagnosis.models for link in model.optimizer]
     for finding in failing(diagnosis):
         found = [*_tried(finding, making, without), *_of_rule(finding), *_of_the_loss(finding, making)]
+        found = found or list(_of_the_scale(finding, optimizers, making.source_at))
         if found:
             answers.append(tuple(found))
     return Proposed(tuple(answers), tuple(dict.fromkeys(without)))
@@ -75,6 +80,19 @@ def _of_the_loss(finding: Finding, making: _Making) -> Iterator[Answer]:
     if finding.code in OF_THE_LOSS and finding.fix is None:
         with suppress(NoPlace):  # what else is proposed stands for itself
             yield Answer(finding, tuple(making.outputs_in_float32(finding.code)))
+
+
+def _of_the_scale(finding: Finding, optimizers: list[OptimizerFacts], source_at: SourceAt) -> Iterator[Answer]:
+    if finding.code not in OF_THE_SCALE:
+        return
+    found: dict[Edit, Proposal] = {}
+    for link in optimizers:
+        facts = source_at(link.made_at.path) if link.made_at is not None else None
+        if facts is not None and link.made_at is not None:
+            for title, edit in usual_scale(facts, link.made_at):
+                found.setdefault(edit, Proposal(title, False, finding.code, (edit,)))
+    if found:
+        yield Answer(finding, tuple(found.values()))
 
 
 @dataclass(frozen=True)
