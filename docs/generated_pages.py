@@ -16,8 +16,8 @@ from typing import Any, get_args
 import typer
 
 import mpdoctor
-from mpdoctor.cli.argument_split import RUNNING
 from mpdoctor.cli.app import app
+from mpdoctor.cli.argument_split import RUNNING
 from mpdoctor.cli.texts.loop_page import markdown_of_loops
 from mpdoctor.cli.texts.rule_texts import markdown_from_rule
 from mpdoctor.examiner.protocol.event_kinds import Event

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mpdoctor.facts.location import Location
 from mpdoctor.fixes.diffs import diff_from_files
 from mpdoctor.fixes.rounds import EditedFile
 from mpdoctor.mended import Mended, NeededEdit
@@ -12,6 +13,8 @@ from mpdoctor.mending.proposals import proposed
 from mpdoctor.mending.rounds import Course, Mending, nothing
 from mpdoctor.progress import Progress
 from mpdoctor.settings.options import Settings
+
+NOWHERE = Location("", 0)
 
 
 def mend(settings: Settings, progress: Progress, policy: str = "") -> tuple[Mended, list[EditedFile]]:
@@ -30,14 +33,15 @@ def mend(settings: Settings, progress: Progress, policy: str = "") -> tuple[Mend
 def _mended(course: Course, draft: Draft, files: list[EditedFile], policy: str) -> Mended:
     kept = course.after.kept
     in_force = not policy or is_in_force(policy, course.after.diagnosis)
-    proposals = [(number, draft.proposals[number]) for number in kept]
+    edits = [NeededEdit(one.title, one.safe, one.code, draft.edits(number, kept))
+             for number, one in enumerate(draft.proposals) if number in kept]  # fmt: skip
     return Mended(
         course.before.diagnosis,
         course.after.diagnosis,
         course.after.is_healthy and in_force,
         course.rounds,
         course.examinations,
-        tuple(NeededEdit(one.title, one.safe, one.code, draft.edits(number, kept)) for number, one in proposals),
+        tuple(sorted(edits, key=lambda one: min((edit.location for edit in one.edits), default=NOWHERE))),
         diff_from_files(files),
         tuple((one.code, one.title) for one in course.tried),
         tuple(course.hindered),

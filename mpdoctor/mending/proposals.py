@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
-from mpdoctor.facts.model import LayerFacts
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.model import LayerFacts, OptimizerFacts
 from mpdoctor.facts.remedies import RemedyFacts
-from mpdoctor.finding import Diagnosis, Finding
+from mpdoctor.finding import Diagnosis, Edit, Finding
 from mpdoctor.fixes.choices import Sources
 from mpdoctor.mending.draft import Proposal
 from mpdoctor.mending.health import failing
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.project.shown_paths import shown_path
 from mpdoctor.semantics.source.edits.made_layers import MadeLayer, NoPlace, given_dtype
+from mpdoctor.semantics.source.edits.made_optimizers import usual_scale
 
 SourceAt = Callable[[str], SourceFacts | None]
 
@@ -37,12 +40,21 @@ class Proposed:
     without: tuple[str, ...] = ()
 
 
+# The loss is computed in 16 bits: it is not where the model's outputs are float32.
+OF_THE_LOSS = ("MP408", "MP504")
+# The loss scale is what the program says it is to be.
+OF_THE_SCALE = ("MP902", "MP903", "MP905", "MP910", "MP911")
+
+
 def proposed(diagnosis: Diagnosis, sources: Sources) -> Proposed:
     answers: list[tuple[Answer, ...]] = []
     without: list[str] = []
     layers = {layer.path: layer for _, model in diagnosis.models for layer in model.layers}
+    making = _Making(layers, _by_any_path(sources))
+    optimizers = [link for _, model in diagnosis.models for link in model.optimizer]
     for finding in failing(diagnosis):
-        found = [*_tried(finding, layers, sources, without), *_of_rule(finding)]
+        found = [*_tried(finding, making, without), *_of_rule(finding), *_of_the_loss(finding, making)]
+        found = found or list(_of_the_scale(finding, optimizers, making.source_at))
         if found:
             answers.append(tuple(found))
     return Proposed(tuple(answers), tuple(dict.fromkeys(without)))
@@ -54,31 +66,63 @@ def _of_rule(finding: Finding) -> Iterator[Answer]:
         yield Answer(finding, (Proposal(fix.title, fix.safe, finding.code, fix.edits),))
 
 
-def _tried(finding: Finding, layers: dict[str, LayerFacts], sources: Sources, without: list[str]) -> Iterator[Answer]:
+def _tried(finding: Finding, making: _Making, without: list[str]) -> Iterator[Answer]:
     for remedy in finding.remedies:
         if remedy.tried != "healed":
             continue
         try:
-            yield Answer(finding, tuple(_proposals(finding.code, remedy, layers, sources)), from_trial=True)
+            yield Answer(finding, tuple(making.proposals(finding.code, remedy)), from_trial=True)
         except NoPlace as reason:
             without.append(str(reason))
 
 
-def _proposals(code: str, remedy: RemedyFacts, layers: dict[str, LayerFacts], sources: Sources) -> Iterator[Proposal]:
-    """Raises NoPlace."""
-    if not remedy.layers:
-        raise NoPlace("the loss is to be computed in float32, and which line of the program's does so is not known")
-    source_at = _by_any_path(sources)
-    for path, place in zip(remedy.layers, remedy.locations, strict=True):
-        facts = layers.get(path)
-        layer = MadeLayer(
-            path,
-            facts.class_name if facts is not None else "",
-            place,
-            facts.class_location if facts is not None else None,
-            path in remedy.with_parts,
-        )
-        yield Proposal(f"`{path}` computes in float32", False, code, given_dtype(layer, source_at))
+def _of_the_loss(finding: Finding, making: _Making) -> Iterator[Answer]:
+    if finding.code in OF_THE_LOSS and finding.fix is None:
+        with suppress(NoPlace):  # what else is proposed stands for itself
+            yield Answer(finding, tuple(making.outputs_in_float32(finding.code)))
+
+
+def _of_the_scale(finding: Finding, optimizers: list[OptimizerFacts], source_at: SourceAt) -> Iterator[Answer]:
+    if finding.code not in OF_THE_SCALE:
+        return
+    found: dict[Edit, Proposal] = {}
+    for link in optimizers:
+        facts = source_at(link.made_at.path) if link.made_at is not None else None
+        if facts is not None and link.made_at is not None:
+            for title, edit in usual_scale(facts, link.made_at):
+                found.setdefault(edit, Proposal(title, False, finding.code, (edit,)))
+    if found:
+        yield Answer(finding, tuple(found.values()))
+
+
+@dataclass(frozen=True)
+class _Making:
+    """The live layers, by path, and the sources in which they are made."""
+
+    layers: dict[str, LayerFacts]
+    source_at: SourceAt
+
+    def proposals(self, code: str, remedy: RemedyFacts) -> Iterator[Proposal]:
+        """Raises NoPlace."""
+        if remedy.kind == "float32-loss":
+            yield from self.outputs_in_float32(code)
+            return
+        for path, place in zip(remedy.layers, remedy.locations, strict=True):
+            yield self._in_float32(code, path, place, path in remedy.with_parts)
+
+    def outputs_in_float32(self, code: str) -> Iterator[Proposal]:
+        """Of the layers that put out what the loss is given. Raises NoPlace."""
+        outputs = [layer for layer in self.layers.values() if layer.is_output and layer.computes_in_half]
+        if not outputs:
+            raise NoPlace("which layers put out what the loss is given is not known")
+        for layer in outputs:
+            yield self._in_float32(code, layer.path, layer.made_at)
+
+    def _in_float32(self, code: str, path: str, place: Location | None, with_parts: bool = False) -> Proposal:
+        facts = self.layers.get(path)
+        class_name, class_at = (facts.class_name, facts.class_location) if facts is not None else ("", None)
+        layer = MadeLayer(path, class_name, place, class_at, with_parts)
+        return Proposal(f"`{path}` computes in float32", False, code, given_dtype(layer, self.source_at))
 
 
 def _by_any_path(sources: Sources) -> SourceAt:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
 from mpdoctor.facts.model import LayerFacts
-from mpdoctor.finding import Diagnosis, Finding, Severity
+from mpdoctor.finding import Diagnosis, Finding, Severity, Verdict
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.mended import Mended, NeededEdit
 from mpdoctor.reporters.printable import place_text
@@ -84,6 +84,10 @@ def what_remains(diagnosis: Diagnosis) -> str:
 
 
 def _proof(mended: Mended) -> str:
+    unsure = [probe for probe in mended.after.probes if probe.verdict is Verdict.INCONCLUSIVE]
+    if unsure:
+        steps = count(len(unsure[0].training.steps), "step")
+        return f", as far as {steps} of its training tell"
     if mended.after.probes:
         return ", proved by training it with them"
     return ", proved by a second look at its source" if _is_source_only(mended.after) else ""

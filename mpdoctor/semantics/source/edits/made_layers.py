@@ -52,13 +52,14 @@ def given_dtype(layer: MadeLayer, source_at: SourceAt, dtype: str = FLOAT32) -> 
 
 def _source(source_at: SourceAt, path: str, layer: str) -> SourceFacts:
     facts = source_at(path)
-    if facts is None or _tree(facts) is None:
+    if facts is None or tree_of(facts) is None:
         raise NoPlace(f"the source of {path}, which makes `{layer}`, is not at hand")
     return facts
 
 
 @lru_cache(maxsize=16)
-def _tree(facts: SourceFacts) -> ast.Module | None:
+def tree_of(facts: SourceFacts) -> ast.Module | None:
+    """None where Python can't read it."""
     try:
         return ast.parse(facts.text)
     except (SyntaxError, ValueError, RecursionError):
@@ -70,7 +71,7 @@ def _making(facts: SourceFacts, layer: MadeLayer) -> list[ast.Call]:
     """The calls on the layer's line that may have made it: those with its name, else the nearest one of its class. Of
     several layers that one call makes (a loop, a function) all get the dtype."""
     assert layer.made_at is not None
-    line, tree = layer.made_at.line, _tree(facts)
+    line, tree = layer.made_at.line, tree_of(facts)
     assert tree is not None
     around = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.lineno <= line <= _end(node)]
     fitting = [call for call in around if called(call) == layer.class_name]
@@ -117,7 +118,7 @@ def _edit(facts: SourceFacts, call: ast.Call, layer: MadeLayer, source_at: Sourc
 
 def _class(facts: SourceFacts, name: str, line: int = 0) -> ast.ClassDef | None:
     """The class of this name; of several that on the line, else the first."""
-    tree = _tree(facts)
+    tree = tree_of(facts)
     classes = [] if tree is None else [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef) and n.name == name]
     return next((one for one in classes if one.lineno == line), next(iter(classes), None))
 
