@@ -66,6 +66,9 @@ class MendedFile:
         Live layers that the file does not list: the code of another layer's class makes them.
     unwrapped
         Whether a wrapper that scales the loss was taken off the optimizer.
+    policy_to_set
+        The global policy under which the file is to be loaded for training, because Keras puts a LossScaleOptimizer
+        around its bare optimizer only then (measured: tf_keras 2.21, Keras 3.15); "" where it makes no difference.
     new_state
         Whether the state of the optimizer that the file holds is not restored when the new file is loaded.
     weights_in_half
@@ -85,6 +88,7 @@ class MendedFile:
     kept: tuple[tuple[str, str], ...] = ()
     made_by_code: tuple[str, ...] = ()
     unwrapped: bool = False
+    policy_to_set: str = ""
     new_state: bool = False
     weights_in_half: bool = False
     moved: tuple[MovedOutput, ...] = ()

@@ -193,6 +193,7 @@ class _Mender:
             healing=tuple(layer.path for layer in self._layers if layer.path in best.healing),
             made_by_code=tuple(_made_by_code(after, self._by_path)),
             unwrapped=best.unwrapped,
+            policy_to_set=policy if self._has_bare_optimizer(best) else "",
             new_state=self._loses_state(best),
             weights_in_half=any(self._by_path[path].policy in DTYPES_IN_HALF for path in best.wanted),
             moved=moved,
@@ -239,6 +240,13 @@ class _Mender:
         if saved.keras_version.startswith("2") or not is_compiled(saved.configuration, saved.training):
             return False
         return attempt.unwrapped or self._has_float16({}) != self._has_float16(attempt.wanted)
+
+    def _has_bare_optimizer(self, attempt: _Attempt) -> bool:
+        """Of a model whose layers compute in float16."""
+        saved = self._saved
+        compiled = is_compiled(saved.configuration, saved.training)
+        wrapped = has_loss_scaling(saved.configuration, saved.training)
+        return compiled and not wrapped and self._has_float16(attempt.wanted)
 
     # --- healing ------------------------------------------------------------------------------------------------------
     def _healed(self, start: _Attempt) -> _Attempt:

@@ -28,6 +28,7 @@ def render(mended: MendedFile) -> str:
             "kept": [{"layer": path, "reason": reason} for path, reason in mended.kept],
             "made_by_code": mended.made_by_code,
             "unwrapped": mended.unwrapped,
+            "policy_to_set": mended.policy_to_set or None,
             "new_state": mended.new_state,
             "weights_in_half": mended.weights_in_half,
             "outputs": [asdict(output) for output in mended.moved],

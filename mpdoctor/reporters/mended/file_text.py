@@ -135,10 +135,15 @@ def _to_know(mended: MendedFile, look: Style) -> Iterator[str]:
         yield "Its weights were kept in 16 bits, and are as coarse as that in the new file: train it on to refine them."
     if mended.unwrapped:
         yield "Its optimizer lost the LossScaleOptimizer around it: no layer computes in float16."
+    if mended.policy_to_set:
+        yield (
+            f'To train it on, call set_global_policy("{mended.policy_to_set}") before load_model(): only then does '
+            "Keras put a LossScaleOptimizer around the optimizer in the file."
+        )
     if mended.new_state:
         yield (
-            "The state of its optimizer is not restored when it is loaded to be trained on, because Keras 3 keeps that "
-            "of a LossScaleOptimizer in another order: the moments of Adam start from 0."
+            "The state of its optimizer, where the file holds one, is not restored when it is loaded: Keras 3 keeps "
+            "that of a LossScaleOptimizer in another order, and begins anew."
         )
     if mended.made_by_code and mended.policy:
         yield (

@@ -236,6 +236,19 @@ def test_a_wrapper_goes_where_no_layer_is_float16(tmp_path: Path, policy: str, o
     assert (result.unwrapped, result.new_state) == (optimizer == "Adam", new_state)
 
 
+@pytest.mark.parametrize(
+    ("policy", "optimizer", "told"),
+    [(MIXED, "adam", MIXED), (MIXED, WRAPPER, ""), (MIXED, None, ""), ("mixed_bfloat16", "adam", "")],
+)
+def test_a_bare_optimizer_is_wrapped_under_the_policy_alone(
+    tmp_path: Path, policy: str, optimizer: Any, told: str
+) -> None:
+    configuration = {**layers("float32"), "compile_config": {"optimizer": optimizer}}
+    result, _ = mended(tmp_path, configuration, healthy, policy)
+    assert result.policy_to_set == told
+    assert ("before load_model()" in report_from_mended_file(result, "terminal")) == bool(told)
+
+
 # --- what is told of it -----------------------------------------------------------------------------------------------
 def test_how_far_the_outputs_moved(tmp_path: Path) -> None:
     examiner = Examiner(healthy, outputs_of=lambda policies: (1.0, -4.0, 1.0 if policies["a"] in HALF else 1.5))
