@@ -41,10 +41,13 @@ NOT_IN_FORCE = Mended(GOOD, GOOD, False, 1, 2, (EDIT,), PATCH, policy="mixed_flo
 @pytest.mark.parametrize(
     ("mended", "words"),
     [
-        (HEALED, ("a.py is mended by 1 edit, proved by a second look", "findings  1 error (MP101)  none", "a.py:1:1: ")),
+        (HEALED, ("a.py is mended by 1 edit, proved by a second look", "findings  1 error (MP101)  none",
+                  "a.py:1:1: Write `new`")),
         (NOTHING, ("a.py: nothing to mend.",)),
         (HOPELESS, ("a.py is not mended: 1 error remains, and no edit helps.",
-                    "Tried without success:\n  Write `new` (MP101)", "No edit: a.py: it was changed.", "What remains:\n  a.py:1:1: MP101 It is old.")),
+                    "Tried without success:\n  Write `new` (MP101)",
+                    "No edit: a.py: it was changed.",
+                    "What remains:\n  a.py:1:1: MP101 It is old.")),
         (NOT_IN_FORCE, ("a.py is not mended: mixed_float16 is not in force where it trains after 1 edit.",)),
     ],
 )  # fmt: skip
