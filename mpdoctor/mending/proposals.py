@@ -15,7 +15,7 @@ from mpdoctor.mending.draft import Proposal
 from mpdoctor.mending.health import failing
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.project.shown_paths import shown_path
-from mpdoctor.semantics.source.edits.made_layers import MadeLayer, NoPlace, given_dtype
+from mpdoctor.semantics.source.edits.made_layers import MadeLayer, NoPlace, given_dtype, makings_of_class_around
 from mpdoctor.semantics.source.edits.made_optimizers import usual_scale
 
 SourceAt = Callable[[str], SourceFacts | None]
@@ -42,6 +42,8 @@ class Proposed:
 
 # The loss is computed in 16 bits: it is not where the model's outputs are float32.
 OF_THE_LOSS = ("MP408", "MP504")
+# A layer's own numbers, of which float32 holds more.
+OF_PRECISION = ("MP2", "MP5", "MP904", "MP905", "MP907")
 # The loss scale is what the program says it is to be.
 OF_THE_SCALE = ("MP902", "MP903", "MP905", "MP910", "MP911")
 
@@ -55,6 +57,7 @@ def proposed(diagnosis: Diagnosis, sources: Sources) -> Proposed:
     for finding in failing(diagnosis):
         found = [*_tried(finding, making, without), *_of_rule(finding), *_of_the_loss(finding, making)]
         found = found or list(_of_the_scale(finding, optimizers, making.source_at))
+        found = found or list(_of_the_layer(finding, making))
         if found:
             answers.append(tuple(found))
     return Proposed(tuple(answers), tuple(dict.fromkeys(without)))
@@ -95,6 +98,22 @@ def _of_the_scale(finding: Finding, optimizers: list[OptimizerFacts], source_at:
         yield Answer(finding, tuple(found.values()))
 
 
+def _of_the_layer(finding: Finding, making: _Making) -> Iterator[Answer]:
+    """The layer that was seen to have the defect in float32; then all that hold it, too. Not where that was tried."""
+    if finding.stage == "source" or not finding.code.startswith(OF_PRECISION):
+        return
+    if any(remedy.tried == "failed" for remedy in finding.remedies):
+        return
+    for paths in making.ways_to(finding.layer or ""):
+        with suppress(NoPlace):
+            yield Answer(finding, tuple(making.in_float32(finding.code, path) for path in paths))
+    if finding.layer not in making.layers and finding.location is not None:  # no model came
+        with suppress(NoPlace):
+            proposals = tuple(making.class_in_float32(finding.code, finding.location))
+            if proposals:
+                yield Answer(finding, proposals)
+
+
 @dataclass(frozen=True)
 class _Making:
     """The live layers, by path, and the sources in which they are made."""
@@ -117,6 +136,32 @@ class _Making:
             raise NoPlace("which layers put out what the loss is given is not known")
         for layer in outputs:
             yield self._in_float32(code, layer.path, layer.made_at)
+
+    def ways_to(self, path: str) -> Iterator[list[str]]:
+        """The live layer itself; it and those layers (no models) that hold it, the outermost first."""
+        parts = path.split("/")
+        held = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
+        live = [one for one in held if one in self.layers and self._takes_dtype(one)]
+        if path in live:
+            yield [path]
+            if len(live) > 1:
+                yield live
+
+    def _takes_dtype(self, path: str) -> bool:
+        layer = self.layers[path]
+        return layer.computes_in_half and layer.follows_policy and not layer.is_model
+
+    def in_float32(self, code: str, path: str) -> Proposal:
+        """Raises NoPlace."""
+        return self._in_float32(code, path, self.layers[path].made_at)
+
+    def class_in_float32(self, code: str, inside: Location) -> Iterator[Proposal]:
+        """All layers of the class whose code stands there. Raises NoPlace."""
+        facts = self.source_at(inside.path)
+        name, places = makings_of_class_around(facts, inside.line) if facts is not None else ("", [])
+        for place in places:
+            layer = MadeLayer(name, name, place)
+            yield Proposal(f"`{name}` computes in float32", False, code, given_dtype(layer, self.source_at))
 
     def _in_float32(self, code: str, path: str, place: Location | None, with_parts: bool = False) -> Proposal:
         facts = self.layers.get(path)

@@ -66,6 +66,20 @@ def tree_of(facts: SourceFacts) -> ast.Module | None:
         return None
 
 
+def makings_of_class_around(facts: SourceFacts, line: int) -> tuple[str, list[Location]]:
+    """The name of the innermost class whose body holds this line, and the places of the calls of that name; ("", [])
+    outside of classes."""
+    tree = tree_of(facts)
+    nodes = list(ast.walk(tree)) if tree is not None else []
+    around = [
+        node for node in nodes if isinstance(node, ast.ClassDef) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    if not around:
+        return "", []
+    name = max(around, key=lambda node: node.lineno).name
+    return name, [location_of(facts, node) for node in nodes if isinstance(node, ast.Call) and called(node) == name]
+
+
 # --- which call makes it ----------------------------------------------------------------------------------------------
 def _making(facts: SourceFacts, layer: MadeLayer) -> list[ast.Call]:
     """The calls on the layer's line that may have made it: those with its name, else the nearest one of its class. Of
