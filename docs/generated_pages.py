@@ -17,6 +17,7 @@ import typer
 
 import mpdoctor
 from mpdoctor.cli.app import app_for
+from mpdoctor.cli.argument_split import RUNNING
 from mpdoctor.cli.texts.loop_page import markdown_of_loops
 from mpdoctor.cli.texts.rule_texts import markdown_from_rule
 from mpdoctor.examiner.protocol.event_kinds import Event
@@ -40,7 +41,7 @@ FAMILIES = {
 }
 LOOPS = {"keras3": Keras("keras"), "tf_keras": Keras("tf_keras"), "keras2": Keras("tf.keras", "2.4 to 2.15")}
 TABLE = ("| Code | Name | Severity | Seen in | Fix | What it finds |", "|---|---|---|---|---|---|")
-SCHEMA = "schema/diagnosis-1.json"
+SCHEMAS = ("schema/diagnosis-1.json", "schema/mended-1.json", "schema/mended-file-1.json")
 
 
 def pages() -> dict[str, str]:
@@ -49,7 +50,8 @@ def pages() -> dict[str, str]:
     told["rules/index.md"] = rules_page()
     told["options.md"] = options_page()
     told |= {f"loops/{name}.md": markdown_of_loops(keras) for name, keras in LOOPS.items()}
-    told[SCHEMA] = (Path(mpdoctor.__file__).parent / "reporters" / "json" / SCHEMA).read_text(encoding="utf-8")
+    for schema in SCHEMAS:
+        told[schema] = (Path(mpdoctor.__file__).parent / "reporters" / "json" / schema).read_text(encoding="utf-8")
     return told
 
 
@@ -116,7 +118,7 @@ def options_page() -> str:
 
 def usage(name: str, command: Any) -> str:
     places = [argument.metavar for argument in command.params if argument.param_type_name == "argument"]
-    return " ".join(["mpdoctor", name, "[OPTIONS]", *places, *(["[-- SCRIPT ARGS]"] if name == "check" else [])])
+    return " ".join(["mpdoctor", name, "[OPTIONS]", *places, *(["[-- SCRIPT ARGS]"] if name in RUNNING else [])])
 
 
 def help_of(command: Any) -> str:

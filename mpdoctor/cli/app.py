@@ -50,6 +50,12 @@ def _check(app: typer.Typer) -> None:
     app.command(cls=CheckHelp, short_help="Examine a training script or a model.")(check)
 
 
+def _mend(app: typer.Typer) -> None:
+    from mpdoctor.cli.commands.mend import MendHelp, mend
+
+    app.command(cls=MendHelp, short_help="Mend a script or a saved model, each change proved by training again.")(mend)
+
+
 def _explain(app: typer.Typer) -> None:
     from mpdoctor.cli.commands.explain import explain
 
@@ -83,6 +89,7 @@ def _server(app: typer.Typer) -> None:
 # In the order of `--help`.
 _COMMANDS: dict[str, Callable[[typer.Typer], None]] = {
     "check": _check,
+    "mend": _mend,
     "explain": _explain,
     "rules": _rules,
     "show": _show,

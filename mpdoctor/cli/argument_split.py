@@ -7,13 +7,15 @@ from collections.abc import Sequence
 
 from mpdoctor.facts.frozen import dataclass
 
+RUNNING = ("check", "mend")  # the commands that run a script
+
 
 @dataclass(frozen=True)
 class Invocation:
     """own
         The arguments for mpdoctor.
     script_args
-        What `check` is to hand to the script: all that follows the first `--`.
+        What is to be handed to the script: all that follows the first `--`.
     command
         All of it, as it can be typed again.
     """
@@ -25,7 +27,7 @@ class Invocation:
 
 def invocation_from_arguments(arguments: Sequence[str]) -> Invocation:
     command = shlex.join(["mpdoctor", *arguments])
-    if arguments[:1] != ["check"] or "--" not in arguments:
+    if not arguments or arguments[0] not in RUNNING or "--" not in arguments:
         return Invocation(tuple(arguments), (), command)
     at = arguments.index("--")
     return Invocation(tuple(arguments[:at]), tuple(arguments[at + 1 :]), command)

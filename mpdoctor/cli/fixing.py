@@ -108,7 +108,7 @@ def _edit(settings: Settings, wishes: Wishes, output: Output, choice: Choice, qu
         return code if code > 1 else int(bool(found.changed) and not settings.exit_zero)
     if any(target.kind == "stdin" for target in settings.targets):
         return _put_out_text(found, settings)
-    failed = [file for file in found.changed if not _write_file(file)]
+    failed = [file for file in found.changed if not write_file(file)]
     if failed:  # what remains is what stands on the disk
         found = fixed(settings, progress_for(quiet), lambda diagnosis, sources: {}, choice)
         return max(put_out(found.diagnosis, output), 2)
@@ -140,7 +140,7 @@ def _put_out_text(found: Fixed, settings: Settings) -> int:
     return found.diagnosis.exit_code
 
 
-def _write_file(file: EditedFile) -> bool:
+def write_file(file: EditedFile) -> bool:
     from mpdoctor.fixes.writing import Changed, write_over
 
     try:

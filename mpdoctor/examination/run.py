@@ -31,6 +31,7 @@ from mpdoctor.examiner.protocol.event_kinds import (
     ModelBuilt,
     ModelSeen,
     NotRestored,
+    Outputs,
     Remedies,
     Stage,
     StandInsUsed,
@@ -46,6 +47,7 @@ from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.failure import FailureFacts, MendedFacts
 from mpdoctor.facts.fit_ending import EndingFacts
 from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.outputs import OutputFacts
 from mpdoctor.facts.saved_graph import SavedGraphFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.versions import Keras
@@ -61,8 +63,11 @@ class ExaminerCrashed(Exception):
     """The examiner itself broke: a defect of ours. The text is its traceback."""
 
 
-def examine(target: Target, settings: Settings, progress: Progress, policy: str) -> ExaminationFacts:
-    """Run one target in the user's own interpreter under `policy` and bring home what was seen.
+def examine(
+    target: Target, settings: Settings, progress: Progress, policy: str, outputs: bool = False
+) -> ExaminationFacts:
+    """Run one target in the user's own interpreter under `policy` and bring home what was seen. `outputs`: of a saved
+    model what it puts out for made-up inputs, the same for each file of this model, in place of a training.
 
     Raises ExaminerCrashed."""
     try:
@@ -70,7 +75,7 @@ def examine(target: Target, settings: Settings, progress: Progress, policy: str)
     except NoInterpreter as reason:
         return ExaminationFacts(failure=FailureFacts("unusable", "start", message=str(reason)))
     with private_directory() as folder:
-        request = _request(target, settings, policy, folder)
+        request = replace(_request(target, settings, policy, folder), outputs=outputs)
         seen = _watched(chosen, request, settings, progress)
     facts = _facts(seen, policy)
     if not chosen.because:
@@ -110,6 +115,7 @@ def _request(target: Target, settings: Settings, policy: str, folder: Path) -> R
         custom_objects=settings.custom_objects,
         allow_code_in_file=settings.allow_code_in_file,
         all_fits=settings.all_fits,
+        what_if=settings.what_if,
         edited=write_edited(str(folder / "edited"), settings.edited) if settings.edited else None,
     )
 
@@ -135,6 +141,7 @@ class _Seen:
     training_status: tuple[str, str] | None = None
     failure: FailureFacts | None = None
     mended: list[MendedFacts] = field(default_factory=list)
+    outputs: tuple[OutputFacts, ...] = ()
     steps: int = 0
     environment: EnvironmentFacts = field(default_factory=EnvironmentFacts)
     not_restored: str = ""
@@ -177,6 +184,8 @@ class _Seen:
                 self.failure = failure
             case Mended(mended):
                 self.mended.append(mended)
+            case Outputs(outputs):
+                self.outputs = outputs
             case NotRestored(what):
                 self.not_restored = what
             case StandInsUsed(names):
@@ -325,6 +334,7 @@ def _facts(seen: _Seen, policy: str) -> ExaminationFacts:
         forced_policy=None if policy == "auto" else policy,
         passed_over=_passed_over(seen.passed_over),
         stopped_after_training=seen.stopped_after_training,
+        outputs=seen.outputs,
     )
 
 

@@ -26,7 +26,7 @@ def runs_of_target(
     try:
         runs.append(examine(target, settings, progress, settings.policy))
         # a saved model keeps the policies of its layers, whichever is forced
-        if settings.policy == "auto" and not target.is_saved and _has_no_mixed_precision(runs[0]):
+        if settings.policy == "auto" and settings.what_if and not target.is_saved and _has_no_mixed_precision(runs[0]):
             runs.append(examine(target, settings, progress, FORCED_POLICY))
     except ExaminerCrashed as crash:
         return runs, [Crashed("examiner", "model", str(crash))]

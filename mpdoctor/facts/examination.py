@@ -5,6 +5,7 @@ from __future__ import annotations
 from mpdoctor.facts.failure import FailureFacts, MendedFacts
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.outputs import OutputFacts
 from mpdoctor.facts.saved_graph import SavedGraphFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.versions import Keras
@@ -22,6 +23,8 @@ class ExaminationFacts:
         How much of what came home was no event of the examiner's, in words; "" where all of it was.
     mended
         What raised under the forced policy and was computed in float32 from there on, in the order in which it did.
+    outputs
+        What a saved model puts out, where that was asked for.
     stopped_after_training
         The error that a script ended with after a fit() that was cut short, in one line; "" where there was none.
     files_written
@@ -46,3 +49,4 @@ class ExaminationFacts:
     forced_policy: str | None = None
     passed_over: str = ""
     stopped_after_training: str = ""
+    outputs: tuple[OutputFacts, ...] = ()

@@ -114,7 +114,7 @@ def _edit_file(
             path = Path(shown_as).absolute()
             data = content[path] if path in content else bytes_from_file(path)
             file = EditedFile(path, shown_as, data, data)
-        if not _says(file.after, shown_as, source.text):
+        if not says(file.after, shown_as, source.text):
             found.left[shown_as] = CHANGED
             return False
         chosen = chosen_together([edits for _, edits in fixes])
@@ -125,7 +125,7 @@ def _edit_file(
     if after is None:
         found.left[shown_as] = "its encoding is one that it cannot be written in again as it is"
         return False
-    if isinstance(_read(after, shown_as), Problem):
+    if isinstance(read(after, shown_as), Problem):
         found.left[shown_as] = "with the edits it is no Python any more, which is a defect of mpdoctor's"
         return False
     if after == file.after:
@@ -151,11 +151,11 @@ def edited_bytes(data: bytes, path: str, fixes: Iterable[Iterable[Edit]]) -> byt
     return edited(text, edits).encode(encoding)
 
 
-def _says(data: bytes, path: str, text: str) -> bool:
+def says(data: bytes, path: str, text: str) -> bool:
     """Whether these bytes are the text that was examined."""
-    read = _read(data, path)
-    return not isinstance(read, Problem) and read.text == text
+    source = read(data, path)
+    return not isinstance(source, Problem) and source.text == text
 
 
-def _read(data: bytes, path: str) -> Source | Problem:
+def read(data: bytes, path: str) -> Source | Problem:
     return source_from_notebook(data, path) if path.endswith(NOTEBOOK) else source_from_text(data, path)

@@ -25,11 +25,19 @@ def decoded(data: bytes) -> tuple[str, str] | None:
 def edited(text: str, edits: Iterable[Edit]) -> str:
     """The text with these edits, of which no two touch the same place, in it. Lines that they put in end as those of
     the text do."""
-    starts = [0, *(end.end() for end in _LINE_END.finditer(text))]
-    for edit in sorted(edits, key=lambda edit: _bounds(edit), reverse=True):
-        start, end = (starts[line - 1] + column - 1 for line, column in _bounds(edit))
-        text = text[:start] + edit.text.replace("\n", _line_end(text, start)) + text[end:]
+    for start, end, put_in in sorted(spans_of_edits(text, edits), reverse=True):
+        text = text[:start] + put_in + text[end:]
     return text
+
+
+def spans_of_edits(text: str, edits: Iterable[Edit]) -> list[tuple[int, int, str]]:
+    """From which character to which, and what takes the place, its lines ended as those of the text are."""
+    starts = [0, *(end.end() for end in _LINE_END.finditer(text))]
+    found = []
+    for edit in edits:
+        start, end = (starts[line - 1] + column - 1 for line, column in _bounds(edit))
+        found.append((start, end, edit.text.replace("\n", _line_end(text, start))))
+    return found
 
 
 def chosen_together(fixes: Sequence[Sequence[Edit]]) -> list[Sequence[Edit]]:
@@ -39,7 +47,7 @@ def chosen_together(fixes: Sequence[Sequence[Edit]]) -> list[Sequence[Edit]]:
     found = []
     for edits in fixes:
         new = [edit for edit in edits if edit not in taken]
-        if new and not any(_touch(edit, other) for edit in new for other in taken):
+        if new and not any(touch(edit, other) for edit in new for other in taken):
             taken += new
             found.append(edits)
     return found
@@ -50,9 +58,9 @@ def _bounds(edit: Edit) -> tuple[tuple[int, int], tuple[int, int]]:
     return (place.line, place.column), (place.end_line, place.end_column)
 
 
-def _touch(one: Edit, other: Edit) -> bool:
+def touch(one: Edit, other: Edit) -> bool:
     """Whether it matters which of the two is made first: they overlap, or put something in at the same place."""
-    if one.location.cell != other.location.cell:
+    if (one.location.path, one.location.cell) != (other.location.path, other.location.cell):
         return False
     (start, end), (other_start, other_end) = _bounds(one), _bounds(other)
     return start == other_start or (start < other_end and other_start < end)

@@ -3,12 +3,15 @@ a report holds nothing that is hidden and no command, neither to a terminal nor 
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from mpdoctor.finding import Diagnosis
+from mpdoctor.mended import Mended
+from mpdoctor.mended_file import MendedFile
 from mpdoctor.reporters.printable import one_line, visible
 from mpdoctor.reporters.string_walk import with_every_string
 
@@ -45,6 +48,28 @@ def report_from_diagnosis(diagnosis: Diagnosis, form: str, **look: Any) -> str:
     reporter = importlib.import_module(f"mpdoctor.reporters.{form}")
     shown = diagnosis if form in RAW else fit_to_show(diagnosis)
     return DISARMED[form](reporter.render(shown, **look))
+
+
+def report_from_mended(mended: Mended, form: str, **look: Any) -> str:
+    """As JSON, or as text with the patch, of which nothing may be changed: it holds the user's own lines."""
+    from mpdoctor.reporters.mended import json, text
+
+    if form == "json":
+        return DISARMED["json"](json.render(mended))
+    shown = with_every_string(
+        mended, lambda held, field: held if field == "Mended.patch" else _visible_text(held, field)
+    )
+    above = DISARMED["terminal"](text.render(dataclasses.replace(shown, patch=""), **look))
+    return above + text.shown_patch(mended.patch, look.get("color", False))
+
+
+def report_from_mended_file(mended: MendedFile, form: str, **look: Any) -> str:
+    """As JSON or as text."""
+    from mpdoctor.reporters.mended import file_json, file_text
+
+    if form == "json":
+        return DISARMED["json"](file_json.render(mended))
+    return DISARMED["terminal"](file_text.render(with_every_string(mended, _visible_text), **look))
 
 
 def fit_to_show(diagnosis: Diagnosis) -> Diagnosis:

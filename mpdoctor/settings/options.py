@@ -22,6 +22,8 @@ class Settings:
 
     keras
         The Keras to judge source by where `--keras` or the configuration names it, else None: then the target decides.
+    what_if
+        Whether a program without mixed precision is run once more, under FORCED_POLICY.
     python
         The interpreter that examines, where `--python` was given.
     budget, timeout
@@ -52,6 +54,7 @@ class Settings:
     static: bool = False
     probe: bool = True
     all_fits: bool = False
+    what_if: bool = True
     steps: int = 50
     budget: float = 60.0
     timeout: float = 600.0

@@ -119,9 +119,10 @@ def test_a_stranger_can_follow_where_users_met_it(rule: registry.Rule) -> None:
     assert not re.findall(r"(?<![\w/.-])(?:#\d+|[A-J]\d{2}\b)", met)
 
 
-def test_the_published_schema_is_that_of_the_package() -> None:
-    schema = ROOT / "mpdoctor" / "reporters" / "json" / "schema" / "diagnosis-1.json"
-    assert generated()["schema/diagnosis-1.json"] == schema.read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", ["diagnosis-1.json", "mended-1.json", "mended-file-1.json"])
+def test_the_published_schemas_are_those_of_the_package(name: str) -> None:
+    schema = ROOT / "mpdoctor" / "reporters" / "json" / "schema" / name
+    assert generated()[f"schema/{name}"] == schema.read_text(encoding="utf-8")
 
 
 def anchors(text: str) -> set[str]:

@@ -181,7 +181,8 @@ class Training:
         if not self.session.request.probe:
             events.send(TrainingStatus("skipped", "--no-probe"))
             self.session.finish()
-        if self.session.request.policy == "auto" and not facts.computes_in_half and facts.wrapper is None:
+        is_run_again = self.session.request.policy == "auto" and self.session.request.what_if
+        if is_run_again and not facts.computes_in_half and facts.wrapper is None:
             self.wanted = min(self.wanted, FLOAT32_STEPS)
         if self._given_optimizer is not None and not self.is_loop:
             self._adopt(self._given_optimizer, self.training_calls[0].replicas)

@@ -14,6 +14,7 @@ from mpdoctor.facts.environment import EnvironmentFacts
 from mpdoctor.facts.failure import FailureFacts, MendedFacts
 from mpdoctor.facts.fit_ending import EndingFacts
 from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.outputs import OutputFacts
 from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.facts.saved_graph import SavedGraphFacts
 from mpdoctor.facts.training import TrainingFacts
@@ -153,6 +154,13 @@ class Mended:
 
 
 @dataclass(frozen=True)
+class Outputs:
+    """What a saved model puts out, where that was asked for and no training."""
+
+    facts: tuple[OutputFacts, ...]
+
+
+@dataclass(frozen=True)
 class NotRestored:
     """What a saved file holds and Keras could not restore, and why."""
 
@@ -199,6 +207,7 @@ Event = Union[
     TrainingStatus,
     Failure,
     Mended,
+    Outputs,
     NotRestored,
     StandInsUsed,
     FilesWritten,

@@ -26,6 +26,10 @@ class Request:
         Seconds for the training, counted from its first step.
     all_fits
         Whether a script goes on after its first fit(), to its next one.
+    outputs
+        Of a saved model: whether to tell what it puts out for made-up inputs, and not to train it.
+    what_if
+        Whether a program without mixed precision is run once more, so that its own training may be short.
     edited
         Absolute path of the manifest of edited texts, which stand in for files of the program
         (`process/edited_source.py`); None where there are none.
@@ -47,6 +51,8 @@ class Request:
     custom_objects: str | None = None
     allow_code_in_file: bool = False
     all_fits: bool = False
+    outputs: bool = False
+    what_if: bool = True
     edited: str | None = None
 
     @property

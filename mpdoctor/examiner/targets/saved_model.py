@@ -23,6 +23,7 @@ from mpdoctor.examiner.saved.judged_graph_copies import judged_copy
 from mpdoctor.examiner.saved.refused_contents import Contents, ForeignName
 from mpdoctor.examiner.session import Session
 from mpdoctor.examiner.targets.custom_objects import custom_objects_from_module, is_given, is_of_the_platform
+from mpdoctor.examiner.targets.outputs import tell_outputs
 from mpdoctor.examiner.targets.script_or_factory import train_on_made_up_data
 from mpdoctor.facts.saved_file import SavedFileFacts
 
@@ -74,7 +75,11 @@ def _train(session: Session, saved: SavedFile) -> None:
     if policy and request.policy == "auto":
         session.hooked_keras.set_policy(policy)
     session.events.stage(f"loading {saved.name}")
-    train_on_made_up_data(session, _load(session, saved, objects))
+    model = _load(session, saved, objects)
+    if request.outputs:
+        tell_outputs(session, model)
+    else:
+        train_on_made_up_data(session, model)
 
 
 # --- what is refused ------------------------------------------------------------------------------------------------

@@ -22,10 +22,14 @@ SCHEMA_VERSION = 1
 
 
 def render(diagnosis: Diagnosis) -> str:
-    return json.dumps(_plain(_diagnosis(diagnosis)), indent=2, allow_nan=False) + "\n"
+    return json_text(object_from_diagnosis(diagnosis))
 
 
-def _diagnosis(diagnosis: Diagnosis) -> dict[str, Any]:
+def json_text(report: dict[str, Any]) -> str:
+    return json.dumps(_plain(report), indent=2, allow_nan=False) + "\n"
+
+
+def object_from_diagnosis(diagnosis: Diagnosis) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "mpdoctor": diagnosis.version,
@@ -105,10 +109,10 @@ def _finding(finding: Finding) -> dict[str, Any]:
 def _fix(fix: Fix | None) -> dict[str, Any] | None:
     if fix is None:
         return None
-    return {"title": fix.title, "safe": fix.safe, "edits": [_edit(edit) for edit in fix.edits]}
+    return {"title": fix.title, "safe": fix.safe, "edits": [object_from_edit(edit) for edit in fix.edits]}
 
 
-def _edit(edit: Edit) -> dict[str, Any]:
+def object_from_edit(edit: Edit) -> dict[str, Any]:
     place = edit.location
     return {
         "path": place.path,

@@ -59,14 +59,13 @@ from collections.abc import Iterator
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Operation, options, walk
-from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, replaced, text_of, unsafe_fix
-from mpdoctor.semantics.source.edits.statements import line_behind, statement_at
+from mpdoctor.program.values import Call, walk
+from mpdoctor.semantics.source.edits.expressions import unsafe_fix
+from mpdoctor.semantics.source.edits.scaled_losses import loss_scaled
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
     calls_on_the_way,
-    is_tape,
     may_be_scaled_in,
     optimizer_scales,
     target,
@@ -94,31 +93,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _fix(facts: SourceFacts, apply: Call, gradient: Call, unscales: bool) -> Fix | None:
-    """A line that scales the loss behind the one that makes it, under the tape; in Keras 2 the gradients unscaled."""
-    of, place = receiver_text(facts, apply), argument_at(facts, gradient.location, 0, "target")
-    name = text_of(facts, place) if place is not None else None
-    losses = options(target(gradient))
-    if not name or not name.isidentifier() or len(losses) != 1 or place is None:
-        return None
-    loss = losses[0]
-    if not isinstance(loss, Call | Operation) or not _are_together(apply, gradient, loss):
-        return None
-    statement = statement_at(facts, loss.location)
-    if statement is None or not statement.text.startswith(f"{name} = "):
-        return None
-    scaled = "scaled_loss" if "scaled_loss" not in facts.text else f"scaled_{name}"
-    method = "scale_loss" if facts.keras.is_keras3 else "get_scaled_loss"
-    edits = [line_behind(facts, loss.location, f"{scaled} = {of}.{method}({name})"), replaced(facts, place, scaled)]
-    if not facts.keras.is_keras3 and not unscales:
-        around = put_around(facts, gradient.location, f"{of}.get_unscaled_gradients(", ")")
-        return unsafe_fix("Scale the loss, unscale the gradients", *edits, around)
-    return unsafe_fix("Scale the loss", *edits)
-
-
-def _are_together(apply: Call, gradient: Call, loss: Call | Operation) -> bool:
-    """Whether all of it stands in one function, and the loss is made under the tape."""
-    under_tape = any(is_tape(one) for value in loss.context.withs for one in walk(value))
-    return under_tape and loss.context.function is gradient.context.function is apply.context.function
+    title = "Scale the loss" if facts.keras.is_keras3 or unscales else "Scale the loss, unscale the gradients"
+    return unsafe_fix(title, loss_scaled(facts, apply, gradient, unscales))
 
 
 def _may_scale_elsewhere(apply: Call, gradient: Call) -> bool:

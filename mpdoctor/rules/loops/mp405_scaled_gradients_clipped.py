@@ -54,9 +54,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.training import TrainingFacts
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Attribute, Call, Value, walk
+from mpdoctor.program.values import Api, Attribute, Call, Value, known, walk
+from mpdoctor.semantics.source.edits.clipped import without_clipping
+from mpdoctor.semantics.source.edits.expressions import put_around, unsafe_fix, with_keyword
+from mpdoctor.semantics.source.edits.statements import passed_on
 from mpdoctor.semantics.source.optimizers.clipping import argument_for, limits
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
@@ -72,16 +75,22 @@ from mpdoctor.semantics.source.optimizers.scaling import (
     unscales,
     with_mapped,
 )
-from mpdoctor.semantics.source.optimizers.wrappers import starting_scale
-from mpdoctor.semantics.wording import text_at
+from mpdoctor.semantics.source.optimizers.wrappers import starting_scale, wrapped
+from mpdoctor.semantics.wording import receiver_text, text_at
 
 SEVERITY = Severity.ERROR
+FIXES = ("unsafe",)
 EXPLAINS = {"MP912": "model"}
 CONFIRMED_LIVE = True
 
 
+# Keras' optimizers take one of them.
+LIMITS = ("global_clipnorm", "clipnorm", "clipvalue")
+
+
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    for clip, unscaling in _clipped_before_apply(facts) if facts.keras.is_keras3 else _clipped_before_unscaling(facts):
+    found = _clipped_before_apply(facts) if facts.keras.is_keras3 else _clipped_before_unscaling(facts)
+    for clip, unscaling, gradient in found:
         scale = starting_scale(unscaling.receiver)
         told = (
             f"`{clip.method}` gets gradients that still carry the loss scale of {scale}, and its limit is as many "
@@ -93,29 +102,56 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 f"Give the limit to the optimizer inside, which clips after unscaling: `{argument_for(clip)}="
                 f"{_limit(facts, clip)}`; and delete this line.",
                 clip.location,
+                fix=_given_to_inner(facts, clip, unscaling),
             )
         else:
             yield Finding(
                 f"{told}: they are unscaled behind it.",
                 f"Clip after `{UNSCALING}`: move this line behind it.",
                 clip.location,
+                fix=_unscaled_first(facts, unscaling, gradient),
             )
 
 
-def _clipped_before_apply(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
-    """(the call that clips, the apply call, which unscales in Keras 3)."""
+def _given_to_inner(facts: SourceFacts, clip: Call, apply: Call) -> Fix | None:
+    """The limit for the optimizer inside, where that is one of the library's that has none yet."""
+    inside = wrapped(facts, apply.receiver, apply) if apply.receiver is not None else ()
+    given = [known(limit) for limit in limits(clip) or ()]
+    numbers = [number for number in given if isinstance(number, (int, float))]
+    if len(inside) != 1 or len(numbers) < len(given) or len({abs(number) for number in numbers}) != 1:
+        return None
+    (inner,) = inside
+    if not isinstance(inner, Call) or not isinstance(inner.callee, Api) or any(map(inner.keyword, LIMITS)):
+        return None
+    limit = with_keyword(facts, inner.location, argument_for(clip), f"{numbers[-1]!r}")
+    return unsafe_fix("Let the optimizer inside clip", limit, without_clipping(facts, clip.location))
+
+
+def _unscaled_first(facts: SourceFacts, unscaling: Call, gradient: Call) -> Fix | None:
+    """The gradients unscaled as they come from the tape, and not once more behind the clipping."""
+    if unscaling.context.function is not gradient.context.function:
+        return None
+    if unscaling.context.branches != gradient.context.branches:
+        return None
+    before = f"{receiver_text(facts, unscaling)}.{UNSCALING}("
+    around = put_around(facts, gradient.location, before, ")")
+    return unsafe_fix("Unscale before clipping", around, passed_on(facts, unscaling.location))
+
+
+def _clipped_before_apply(facts: SourceFacts) -> Iterator[tuple[Call, Call, Call]]:
+    """(the call that clips, the apply call, which unscales in Keras 3, that of the tape)."""
     for apply, gradient in applied_gradients(facts):
         if applied_by_its_scaler(facts, apply, gradient):
-            yield from ((clip, apply) for clip in _clips_scaled(facts, given_to(apply), gradient))
+            yield from ((clip, apply, gradient) for clip in _clips_scaled(facts, given_to(apply), gradient))
 
 
-def _clipped_before_unscaling(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
-    """(the call that clips, that of `get_unscaled_gradients`)."""
+def _clipped_before_unscaling(facts: SourceFacts) -> Iterator[tuple[Call, Call, Call]]:
+    """(the call that clips, that of `get_unscaled_gradients`, that of the tape)."""
     for unscaling in facts.method_calls(UNSCALING):
         given = unscaling.argument(0)
         for value in until_gradients(given) if not unscaling.context.guarded else ():
             if isinstance(value, Call) and is_gradient_call(value):
-                yield from ((clip, unscaling) for clip in _clips_scaled(facts, given, value))
+                yield from ((clip, unscaling, value) for clip in _clips_scaled(facts, given, value))
 
 
 def _clips_scaled(facts: SourceFacts, value: Value | None, gradient: Call) -> Iterator[Call]:

@@ -45,6 +45,7 @@ from mpdoctor.program.source_facts import UNSURE, SourceFacts
 from mpdoctor.program.values import Call, Defined, FunctionFacts, known, options, walk
 from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, unsafe_fix, without_keyword
 from mpdoctor.semantics.source.edits.names import keras_name
+from mpdoctor.semantics.source.edits.scaled_losses import loss_scaled, wrapped_where_made
 from mpdoctor.semantics.source.layers.float16_layers import applied_in_float16, is_assumed_float16, is_float16
 from mpdoctor.semantics.source.layers.model_layers import layer_name, layers_of, trainings
 from mpdoctor.semantics.source.optimizers.bare_optimizers import is_bare
@@ -71,8 +72,11 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         return
     for compile_call, half, reason in _compiled_bare(facts):
         yield _not_wrapped(facts, compile_call, half, reason)
-    for call, half in (*_applied_unscaled(facts), *_minimized_unscaled(facts)):
-        yield _in_a_loop(facts, call, half)
+    for call, half in _minimized_unscaled(facts):
+        yield _in_a_loop(facts, call, half, unsafe_fix("Wrap the optimizer", wrapped_where_made(facts, call)))
+    for call, gradient, half in _applied_unscaled(facts):
+        edits = wrapped_where_made(facts, call), loss_scaled(facts, call, gradient, unscales=False)
+        yield _in_a_loop(facts, call, half, unsafe_fix("Wrap the optimizer and scale the loss", *edits))
 
 
 def _compiled_bare(facts: SourceFacts) -> Iterator[tuple[Call, list[str], str]]:
@@ -85,16 +89,16 @@ def _compiled_bare(facts: SourceFacts) -> Iterator[tuple[Call, list[str], str]]:
                 yield call, half, reason
 
 
-def _applied_unscaled(facts: SourceFacts) -> Iterator[tuple[Call, list[str]]]:
-    """Calls of apply_gradients() of a bare optimizer that apply gradients of an unscaled loss, with the layers that
-    compute in float16 on the way to it."""
+def _applied_unscaled(facts: SourceFacts) -> Iterator[tuple[Call, Call, list[str]]]:
+    """Calls of apply_gradients() of a bare optimizer that apply gradients of an unscaled loss, those of the tape, and
+    the layers that compute in float16 on the way to it."""
     for apply, gradient in applied_gradients(facts):
         loss = target(gradient)
         if apply.receiver is None or not is_bare(apply.receiver, False) or may_be_scaled_in(facts, loss):
             continue
         half = _names(applied_in_float16(facts, loss, apply))
         if half and not unscaled_on_the_way(apply, gradient):
-            yield apply, half
+            yield apply, gradient, half
 
 
 def _minimized_unscaled(facts: SourceFacts) -> Iterator[tuple[Call, list[str]]]:
@@ -154,7 +158,7 @@ def _not_wrapped(facts: SourceFacts, compile_call: Call, half: list[str], reason
     )
 
 
-def _in_a_loop(facts: SourceFacts, apply: Call, half: list[str]) -> Finding:
+def _in_a_loop(facts: SourceFacts, apply: Call, half: list[str], fix: Fix | None) -> Finding:
     name = receiver_text(facts, apply)
     if apply.method == "minimize":
         then = f"`{name}.minimize(…)` scales and unscales by itself."
@@ -166,6 +170,7 @@ def _in_a_loop(facts: SourceFacts, apply: Call, half: list[str]) -> Finding:
         f"`{name}` trains what computes in float16 ({listed(half)}), and nothing scales the loss: {LOST}.",
         f"`{name} = LossScaleOptimizer({name})` where it is made; then {then}",
         apply.location,
+        fix=fix,
     )
 
 

@@ -40,7 +40,7 @@ from mpdoctor.knowledge.layer_kinds import WEIGHTLESS
 from mpdoctor.program.dtypes import policies_named
 from mpdoctor.program.source_facts import SET_FLOATX, SourceFacts
 from mpdoctor.program.values import Api, Call, Parameter, Value, class_of, options
-from mpdoctor.semantics.source.edits.expressions import literal_replaced, unsafe_fix
+from mpdoctor.semantics.source.edits.expressions import argument_replaced, literal_replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.statements import without_statement
 from mpdoctor.semantics.wording import listed
 
@@ -74,6 +74,8 @@ def _fix(facts: SourceFacts, call: Call, given: Value | None, policy: str, what:
     if what == FLOATX:
         return unsafe_fix("Remove it", without_statement(facts, call.location))
     edit = literal_replaced(facts, given.location, f"mixed_{policy}") if given is not None else None
+    if edit is None and call.keyword("dtype") is not None:  # `dtype=tf.float16`
+        edit = argument_replaced(facts, call.location, "dtype", None, f'"mixed_{policy}"')
     return unsafe_fix(f'Write "mixed_{policy}"', edit)
 
 

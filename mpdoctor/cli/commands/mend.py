@@ -1,0 +1,232 @@
+"""`mpdoctor mend TARGET`: edits until nothing is left to mend, each proved by training again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
+
+from mpdoctor.cli.fixing import write_file
+from mpdoctor.cli.options.check_options import (
+    EXAMINED,
+    REPORTS,
+    RULES,
+    RUN,
+    TRAINING,
+    AllowCodeInFileOption,
+    BudgetOption,
+    ConfigOption,
+    CustomObjectsOption,
+    Device,
+    DeviceOption,
+    IgnoreOption,
+    IsolatedOption,
+    KerasOption,
+    QuietOption,
+    SelectOption,
+    StepsOption,
+    TimeoutOption,
+)
+from mpdoctor.cli.options.help import HelpInGroups
+from mpdoctor.cli.options.interpreter import PythonOption, interpreter_from_option
+from mpdoctor.cli.options.mend_options import (
+    MENDED,
+    MendFormat,
+    MendFormatOption,
+    MendSeedOption,
+    NewPolicyOption,
+    OutputOption,
+    TargetArgument,
+    WriteOption,
+)
+from mpdoctor.cli.output import ColorOption, WidthOption
+from mpdoctor.cli.streams import Color, fail, has_blocks, has_color, say, width, write
+
+if TYPE_CHECKING:
+    from mpdoctor.cli.argument_split import Invocation
+    from mpdoctor.fixes.rounds import EditedFile
+    from mpdoctor.mended import Mended
+    from mpdoctor.project.targets import Target
+    from mpdoctor.settings.options import Settings
+
+
+class MendHelp(HelpInGroups):
+    groups = (MENDED, EXAMINED, TRAINING, RULES, REPORTS, RUN)
+    examples = (
+        ("mpdoctor mend train.py", "What to change, as a patch, and the training before and after."),
+        ("mpdoctor mend train.py | git apply", "The same, applied."),
+        ("mpdoctor mend train.py --write -- --epochs 2", "Written into the file; with arguments for the script."),
+        ("mpdoctor mend train.py --policy mixed_float16", "Switch mixed precision on, and prove it."),
+        ("mpdoctor mend old.keras --output new.keras", "A saved model: a new file with the same weights."),
+    )
+
+
+def mend(
+    context: typer.Context,
+    target: TargetArgument,
+    policy: NewPolicyOption = None,
+    write_files: WriteOption = False,
+    output: OutputOption = None,
+    keras: KerasOption = None,
+    custom_objects: CustomObjectsOption = None,
+    allow_code_in_file: AllowCodeInFileOption = False,
+    steps: StepsOption = 50,
+    budget: BudgetOption = 60,
+    timeout: TimeoutOption = 600,
+    device: DeviceOption = Device.auto,
+    seed: MendSeedOption = 0,
+    select: SelectOption = None,
+    ignore: IgnoreOption = None,
+    output_format: MendFormatOption = MendFormat.terminal,
+    columns: WidthOption = None,
+    color: ColorOption = Color.auto,
+    python: PythonOption = None,
+    config: ConfigOption = None,
+    isolated: IsolatedOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Mend a training script: edits in memory, each round of them proved by training again, until nothing at warning or
+    above remains or no edit helps; then every edit that was not needed is dropped.
+
+    Shown are the training before and after and a patch for `git apply`; no file is touched without --write. TARGET is
+    a script (train.py) or a function that makes a model (model.py:build_model); of a notebook, a directory of source
+    and standard input (-) the source alone is edited. Of a saved model (.keras, .h5) a new file is written to --output,
+    with other dtype policies and the same weights. What follows a -- is handed to the script. The script is run
+    anew each time: whatever it does before its training call, it does once a round, and once for each edit that is
+    left out on trial.
+
+    Exit status: 0 mended, or nothing to mend; 1 something at warning or above remains; 2 the target could not be
+    examined or a file not written, 3 mpdoctor itself broke.
+    """
+    from mpdoctor.cli.options.selection import chosen_rules, configuration_for
+    from mpdoctor.project.targets import TargetError, target_from_text, walked
+    from mpdoctor.settings.options import Settings, keras_from_text
+    from mpdoctor.settings.pyproject import ConfigurationError
+
+    invocation: Invocation = context.obj
+    try:
+        named = _from_standard_input() if target == "-" else target_from_text(target)
+        if named.is_saved != (output is not None):
+            _refuse_output(named)
+        configured = chosen_rules(configuration_for(config, [named], isolated), select, None, ignore, None, None)
+        examined = walked(named, configured.exclude)
+        judged_by = keras_from_text(keras) if keras is not None else configured.keras
+    except (TargetError, ConfigurationError, ValueError) as error:
+        fail(str(error))
+    if invocation.script_args and examined.kind != "script":
+        fail("arguments after -- are for a script, and the target is none.")
+    if write_files and output is not None:
+        fail("--write writes edits into source; of a saved model --output names the new file.")
+    if policy is not None and not examined.is_saved and examined.kind not in ("script", "factory"):
+        fail(f"--policy switches a script or a function that makes a model, and {target} is neither.")
+    settings = Settings(
+        targets=(examined,),
+        script_args=invocation.script_args,
+        steps=steps,
+        budget=budget,
+        timeout=timeout,
+        what_if=False,
+        python=interpreter_from_option(python),
+        device=device.value,
+        seed=seed,
+        custom_objects=custom_objects,
+        allow_code_in_file=allow_code_in_file,
+        keras=judged_by,
+        assume_mixed=bool(configured.assume_mixed),
+        select=configured.select or (),
+        ignore=configured.ignore or (),
+        per_file_ignores=configured.per_file_ignores,
+        docs_url=configured.docs_url,
+        command=invocation.command,
+    )
+    if output is not None:
+        _mend_file(settings, output, policy.value if policy is not None else "", quiet, output_format, columns, color)
+    mended, files = _mended(settings, policy.value if policy is not None else "", quiet)
+    _show(mended, output_format, columns, color)
+    is_written = not write_files or _written(files, examined)
+    raise typer.Exit(max(_status(mended), 0 if is_written else 2))
+
+
+def _refuse_output(target: Target) -> NoReturn:
+    if target.is_saved:
+        fail(f"{target.id} is a saved model, and nothing is overwritten: name the new file with --output.")
+    fail(f"--output is for a saved model (.keras, .h5), and {target.id} is none: --write edits source.")
+
+
+def _mend_file(
+    settings: Settings,
+    output: Path,
+    policy: str,
+    quiet: bool,
+    form: MendFormat,
+    columns: int | None,
+    color: Color,
+) -> NoReturn:
+    from mpdoctor.cli.streams import progress_for
+    from mpdoctor.mending.saved_files import Refused, mend_saved_model
+    from mpdoctor.reporters.rendering import report_from_mended_file
+
+    progress = progress_for(quiet)
+    try:
+        mended = mend_saved_model(settings, output, policy, progress)
+    except Refused as reason:
+        fail(str(reason))
+    except OSError as error:
+        fail(f"--output {output} could not be written: {error.strerror}.")
+    finally:
+        progress.close()
+    write(report_from_mended_file(mended, form.value, **_look(form, columns, color)))
+    raise typer.Exit(mended.exit_code)
+
+
+def _from_standard_input() -> Target:
+    import sys
+
+    from mpdoctor.project.targets import target_from_content
+
+    return target_from_content(sys.stdin.buffer.read(), "stdin.py")
+
+
+def _mended(settings: Settings, policy: str, quiet: bool) -> tuple[Mended, list[EditedFile]]:
+    from mpdoctor.cli.streams import progress_for
+    from mpdoctor.mending.draft import CannotEdit
+    from mpdoctor.mending.mending import mend
+
+    progress = progress_for(quiet)
+    try:
+        return mend(settings, progress, policy)
+    except CannotEdit as reason:
+        fail(f"it cannot be switched to {policy}: {reason}.")
+    finally:
+        progress.close()
+
+
+def _show(mended: Mended, form: MendFormat, columns: int | None, color: Color) -> None:
+    from mpdoctor.reporters.rendering import report_from_mended
+
+    write(report_from_mended(mended, form.value, **_look(form, columns, color)))
+
+
+def _look(form: MendFormat, columns: int | None, color: Color) -> dict[str, Any]:
+    if form is MendFormat.json:
+        return {}
+    return {"width": columns or width(), "color": has_color(color), "blocks": has_blocks()}
+
+
+def _written(files: list[EditedFile], target: Target) -> bool:
+    if target.kind == "stdin":
+        say("--write has no file to write: the source came from standard input.")
+        return False
+    done = [write_file(file) for file in files]
+    for file, is_written in zip(files, done, strict=True):
+        if is_written:
+            say(f"{file.shown_as} was written.")
+    return all(done)
+
+
+def _status(mended: Mended) -> int:
+    """3 and 2 as of a check."""
+    if mended.after.exit_code > 1:
+        return mended.after.exit_code
+    return 0 if mended.is_healthy else 1

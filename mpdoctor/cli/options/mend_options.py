@@ -1,0 +1,62 @@
+"""The options of `mpdoctor mend` that no other command has."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+MENDED = "What is mended"  # the heading in --help
+
+
+class NewPolicy(str, Enum):
+    mixed_float16 = "mixed_float16"
+    mixed_bfloat16 = "mixed_bfloat16"
+    float32 = "float32"
+
+
+class MendFormat(str, Enum):
+    terminal = "terminal"
+    json = "json"
+
+
+TargetArgument = Annotated[str, typer.Argument(metavar="TARGET", hidden=True)]
+NewPolicyOption = Annotated[
+    NewPolicy | None,
+    typer.Option(
+        "--policy",
+        metavar="POLICY",
+        help="mixed_float16, mixed_bfloat16 or float32: switch the program to this global policy, and mend it there.",
+        rich_help_panel=MENDED,
+    ),
+]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        metavar="FILE",
+        help="Of a saved model (.keras, .h5): the new file to write. None is overwritten.",
+        rich_help_panel=MENDED,
+    ),
+]
+WriteOption = Annotated[
+    bool,
+    typer.Option("--write", help="Write the edits into the files, besides showing them.", rich_help_panel=MENDED),
+]
+MendFormatOption = Annotated[
+    MendFormat,
+    typer.Option(
+        "--output-format", metavar="FORMAT", help="terminal (with the patch) or json.", rich_help_panel="Reports"
+    ),
+]
+MendSeedOption = Annotated[
+    int,
+    typer.Option(
+        metavar="N",
+        min=0,
+        help="For weights and made-up data, the same ones each time the program is trained.",
+        rich_help_panel="The short training",
+    ),
+]

@@ -1,0 +1,179 @@
+"""All files of a program and the edits that are proposed for them, in any choice of those that were made so far."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mpdoctor.facts.location import Location
+from mpdoctor.finding import Edit
+from mpdoctor.fixes.choices import Sources
+from mpdoctor.fixes.notebooks import cell_texts
+from mpdoctor.fixes.rounds import CHANGED, NOTEBOOK, EditedFile, edited_bytes, read, says
+from mpdoctor.fixes.texts import decoded, spans_of_edits, touch
+from mpdoctor.mending.layered_text import LayeredText
+from mpdoctor.program.source_facts import Problem
+from mpdoctor.project.regular_files import bytes_from_file
+
+Kept = Collection[int]  # numbers of the proposals that stand in the text
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Edits that are made together or not at all, because of a finding of this code ("" for what the user asked
+    for)."""
+
+    title: str
+    safe: bool
+    code: str
+    edits: tuple[Edit, ...]
+
+
+class CannotEdit(Exception):
+    """The text says why, in a clause."""
+
+
+@dataclass
+class _File:
+    """`texts`: by cell; that of a file that is no notebook under 0. `originals`: what they began with."""
+
+    path: Path
+    data: bytes
+    texts: dict[int, LayeredText]
+    originals: dict[int, str]
+
+
+@dataclass
+class _Made:
+    """A proposal that is made: its layers in each file, and the layers that they build on."""
+
+    proposal: Proposal
+    layers: frozenset[int]
+    below: frozenset[int] = frozenset()
+
+
+@dataclass
+class Draft:
+    """`content`: of standard input, by absolute path. Proposals have numbers from 0 on, in the order in which they
+    were made."""
+
+    content: Mapping[Path, bytes] = field(default_factory=dict)
+    _files: dict[str, _File] = field(default_factory=dict)
+    _made: list[_Made] = field(default_factory=list)
+    _layers: int = 0
+
+    @property
+    def proposals(self) -> list[Proposal]:
+        return [made.proposal for made in self._made]
+
+    def make(self, proposals: Sequence[Proposal], kept: Kept, sources: Sources) -> dict[int, Proposal]:
+        """Make those that touch no other one of them, of which the first counts; by number. Their places are counted in
+        the text with `kept`, which `sources` are the facts of. An edit that two of them need alike (an import) is made
+        once.
+
+        Raises CannotEdit where a file is not to be edited."""
+        found: dict[int, Proposal] = {}
+        layers: dict[Edit, int] = {}
+        shown = self._layers_of(kept)
+        for proposal in proposals:
+            new = [edit for edit in dict.fromkeys(proposal.edits) if edit not in layers]
+            if any(touch(edit, other) for edit in new for other in layers):
+                continue
+            below: set[int] = set()
+            for edit in new:
+                layers[edit] = self._layers
+                self._layers += 1
+                below |= self._make_layer(layers[edit], edit, shown, sources)
+            found[len(self._made)] = proposal
+            self._made.append(_Made(proposal, frozenset(layers[edit] for edit in proposal.edits), frozenset(below)))
+        return found
+
+    def closed(self, kept: Kept) -> tuple[int, ...]:
+        """Without those that build on one which is left out."""
+        left = sorted(kept)
+        while True:
+            layers = self._layers_of(left)
+            standing = [number for number in left if self._made[number].below <= layers]
+            if standing == left:
+                return tuple(left)
+            left = standing
+
+    def files(self, kept: Kept) -> list[EditedFile]:
+        """Those that are changed, by path as shown."""
+        layers = self._layers_of(kept)
+        found = []
+        for shown_as, file in sorted(self._files.items()):
+            edits = list(_edits_of_file(shown_as, file, layers, layers))
+            after = edited_bytes(file.data, shown_as, [edits]) if edits else file.data
+            assert after is not None  # whether it can be written again was seen when it was read
+            if after != file.data:
+                found.append(EditedFile(file.path, shown_as, file.data, after))
+        return found
+
+    def contents(self, kept: Kept) -> dict[Path, bytes]:
+        """What stands in the changed files, by their absolute paths."""
+        return {file.path: file.after for file in self.files(kept)}
+
+    def edits(self, number: int, kept: Kept) -> tuple[Edit, ...]:
+        """What one of the kept proposals changes, in places of the files as they lie on the disk."""
+        layers, own = self._layers_of(kept), self._made[number].layers
+        return tuple(
+            edit for path, file in sorted(self._files.items()) for edit in _edits_of_file(path, file, layers, own)
+        )
+
+    def _layers_of(self, kept: Kept) -> frozenset[int]:
+        return frozenset().union(*(self._made[number].layers for number in kept))
+
+    def _make_layer(self, layer: int, edit: Edit, shown: Collection[int], sources: Sources) -> frozenset[int]:
+        place = edit.location
+        file = self._file(place.path, sources, shown)
+        if place.cell not in file.texts:
+            raise CannotEdit(f"there is no cell {place.cell} in {place.path}")
+        text = file.texts[place.cell]
+        return text.make(layer, spans_of_edits(text.text(shown), [edit]), shown)
+
+    def _file(self, shown_as: str, sources: Sources, shown: Collection[int]) -> _File:
+        file = self._files.get(shown_as)
+        if file is None:
+            file = self._files[shown_as] = _file_from_disk(shown_as, self.content)
+            source = sources.get(shown_as)
+            if source is not None and not says(file.data, shown_as, source.text):
+                raise CannotEdit(f"{shown_as}: {CHANGED}")
+        return file
+
+
+def _file_from_disk(shown_as: str, content: Mapping[Path, bytes]) -> _File:
+    path = Path(shown_as).absolute()
+    try:
+        data = content[path] if path in content else bytes_from_file(path)
+    except OSError as error:
+        raise CannotEdit(f"{shown_as} can't be read: {error.strerror}") from error
+    problem = read(data, shown_as)
+    if isinstance(problem, Problem):
+        raise CannotEdit(f"{shown_as}: {problem.message}")
+    if shown_as.endswith(NOTEBOOK):
+        originals = dict(enumerate(cell_texts(data.decode("utf-8-sig")), 1))
+    else:
+        text = decoded(data)
+        if text is None:
+            raise CannotEdit(f"{shown_as}: its encoding is one that it cannot be written in again as it is")
+        originals = {0: text[0]}
+    return _File(path, data, {cell: LayeredText(text) for cell, text in originals.items()}, originals)
+
+
+def _edits_of_file(shown_as: str, file: _File, layers: Collection[int], of: Collection[int]) -> Iterator[Edit]:
+    for cell, text in file.texts.items():
+        for start, end, put_in in text.changes(layers, of):
+            yield Edit(_location(shown_as, cell, file.originals[cell], start, end), put_in.replace("\r\n", "\n"))
+
+
+def _location(path: str, cell: int, text: str, start: int, end: int) -> Location:
+    (line, column), (end_line, end_column) = _place(text, start), _place(text, end)
+    return Location(path, line, column, end_line, end_column, cell)
+
+
+def _place(text: str, offset: int) -> tuple[int, int]:
+    """The line and the column, from 1."""
+    before = text[:offset].replace("\r\n", "\n").replace("\r", "\n")
+    return before.count("\n") + 1, len(before) - before.rfind("\n")

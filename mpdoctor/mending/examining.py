@@ -1,0 +1,30 @@
+"""Examinations of a program whose files hold something else than what lies on the disk."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from typing import Any
+
+from mpdoctor.diagnosis import diagnose_with_sources
+from mpdoctor.mending.rounds import Contents, Examine, Seen
+from mpdoctor.progress import Progress
+from mpdoctor.project.targets import SOURCE_ONLY
+from mpdoctor.settings.options import Settings
+
+
+def examining(settings: Settings, progress: Progress) -> Examine:
+    """All of it, as `check` does."""
+    is_run = not any(target.kind in SOURCE_ONLY for target in settings.targets)
+
+    def examine(contents: Contents) -> Seen:
+        by_real_path = {os.path.realpath(path): content for path, content in contents.items()}
+        changes: dict[str, Any] = {"edited": by_real_path} if is_run else {"unsaved": {**settings.unsaved, **contents}}
+        return diagnose_with_sources(dataclasses.replace(settings, **changes), progress)
+
+    return examine
+
+
+def reading(settings: Settings, progress: Progress) -> Examine:
+    """The source alone."""
+    return examining(dataclasses.replace(settings, static=True), progress)

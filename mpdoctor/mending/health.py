@@ -1,0 +1,75 @@
+"""Whether a diagnosis is that of a healthy program, and which of two is the better one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from mpdoctor.finding import Diagnosis, Finding, Severity, Verdict
+
+# From the best to the worst. A program that is not trained has none.
+VERDICTS = (
+    Verdict.HEALTHY,
+    Verdict.SETTLING,
+    Verdict.INCONCLUSIVE,
+    Verdict.OVERFLOWING,
+    Verdict.NO_UPDATE,
+    Verdict.STUCK,
+    Verdict.COLLAPSING,
+    Verdict.NOT_FINITE,
+    Verdict.FAILED,
+)
+SOUND = (Verdict.HEALTHY, Verdict.SETTLING, Verdict.INCONCLUSIVE)
+
+Defect = tuple[str, str]  # the code of a rule, and the layer that it speaks of or the file
+
+
+class Health(NamedTuple):
+    """The smaller, the better. `ended`: whether the examination itself came to nothing (exit status 2 or 3); `verdict`:
+    the number of the worst in VERDICTS, their count where nothing was trained."""
+
+    ended: bool
+    verdict: int
+    errors: int
+    warnings: int
+
+
+def health_of(diagnosis: Diagnosis) -> Health:
+    verdicts = [VERDICTS.index(probe.verdict) for probe in diagnosis.probes]
+    found = Counter(finding.severity for finding in failing(diagnosis))
+    worst = max(verdicts, default=len(VERDICTS))
+    return Health(diagnosis.exit_code > 1, worst, found[Severity.ERROR], found[Severity.WARNING])
+
+
+def failing(diagnosis: Diagnosis) -> Iterator[Finding]:
+    """The findings at warning and above."""
+    return (finding for finding in diagnosis.findings if finding.fails_a_run(Severity.WARNING))
+
+
+def defects_of(diagnosis: Diagnosis) -> Counter[Defect]:
+    """The same, without the places, which move with each edit."""
+    return Counter((finding.code, _of_what(finding)) for finding in failing(diagnosis))
+
+
+def sights_of(diagnosis: Diagnosis) -> Counter[Defect]:
+    """Defects of the source told apart by the text of their lines: where one of several of a rule is mended, one sight
+    is gone."""
+    return Counter(
+        (finding.code, finding.fingerprint if finding.stage == "source" else _of_what(finding))
+        for finding in failing(diagnosis)
+    )
+
+
+def _of_what(finding: Finding) -> str:
+    return finding.layer or (finding.location.path if finding.location else "")
+
+
+def is_healthy(diagnosis: Diagnosis) -> bool:
+    sound = all(probe.verdict in SOUND for probe in diagnosis.probes)
+    return sound and diagnosis.exit_code < 2 and not any(failing(diagnosis))
+
+
+def is_no_worse(one: Diagnosis, other: Diagnosis) -> bool:
+    """Whether the first has no defect that the second has not, and looks no worse."""
+    return health_of(one) <= health_of(other) and not defects_of(one) - defects_of(other)

@@ -1,0 +1,50 @@
+"""From settings to what mending came to."""
+
+from __future__ import annotations
+
+from mpdoctor.facts.location import Location
+from mpdoctor.fixes.diffs import diff_from_files
+from mpdoctor.fixes.rounds import EditedFile
+from mpdoctor.mended import Mended, NeededEdit
+from mpdoctor.mending.draft import Draft
+from mpdoctor.mending.examining import examining, reading
+from mpdoctor.mending.policy_switch import is_in_force, switch_to
+from mpdoctor.mending.proposals import proposed
+from mpdoctor.mending.rounds import Course, Mending, nothing
+from mpdoctor.progress import Progress
+from mpdoctor.settings.options import Settings
+
+NOWHERE = Location("", 0)
+
+
+def mend(settings: Settings, progress: Progress, policy: str = "") -> tuple[Mended, list[EditedFile]]:
+    """What came of it, and the files as they are to be. Nothing is written.
+
+    Raises CannotEdit where the program can't be switched to `policy`."""
+    content = {t.path.absolute(): t.content for t in settings.targets if t.path is not None and t.content is not None}
+    draft = Draft(content)
+    mending = Mending(draft, examining(settings, progress), reading(settings, progress), proposed)
+    asked = switch_to(policy, settings.targets[0], content) if policy else nothing
+    course = mending.course(asked)
+    files = draft.files(course.after.kept)
+    return _mended(course, draft, files, policy), files
+
+
+def _mended(course: Course, draft: Draft, files: list[EditedFile], policy: str) -> Mended:
+    kept = course.after.kept
+    in_force = not policy or is_in_force(policy, course.after.diagnosis)
+    edits = [NeededEdit(one.title, one.safe, one.code, draft.edits(number, kept))
+             for number, one in enumerate(draft.proposals) if number in kept]  # fmt: skip
+    return Mended(
+        course.before.diagnosis,
+        course.after.diagnosis,
+        course.after.is_healthy and in_force,
+        course.rounds,
+        course.examinations,
+        tuple(sorted(edits, key=lambda one: min((edit.location for edit in one.edits), default=NOWHERE))),
+        diff_from_files(files),
+        tuple((one.code, one.title) for one in course.tried),
+        tuple(course.hindered),
+        policy,
+        in_force,
+    )

@@ -1,0 +1,38 @@
+"""How far the outputs of a model moved from one file to another."""
+
+from __future__ import annotations
+
+import math
+
+from mpdoctor.facts.outputs import OutputFacts
+from mpdoctor.mended_file import MovedOutput
+
+
+def moved_outputs(
+    before: tuple[OutputFacts, ...], after: tuple[OutputFacts, ...]
+) -> tuple[tuple[MovedOutput, ...], str]:
+    """With a clause that says why they cannot be compared; "" where they were."""
+    if [(one.name, one.numbers) for one in before] != [(one.name, one.numbers) for one in after]:
+        return (), "both files put out other numbers of values"
+    return tuple(_moved(*pair) for pair in zip(before, after, strict=True)), ""
+
+
+def _moved(before: OutputFacts, after: OutputFacts) -> MovedOutput:
+    finite = [
+        (one, other)
+        for one, other in zip(before.values, after.values, strict=True)
+        if math.isfinite(one) and math.isfinite(other)
+    ]
+    absolute = max((abs(one - other) for one, other in finite), default=0.0)
+    largest = max((abs(one) for one, _ in finite), default=0.0)
+    return MovedOutput(
+        before.name,
+        before.dtype,
+        after.dtype,
+        absolute,
+        absolute / largest if largest else 0.0 if not absolute else math.inf,
+        len(finite),
+        len(before.values),
+        sum(not math.isfinite(value) for value in before.values),
+        sum(not math.isfinite(value) for value in after.values),
+    )

@@ -1,0 +1,175 @@
+"""What a diagnosis proposes: the edits of its findings, and the remedies that were tried and healed, as edits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.model import LayerFacts, OptimizerFacts
+from mpdoctor.facts.remedies import RemedyFacts
+from mpdoctor.finding import Diagnosis, Edit, Finding
+from mpdoctor.fixes.choices import Sources
+from mpdoctor.mending.draft import Proposal
+from mpdoctor.mending.health import failing
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.project.shown_paths import shown_path
+from mpdoctor.semantics.source.edits.made_layers import MadeLayer, NoPlace, given_dtype, makings_of_class_around
+from mpdoctor.semantics.source.edits.made_optimizers import usual_scale
+
+SourceAt = Callable[[str], SourceFacts | None]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One way to answer a finding: proposals that are made together and can be left out one by one.
+
+    `from_trial`: a remedy that was tried in place, not an edit of the rule's."""
+
+    finding: Finding
+    proposals: tuple[Proposal, ...]
+    from_trial: bool = False
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """`answers`: of each finding that has some, the best first. `without`: why a remedy that healed is no edit."""
+
+    answers: tuple[tuple[Answer, ...], ...]
+    without: tuple[str, ...] = ()
+
+
+# The loss is computed in 16 bits: it is not where the model's outputs are float32.
+OF_THE_LOSS = ("MP408", "MP504")
+# A layer's own numbers, of which float32 holds more.
+OF_PRECISION = ("MP2", "MP5", "MP904", "MP905", "MP907")
+# The loss scale is what the program says it is to be.
+OF_THE_SCALE = ("MP902", "MP903", "MP905", "MP910", "MP911")
+
+
+def proposed(diagnosis: Diagnosis, sources: Sources) -> Proposed:
+    answers: list[tuple[Answer, ...]] = []
+    without: list[str] = []
+    layers = {layer.path: layer for _, model in diagnosis.models for layer in model.layers}
+    making = _Making(layers, _by_any_path(sources))
+    optimizers = [link for _, model in diagnosis.models for link in model.optimizer]
+    for finding in failing(diagnosis):
+        found = [*_tried(finding, making, without), *_of_rule(finding), *_of_the_loss(finding, making)]
+        found = found or list(_of_the_scale(finding, optimizers, making.source_at))
+        found = found or list(_of_the_layer(finding, making))
+        if found:
+            answers.append(tuple(found))
+    return Proposed(tuple(answers), tuple(dict.fromkeys(without)))
+
+
+def _of_rule(finding: Finding) -> Iterator[Answer]:
+    if finding.fix is not None:
+        fix = finding.fix
+        yield Answer(finding, (Proposal(fix.title, fix.safe, finding.code, fix.edits),))
+
+
+def _tried(finding: Finding, making: _Making, without: list[str]) -> Iterator[Answer]:
+    for remedy in finding.remedies:
+        if remedy.tried != "healed":
+            continue
+        try:
+            yield Answer(finding, tuple(making.proposals(finding.code, remedy)), from_trial=True)
+        except NoPlace as reason:
+            without.append(str(reason))
+
+
+def _of_the_loss(finding: Finding, making: _Making) -> Iterator[Answer]:
+    if finding.code in OF_THE_LOSS and finding.fix is None:
+        with suppress(NoPlace):  # what else is proposed stands for itself
+            yield Answer(finding, tuple(making.outputs_in_float32(finding.code)))
+
+
+def _of_the_scale(finding: Finding, optimizers: list[OptimizerFacts], source_at: SourceAt) -> Iterator[Answer]:
+    if finding.code not in OF_THE_SCALE:
+        return
+    found: dict[Edit, Proposal] = {}
+    for link in optimizers:
+        facts = source_at(link.made_at.path) if link.made_at is not None else None
+        if facts is not None and link.made_at is not None:
+            for title, edit in usual_scale(facts, link.made_at):
+                found.setdefault(edit, Proposal(title, False, finding.code, (edit,)))
+    if found:
+        yield Answer(finding, tuple(found.values()))
+
+
+def _of_the_layer(finding: Finding, making: _Making) -> Iterator[Answer]:
+    """The layer that was seen to have the defect in float32; then all that hold it, too. Not where that was tried."""
+    if finding.stage == "source" or not finding.code.startswith(OF_PRECISION):
+        return
+    if any(remedy.tried == "failed" for remedy in finding.remedies):
+        return
+    for paths in making.ways_to(finding.layer or ""):
+        with suppress(NoPlace):
+            yield Answer(finding, tuple(making.in_float32(finding.code, path) for path in paths))
+    if finding.layer not in making.layers and finding.location is not None:  # no model came
+        with suppress(NoPlace):
+            proposals = tuple(making.class_in_float32(finding.code, finding.location))
+            if proposals:
+                yield Answer(finding, proposals)
+
+
+@dataclass(frozen=True)
+class _Making:
+    """The live layers, by path, and the sources in which they are made."""
+
+    layers: dict[str, LayerFacts]
+    source_at: SourceAt
+
+    def proposals(self, code: str, remedy: RemedyFacts) -> Iterator[Proposal]:
+        """Raises NoPlace."""
+        if remedy.kind == "float32-loss":
+            yield from self.outputs_in_float32(code)
+            return
+        for path, place in zip(remedy.layers, remedy.locations, strict=True):
+            yield self._in_float32(code, path, place, path in remedy.with_parts)
+
+    def outputs_in_float32(self, code: str) -> Iterator[Proposal]:
+        """Of the layers that put out what the loss is given. Raises NoPlace."""
+        outputs = [layer for layer in self.layers.values() if layer.is_output and layer.computes_in_half]
+        if not outputs:
+            raise NoPlace("which layers put out what the loss is given is not known")
+        for layer in outputs:
+            yield self._in_float32(code, layer.path, layer.made_at)
+
+    def ways_to(self, path: str) -> Iterator[list[str]]:
+        """The live layer itself; it and those layers (no models) that hold it, the outermost first."""
+        parts = path.split("/")
+        held = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
+        live = [one for one in held if one in self.layers and self._takes_dtype(one)]
+        if path in live:
+            yield [path]
+            if len(live) > 1:
+                yield live
+
+    def _takes_dtype(self, path: str) -> bool:
+        layer = self.layers[path]
+        return layer.computes_in_half and layer.follows_policy and not layer.is_model
+
+    def in_float32(self, code: str, path: str) -> Proposal:
+        """Raises NoPlace."""
+        return self._in_float32(code, path, self.layers[path].made_at)
+
+    def class_in_float32(self, code: str, inside: Location) -> Iterator[Proposal]:
+        """All layers of the class whose code stands there. Raises NoPlace."""
+        facts = self.source_at(inside.path)
+        name, places = makings_of_class_around(facts, inside.line) if facts is not None else ("", [])
+        for place in places:
+            layer = MadeLayer(name, name, place)
+            yield Proposal(f"`{name}` computes in float32", False, code, given_dtype(layer, self.source_at))
+
+    def _in_float32(self, code: str, path: str, place: Location | None, with_parts: bool = False) -> Proposal:
+        facts = self.layers.get(path)
+        class_name, class_at = (facts.class_name, facts.class_location) if facts is not None else ("", None)
+        layer = MadeLayer(path, class_name, place, class_at, with_parts)
+        return Proposal(f"`{path}` computes in float32", False, code, given_dtype(layer, self.source_at))
+
+
+def _by_any_path(sources: Sources) -> SourceAt:
+    """A running program names files by their absolute paths, a report as it shows them."""
+    return lambda path: sources.get(path) or sources.get(shown_path(path))

@@ -1,0 +1,175 @@
+"""The loop: what is proposed is made, the program examined with it, and at the end all dropped that was not needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mpdoctor.finding import Diagnosis, Edit
+from mpdoctor.fixes.choices import Sources
+from mpdoctor.mending.draft import CannotEdit, Draft, Proposal
+from mpdoctor.mending.health import defects_of, health_of, is_healthy, is_no_worse, sights_of
+from mpdoctor.mending.proposals import Answer, Proposed
+
+MOST_ROUNDS = 6
+
+Contents = Mapping[Path, bytes]  # what stands in files in the place of what lies on the disk
+Seen = tuple[Diagnosis, Sources]
+Examine = Callable[[Contents], Seen]
+Propose = Callable[[Diagnosis, Sources], Proposed]
+Asked = Callable[[Seen], Sequence[Proposal]]
+
+
+def nothing(seen: Seen) -> Sequence[Proposal]:
+    return ()
+
+
+@dataclass(frozen=True)
+class State:
+    """The program with these proposals made, and what an examination of it said."""
+
+    kept: tuple[int, ...]
+    diagnosis: Diagnosis
+    sources: Sources
+
+    @property
+    def is_healthy(self) -> bool:
+        return is_healthy(self.diagnosis)
+
+
+@dataclass
+class Course:
+    """What came of it. `tried`: proposals that brought nothing; `hindered`: why something was no edit, or could not be
+    made; `rounds`: how often edits were made and the program examined with them; `examinations`: all of them, those
+    with edits left out included."""
+
+    before: State
+    after: State
+    rounds: int = 0
+    examinations: int = 0
+    tried: list[Proposal] = field(default_factory=list)
+    hindered: list[str] = field(default_factory=list)
+
+
+class Mending:
+    """One program. `examine` runs it, `read` looks at its source alone; either is given what stands in the edited
+    files."""
+
+    def __init__(self, draft: Draft, examine: Examine, read: Examine, propose: Propose) -> None:
+        self._draft, self._examine, self._read, self._propose = draft, examine, read, propose
+        self._seen: dict[frozenset[tuple[Path, bytes]], Seen] = {}
+        self._read_already: dict[frozenset[tuple[Path, bytes]], Diagnosis] = {}
+        self._hindered: dict[str, None] = {}
+
+    def course(self, asked: Asked = nothing) -> Course:
+        """`asked`: what is to be made first and to stay, whatever comes of it.
+
+        Raises CannotEdit where that can't be made."""
+        before = self._at(())
+        course = Course(before, before)
+        state, fixed = before, tuple[int, ...]()
+        wanted = asked((before.diagnosis, before.sources))
+        if wanted:
+            fixed = tuple(self._draft.make(wanted, (), before.sources))
+            state = self._at(fixed)
+            course.rounds = 1
+        best = self._rounds(state, course)
+        course.after = self._without_needless(best, fixed)
+        course.tried = self._brought_nothing(best.kept)
+        course.hindered, course.examinations = list(self._hindered), len(self._seen)
+        return course
+
+    def _brought_nothing(self, kept: Sequence[int]) -> list[Proposal]:
+        made = self._draft.proposals
+        helpful = {(made[number].code, made[number].title) for number in kept}
+        tried = {(one.code, one.title): one for one in made}
+        return [one for key, one in tried.items() if key not in helpful]
+
+    # --- rounds -------------------------------------------------------------------------------------------------------
+    def _rounds(self, state: State, course: Course) -> State:
+        best = state
+        while not state.is_healthy and course.rounds < MOST_ROUNDS:
+            kept = self._next(state)
+            if kept is None:
+                if state is best:
+                    break
+                state = best  # that way led to nothing
+                continue
+            course.rounds += 1
+            new = self._at(kept)
+            gone = sights_of(state.diagnosis) - sights_of(new.diagnosis)
+            if gone or health_of(new.diagnosis) < health_of(state.diagnosis):
+                state = new
+            if health_of(new.diagnosis) < health_of(best.diagnosis):
+                best = new
+        return best
+
+    def _next(self, state: State) -> tuple[int, ...] | None:
+        """The first choice of edits with which the program was not examined yet; None where there is none left."""
+        proposed = self._propose(state.diagnosis, state.sources)
+        self._hindered.update(dict.fromkeys(proposed.without))
+        for proposals in _choices(proposed):
+            try:
+                made = self._draft.make(proposals, state.kept, state.sources)
+            except CannotEdit as reason:
+                self._hindered[str(reason)] = None
+                continue
+            kept = (*state.kept, *made)
+            if self._key(kept) not in self._seen:
+                return kept
+        return None
+
+    # --- what is not needed ---------------------------------------------------------------------------------------
+    def _without_needless(self, state: State, fixed: Sequence[int]) -> State:
+        """An edit is needed if without it a defect comes back, or the training looks worse."""
+        for number in reversed(state.kept):
+            if number in fixed or number not in state.kept:
+                continue
+            rest = self._draft.closed([one for one in state.kept if one != number])
+            if set(fixed) <= set(rest) and self._is_as_good(rest, state):
+                state = self._at(rest)
+        return state
+
+    def _is_as_good(self, kept: tuple[int, ...], state: State) -> bool:
+        if self._key(kept) not in self._seen:  # the source alone may tell, which takes a fraction of the time
+            read = self._at_a_glance(kept)
+            if defects_of(read) - defects_of(self._at_a_glance(state.kept)) - defects_of(state.diagnosis):
+                return False
+        return is_no_worse(self._at(kept).diagnosis, state.diagnosis)
+
+    # --- examinations, of which none is made twice ----------------------------------------------------------------
+    def _key(self, kept: Sequence[int]) -> frozenset[tuple[Path, bytes]]:
+        return frozenset(self._draft.contents(kept).items())
+
+    def _at(self, kept: tuple[int, ...]) -> State:
+        key = self._key(kept)
+        if key not in self._seen:
+            self._seen[key] = self._examine(dict(key))
+        return State(kept, *self._seen[key])
+
+    def _at_a_glance(self, kept: tuple[int, ...]) -> Diagnosis:
+        key = self._key(kept)
+        if key not in self._read_already:
+            self._read_already[key] = self._read(dict(key))[0]
+        return self._read_already[key]
+
+
+def _choices(proposed: Proposed) -> Iterator[list[Proposal]]:
+    """Which edits to make at once: what rules know to the letter, all of it; then what was tried on a batch, which says
+    more once the rest is right. Where that brings nothing, one after the other, and what else there is."""
+    firsts = [next((one for one in answers if not one.from_trial), None) for answers in proposed.answers]
+    of_rules = [answer for answer in firsts if answer is not None]
+    tried = [answers[0] for answers in proposed.answers if answers[0].from_trial]
+    everything = [answer for answers in proposed.answers for answer in answers]
+    for chosen in (of_rules, tried, *([answer] for answer in everything)):
+        if chosen:
+            yield _proposals(chosen)
+
+
+def _proposals(answers: Sequence[Answer]) -> list[Proposal]:
+    by_edits: dict[tuple[Edit, ...], Proposal] = {}
+    for answer in answers:
+        for proposal in answer.proposals:
+            by_edits.setdefault(proposal.edits, proposal)
+    return list(by_edits.values())

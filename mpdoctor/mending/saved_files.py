@@ -1,0 +1,360 @@
+"""A saved model, mended or converted: a new file with other dtype policies and the same weights.
+
+check       the file as it is, trained for a moment on made-up data
+convert     with a policy that was asked for: the layers that carry the file's own one get it
+heal        the layers that findings and tried remedies name get float32, until nothing is found or nothing helps
+leave out   what the file is as well without
+compare     what both files put out for the same inputs
+
+Each is judged by examining a file that was really written. The file that was given is only read.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mpdoctor.diagnosis import diagnose
+from mpdoctor.examiner.exceptions import Unusable
+from mpdoctor.examiner.saved.archives import SavedFile, saved_file_from_path
+from mpdoctor.facts.outputs import OutputFacts
+from mpdoctor.finding import Diagnosis, Finding
+from mpdoctor.mended_file import ChangedLayer, MendedFile, MovedOutput
+from mpdoctor.mending.health import failing, health_of, is_healthy, is_no_worse
+from mpdoctor.mending.moved_outputs import moved_outputs
+from mpdoctor.mending.saved_copies import put_in_place, refuse_unreadable, write_copy
+from mpdoctor.mending.saved_optimizers import has_loss_scaling, is_compiled, without_loss_scaling
+from mpdoctor.mending.saved_policies import (
+    IN_HALF,
+    SavedLayer,
+    entry_of,
+    global_policy_of,
+    layers_in,
+    with_policies,
+    with_their_parts,
+)
+from mpdoctor.progress import Progress
+from mpdoctor.project.targets import Target
+from mpdoctor.settings.options import Settings
+
+MOST_ROUNDS = 8
+MOST_CHECKS = 40
+FLOAT32 = "float32"
+FLOAT16 = ("float16", "mixed_float16")
+DTYPES_IN_HALF = ("float16", "bfloat16")
+
+
+class Refused(Exception):
+    """No new file can be made of this one. The text says why, to the user."""
+
+
+Outputs = tuple[tuple[OutputFacts, ...], str]
+
+
+@dataclass(frozen=True)
+class Examinations:
+    """`check` examines a saved model as the command of that name does; `outputs` asks what it puts out for made-up
+    inputs, or why nobody knows."""
+
+    check: Callable[[Target], Diagnosis]
+    outputs: Callable[[Target], Outputs]
+
+
+def mend_saved_model(settings: Settings, output: Path, policy: str, progress: Progress) -> MendedFile:
+    """Write a new file to `output`, whose layers compute by `policy` unless that is "", and heal it.
+
+    Raises Refused where no file can be written, OSError where writing fails."""
+    # a saved model keeps the policies of its layers: none is forced
+    own = replace(settings, policy="auto", what_if=False)
+    examinations = Examinations(
+        check=lambda target: diagnose(replace(own, targets=(target,)), progress),
+        outputs=lambda target: _outputs(target, own, progress),
+    )
+    return new_file(settings.targets[0], output, policy, examinations)
+
+
+def new_file(target: Target, output: Path, policy: str, examinations: Examinations) -> MendedFile:
+    """The same, with what examines the files."""
+    path = _path_to_read(target, output)
+    identity = _identity(path.stat())
+    try:
+        refuse_unreadable(path)
+        before = examinations.check(target)
+        if not before.models:
+            return MendedFile(before, False, str(output), policy)
+        saved = saved_file_from_path(str(path))
+        with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as folder:
+            mender = _Mender(target, saved, output, Path(folder), examinations)
+            mended = mender.mended(before, policy)
+            if mender.written is not None:
+                if _identity(path.stat()) != identity:
+                    raise Refused(f"{path.name} was changed while it was examined: no new file was written.")
+                put_in_place(mender.written, output)
+    except Unusable as error:
+        raise Refused(str(error)) from None
+    except FileExistsError:
+        raise Refused(_exists(output)) from None
+    return mended
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+def _path_to_read(target: Target, output: Path) -> Path:
+    if target.kind == "saved-model":
+        raise Refused(
+            f"{target.id} is a SavedModel directory: the dtypes of its functions were fixed when they were traced, so "
+            "that another policy in its configuration would change nothing that is served. Save the model as .keras, "
+            "mend that, and export it again."
+        )
+    if target.path is None or not target.is_saved:
+        raise Refused(f"{target.id} is no saved model: --output is for a .keras or .h5 file.")
+    if os.path.lexists(output):
+        raise Refused(_exists(output))
+    if not output.parent.is_dir():
+        raise Refused(f"--output {output}: there is no directory {output.parent}.")
+    if output.suffix.lower() != target.path.suffix.lower():
+        raise Refused(
+            f"--output {output}: the new file has the format of the old one, so its name must end in "
+            f"{target.path.suffix}."
+        )
+    return target.path
+
+
+def _exists(output: Path) -> str:
+    return f"--output {output} exists, and nothing is overwritten: name another file."
+
+
+def _identity(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+# --- the work ---------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Attempt:
+    """A file and what its examination showed.
+
+    path
+        None for the file that was given.
+    healing
+        The layers that got float32.
+    unwrapped
+        Whether its optimizer lost a wrapper.
+    """
+
+    path: Path | None
+    healing: frozenset[str]
+    wanted: Mapping[str, str]
+    unwrapped: bool
+    diagnosis: Diagnosis
+
+
+class _Mender:
+    """`written` is the file to keep, None where none is."""
+
+    def __init__(
+        self, target: Target, saved: SavedFile, output: Path, folder: Path, examinations: Examinations
+    ) -> None:
+        self._target, self._saved = target, saved
+        self._output, self._folder, self._examinations = output, folder, examinations
+        self._layers = layers_in(saved.configuration)
+        self._by_path = {layer.path: layer for layer in self._layers}
+        self._converted: dict[str, str] = {}
+        self._known: dict[frozenset[str], _Attempt] = {}
+        self._checks = 0
+        self.written: Path | None = None
+
+    def mended(self, before: Diagnosis, policy: str) -> MendedFile:
+        kept: tuple[SavedLayer, ...] = ()
+        if policy:
+            self._converted, kept = converted(self._saved, self._layers, policy)
+        if not self._converted and not (self._unwraps({}) and any(failing(before))):
+            self._known[frozenset()] = _Attempt(None, frozenset(), {}, False, before)
+        best = self._without_needless(self._healed(self._attempt(frozenset())))
+        told = MendedFile(
+            before,
+            is_healthy(best.diagnosis),
+            str(self._output),
+            policy,
+            examinations=self._checks,
+            kept=tuple((layer.path, layer.kept_because) for layer in kept),
+        )
+        if best.path is None:
+            return told
+        self.written = best.path
+        after = _named(best.diagnosis, self._output)
+        moved, not_compared = self._moved(best)
+        return replace(
+            told,
+            after=after,
+            changed=tuple(self._changes(best.wanted)),
+            healing=tuple(layer.path for layer in self._layers if layer.path in best.healing),
+            made_by_code=tuple(_made_by_code(after, self._by_path)),
+            unwrapped=best.unwrapped,
+            policy_to_set=policy if self._has_bare_optimizer(best) else "",
+            new_state=self._loses_state(best),
+            weights_in_half=any(self._by_path[path].policy in DTYPES_IN_HALF for path in best.wanted),
+            moved=moved,
+            not_compared=not_compared,
+        )
+
+    # --- trying -------------------------------------------------------------------------------------------------------
+    def _attempt(self, healing: frozenset[str]) -> _Attempt:
+        """The file with these layers in float32, examined."""
+        if healing not in self._known:
+            wanted = self._wanted(healing)
+            path, diagnosis = self._examined(wanted)
+            self._known[healing] = _Attempt(path, healing, wanted, self._unwraps(wanted), diagnosis)
+        return self._known[healing]
+
+    def _wanted(self, healing: frozenset[str]) -> dict[str, str]:
+        """Those that change, in the end."""
+        parts = with_their_parts(self._layers, healing)
+        in_float32 = {path: FLOAT32 for path in parts if path in self._by_path and not self._by_path[path].kept_because}
+        wanted = {**self._converted, **in_float32}
+        return {path: policy for path, policy in wanted.items() if self._by_path[path].policy != policy}
+
+    def _examined(self, wanted: Mapping[str, str]) -> tuple[Path, Diagnosis]:
+        path = self._folder / str(self._checks) / self._output.name
+        path.parent.mkdir()
+        self._checks += 1
+        saved, training = self._saved, self._saved.training
+        configuration = with_policies(saved.configuration, wanted, saved.keras_version, saved.form)
+        if self._unwraps(wanted):
+            configuration, training = without_loss_scaling(configuration, training)
+        write_copy(saved, configuration, training, path)
+        return path, self._examinations.check(replace(self._target, id=str(self._output), path=path))
+
+    def _unwraps(self, wanted: Mapping[str, str]) -> bool:
+        """Whether the optimizer has a wrapper that scales the loss, and no layer computes in float16."""
+        return has_loss_scaling(self._saved.configuration, self._saved.training) and not self._has_float16(wanted)
+
+    def _has_float16(self, wanted: Mapping[str, str]) -> bool:
+        return any(wanted.get(layer.path, layer.policy) in FLOAT16 for layer in self._layers)
+
+    def _loses_state(self, attempt: _Attempt) -> bool:
+        """Keras 3 keeps the state of a wrapped optimizer in another order than that of a bare one."""
+        saved = self._saved
+        if saved.keras_version.startswith("2") or not is_compiled(saved.configuration, saved.training):
+            return False
+        return attempt.unwrapped or self._has_float16({}) != self._has_float16(attempt.wanted)
+
+    def _has_bare_optimizer(self, attempt: _Attempt) -> bool:
+        """Of a model whose layers compute in float16."""
+        saved = self._saved
+        compiled = is_compiled(saved.configuration, saved.training)
+        wrapped = has_loss_scaling(saved.configuration, saved.training)
+        return compiled and not wrapped and self._has_float16(attempt.wanted)
+
+    # --- healing ------------------------------------------------------------------------------------------------------
+    def _healed(self, start: _Attempt) -> _Attempt:
+        """The best of all that were tried; of equals the first, which changes the fewest layers."""
+        tried = [start]
+        for _ in range(MOST_ROUNDS):
+            more = self._candidates(tried[-1])
+            if not more:
+                break
+            tried.append(self._attempt(tried[-1].healing | more))
+        return min(tried, key=lambda attempt: health_of(attempt.diagnosis))
+
+    def _candidates(self, attempt: _Attempt) -> frozenset[str]:
+        """Layers that compute in 16 bits and that findings, or remedies that healed, name."""
+        named = {path for finding in failing(attempt.diagnosis) for path in _named_by(finding, attempt.diagnosis)}
+        found = (entry_of(self._layers, path) for path in named)
+        return frozenset(path for path in found if path is not None and self._can_be_float32(path, attempt))
+
+    def _can_be_float32(self, path: str, attempt: _Attempt) -> bool:
+        layer = self._by_path[path]
+        return not layer.kept_because and attempt.wanted.get(path, layer.policy) in IN_HALF
+
+    def _without_needless(self, attempt: _Attempt) -> _Attempt:
+        """Halves of the healing layers are left out, then quarters, then each."""
+        size = len(attempt.healing) // 2 or 1
+        while attempt.healing and size:
+            for some in list(_groups(sorted(attempt.healing), size)):
+                fewer = attempt.healing - some
+                if some <= attempt.healing and self._checks < MOST_CHECKS:
+                    without = self._attempt(fewer)
+                    attempt = without if is_no_worse(without.diagnosis, attempt.diagnosis) else attempt
+            size //= 2
+        return attempt
+
+    # --- what is told -------------------------------------------------------------------------------------------------
+    def _changes(self, wanted: Mapping[str, str]) -> Iterator[ChangedLayer]:
+        for layer in self._by_path.values():
+            if layer.path in wanted:
+                yield ChangedLayer(layer.path, layer.class_name, layer.policy, wanted[layer.path])
+
+    def _moved(self, best: _Attempt) -> tuple[tuple[MovedOutput, ...], str]:
+        """How far the outputs moved, or why nobody knows."""
+        told = []
+        for target in (self._target, replace(self._target, path=best.path)):
+            outputs, problem = self._examinations.outputs(target)
+            if problem:
+                return (), problem
+            told.append(outputs)
+        return moved_outputs(*told)
+
+
+def converted(
+    saved: SavedFile, layers: tuple[SavedLayer, ...], policy: str
+) -> tuple[dict[str, str], tuple[SavedLayer, ...]]:
+    """The layers that get this policy, and those that ought to and cannot. For float32 these are all that compute in 16
+    bits; else those that carry the file's own policy, so that a head in float32 stays one.
+
+    Raises Refused."""
+    own = global_policy_of(saved.configuration)
+    if own == "float64":
+        raise Refused(f"the layers of {saved.name} compute in float64: in {policy} its weights would lose digits.")
+    chosen = [layer for layer in layers if (layer.in_half if policy == FLOAT32 else layer.policy == own)]
+    kept = [layer for layer in layers if layer.kept_because and not layer.policy and not layer.is_model]
+    return {layer.path: policy for layer in chosen if not layer.kept_because and layer.policy != policy}, tuple(kept)
+
+
+def _named_by(finding: Finding, diagnosis: Diagnosis) -> tuple[str, ...]:
+    healed = [remedy for remedy in finding.remedies if remedy.tried == "healed"]
+    if healed:
+        in_layers = [remedy.layers for remedy in healed if remedy.kind == "float32-layers"]
+        return min(in_layers, key=len) if in_layers else tuple(_output_layers(diagnosis))
+    if finding.layer is None or any(remedy.tried == "failed" for remedy in finding.remedies):
+        return ()
+    return (finding.layer,)
+
+
+def _output_layers(diagnosis: Diagnosis) -> Iterator[str]:
+    """Float32 there is a loss in float32."""
+    for _, model in diagnosis.models:
+        yield from (layer.path for layer in model.layers if layer.is_output and layer.computes_in_half)
+
+
+def _groups(paths: list[str], size: int) -> Iterator[frozenset[str]]:
+    for first in range(0, len(paths), size):
+        yield frozenset(paths[first : first + size])
+
+
+def _named(diagnosis: Diagnosis, output: Path) -> Diagnosis:
+    """As of the file that it will be."""
+    return replace(diagnosis, targets=tuple(replace(target, path=str(output)) for target in diagnosis.targets))
+
+
+def _made_by_code(diagnosis: Diagnosis, known: Mapping[str, Any]) -> Iterator[str]:
+    for _, model in diagnosis.models:
+        own = {layer.path for layer in model.layers if layer.own_class} | {""}
+        for layer in model.layers:
+            if layer.follows_policy and layer.path not in known and layer.path.rpartition("/")[0] in own:
+                yield layer.path
+
+
+def _outputs(target: Target, settings: Settings, progress: Progress) -> Outputs:
+    """What a file puts out, or why it puts out nothing."""
+    from mpdoctor.examination.run import ExaminerCrashed, examine
+
+    try:
+        run = examine(target, replace(settings, seed=settings.seed or 0), progress, "auto", outputs=True)
+    except ExaminerCrashed as crash:
+        return (), f"mpdoctor broke: {str(crash).strip().splitlines()[-1]}"
+    if run.failure is not None:
+        return (), run.failure.message.splitlines()[0] if run.failure.message else "computing them ended the process"
+    return run.outputs, "" if run.outputs else run.training_status[1] or "it put out nothing"

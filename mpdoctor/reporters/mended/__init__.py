@@ -1,0 +1,1 @@
+"""Reports of a mended program: as text with a patch that `git apply` takes, and as JSON."""

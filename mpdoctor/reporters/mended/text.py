@@ -1,0 +1,220 @@
+"""A mended program for people: before and after side by side, what was edited, what remains, and the patch.
+
+No line above the patch begins as one of a patch does: `git apply` takes the whole."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+from mpdoctor.facts.model import LayerFacts
+from mpdoctor.finding import Diagnosis, Finding, Severity, Verdict
+from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.mended import Mended, NeededEdit
+from mpdoctor.reporters.printable import place_text
+from mpdoctor.reporters.text.style import Style, count, number_text
+from mpdoctor.reporters.text.training import course_of_loss
+
+ESCAPE = "\x1b"
+BOLD, RED, GREEN, PLAIN = (f"{ESCAPE}[{number}m" for number in (1, 31, 32, 0))
+COLORS = {"+": GREEN, "-": RED}
+MOST_NAMED = 12
+MOST_CODES = 5
+
+
+def render(mended: Mended, *, width: int = 80, color: bool = False, blocks: bool = True) -> str:
+    """All but the patch."""
+    look = Style(width, blocks)
+    headline = _headline(mended, look)
+    if color:
+        headline = f"{BOLD}{GREEN if mended.is_healthy else RED}{headline}{PLAIN}"
+    paragraphs = [
+        [headline],
+        list(_table(mended, look)),
+        wrapped(_edits(mended, look), look),
+        wrapped([*remaining(mended.after, look), *_hindered(mended, look)], look),
+        wrapped(_costs(mended), look),
+    ]
+    return "\n".join("".join(f"{line}\n" for line in lines) for lines in paragraphs if lines)
+
+
+def shown_patch(patch: str, color: bool = False) -> str:
+    """Below an empty line; "" where there is none."""
+    if not patch:
+        return ""
+    if not color:
+        return f"\n{patch}"
+    return "\n" + "".join(f"{COLORS.get(line[:1], PLAIN)}{line}{PLAIN}\n" for line in patch.split("\n")[:-1])
+
+
+def wrapped(lines: Iterable[str], look: Style) -> list[str]:
+    """Further lines of one are indented: none begins as a line of a patch does."""
+    found: list[str] = []
+    for line in lines:
+        indent = " " * (len(line) - len(line.lstrip()) + 2)
+        found += textwrap.wrap(
+            line, look.width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        )
+    return found
+
+
+def _headline(mended: Mended, look: Style) -> str:
+    name = look.name(mended.after.targets[0].id, 60) if len(mended.after.targets) == 1 else "the targets"
+    under = f" under {mended.policy}" if mended.policy else ""
+    edits = count(len(mended.edits), "edit")
+    if mended.is_healthy and not mended.edits:
+        return f"{name}: nothing to mend{under}."
+    if mended.is_healthy:
+        return f"{name} is mended{under} by {edits}{_proof(mended)}."
+    left = what_remains(mended.after)
+    what = left or "its training is not sound"
+    if mended.policy and not mended.policy_in_force:
+        what = f"{mended.policy} is not in force where it trains" + (f", and {what}" if left else "")
+    if not mended.edits:
+        return f"{name} is not mended: {what}, and no edit helps."
+    return f"{name} is not mended: {what} after {edits}."
+
+
+def what_remains(diagnosis: Diagnosis) -> str:
+    """1 error remains; "" where nothing does."""
+    left = counts_of_failing(diagnosis)
+    verb = "remains" if left.startswith("1 ") and "," not in left else "remain"
+    return f"{left} {verb}" if left else ""
+
+
+def _proof(mended: Mended) -> str:
+    unsure = [probe for probe in mended.after.probes if probe.verdict is Verdict.INCONCLUSIVE]
+    if unsure:
+        steps = count(len(unsure[0].training.steps), "step")
+        return f", as far as {steps} of its training tell"
+    if mended.after.probes:
+        return ", proved by training it with them"
+    return ", proved by a second look at its source" if _is_source_only(mended.after) else ""
+
+
+def _is_source_only(diagnosis: Diagnosis) -> bool:
+    return all(target.stages.get("model") is None or target.stages["model"].status == "skipped"
+               for target in diagnosis.targets)  # fmt: skip
+
+
+# --- before and after -------------------------------------------------------------------------------------------------
+def _table(mended: Mended, look: Style) -> Iterator[str]:
+    if mended.edits:
+        yield from before_and_after(mended.before, mended.after, look)
+
+
+def before_and_after(before: Diagnosis, after: Diagnosis, look: Style) -> Iterator[str]:
+    """Side by side; nothing where neither tells anything."""
+    rows = [(label, *(tell(diagnosis, look) for diagnosis in (before, after))) for label, tell in ROWS]
+    shown = [row for row in rows if any(row[1:])]
+    if not shown:
+        return
+    wide = [max(len(row[column]) for row in (("", "before", "after"), *shown)) for column in range(3)]
+    for label, one, other in (("", "before", "after"), *shown):
+        yield f"  {label:<{wide[0]}}  {one or look.dash:<{wide[1]}}  {other or look.dash}".rstrip()
+
+
+def _verdict(diagnosis: Diagnosis, look: Style) -> str:
+    return ", ".join(probe.verdict.value for probe in diagnosis.probes)
+
+
+def _skipped(diagnosis: Diagnosis, look: Style) -> str:
+    steps = [step for probe in diagnosis.probes for step in probe.training.steps]
+    return f"{sum(not step.applied for step in steps)} of {len(steps)}" if steps else ""
+
+
+def _scale(diagnosis: Diagnosis, look: Style) -> str:
+    """At the start, at the end, and where it rested longest."""
+    told = []
+    for probe in diagnosis.probes:
+        known = [step.loss_scale for step in probe.training.steps if step.loss_scale is not None]
+        if known:
+            longest, _ = Counter(known).most_common(1)[0]
+            course = f"{number_text(known[0])} {look.arrow} {number_text(known[-1])}"
+            rest = f", mostly {number_text(longest)}" if longest not in (known[0], known[-1]) else ""
+            told.append(f"{course}{rest}" if known[0] != known[-1] else f"{number_text(known[0])}{rest}")
+    return "; ".join(told)
+
+
+def _loss(diagnosis: Diagnosis, look: Style) -> str:
+    return "; ".join(filter(None, (course_of_loss(probe.training, look) for probe in diagnosis.probes)))
+
+
+def _layers(diagnosis: Diagnosis, look: Style) -> str:
+    """How many of the trained models' layers compute in 16 bits."""
+    layers = [layer for _, model in diagnosis.models for layer in model.layers if _computes(layer)]
+    half = sum(layer.compute_dtype in HALF for layer in layers)
+    return f"{half} of {len(layers)}" if layers else ""
+
+
+def _computes(layer: LayerFacts) -> bool:
+    return layer.follows_policy and not layer.is_model
+
+
+def _findings(diagnosis: Diagnosis, look: Style) -> str:
+    codes = list(dict.fromkeys(finding.code for finding in failing(diagnosis)))
+    named = ", ".join(codes[:MOST_CODES]) + (f", {look.more}" if len(codes) > MOST_CODES else "")
+    return f"{counts_of_failing(diagnosis) or 'none'}{f' ({named})' if codes else ''}"
+
+
+ROWS: tuple[tuple[str, Callable[[Diagnosis, Style], str]], ...] = (
+    ("verdict", _verdict),
+    ("steps skipped", _skipped),
+    ("loss scale", _scale),
+    ("loss", _loss),
+    ("layers in 16 bits", _layers),
+    ("findings", _findings),
+)
+
+
+def failing(diagnosis: Diagnosis) -> list[Finding]:
+    return [finding for finding in diagnosis.findings if finding.fails_a_run(Severity.WARNING)]
+
+
+def counts_of_failing(diagnosis: Diagnosis) -> str:
+    found = Counter(finding.severity for finding in failing(diagnosis))
+    told = [count(found[one], one.value) for one in (Severity.ERROR, Severity.WARNING) if found[one]]
+    return ", ".join(told)
+
+
+# --- what was edited, and what remains --------------------------------------------------------------------------------
+def _edits(mended: Mended, look: Style) -> Iterator[str]:
+    if mended.edits:
+        yield "Edited, and each one is needed:" if len(mended.edits) > 1 else "Edited:"
+    for needed in mended.edits:
+        yield f"  {_place(needed)}: {look.name(needed.title)}{f' ({needed.code})' if needed.code else ''}"
+
+
+def _place(needed: NeededEdit) -> str:
+    return place_text(needed.edits[0].location) if needed.edits else ""
+
+
+def remaining(diagnosis: Diagnosis, look: Style) -> Iterator[str]:
+    left = failing(diagnosis)
+    if left:
+        yield "What remains:"
+    for finding in left[:MOST_NAMED]:
+        place = f"{place_text(finding.location)}: " if finding.location is not None else ""
+        yield f"  {place}{finding.code} {look.name(finding.message, 400)}"
+    if len(left) > MOST_NAMED:
+        yield f"  {look.more} and {count(len(left) - MOST_NAMED, 'more finding')}: `mpdoctor check` names them."
+
+
+def _hindered(mended: Mended, look: Style) -> Iterator[str]:
+    if mended.is_healthy:
+        return
+    if mended.tried:
+        yield "Tried without success:"
+    for code, title in mended.tried[:MOST_NAMED]:
+        yield f"  {look.name(title)}{f' ({code})' if code else ''}"
+    for reason in mended.hindered[:MOST_NAMED]:
+        yield f"  No edit: {look.name(reason, 400)}."
+
+
+def _costs(mended: Mended) -> Iterator[str]:
+    if mended.after.probes and mended.examinations > 1:
+        yield (
+            f"It was run {mended.examinations} times up to its training, with {count(mended.rounds, 'round')} of edits "
+            "and with single edits left out: whatever it does before its training call was done as often."
+        )

@@ -1,0 +1,215 @@
+"""Edits that give a dtype to layers which a running program was seen to make: at the call that its line shows, and
+wherever else it must stand for the layer to take it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from mpdoctor.facts.location import Location
+from mpdoctor.finding import Edit
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.semantics.source.edits.expressions import with_keyword
+from mpdoctor.semantics.source.edits.layers import FLOAT32
+from mpdoctor.semantics.source.edits.written import written_at
+
+DTYPE = "dtype"
+
+SourceAt = Callable[[str], SourceFacts | None]  # by path
+
+
+class NoPlace(Exception):
+    """No edit gives the layer that dtype. The text says why, in a clause."""
+
+
+@dataclass(frozen=True)
+class MadeLayer:
+    """A live layer: its path in the model, its class, the line that made it and the line of its class if that is the
+    user's. `with_parts`: whether layers that it is given take their own dtype, as that in a Bidirectional."""
+
+    path: str
+    class_name: str
+    made_at: Location | None
+    class_at: Location | None = None
+    with_parts: bool = False
+
+
+def given_dtype(layer: MadeLayer, source_at: SourceAt, dtype: str = FLOAT32) -> tuple[Edit, ...]:
+    """The edits after which the layer is made with this dtype.
+
+    Raises NoPlace."""
+    if layer.made_at is None:
+        raise NoPlace(f"no line of the program's makes `{layer.path}`")
+    facts = _source(source_at, layer.made_at.path, layer.path)
+    found: list[Edit] = []
+    for call in _making(facts, layer):
+        for one in (call, *(_layers_given(call) if layer.with_parts else ())):
+            found.append(_edit(facts, one, layer, source_at, dtype))
+    return tuple(dict.fromkeys(found))
+
+
+def _source(source_at: SourceAt, path: str, layer: str) -> SourceFacts:
+    facts = source_at(path)
+    if facts is None or tree_of(facts) is None:
+        raise NoPlace(f"the source of {path}, which makes `{layer}`, is not at hand")
+    return facts
+
+
+@lru_cache(maxsize=16)
+def tree_of(facts: SourceFacts) -> ast.Module | None:
+    """None where Python can't read it."""
+    try:
+        return ast.parse(facts.text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def makings_of_class_around(facts: SourceFacts, line: int) -> tuple[str, list[Location]]:
+    """The name of the innermost class whose body holds this line, and the places of the calls of that name; ("", [])
+    outside of classes."""
+    tree = tree_of(facts)
+    nodes = list(ast.walk(tree)) if tree is not None else []
+    around = [
+        node for node in nodes if isinstance(node, ast.ClassDef) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    if not around:
+        return "", []
+    name = max(around, key=lambda node: node.lineno).name
+    return name, [location_of(facts, node) for node in nodes if isinstance(node, ast.Call) and called(node) == name]
+
+
+# --- which call makes it ----------------------------------------------------------------------------------------------
+def _making(facts: SourceFacts, layer: MadeLayer) -> list[ast.Call]:
+    """The calls on the layer's line that may have made it: those with its name, else the nearest one of its class. Of
+    several layers that one call makes (a loop, a function) all get the dtype."""
+    assert layer.made_at is not None
+    line, tree = layer.made_at.line, tree_of(facts)
+    assert tree is not None
+    around = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.lineno <= line <= _end(node)]
+    fitting = [call for call in around if called(call) == layer.class_name]
+    if not fitting:  # imported under another name
+        fitting = [call for call in around if called(call)[:1].isupper()]
+    named = [call for call in fitting if _name_given(call) == layer.path.rsplit("/", 1)[-1]]
+    nearest = max((call.lineno for call in fitting), default=0)
+    found = named or [call for call in fitting if call.lineno == nearest]
+    if not found:
+        raise NoPlace(f"line {line} of {facts.path} shows no call that makes `{layer.path}`")
+    return found
+
+
+def called(call: ast.Call) -> str:
+    """The last part of the name that is called; "" where it is none."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def _end(node: ast.expr) -> int:
+    return node.end_lineno or node.lineno
+
+
+def _name_given(call: ast.Call) -> str | None:
+    values = (word.value for word in call.keywords if word.arg == "name")
+    return next((str(value.value) for value in values if isinstance(value, ast.Constant)), None)
+
+
+def _layers_given(call: ast.Call) -> Iterator[ast.Call]:
+    for argument in [*call.args, *(word.value for word in call.keywords)]:
+        for node in ast.walk(argument):
+            if isinstance(node, ast.Call) and called(node)[:1].isupper():
+                yield node
+
+
+# --- where the dtype goes ---------------------------------------------------------------------------------------------
+def _edit(facts: SourceFacts, call: ast.Call, layer: MadeLayer, source_at: SourceAt, dtype: str) -> Edit:
+    at_home = layer.class_at is not None and called(call) == layer.class_name
+    home = _source(source_at, layer.class_at.path, layer.path) if layer.class_at is not None and at_home else facts
+    own = _class(home, called(call), layer.class_at.line if layer.class_at is not None and at_home else 0)
+    if own is None:
+        return _with_dtype(facts, call, dtype, layer)
+    return _in_class(home, own, dtype, layer) or _with_dtype(facts, call, dtype, layer)
+
+
+def _class(facts: SourceFacts, name: str, line: int = 0) -> ast.ClassDef | None:
+    """The class of this name; of several that on the line, else the first."""
+    tree = tree_of(facts)
+    classes = [] if tree is None else [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef) and n.name == name]
+    return next((one for one in classes if one.lineno == line), next(iter(classes), None))
+
+
+def _in_class(facts: SourceFacts, own: ast.ClassDef, dtype: str, layer: MadeLayer) -> Edit | None:
+    """Where its `__init__` hands no dtype on: at the call of the class above it, for all that are made of it. None
+    where the dtype may be given to the class."""
+    initializer = next((m for m in own.body if isinstance(m, ast.FunctionDef) and m.name == "__init__"), None)
+    if initializer is None:
+        return _in_base(facts, own, dtype, layer)
+    above = next(_calls_above(initializer), None)
+    takes = initializer.args
+    if any(one.arg == DTYPE for one in (*takes.args, *takes.kwonlyargs)):
+        return None
+    if above is None:
+        raise NoPlace(f"`{own.name}.__init__` hands no dtype to the class above it")
+    if takes.kwarg is not None and _hands_on(above, takes.kwarg.arg):
+        return None
+    return _in_base(facts, own, dtype, layer) or _with_dtype(facts, above, dtype, layer)
+
+
+def _in_base(facts: SourceFacts, own: ast.ClassDef, dtype: str, layer: MadeLayer) -> Edit | None:
+    """What there is to do in a class of the same file that it derives from; None where that takes a dtype."""
+    for base in own.bases:
+        name = base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
+        above = _class(facts, name)
+        if above is not None and above is not own:
+            return _in_class(facts, above, dtype, layer)
+    return None
+
+
+def _calls_above(initializer: ast.FunctionDef) -> Iterator[ast.Call]:
+    """`super().__init__(…)`, `Layer.__init__(self, …)`."""
+    for node in ast.walk(initializer):
+        if isinstance(node, ast.Call) and called(node) == "__init__":
+            yield node
+
+
+def _hands_on(call: ast.Call, name: str) -> bool:
+    """`**kwargs`, perhaps as a part of another dictionary."""
+    return any(
+        isinstance(part, ast.Name) and part.id == name
+        for word in call.keywords
+        if word.arg is None
+        for part in ast.walk(word.value)
+    )
+
+
+def _with_dtype(facts: SourceFacts, call: ast.Call, dtype: str, layer: MadeLayer) -> Edit:
+    place = location_of(facts, call)
+    given = with_keyword(facts, place, DTYPE, dtype) or _put_last(facts, place, f"{DTYPE}={dtype}")
+    if given is None:
+        raise NoPlace(f"the call at line {place.line} of {facts.path}, which makes `{layer.path}`, cannot be edited")
+    return given
+
+
+def _put_last(facts: SourceFacts, call: Location, argument: str) -> Edit | None:
+    """Behind `*args` and `**kwargs`, of which nobody knows what is in them."""
+    written = written_at(facts, call)
+    if written is None or not written.arguments:
+        return None
+    last = written.arguments[-1].end
+    return Edit(written.span(last, last), f", {argument}")
+
+
+def location_of(facts: SourceFacts, node: ast.expr | ast.stmt) -> Location:
+    """Columns count characters, and the tree's bytes."""
+
+    def column(line: int, offset: int) -> int:
+        text = facts.lines[line - 1]
+        return (offset if text.isascii() else len(text.encode()[:offset].decode(errors="replace"))) + 1
+
+    end_line = node.end_lineno or node.lineno
+    return Location(
+        facts.path,
+        node.lineno,
+        column(node.lineno, node.col_offset),
+        end_line,
+        column(end_line, node.end_col_offset or 0),
+    )

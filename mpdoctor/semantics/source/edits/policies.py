@@ -1,0 +1,116 @@
+"""Edits that switch a program to another global policy: in the calls that set one, or in a line of its own."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+
+from mpdoctor.facts.location import Location
+from mpdoctor.finding import Edit
+from mpdoctor.knowledge.api_names import kind_of_class
+from mpdoctor.program.source_facts import SET_FLOATX, SourceFacts
+from mpdoctor.program.values import Api, Call
+from mpdoctor.semantics.source.edits.expressions import argument_replaced
+from mpdoctor.semantics.source.edits.made_layers import called
+from mpdoctor.semantics.source.edits.names import keras_name
+from mpdoctor.semantics.source.layers.model_layers import policies_set
+
+SETTER = "mixed_precision.set_global_policy"  # in Keras 2.4 and later, and in Keras 3
+FLOATX = "float32"
+
+SourceAt = Callable[[str], SourceFacts | None]  # by path
+
+
+def switching_edits(facts: SourceFacts, policy: str, source_at: SourceAt) -> tuple[Edit, ...] | None:
+    """The edits after which the program sets this global policy, and no other one later. `facts`: of running it, events
+    in files that it imports among them. None where it cannot be said in the program's own names, or a call that sets
+    another policy is not to be edited."""
+    edits: list[Edit] = []
+    for call in facts.policy_calls:
+        if policies_set(call) == (policy,):
+            continue
+        home = facts if call.location.path == facts.path else source_at(call.location.path)
+        edit = _in_call(home, call, policy) if home is not None else None
+        if edit is None:
+            return None
+        edits.append(edit)
+    if not any(
+        call.context.reached and not call.context.branches and _names_policy(call) for call in facts.policy_calls
+    ):
+        line = _line(facts, policy)
+        if line is None:
+            return None
+        edits.append(line)
+    return tuple(dict.fromkeys(edits))
+
+
+def _names_policy(call: Call) -> bool:
+    return not (isinstance(call.callee, Api) and call.callee.is_(SET_FLOATX))
+
+
+def _in_call(facts: SourceFacts, call: Call, policy: str) -> Edit | None:
+    if not _names_policy(call):  # the dtype of weights: 16 bits are no part of a mixed policy
+        return argument_replaced(facts, call.location, "value", 0, f'"{FLOATX}"')
+    named = argument_replaced(facts, call.location, "policy", 0, f'"{policy}"')
+    return named or argument_replaced(facts, call.location, "dtype_policy", 0, f'"{policy}"')
+
+
+def _line(facts: SourceFacts, policy: str) -> Edit | None:
+    """A line behind the imports at the top; where a file that is imported makes layers, right behind the import of
+    Keras or TensorFlow, before them."""
+    try:
+        statements = ast.parse(facts.text).body
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    setter = keras_name(facts, SETTER)
+    imported = ""
+    if setter is None:
+        imported, setter = _imported(facts)
+    leading = list(_leading_imports(statements))
+    if not leading:
+        return None
+    last = leading[-1]
+    if _makes_layers_while_imported(facts):
+        root = setter.partition(".")[0]
+        last = next((one for one in leading if root in _bound(one)), last)
+    number = last.end_lineno or last.lineno
+    end = len(facts.lines[number - 1]) + 1
+    new = f'\n{imported}\n{setter}("{policy}")'
+    return Edit(Location(facts.path, number, end, number, end), new)
+
+
+def _imported(facts: SourceFacts) -> tuple[str, str]:
+    """An import, and the name that it brings: `from keras.layers import Dense` alone names no module."""
+    if facts.keras.package == "tf_keras":
+        return "import tf_keras\n", f"tf_keras.{SETTER}"
+    if facts.keras.is_keras3 and any(use.api.root == "keras" for use in facts.uses):
+        return "import keras\n", f"keras.{SETTER}"
+    return "import tensorflow as tf\n", f"tf.keras.{SETTER}"
+
+
+def _leading_imports(statements: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The imports before the first function, class, or call that may make a layer."""
+    for statement in statements:
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            yield statement
+            continue
+        defines = isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        if defines or any(isinstance(node, ast.Call) and called(node)[:1].isupper() for node in ast.walk(statement)):
+            return
+
+
+def _bound(statement: ast.stmt) -> set[str]:
+    if isinstance(statement, ast.Import):
+        return {alias.asname or alias.name.partition(".")[0] for alias in statement.names}
+    return {alias.asname or alias.name for alias in statement.names} if isinstance(statement, ast.ImportFrom) else set()
+
+
+def _makes_layers_while_imported(facts: SourceFacts) -> bool:
+    return any(
+        isinstance(call.callee, Api)
+        and kind_of_class(call.callee.name) in ("layer", "model")
+        and call.location.path != facts.path
+        and call.context.reached
+        and not call.context.callers
+        for call in facts.calls
+    )

@@ -1,0 +1,101 @@
+"""What a diagnosis proposes: the edits of rules, remedies that healed, and what may be tried where there is neither."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.model import LayerFacts, ModelFacts, OptimizerFacts
+from mpdoctor.facts.remedies import RemedyFacts
+from mpdoctor.facts.versions import Keras
+from mpdoctor.finding import Diagnosis, Edit, Finding, Fix, Severity
+from mpdoctor.mending.proposals import proposed
+from mpdoctor.program.source_facts import SourceFacts
+
+pytestmark = pytest.mark.fast
+
+TEXT = """class Outer(Layer):
+    def __init__(self):
+        super().__init__()
+        self.inner = Dense(3)
+
+    def call(self, x):
+        return self.inner(x) * 2
+
+outer = Outer()
+head = Dense(1)
+optimizer = Wrapper(Adam(), dynamic=False)
+"""
+SOURCES = {"a.py": SourceFacts("a.py", TEXT)}
+
+
+def layer(path: str, line: int, kind: str = "Dense", **given: object) -> LayerFacts:
+    policy = "mixed_float16", "float16", "float32"
+    return LayerFacts(path, kind, *policy, made_at=Location("a.py", line), **given)  # type: ignore[arg-type]
+
+
+LAYERS = (
+    layer("outer", 9, "Outer", own_class=True, class_location=Location("a.py", 1)),
+    layer("outer/inner", 4),
+    layer("head", 10, is_output=True),
+)
+OPTIMIZER = OptimizerFacts("Wrapper", "keras", is_wrapper=True, made_at=Location("a.py", 11))
+MODEL = ModelFacts("m", "m", "Sequential", "mixed_float16", Keras("keras"), LAYERS, (OPTIMIZER,))
+FIX = Fix("Write x", True, (Edit(Location("a.py", 10, 1, 10, 5), "x"),))
+
+
+def finding(code: str, **given: object) -> Finding:
+    told = {"stage": "training", "severity": Severity.ERROR, **given}
+    return Finding("", "", code=code, **told)  # type: ignore[arg-type]
+
+
+def remedy(tried: str, *paths: str, kind: str = "float32-layers") -> RemedyFacts:
+    lines = {one.path: one.made_at for one in LAYERS}
+    return RemedyFacts(kind, tried, paths, tuple(map(lines.get, paths)))  # type: ignore[arg-type]
+
+
+def answers(*findings: Finding, live: bool = True) -> list[list[list[tuple[str, str]]]]:
+    """Of each finding, of each answer to it, the (title, texts) of its proposals."""
+    models = (("a.py", MODEL),) if live else ()
+    diagnosis = Diagnosis((), findings, models, (), (), (), (), {}, 0, 1, "", "")
+    return [
+        [[(one.title, "".join(edit.text for edit in one.edits)) for one in answer.proposals] for answer in of_one]
+        for of_one in proposed(diagnosis, SOURCES).answers
+    ]
+
+
+INNER = ("`outer/inner` computes in float32", ', dtype="float32"')
+OUTER = ("`outer` computes in float32", 'dtype="float32"')
+HEAD = ("`head` computes in float32", ', dtype="float32"')
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted"),
+    [
+        (finding("MP101", fix=FIX), [[[("Write x", "x")]]]),
+        (finding("MP101", fix=FIX, severity=Severity.INFO), []),
+        (finding("MP101", fix=FIX, what_if=True), []),
+        (finding("MP904", remedies=(remedy("healed", "outer/inner", "head"),)), [[[INNER, HEAD]]]),
+        (finding("MP904", layer="head", remedies=(remedy("failed", "head"),)), []),
+        (finding("MP904", fix=FIX, remedies=(remedy("healed", "head"),)), [[[HEAD], [("Write x", "x")]]]),
+        (finding("MP907", remedies=(remedy("healed", kind="float32-loss"),)), [[[HEAD]]]),
+        (finding("MP408"), [[[HEAD]]]),
+        (finding("MP911"), [[[("Leave `dynamic` to Keras", "")]]]),
+        (finding("MP216", layer="outer/inner"), [[[INNER], [OUTER, INNER]]]),
+        (finding("MP216", layer="outer/inner", stage="source"), []),
+        (finding("MP605", layer="head"), []),  # nothing that float32 may mend
+    ],
+)
+def test_what_is_proposed(found: Finding, wanted: list[object]) -> None:
+    assert answers(found) == wanted
+
+
+def test_where_no_model_came_all_layers_of_the_class_are_meant() -> None:
+    found = finding("MP202", layer="outer", location=Location("a.py", 7))
+    assert answers(found, live=False) == [[[("`Outer` computes in float32", 'dtype="float32"')]]]
+
+
+def test_a_remedy_that_is_no_edit_says_why() -> None:
+    found = finding("MP904", remedies=(RemedyFacts("float32-layers", "healed", ("made/elsewhere",), (None,)),))
+    diagnosis = Diagnosis((), (found,), (), (), (), (), (), {}, 0, 1, "", "")
+    assert proposed(diagnosis, SOURCES).without == ("no line of the program's makes `made/elsewhere`",)

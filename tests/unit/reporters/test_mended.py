@@ -1,0 +1,86 @@
+"""What a mended program looks like: the table, what is said of edits, and that nothing above the patch is taken for
+one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import jsonschema
+import pytest
+from referencing import Registry, Resource
+
+import mpdoctor
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.versions import Keras
+from mpdoctor.finding import Diagnosis, Edit, Finding, Severity, Stage, TargetReport
+from mpdoctor.mended import Mended, NeededEdit
+from mpdoctor.reporters.rendering import report_from_mended
+
+SCHEMAS = Path(mpdoctor.__file__).parent / "reporters" / "json" / "schema"
+PATCH = "--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-old\n+new\n"
+PLACE = Location("a.py", 1, 1, 1, 4)
+EDIT = NeededEdit("Write `new`", True, "MP101", (Edit(PLACE, "new"),))
+ERROR = Finding("It is old.", "Write `new`.", PLACE, code="MP101", name="old", severity=Severity.ERROR, target="a.py")
+STAGES = {"source": Stage("done"), "model": Stage("skipped", "--static")}
+
+
+def diagnosis(*findings: Finding) -> Diagnosis:
+    target = TargetReport("a.py", "a.py", "script", Keras("keras"), stages=STAGES)
+    return Diagnosis((target,), findings, (), (), (), (), (), {}, 0, int(bool(findings)), "mpdoctor mend a.py", "0.1.0")
+
+
+BAD, GOOD = diagnosis(ERROR), diagnosis()
+HEALED = Mended(BAD, GOOD, True, 1, 2, (EDIT,), PATCH)
+NOTHING = Mended(GOOD, GOOD, True, 0, 1)
+HOPELESS = Mended(BAD, BAD, False, 1, 2, tried=(("MP101", "Write `new`"),), hindered=("a.py: it was changed",))
+NOT_IN_FORCE = Mended(GOOD, GOOD, False, 1, 2, (EDIT,), PATCH, policy="mixed_float16", policy_in_force=False)
+
+
+@pytest.mark.parametrize(
+    ("mended", "words"),
+    [
+        (HEALED, ("a.py is mended by 1 edit, proved by a second look", "findings  1 error (MP101)  none",
+                  "a.py:1:1: Write `new`")),
+        (NOTHING, ("a.py: nothing to mend.",)),
+        (HOPELESS, ("a.py is not mended: 1 error remains, and no edit helps.",
+                    "Tried without success:\n  Write `new` (MP101)",
+                    "No edit: a.py: it was changed.",
+                    "What remains:\n  a.py:1:1: MP101 It is old.")),
+        (NOT_IN_FORCE, ("a.py is not mended: mixed_float16 is not in force where it trains after 1 edit.",)),
+    ],
+)  # fmt: skip
+def test_what_is_said(mended: Mended, words: tuple[str, ...]) -> None:
+    told = report_from_mended(mended, "terminal", width=100)
+    assert [word for word in words if word not in told] == [], told
+    assert told.endswith(mended.patch)
+
+
+def test_git_applies_the_whole_of_it(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("old\n")
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    hostile = Finding("--- a/b.py\n+++ b/b.py\n@@ -1 +1 @@\n-x\n+y", "", PLACE, code="MP999", severity=Severity.ERROR)
+    mended = Mended(diagnosis(ERROR, hostile), diagnosis(hostile), False, 1, 2, (EDIT,), PATCH)
+    told = report_from_mended(mended, "terminal", width=40)
+    subprocess.run(["git", "apply"], cwd=tmp_path, input=told, text=True, check=True)
+    assert (tmp_path / "a.py").read_text() == "new\n"
+
+
+def test_colours_are_for_terminals() -> None:
+    assert "\x1b" not in report_from_mended(HEALED, "terminal", width=80)
+    assert "\x1b[32m+new\x1b[0m\n" in report_from_mended(HEALED, "terminal", width=80, color=True)
+
+
+@pytest.mark.parametrize("mended", [HEALED, NOTHING, HOPELESS, NOT_IN_FORCE])
+def test_the_json_is_what_its_schema_says(mended: Mended) -> None:
+    schemas = {name: json.loads((SCHEMAS / name).read_text()) for name in ("mended-1.json", "diagnosis-1.json")}
+    registry = Registry().with_resources((name, Resource.from_contents(schema)) for name, schema in schemas.items())
+    schema = schemas["mended-1.json"]
+    jsonschema.Draft202012Validator.check_schema(schema)
+    told = json.loads(report_from_mended(mended, "json"))
+    jsonschema.Draft202012Validator(schema, registry=registry).validate(told)
+    assert set(told) == set(schema["properties"]) == set(schema["required"])
+    for edit in told["edits"]:
+        assert set(edit) == set(schema["properties"]["edits"]["items"]["properties"])
+    assert (told["mended"], told["patch"]) == (mended.is_healthy, mended.patch)
