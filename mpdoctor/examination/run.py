@@ -36,6 +36,7 @@ from mpdoctor.examiner.protocol.event_kinds import (
     Started,
     Steps,
     StoppedAfterTraining,
+    TrainedAgain,
     Training,
     TrainingStatus,
 )
@@ -109,6 +110,7 @@ def _request(target: Target, settings: Settings, policy: str, folder: Path) -> R
         custom_objects=settings.custom_objects,
         allow_code_in_file=settings.allow_code_in_file,
         all_fits=settings.all_fits,
+        second_training=settings.second_training,
     )
 
 
@@ -157,7 +159,7 @@ class _Seen:
             case Steps(done, total):
                 self.steps = done
                 progress.steps(done, total)
-            case Model() | ModelBuilt() | ModelSeen() | Training() | Remedies() | FitEnded():
+            case Model() | ModelBuilt() | ModelSeen() | Training() | Remedies() | TrainedAgain() | FitEnded():
                 self._take_model_or_training(event)
             case Started(python):
                 self.python = python
@@ -190,16 +192,20 @@ class _Seen:
             case _:
                 _assert_never(event)
 
-    def _take_model_or_training(self, event: Model | ModelBuilt | ModelSeen | Training | Remedies | FitEnded) -> None:
+    def _take_model_or_training(
+        self, event: Model | ModelBuilt | ModelSeen | Training | Remedies | TrainedAgain | FitEnded
+    ) -> None:
         match event:
             case Model(number, facts, layers_of):
                 self._describe(number, facts, layers_of)
             case ModelBuilt(number) | ModelSeen(number) | Training(number) if number not in self.described:
                 self.passed_over += 1
-            case Remedies(which, _) if not -len(self.trainings) <= which < 0:
+            case Remedies(which, _) | TrainedAgain(which, _) if not -len(self.trainings) <= which < 0:
                 self.passed_over += 1
             case Remedies(which, tried):
                 self.trainings[which] = replace(self.trainings[which], remedies=tried)
+            case TrainedAgain(which, second):
+                self.trainings[which] = replace(self.trainings[which], second=second)
             case FitEnded(ending):
                 new = self.trainings[self.with_end :]
                 self.trainings[self.with_end :] = [_with_ending(training, ending) for training in new]

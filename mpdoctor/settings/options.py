@@ -48,6 +48,7 @@ class Settings:
     static: bool = False
     probe: bool = True
     all_fits: bool = False
+    second_training: bool = True
     steps: int = 50
     budget: float = 60.0
     timeout: float = 600.0

@@ -3,11 +3,12 @@ failed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mpdoctor.examiner.exceptions import first_line
 from mpdoctor.examiner.replay.variable_snapshot import snapshot_of_variables
-from mpdoctor.examiner.trials.remedy_trials import Case, RemedyTrials, Sickness
+from mpdoctor.examiner.trials.one_trial import Case
+from mpdoctor.examiner.trials.remedy_trials import RemedyTrials, Sickness
 from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.facts.training import OperationFacts
 
@@ -15,26 +16,37 @@ if TYPE_CHECKING:
     from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer
     from mpdoctor.examiner.replay.step_replay import StepReplay
     from mpdoctor.examiner.session import Session
+    from mpdoctor.examiner.trials.units import Unit
 
 
 READING = ("ReadVariableOp", "ResourceGather", "ResourceGatherNd")  # of a weight that was not finite before
 
 
-def tried_remedies(look: StepReplay, session: Session, observed: ObservedOptimizer) -> tuple[RemedyFacts, ...]:
-    """Of the last explained failure of this optimizer's; () where there is none, or precision cannot be why."""
+class Tried(NamedTuple):
+    """What was tried, and the layers that healed."""
+
+    remedies: tuple[RemedyFacts, ...] = ()
+    healing: tuple[Unit, ...] = ()
+
+
+def tried_remedies(look: StepReplay, session: Session, observed: ObservedOptimizer) -> Tried:
+    """Of the last explained failure of this optimizer's; nothing where there is none, or precision cannot be why."""
     if not _may_be_precision(observed):
-        return ()
+        return Tried()
     if observed.failing is None:
-        return (RemedyFacts("float32-layers", "not-tried", reason="a step of an eager loop cannot be repeated"),)
+        return _not_tried("a step of an eager loop cannot be repeated")
     session.events.stage("trying remedies")
     try:
         return _tried(look, session, observed)
     except Exception as error:  # the user's step, which may be fit for graphs only
-        reason = f"the failing step cannot be repeated eagerly: {first_line(error)}"
-        return (RemedyFacts("float32-layers", "not-tried", reason=reason),)
+        return _not_tried(f"the failing step cannot be repeated eagerly: {first_line(error)}")
 
 
-def _tried(look: StepReplay, session: Session, observed: ObservedOptimizer) -> tuple[RemedyFacts, ...]:
+def _not_tried(reason: str) -> Tried:
+    return Tried((RemedyFacts("float32-layers", "not-tried", reason=reason),))
+
+
+def _tried(look: StepReplay, session: Session, observed: ObservedOptimizer) -> Tried:
     with look.repeating() as catchers:
         catchers[observed].stops = observed.steps_a_call > 1
         trials = RemedyTrials(
@@ -45,7 +57,7 @@ def _tried(look: StepReplay, session: Session, observed: ObservedOptimizer) -> t
             _cases(observed),
             session.request.budget,
         )
-        return trials.remedies(_sickness(observed))
+        return Tried(trials.remedies(_sickness(observed)), trials.healing)
 
 
 def _cases(observed: ObservedOptimizer) -> list[Case]:

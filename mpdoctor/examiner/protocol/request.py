@@ -26,6 +26,8 @@ class Request:
         Seconds for the training, counted from its first step.
     all_fits
         Whether a script goes on after its first fit(), to its next one.
+    second_training
+        Whether what healed a failing batch is trained with once more.
     events
         Absolute path of the file that the examiner appends its events to, in a directory of this examination's own.
     """
@@ -44,6 +46,7 @@ class Request:
     custom_objects: str | None = None
     allow_code_in_file: bool = False
     all_fits: bool = False
+    second_training: bool = True
 
     @property
     def scratch(self) -> str:

@@ -67,6 +67,7 @@ class RemedyTrials:
         self._errors: list[str] = []
         self._failed: list[Chosen] = []
         self._tight: tuple[str, float] | None = None  # what stayed in 16 bits of a finite step, and came near their end
+        self.healing: tuple[Unit, ...] = ()  # the layers that were found
         self._exempt: set[int] = set()  # layers whose outputs are not finite in float32 either, as those of masks are
 
     # --- the whole ------------------------------------------------------------------------------------------------
@@ -103,6 +104,7 @@ class RemedyTrials:
         if len(found) > FEW and len(found) > NEARLY_ALL * len(self._units):
             reason = f"{len(found)} of the {len(self._units)} layers in 16 bits would have to compute in float32"
             return self._told("failed", tuple(sorted(found)), reason=reason)
+        self.healing = tuple(self._units[place] for place in sorted(found))
         fewer = next((failed for failed in self._failed if failed and failed < found), frozenset())
         return self._told("healed", tuple(sorted(found)), not_enough=tuple(sorted(fewer)))
 
