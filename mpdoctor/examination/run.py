@@ -54,6 +54,7 @@ from mpdoctor.project.interpreters import Choice, NoInterpreter, choice_for
 from mpdoctor.project.targets import Target
 from mpdoctor.settings.options import Settings
 
+WITH_BUDGET = ("trying remedies", "training once more")  # stages
 POLL = 0.03  # seconds between two looks at the events
 
 
@@ -136,6 +137,7 @@ class _Seen:
     failure: FailureFacts | None = None
     mended: list[MendedFacts] = field(default_factory=list)
     steps: int = 0
+    budgets: int = 0  # of what has begun that has a time of its own: steps, trials of remedies, a second training
     environment: EnvironmentFacts = field(default_factory=EnvironmentFacts)
     not_restored: str = ""
     stand_ins: tuple[str, ...] = ()
@@ -155,8 +157,10 @@ class _Seen:
         match event:
             case Stage(text):
                 self.training = self.training or text == "training"
+                self.budgets += text in WITH_BUDGET
                 progress.stage(text)
             case Steps(done, total):
+                self.budgets += bool(done) and not self.steps
                 self.steps = done
                 progress.steps(done, total)
             case Model() | ModelBuilt() | ModelSeen() | Training() | Remedies() | TrainedAgain() | FitEnded():
@@ -258,17 +262,17 @@ def _watched(chosen: Choice, request: Request, settings: Settings, progress: Pro
     shown = sys.stderr.buffer if settings.show_output else None
     process = ExaminerProcess(chosen.path, written, _environment(settings), kept.stderr, shown)
     seen = _Seen()
-    first_step_at: float | None = None
+    allowed = settings.timeout  # seconds since the start, until the next thing is told
+    begun = 0
     try:
         while not seen.outcome:
             ended = process.has_ended()
             _take_new(reader, seen, progress)
-            if first_step_at is None and seen.steps:
-                first_step_at = process.seconds
-            limit = settings.timeout if first_step_at is None else first_step_at + settings.budget + settings.timeout
+            if seen.budgets > begun:  # what has a budget of its own has just begun
+                begun, allowed = seen.budgets, process.seconds + settings.budget + settings.timeout
             if ended or seen.ended:
                 seen.outcome = "ended"
-            elif process.seconds > limit:
+            elif process.seconds > allowed:
                 seen.outcome = "timed-out"
             elif not reader.is_behind:
                 time.sleep(POLL)

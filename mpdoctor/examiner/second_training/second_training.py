@@ -170,7 +170,7 @@ class SecondTraining:
             catchers[observed].stops = observed.steps_a_call > 1
             set_scale = observed.set_scale if observed.can_set_scale else None
             runner = TrialRunner(observed.keras, self._session.watch, catchers[observed], set_scale)
-            trial = runner.run((), Case(failing.repeat, snapshot_of_variables()))
+            trial = runner.run((), Case(failing.repeat, snapshot_of_variables()), scale=1.0)
         return None if trial.error else trial.is_finite
 
 
