@@ -233,12 +233,6 @@ class KerasAdapter(Protocol):
     def step_variables(self, optimizer: KerasOptimizer) -> list[KerasVariable]:
         """What the innermost optimizer moves in a step even where its gradients are caught."""
 
-    def first_slots(
-        self, innermost: KerasOptimizer, variables: list[KerasVariable]
-    ) -> list[tuple[KerasVariable, tf.Tensor]]:
-        """(a variable of the optimizer's, the value that it begins with), as a new optimizer like it makes them for
-        these variables; [] where it has made them all outside of graphs."""
-
     def catch_gradients(
         self, innermost: KerasOptimizer, catch: Callable[[list[tf.Tensor], list[KerasVariable]], None]
     ) -> Callable[[], object]:

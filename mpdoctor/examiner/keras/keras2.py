@@ -250,15 +250,6 @@ class Keras2:
         """Nothing: the innermost optimizer's whole step is left out where its gradients are caught."""
         return []
 
-    def first_slots(self, innermost: Any, variables: list[KerasVariable]) -> list[tuple[KerasVariable, tf.Tensor]]:
-        """The new optimizers (2.9 and later) make theirs within the graph of a wrapper's step; OptimizerV2 does not."""
-        if not hasattr(innermost, "_variables"):
-            return []
-        clone = type(innermost).from_config(innermost.get_config())
-        clone.build(variables)
-        pairs = zip(innermost._variables, clone._variables)
-        return [(slot, tf.convert_to_tensor(new)) for slot, new in pairs if slot.shape == new.shape]
-
     def watch_gradients(
         self, optimizer: KerasOptimizer, tell: Callable[[list[tf.Tensor], list[KerasVariable]], None]
     ) -> Callable[[], object]:

@@ -226,12 +226,6 @@ class Keras3:
             return list(optimizer.variables)
         return [optimizer.iterations]
 
-    def first_slots(
-        self, innermost: KerasOptimizer, variables: list[KerasVariable]
-    ) -> list[tuple[KerasVariable, tf.Tensor]]:
-        """[]: Keras 3 makes them outside of every graph."""
-        return []
-
     def catch_gradients(
         self, innermost: Any, catch: Callable[[list[tf.Tensor], list[KerasVariable]], None]
     ) -> Callable[[], None]:

@@ -58,11 +58,6 @@ class StepReplay:
         """Whether the probe itself is repeating a step; the steps of a trial are the user's own loop."""
         return self.holds_weights and self._trial is None
 
-    @property
-    def optimizers(self) -> list[ObservedOptimizer]:
-        """Those that gradients arrived at."""
-        return [observed for observed in self._training.observed_optimizers if observed.variables]
-
     # --- what raised first ------------------------------------------------------------------------------------------
     def first_error(self, error: Exception, repeat: Callable[[], object]) -> Exception:
         """Where several operations of a graph fail, chance decides which of them is told: the graph has no order.

@@ -58,11 +58,11 @@ def _variables_of_program() -> Iterator[tf.Variable]:
         is_variable = known.get(kind)
         if is_variable is None:
             is_variable = known[kind] = issubclass(kind, BaseResourceVariable)
-        if is_variable and _is_of_program(thing):
+        if is_variable and is_of_program(thing):
             yield thing
 
 
-def _is_of_program(variable: KerasVariable) -> bool:
+def is_of_program(variable: KerasVariable) -> bool:
     """Of the program's, and no mere node of a graph."""
     if not hasattr(getattr(variable, "_handle", None), "numpy") or OURS in variable.name:
         return False
@@ -71,7 +71,7 @@ def _is_of_program(variable: KerasVariable) -> bool:
 
 def has_numbers(variable: KerasVariable) -> bool:
     """Whether it is a variable of the program's, with a value, and that are numbers."""
-    return _is_of_program(variable) and _has_value(variable)
+    return is_of_program(variable) and _has_value(variable)
 
 
 def _has_value(variable: KerasVariable) -> bool:

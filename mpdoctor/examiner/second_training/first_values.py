@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Iterable
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Callable
 
 import tensorflow as tf
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from mpdoctor.examiner.process.patching import replace_for_now
-from mpdoctor.examiner.replay.variable_snapshot import has_numbers, variables_alive
+from mpdoctor.examiner.replay.variable_snapshot import has_numbers, is_of_program, variables_alive
 
 if TYPE_CHECKING:
     from typing import Optional, Tuple
@@ -31,49 +34,61 @@ class FirstValues:
     def __init__(self) -> None:
         self._kept: dict[int, Kept] = {}
         for variable in variables_alive():
-            self._keep(variable)
-        self._end: Callable[[], None] | None = replace_for_now(ResourceVariable, "__init__", self._note_birth)
+            self._keep(variable, variable.read_value())
+        functions = sys.modules[type(tf.function(lambda: None)).__module__]
+        in_graph: Any = functions.UnliftedInitializerVariable
+        self._ends = [
+            replace_for_now(ResourceVariable, "__init__", self._note_birth),
+            replace_for_now(in_graph, "__init__", self._note_birth_in_graph),
+        ]
 
     def end(self) -> None:
         """No further ones are noted, and the values are let go."""
-        if self._end is not None:
-            self._end()
-            self._end = None
+        while self._ends:
+            self._ends.pop()()
         self._kept.clear()
 
     def _note_birth(self, original: Callable[..., None], variable: Any, *args: object, **kwargs: object) -> None:
         original(variable, *args, **kwargs)
         with tf.init_scope():
             if has_numbers(variable):
-                self._keep(variable)
+                self._keep(variable, variable.read_value())
 
-    def _keep(self, variable: Any) -> None:
-        handle, value = variable._handle, variable.read_value()
+    def _note_birth_in_graph(
+        self, original: Callable[..., None], variable: Any, *args: object, initial_value: Any = None, **kwargs: object
+    ) -> None:
+        """Of a variable that is made while a tf.function is traced: Keras computes outside of the graph what it will
+        begin with, and the graph gives it that when it runs."""
+        values = []
+        given = initial_value
+        if isinstance(given, (FunctionType, functools.partial)):
+
+            def initial_value() -> object:
+                values.append(given())
+                return values[0]
+        else:
+            values.append(given)
+        original(variable, *args, initial_value=initial_value, **kwargs)
+        if values and hasattr(values[0], "numpy") and is_of_program(variable):
+            with tf.init_scope():
+                self._keep(variable, tf.cast(values[0], variable.dtype))
+
+    def _keep(self, variable: Any, value: tf.Tensor) -> None:
+        handle = variable._handle
         if (value.shape.num_elements() or 0) >= LARGE and not bool(tf.math.count_nonzero(value)):
             self._kept[id(handle)] = weakref.ref(handle), None
             return
         with tf.device("CPU:0"):  # none of a GPU's memory is taken
             self._kept[id(handle)] = weakref.ref(handle), tf.identity(value)
 
-    def put_back(self, slots: Callable[[], Iterable[tuple[Any, tf.Tensor]]]) -> list[str]:
-        """The names of variables that are alive and whose first values nobody knows. `slots()` gives (variable, value)
-        of those that an optimizer made while a graph was traced, where they have no values; it is asked when the
-        weights are put back."""
-        late = [variable for variable in variables_alive() if not self._put_back(variable)]
-        values = {id(slot._handle): value for slot, value in slots()} if late else {}
+    def put_back(self) -> list[str]:
+        """The names of variables that are alive and whose first values nobody knows."""
         unknown = []
-        for variable in late:
-            value = values.get(id(variable._handle))
-            if value is None:
+        for variable in variables_alive():
+            handle: Any = variable._handle
+            reference, value = self._kept.get(id(handle), (None, None))
+            if reference is None or reference() is not handle:
                 unknown.append(str(variable.name).partition(":")[0])
             else:
-                variable.assign(value)
+                variable.assign(tf.zeros(variable.shape, variable.dtype) if value is None else value)
         return unknown
-
-    def _put_back(self, variable: Any) -> bool:
-        handle = variable._handle
-        reference, value = self._kept.get(id(handle), (None, None))
-        if reference is None or reference() is not handle:
-            return False
-        variable.assign(tf.zeros(variable.shape, variable.dtype) if value is None else value)
-        return True

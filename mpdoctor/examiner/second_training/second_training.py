@@ -127,7 +127,7 @@ class SecondTraining:
     ) -> tuple[Taken, str]:
         """(the steps of each optimizer, "steps" or "budget"). Raises NotTried."""
         assert self._first is not None
-        unknown = self._first.put_back(lambda: [slot for one in self._look.optimizers for slot in _first_slots(one)])
+        unknown = self._first.put_back()
         if unknown:
             raise NotTried(f"nobody knows what the variable `{unknown[0]}` began with")
         seconds, first_step_at = SHARE * self._session.request.budget, 0.0
@@ -172,11 +172,3 @@ class SecondTraining:
             runner = TrialRunner(observed.keras, self._session.watch, catchers[observed], set_scale)
             trial = runner.run((), Case(failing.repeat, snapshot_of_variables()), scale=1.0)
         return None if trial.error else trial.is_finite
-
-
-def _first_slots(observed: ObservedOptimizer) -> list[tuple[Any, Any]]:
-    """[] of an optimizer that cannot be made anew from its configuration."""
-    try:
-        return observed.keras.first_slots(observed.innermost, observed.variables)
-    except Exception:  # of the user's class: then nobody knows what its variables began with
-        return []
