@@ -35,11 +35,13 @@ class FirstValues:
         self._kept: dict[int, Kept] = {}
         for variable in variables_alive():
             self._keep(variable, variable.read_value())
-        functions = sys.modules[type(tf.function(lambda: None)).__module__]
+        function = type(tf.function(lambda: None))
+        functions = sys.modules[function.__module__]
         in_graph: Any = functions.UnliftedInitializerVariable
         self._ends = [
             replace_for_now(ResourceVariable, "__init__", self._note_birth),
             replace_for_now(in_graph, "__init__", self._note_birth_in_graph),
+            replace_for_now(function, "_initialize_uninitialized_variables", self._note_initialized),
         ]
 
     def end(self) -> None:
@@ -57,7 +59,7 @@ class FirstValues:
     def _note_birth_in_graph(
         self, original: Callable[..., None], variable: Any, *args: object, initial_value: Any = None, **kwargs: object
     ) -> None:
-        """Of a variable that is made while a tf.function is traced: Keras computes outside of the graph what it will
+        """Of a variable that is made while a tf.function is traced: Keras 2 computes outside of the graph what it will
         begin with, and the graph gives it that when it runs."""
         values = []
         given = initial_value
@@ -72,6 +74,16 @@ class FirstValues:
         if values and hasattr(values[0], "numpy") and is_of_program(variable):
             with tf.init_scope():
                 self._keep(variable, tf.cast(values[0], variable.dtype))
+
+    def _note_initialized(
+        self, original: Callable[..., None], function: Any, initializers: list[tuple[Any, Any]]
+    ) -> None:
+        """Of variables whose first values Keras 3 has in the graph: they are computed before the rest of it runs."""
+        original(function, initializers)
+        with tf.init_scope():  # one tf.function may be traced within another one
+            for variable, _ in initializers:
+                if has_numbers(variable) and id(variable._handle) not in self._kept:
+                    self._keep(variable, variable.read_value())
 
     def _keep(self, variable: Any, value: tf.Tensor) -> None:
         handle = variable._handle
