@@ -130,6 +130,7 @@ def _remedy(remedy: RemedyFacts) -> dict[str, Any]:
         "tried": remedy.tried,
         "reason": remedy.reason or None,
         "not_enough": remedy.not_enough,
+        "scale": remedy.scale,
         "batches": remedy.batches,
         "trials": remedy.trials,
         "seconds": remedy.seconds,

@@ -17,7 +17,7 @@ COUNTED = {1: "it", 2: "both", 3: "all three", 4: "all four"}
 def after_trials(training: TrainingFacts, text: str, beside: str = "", *, in_layers: bool = True) -> str:
     """The help of a finding. `text`: what it says where nothing was tried; `beside`: what may be done instead of
     more precision, a clause that begins with a verb; `in_layers`: whether `text` speaks of what layers compute."""
-    remedies = remedies_as_told(training)
+    remedies = [remedy for remedy in remedies_as_told(training) if remedy.kind != "smaller-scale"]
     healed = [remedy for remedy in remedies if remedy.tried == "healed"]
     if healed:
         told = " Or: ".join(_healed(training, remedy) for remedy in healed)
@@ -33,10 +33,25 @@ def after_trials(training: TrainingFacts, text: str, beside: str = "", *, in_lay
     return text if not_tried is None else f"{text} (Not tried: {not_tried.reason}.)"
 
 
-def _healed(training: TrainingFacts, remedy: RemedyFacts) -> str:
+def after_scale_trial(training: TrainingFacts, text: str) -> str:
+    """The help of a finding on a fixed loss scale. `text` ends with advising a smaller one."""
+    tried = next((remedy for remedy in training.remedies if remedy.kind == "smaller-scale"), None)
+    if tried is None:
+        return f"{text}."
+    if tried.scale is not None:
+        return f"{text}: with {tried.scale:g} {_finite(tried)} finite, and at four times as much (tried)."
+    return f"{text}. ({'Tried' if tried.tried == 'failed' else 'Not tried'}: {tried.reason}.)"
+
+
+def _finite(remedy: RemedyFacts) -> str:
+    """Up to the word itself."""
     others = remedy.batches - 1
     further = "" if not others else " and one other" if others == 1 else f" and {others} others"
-    finite = f"this batch{further} {'are' if others else 'is'}"
+    return f"this batch{further} {'are' if others else 'is'}"
+
+
+def _healed(training: TrainingFacts, remedy: RemedyFacts) -> str:
+    finite = _finite(remedy)
     if remedy.kind == "float32-loss":
         return f"Compute the loss in float32, `tf.cast(predictions, tf.float32)` first: {finite} finite then (tried)."
     names = listed([_named(training, remedy, place) for place in range(len(remedy.layers))], MOST_NAMED)
