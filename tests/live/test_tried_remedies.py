@@ -268,7 +268,7 @@ def assert_the_second_training_is_that_of(record: dict[str, Any], second: dict[s
     assert second["loss_scale"] == row["scale"][:steps]
     assert second["skipped_steps"] == [step for step, ok in enumerate(row["finite"][:steps]) if not ok]
     assert second["loss"] == pytest.approx(row["loss"][:steps], rel=0.02)
-    assert second["verdict"] == "healthy" and second["failing_batch_finite"] is True
+    assert second["verdict"] in ("healthy", "settling") and second["failing_batch_finite"] is True
 
 
 def assert_heals(record: dict[str, Any]) -> None:

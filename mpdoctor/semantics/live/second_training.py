@@ -44,7 +44,8 @@ def contradiction(training: TrainingFacts) -> str:
     probe, second = second_probe(training), training.second
     if probe is None or second is None:
         return ""
-    if probe.verdict not in NO_CONTRADICTION:
+    on_its_way = probe.verdict is Verdict.SETTLING and not _skips_since_first_applied(second)
+    if probe.verdict not in NO_CONTRADICTION and not on_its_way:
         skipped = "" if probe.verdict is Verdict.NOT_FINITE else skipped_of(second)
         return f"trained again, {skipped} are still skipped" if skipped else f"trained again, {probe.why}"
     if second.failing_batch_finite is False:
@@ -86,6 +87,12 @@ def skipped_of(second: SecondTrainingFacts) -> str:
     """ "14 of 50 steps"; "" for none."""
     skipped = sum(not step.applied for step in second.steps)
     return f"{skipped} of {len(second.steps)} steps" if skipped else ""
+
+
+def _skips_since_first_applied(second: SecondTrainingFacts) -> bool:
+    """Whether the loss scale did more than fall to its place."""
+    applied = [step.applied for step in second.steps]
+    return not all(applied[applied.index(True) :]) if True in applied else True
 
 
 def _last_skip(second: SecondTrainingFacts) -> int:

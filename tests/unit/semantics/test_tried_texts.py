@@ -184,6 +184,12 @@ NOT_ENOUGH = "`boost` (line 12) in float32 is not enough (tried): finite on thes
             "--budget.",
             "healed",
         ),
+        (
+            again(40),
+            f"{HOLDS} Trained again so, 40 of 50 steps are skipped, the last of them step 40, and the loss scale is 8 "
+            "then.",
+            "healed",
+        ),
         (again(14, late=True), f"{NOT_ENOUGH}14 of 50 steps are still skipped.{INSTEAD}", "failed"),
         (again(loss=math.nan), f"{NOT_ENOUGH}the loss is nan from step 1 on.{INSTEAD}", "failed"),
         (
