@@ -43,7 +43,7 @@ class PlayedStep:
 
     def run(self) -> None:
         for optimizer, rate in self.rates:
-            if float(given_learning_rate(optimizer)) != rate:
+            if _rate_of(optimizer) != rate:
                 optimizer.learning_rate = rate  # type: ignore[attr-defined]
         self._run(self.given)
 
@@ -100,12 +100,18 @@ class PlayedSteps:
 
 def learning_rates(optimizers: Iterable[KerasOptimizer]) -> Rates:
     """As numbers, of those optimizers that have one and no schedule of their own."""
-    rates = []
-    for optimizer in optimizers:
-        rate = given_learning_rate(optimizer)
-        if hasattr(rate, "dtype") and not hasattr(rate, "get_config"):
-            rates.append((optimizer, float(rate)))
-    return rates
+    numbers = ((optimizer, _rate_of(optimizer)) for optimizer in optimizers)
+    return [(optimizer, rate) for optimizer, rate in numbers if rate is not None]
+
+
+def _rate_of(optimizer: KerasOptimizer) -> float | None:
+    rate = given_learning_rate(optimizer)
+    if callable(rate) or not hasattr(rate, "dtype"):
+        return None
+    try:
+        return float(rate)
+    except (TypeError, ValueError):  # a variable of which each replica has its own
+        return None
 
 
 def takes_from_data_set(step: PlayedStep) -> bool:

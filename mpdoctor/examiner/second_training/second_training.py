@@ -119,7 +119,11 @@ class SecondTraining:
         if self._first is None or not self._played.all:
             raise NotTried("the weights that it began with were not kept")
         for step in self._played.firsts():
-            if step.is_function and takes_from_data_set(step):
+            try:
+                reads_data_set = step.is_function and takes_from_data_set(step)
+            except Exception as error:  # of the user's function, which is traced for it once more
+                raise NotTried(f"the step cannot be traced once more: {first_line(error)}") from error
+            if reads_data_set:
                 raise NotTried("the step takes its batches from a data set of its own, whose order nobody knows")
 
     def _steps(
