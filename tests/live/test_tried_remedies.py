@@ -234,7 +234,7 @@ CASES = [
 
 def examined(path: Path, keras: str) -> tuple[Check, list[dict[str, Any]]]:
     """With the remedies of the finding that has most of them."""
-    done = check(path.name, "--steps", "20", "--budget", "300", directory=path.parent, keras=keras)
+    done = check(path.name, "--steps", "50", "--budget", "300", directory=path.parent, keras=keras)
     return done, max((finding["remedies"] for finding in done.report["findings"]), key=len, default=[])
 
 
@@ -264,7 +264,7 @@ def assert_the_second_training_is_that_of(record: dict[str, Any], second: dict[s
     """Of plain Keras with the edit really made: the same scale, the same skipped steps, the same loss nearly."""
     (row,) = record["optimizers"]
     steps = second["steps"]
-    assert steps == 20
+    assert steps == 50
     assert second["loss_scale"] == row["scale"][:steps]
     assert second["skipped_steps"] == [step for step, ok in enumerate(row["finite"][:steps]) if not ok]
     assert second["loss"] == pytest.approx(row["loss"][:steps], rel=0.02)
