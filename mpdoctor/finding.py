@@ -157,8 +157,17 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class SecondProbe:
+    """What the training looked like that was run once more with a remedy, by the same words."""
+
+    verdict: Verdict
+    why: str
+
+
+@dataclass(frozen=True)
 class Probe:
-    """One short training and what it looked like. `advice` says what our own loss-scale optimizer would have
+    """One short training and what it looked like. `second`: the verdict on `training.second`; None where there was no
+    second training, or it was not tried. `advice` says what our own loss-scale optimizer would have
     done otherwise, "" where nothing. `mended`: what of it was computed in float32, because under the policy that was
     forced it raises; `went_on` says so in a sentence, "" where there is nothing."""
 
@@ -168,6 +177,7 @@ class Probe:
     advice: str = ""
     mended: tuple[MendedFacts, ...] = ()
     went_on: str = ""
+    second: SecondProbe | None = None
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ from mpdoctor.examiner.protocol.event_kinds import (
     Started,
     Steps,
     StoppedAfterTraining,
+    TrainedAgain,
     Training,
     TrainingStatus,
 )
@@ -56,6 +57,7 @@ from mpdoctor.project.interpreters import Choice, NoInterpreter, choice_for
 from mpdoctor.project.targets import Target
 from mpdoctor.settings.options import Settings
 
+WITH_BUDGET = ("trying remedies", "training once more")  # stages
 POLL = 0.03  # seconds between two looks at the events
 
 
@@ -117,6 +119,7 @@ def _request(target: Target, settings: Settings, policy: str, folder: Path) -> R
         all_fits=settings.all_fits,
         what_if=settings.what_if,
         edited=write_edited(str(folder / "edited"), settings.edited) if settings.edited else None,
+        second_training=settings.second_training,
     )
 
 
@@ -143,6 +146,7 @@ class _Seen:
     mended: list[MendedFacts] = field(default_factory=list)
     outputs: tuple[OutputFacts, ...] = ()
     steps: int = 0
+    budgets: int = 0  # of what has begun that has a time of its own: steps, trials of remedies, a second training
     environment: EnvironmentFacts = field(default_factory=EnvironmentFacts)
     not_restored: str = ""
     stand_ins: tuple[str, ...] = ()
@@ -162,11 +166,13 @@ class _Seen:
         match event:
             case Stage(text):
                 self.training = self.training or text == "training"
+                self.budgets += text in WITH_BUDGET
                 progress.stage(text)
             case Steps(done, total):
+                self.budgets += bool(done) and not self.steps
                 self.steps = done
                 progress.steps(done, total)
-            case Model() | ModelBuilt() | ModelSeen() | Training() | Remedies() | FitEnded():
+            case Model() | ModelBuilt() | ModelSeen() | Training() | Remedies() | TrainedAgain() | FitEnded():
                 self._take_model_or_training(event)
             case Started(python):
                 self.python = python
@@ -201,16 +207,20 @@ class _Seen:
             case _:
                 _assert_never(event)
 
-    def _take_model_or_training(self, event: Model | ModelBuilt | ModelSeen | Training | Remedies | FitEnded) -> None:
+    def _take_model_or_training(
+        self, event: Model | ModelBuilt | ModelSeen | Training | Remedies | TrainedAgain | FitEnded
+    ) -> None:
         match event:
             case Model(number, facts, layers_of):
                 self._describe(number, facts, layers_of)
             case ModelBuilt(number) | ModelSeen(number) | Training(number) if number not in self.described:
                 self.passed_over += 1
-            case Remedies(which, _) if not -len(self.trainings) <= which < 0:
+            case Remedies(which, _) | TrainedAgain(which, _) if not -len(self.trainings) <= which < 0:
                 self.passed_over += 1
             case Remedies(which, tried):
                 self.trainings[which] = replace(self.trainings[which], remedies=tried)
+            case TrainedAgain(which, second):
+                self.trainings[which] = replace(self.trainings[which], second=second)
             case FitEnded(ending):
                 new = self.trainings[self.with_end :]
                 self.trainings[self.with_end :] = [_with_ending(training, ending) for training in new]
@@ -263,17 +273,17 @@ def _watched(chosen: Choice, request: Request, settings: Settings, progress: Pro
     shown = sys.stderr.buffer if settings.show_output else None
     process = ExaminerProcess(chosen.path, written, _environment(settings), kept.stderr, shown)
     seen = _Seen()
-    first_step_at: float | None = None
+    allowed = settings.timeout  # seconds since the start, until the next thing is told
+    begun = 0
     try:
         while not seen.outcome:
             ended = process.has_ended()
             _take_new(reader, seen, progress)
-            if first_step_at is None and seen.steps:
-                first_step_at = process.seconds
-            limit = settings.timeout if first_step_at is None else first_step_at + settings.budget + settings.timeout
+            if seen.budgets > begun:  # what has a budget of its own has just begun
+                begun, allowed = seen.budgets, process.seconds + settings.budget + settings.timeout
             if ended or seen.ended:
                 seen.outcome = "ended"
-            elif process.seconds > limit:
+            elif process.seconds > allowed:
                 seen.outcome = "timed-out"
             elif not reader.is_behind:
                 time.sleep(POLL)

@@ -15,8 +15,8 @@ class RemedyFacts:
     """One remedy, tried in place on live layers; nothing of it remains.
 
     kind
-        "float32-layers" (these layers compute in float32) or "float32-loss" (the model's outputs are cast to float32
-        before the loss sees them).
+        "float32-layers" (these layers compute in float32), "float32-loss" (the model's outputs are cast to float32
+        before the loss sees them) or "smaller-scale" (the fixed loss scale is lower).
     tried
         "healed": loss and gradients were finite on every batch, at a loss scale of ROOM, and what stayed in 16 bits
         was at most 65504 / ROOM. "failed": they were not, or nearly all layers would be needed. "not-tried": no trial
@@ -31,11 +31,13 @@ class RemedyFacts:
         Why it is "failed" or "not-tried", a clause; "" else.
     not_enough
         A smaller set of these layers, the first that was tried and did not heal; () where there was none.
+    scale
+        The largest power of 2 at ROOM times which every batch is finite; None of another kind, or where none is.
     batches, trials, seconds
         The batches that a healing trial was run on, all trials of the search, and the time that they took.
     """
 
-    kind: Literal["float32-layers", "float32-loss"]
+    kind: Literal["float32-layers", "float32-loss", "smaller-scale"]
     tried: Literal["healed", "failed", "not-tried"]
     layers: tuple[str, ...] = ()
     locations: tuple[Location | None, ...] = ()
@@ -45,3 +47,4 @@ class RemedyFacts:
     batches: int = 0
     trials: int = 0
     seconds: float = 0.0
+    scale: float | None = None

@@ -45,6 +45,36 @@ class StepFacts:
 
 
 @dataclass(frozen=True)
+class SecondTrainingFacts:
+    """The same steps once more, with layers in float32 that had healed the failing batches: the same batches in the
+    same order, from the same weights, optimizer state, loss scale and seeds, with the learning rates of then.
+
+    layers
+        Paths of the layers that computed in float32.
+    steps
+        Fewer than the first training had where the time for them was spent.
+    ended
+        "steps" or "budget".
+    weights_changed, weights_finite
+        As in TrainingFacts.
+    failing_batch_finite
+        Whether loss and gradients of the batch that failed are finite with the weights that were reached; None where
+        that could not be repeated.
+    not_tried
+        Why there was none, a clause; "" where there was.
+    """
+
+    layers: tuple[str, ...] = ()
+    steps: tuple[StepFacts, ...] = ()
+    ended: str = "steps"
+    weights_changed: bool | None = None
+    weights_finite: bool | None = None
+    failing_batch_finite: bool | None = None
+    seconds: float = 0.0
+    not_tried: str = ""
+
+
+@dataclass(frozen=True)
 class TensorFacts:
     """Magnitudes of one tensor: one frame that led up to an overflow, or the overflow itself.
 
@@ -416,6 +446,8 @@ class TrainingFacts:
         What was looked at instead of steps, in a program that only predicts.
     remedies
         What was tried on the batches of failing steps; () where nothing was.
+    second
+        What came of training once more with what had healed them; None where nothing had, or nobody asked.
     uses_loss_scale_factor
         Keras 3's `loss_scale_factor`: a fixed scale without any check for finite gradients.
     """
@@ -451,6 +483,7 @@ class TrainingFacts:
     growth: GrowthFacts | None = None
     prediction: PredictionFacts | None = None
     remedies: tuple[RemedyFacts, ...] = ()
+    second: SecondTrainingFacts | None = None
 
     def moment(self, step: int, preposition: str = "in") -> str:
         """When that was, in words: steps count from 0 here, and from 1 for readers."""

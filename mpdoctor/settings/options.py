@@ -55,6 +55,7 @@ class Settings:
     probe: bool = True
     all_fits: bool = False
     what_if: bool = True
+    second_training: bool = True
     steps: int = 50
     budget: float = 60.0
     timeout: float = 600.0

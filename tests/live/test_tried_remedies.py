@@ -234,7 +234,7 @@ CASES = [
 
 def examined(path: Path, keras: str) -> tuple[Check, list[dict[str, Any]]]:
     """With the remedies of the finding that has most of them."""
-    done = check(path.name, "--steps", "20", "--budget", "300", directory=path.parent, keras=keras)
+    done = check(path.name, "--steps", "50", "--budget", "300", directory=path.parent, keras=keras)
     return done, max((finding["remedies"] for finding in done.report["findings"]), key=len, default=[])
 
 
@@ -255,11 +255,23 @@ def test_what_is_printed_as_tried_heals_when_it_is_made(name: str, keras: str, t
         return
     wanted = sick.layers.get(keras, sick.layers.get("", ()))
     assert tuple(layer.rsplit("/", 1)[-1] for layer in remedies[0]["layers"]) == wanted
-    assert_heals(edited(sick.text, remedies[0], done.report["models"]), keras, tmp_path)
+    record = trained(edited(sick.text, remedies[0], done.report["models"]), keras, tmp_path)
+    assert_heals(record)
+    assert_the_second_training_is_that_of(record, done.report["probes"][0]["second_training"])
 
 
-def assert_heals(text: str, keras: str, folder: Path) -> None:
-    record = trained(text, keras, folder)
+def assert_the_second_training_is_that_of(record: dict[str, Any], second: dict[str, Any]) -> None:
+    """Of plain Keras with the edit really made: the same scale, the same skipped steps, the same loss nearly."""
+    (row,) = record["optimizers"]
+    steps = second["steps"]
+    assert steps == 50
+    assert second["loss_scale"] == row["scale"][:steps]
+    assert second["skipped_steps"] == [step for step, ok in enumerate(row["finite"][:steps]) if not ok]
+    assert second["loss"] == pytest.approx(row["loss"][:steps], rel=0.02)
+    assert second["verdict"] in ("healthy", "settling") and second["failing_batch_finite"] is True
+
+
+def assert_heals(record: dict[str, Any]) -> None:
     assert record["raised"] is None
     (row,) = record["optimizers"]
     assert len(row["loss"]) >= 50

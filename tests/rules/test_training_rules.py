@@ -12,6 +12,7 @@ from samples import good_steps, layer, model, steps_from_finiteness, training
 from mpdoctor.facts.layer_details import SettingsFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import CallFacts, OptimizerFacts
+from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.facts.training import (
     CulpritFacts,
     GradientCulpritFacts,
@@ -182,6 +183,14 @@ def replicas(*nonfinite: int, applied: bool = True, keras: Keras = KERAS3) -> di
     )
     changed = {} if keras is KERAS3 else {"model": dataclasses.replace(model(), keras=KERAS2), "floor": 1.0}
     return {"steps": tuple(steps), "replicas": 2, **changed}
+
+
+FIXED: dict[str, Any] = {
+    "steps": (*good_steps(4), StepFacts(1e6, True, "dense/kernel", 2.3)),
+    "dynamic": False,
+    "initial_scale": 1e6,
+    "gradient_culprit": on_the_way_back()["gradient_culprit"],
+}
 
 
 # (code, id, facts, what the message or the help holds; SILENT: the rule says nothing)
@@ -759,13 +768,25 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     (
         "MP911",
         "a-fixed-scale",
-        {
-            "steps": (*good_steps(4), StepFacts(1e6, True, "dense/kernel", 2.3)),
-            "dynamic": False,
-            "initial_scale": 1e6,
-            "gradient_culprit": on_the_way_back()["gradient_culprit"],
-        },
+        FIXED,
         ("1e+06 is too large", "step 5", "`dense/bias`", "layer `head`", "dynamic loss scale"),
+    ),
+    *(
+        ("MP911", f"a-smaller-scale-{tried.tried}", {**FIXED, "remedies": (tried,)}, words)
+        for tried, words in (
+            (
+                RemedyFacts("smaller-scale", "healed", batches=2, scale=8192.0),
+                ("a smaller fixed one: with 8192 this batch and one other are finite, and at four times as much (tri",),
+            ),
+            (
+                RemedyFacts("smaller-scale", "not-tried", reason="a step of an eager loop cannot be repeated"),
+                ("a smaller fixed one. (Not tried: a step of an eager loop cannot be repeated.)",),
+            ),
+            (
+                RemedyFacts("smaller-scale", "failed", reason="at a loss scale of 4 the step is not finite either"),
+                ("(Tried: at a loss scale of 4 the step is not finite either.)",),
+            ),
+        )
     ),
     ("MP911", "a-dynamic-one", skipped(50), SILENT),
     ("MP902", "names-the-gradient", {**skipped(50, KERAS2), **_without_steps(on_the_way_back())}, ("`dense/bias`",)),

@@ -50,6 +50,16 @@ def judge(given: argparse.Namespace) -> None:
     given.results.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
+def remedies(given: argparse.Namespace) -> None:
+    from .remedies import made, read, told  # it needs the repository's root on sys.path
+
+    numbers = given.numbers or range(given.first, given.first + given.scripts)
+    sick = (one for number in numbers if not (one := script_from_seed(given.seed, number)).truth.is_healthy)
+    for one in made(sick, Path(given.folder or tempfile.mkdtemp(prefix="remedies-")), given.results):
+        print(f"{one.seed} {one.number} {one.disease} ({one.keras}): {one.tried}, {one.again}, {one.heals}", flush=True)
+    print(told(read([given.results])))
+
+
 def show(given: argparse.Namespace) -> None:
     script = script_from_seed(given.seed, given.number)
     print(script.text)
@@ -75,6 +85,14 @@ def main() -> None:
     judges.add_argument("results", type=Path)
     judges.add_argument("folder", type=Path)
     judges.set_defaults(does=judge)
+    mends = commands.add_parser("remedies", help="make the edits that were tried, of sick scripts alone, and count")
+    mends.add_argument("results", type=Path)
+    mends.add_argument("--seed", type=int, default=1)
+    mends.add_argument("--first", type=int, default=0)
+    mends.add_argument("--scripts", type=int, default=len(KINDS))
+    mends.add_argument("--numbers", type=int, nargs="+", help="these alone")
+    mends.add_argument("--folder", help="where scripts and records are kept")
+    mends.set_defaults(does=remedies)
     shows = commands.add_parser("show", help="one script, as a text that runs alone")
     shows.add_argument("seed", type=int)
     shows.add_argument("number", type=int)

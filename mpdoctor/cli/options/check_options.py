@@ -84,6 +84,14 @@ AllowCodeInFileOption = Annotated[
     typer.Option("--allow-code-in-file", help="Load a saved model that holds code.", rich_help_panel=EXAMINED),
 ]
 
+NoSecondTrainingOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-second-training",
+        help="Don't train once more with a remedy that was tried.",
+        rich_help_panel=TRAINING,
+    ),
+]
 StepsOption = Annotated[
     int, typer.Option(metavar="N", parser=whole_number(1), help="How many steps.", rich_help_panel=TRAINING)
 ]

@@ -33,6 +33,11 @@ class InGraphStop:
         with tf.init_scope():
             self._deadline.assign(time.time() + seconds)
 
+    def begin_again(self) -> None:
+        """No optimizer has taken a step."""
+        with tf.init_scope():
+            self._done.assign(tf.where(tf.math.is_inf(self._done), self._done, tf.zeros_like(self._done)))
+
     def check(self, number: int, wanted: int) -> tf.Operation:
         """The operation that raises in the place of a further step of this optimizer."""
         more = tf.reduce_min(self._done.read_value()) < wanted

@@ -236,6 +236,10 @@ class ObservedOptimizer:
         self.steps += [self._step(row) for row in rows]
         self.remember_weights()  # of a model that its first step built: from here on
 
+    def steps_from_record(self) -> list[StepFacts]:
+        """Those that were recorded since the last call, which are no steps of the training."""
+        return [self._step(row) for row in self.unread()]
+
     def _step(self, row: Row) -> StepFacts:
         return StepFacts(
             loss_scale=None if math.isnan(row.scale) else row.scale,
@@ -291,6 +295,10 @@ class ObservedOptimizer:
         """None where nothing was applied since: all steps may have been taken in one call of a tf.function."""
         if not self._weights or not any(step.applied for step in self.steps[self._weights_from :]):
             return None
+        return self.has_moved()
+
+    def has_moved(self) -> bool:
+        """Whether any weight differs from what was remembered."""
         return any(bool(tf.reduce_any(tf.not_equal(tf.identity(v), old))) for v, old in self._weights)
 
     def weights_finite(self) -> bool | None:

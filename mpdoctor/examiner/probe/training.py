@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 import tensorflow as tf
 
@@ -16,21 +16,23 @@ from mpdoctor.examiner.capture import data as data_facts
 from mpdoctor.examiner.capture.model_facts import model_from_live
 from mpdoctor.examiner.keras.replicas import replicas_in_step
 from mpdoctor.examiner.probe.fit_end import FitEnd, failure_of_fit
-from mpdoctor.examiner.probe.graph_stop import InGraphStop
+from mpdoctor.examiner.probe.graph_stop import InGraphStop, is_stop
 from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer, TrainingCall
 from mpdoctor.examiner.probe.script_steps import OwnBatches
 from mpdoctor.examiner.probe.short_fit import shortened_fit
 from mpdoctor.examiner.probe.training_facts import names_of_optimizers, trained_models, training_facts
 from mpdoctor.examiner.probe.tried_remedies import tried_remedies
-from mpdoctor.examiner.protocol.event_kinds import Remedies, TrainingStatus
+from mpdoctor.examiner.protocol.event_kinds import Remedies, TrainedAgain, TrainingStatus
 from mpdoctor.examiner.replay.step_replay import StepReplay
 from mpdoctor.examiner.replay.variable_snapshot import all_have_values
+from mpdoctor.examiner.second_training.second_training import SHARE, SecondTraining
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import CallFacts, ModelFacts
 from mpdoctor.facts.training import StepFacts
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasModel, KerasOptimizer, KerasVariable
+    from mpdoctor.examiner.second_training.played_steps import PlayedStep
     from mpdoctor.examiner.session import Session
 
 
@@ -50,6 +52,14 @@ def own_work(method: Callable[..., Any]) -> Callable[..., Any]:
             self.session.broke(error)
 
     return guarded
+
+
+class Again(NamedTuple):
+    """`run(given)` runs a step of this owner's once more: of a training call, or of a tf.function."""
+
+    owner: object
+    run: Callable[..., object]
+    given: Any
 
 
 class Training:
@@ -83,6 +93,7 @@ class Training:
         self.started = 0.0
         self._given_optimizer = optimizer
         self._look = StepReplay(self)
+        self._second = SecondTraining(session, self._look)
         self._stop = InGraphStop()
         self._training_call = self.training_calls[0]
         self._reported = self._first_step_at = 0.0
@@ -186,6 +197,8 @@ class Training:
             self.wanted = min(self.wanted, FLOAT32_STEPS)
         if self._given_optimizer is not None and not self.is_loop:
             self._adopt(self._given_optimizer, self.training_calls[0].replicas)
+        if self.is_loop and self._in_half and self.session.outermost_function is not None:
+            self._second.begin()  # its graph is being traced, and has not run
         events.stage("training")
         self.started = time.monotonic()
 
@@ -199,11 +212,12 @@ class Training:
     # --- every step -----------------------------------------------------------------------------------------------
     def _one_step(self, training_call: TrainingCall, run: Callable[[object], object], batch: object) -> object:
         """One batch of fit() or train_on_batch(); `run` is Keras' own compiled step."""
-        if self._look.repeats or self._is_ending:
+        if self._is_repeating or self._is_ending:
             return run(batch)
         self._prepare_step(training_call, batch)
         logs = self._run_until_mended(training_call, run, batch)
-        self.after_step(functools.partial(training_call.repeat_step, batch), batch)
+        again = Again(training_call, run, batch)
+        self.after_step(functools.partial(training_call.repeat_step, batch), batch, again)
         return logs
 
     def _run_until_mended(self, training_call: TrainingCall, run: Callable[[object], object], batch: object) -> object:
@@ -232,6 +246,7 @@ class Training:
         if not training_call.data:
             training_call.data = data_facts.arrays_from_batch(batch)
         training_call.begin_step(batch)
+        self._begin_played_step()
         for observed in self.observed_optimizers:
             if observed.training_call is not training_call:
                 continue
@@ -243,10 +258,22 @@ class Training:
     @own_work
     def before_call(self) -> None:
         """Before the outermost tf.function of a custom loop."""
-        if not self._look.repeats:
+        if not self._is_repeating:
+            self._second.begin_step(self.observed_optimizers)
             for observed in self.observed_optimizers:
                 if self._needs_weights_of(observed):
                     observed.keep_weights_before_step(observed.variables)
+
+    def _begin_played_step(self) -> None:
+        """Where precision may make steps fail, what they start from is kept."""
+        if self._in_half:
+            self._second.begin()
+            self._second.begin_step(self.observed_optimizers)
+
+    @property
+    def _is_repeating(self) -> bool:
+        """Whether what runs now are no steps of the training."""
+        return self._look.repeats or self._second.is_running
 
     def _needs_weights_of(self, observed: ObservedOptimizer) -> bool:
         """Where no loss scale is adjusted a bad step is applied: the weights that it failed with must be kept."""
@@ -339,14 +366,18 @@ class Training:
     @own_work
     def after_call(self, function: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         """After the outermost tf.function of a custom loop: did it train?"""
-        self.after_step(lambda: function(*args, **kwargs), (args, kwargs))
+        again = Again(function, lambda given: function(*given[0], **given[1]), (args, kwargs))
+        self.after_step(lambda: function(*args, **kwargs), (args, kwargs), again)
 
     @own_work
     def stopped_in_graph(
         self, function: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]
     ) -> None:
         """The graph of the user's loop stopped itself."""
-        self.after_step(lambda: function(*args, **kwargs))
+        if self._second.is_running:
+            return
+        again = Again(function, lambda given: function(*given[0], **given[1]), (args, kwargs))
+        self.after_step(lambda: function(*args, **kwargs), again=again)
         self.conclude("budget")
 
     def first_error_of_call(
@@ -354,7 +385,7 @@ class Training:
     ) -> Exception:
         """Where the graph of the user's loop failed. Once, unless something was mended on the way: a loop may catch its
         errors, and go on."""
-        if self._has_looked_at_error or self._look.repeats:
+        if self._has_looked_at_error or self._is_repeating:
             return error
         count = self.session.mender.count
         first = self._look.first_error(error, lambda: function(*args, **kwargs))
@@ -362,9 +393,12 @@ class Training:
         return first
 
     @own_work
-    def after_step(self, repeat: Callable[[], object] | None = None, given: object = None) -> None:
-        """`repeat` runs what was just run once more; None where only the user's own code can. `given`: the batch."""
-        if self._look.repeats:
+    def after_step(
+        self, repeat: Callable[[], object] | None = None, given: object = None, again: Again | None = None
+    ) -> None:
+        """`repeat` runs what was just run once more, eagerly, and `again` as it was run; None where only the user's own
+        code can. `given`: the batch."""
+        if self._is_repeating:
             return
         self._calls += 1
         self._since = [*self._since[-CALLS_A_STEP:], repeat] if repeat is not None else []
@@ -378,6 +412,10 @@ class Training:
                 observed.last_call = self._calls
                 observed.take(rows)
                 moved.append(observed)
+        if again is not None:
+            self._second.note(*again, moved=bool(moved))
+        elif moved:
+            self._second.give_up("an eager loop cannot be run once more")
         if moved:
             self._since = []
         now = time.monotonic()
@@ -497,10 +535,29 @@ class Training:
 
     def _try_remedies(self, told: list[ObservedOptimizer]) -> None:
         """Of the trainings that were told last: a process that hangs or dies in a trial has told them."""
+        events, healed = self.session.events, {}
         for place, observed in enumerate(told):
             tried = tried_remedies(self._look, self.session, observed)
-            if tried:
-                self.session.events.send(Remedies(place - len(told), tried))
+            if tried.remedies:
+                events.send(Remedies(place - len(told), tried.remedies))
+            if tried.healing:
+                healed[observed] = tried.healing
+        if healed and self.session.request.second_training:
+            events.stage("training once more")
+            for observed, facts in self._second.train(healed, self._run_again).items():
+                events.send(TrainedAgain(told.index(observed) - len(told), facts))
+        self._second.give_up("the training is over")
+
+    def _run_again(self, step: PlayedStep) -> None:
+        """A call of the first training; one that holds a whole loop ends itself."""
+        if self.is_loop:
+            self._stop.begin_again()
+            self._stop.allow(SHARE * self.session.request.budget)
+        try:
+            step.run()
+        except Exception as error:
+            if not is_stop(error):
+                raise
 
     def _name_among_all(self, model: ModelFacts, name: str) -> str:
         """With the line of its call, where each fit() of the program is looked at."""

@@ -3,11 +3,13 @@ failed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mpdoctor.examiner.exceptions import first_line
 from mpdoctor.examiner.replay.variable_snapshot import snapshot_of_variables
-from mpdoctor.examiner.trials.remedy_trials import Case, RemedyTrials, Sickness
+from mpdoctor.examiner.trials.one_trial import Case, TrialRunner
+from mpdoctor.examiner.trials.remedy_trials import RemedyTrials, Sickness
+from mpdoctor.examiner.trials.smaller_scale import smaller_scale
 from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.facts.training import OperationFacts
 
@@ -15,26 +17,58 @@ if TYPE_CHECKING:
     from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer
     from mpdoctor.examiner.replay.step_replay import StepReplay
     from mpdoctor.examiner.session import Session
+    from mpdoctor.examiner.trials.units import Unit
 
 
+Kind = Literal["float32-layers", "smaller-scale"]
 READING = ("ReadVariableOp", "ResourceGather", "ResourceGatherNd")  # of a weight that was not finite before
 
 
-def tried_remedies(look: StepReplay, session: Session, observed: ObservedOptimizer) -> tuple[RemedyFacts, ...]:
-    """Of the last explained failure of this optimizer's; () where there is none, or precision cannot be why."""
-    if not _may_be_precision(observed):
-        return ()
+class Tried(NamedTuple):
+    """What was tried, and the layers that healed."""
+
+    remedies: tuple[RemedyFacts, ...] = ()
+    healing: tuple[Unit, ...] = ()
+
+
+def tried_remedies(look: StepReplay, session: Session, observed: ObservedOptimizer) -> Tried:
+    """Of the last explained failure of this optimizer's; nothing where there is none, or precision cannot be why."""
+    by_scale = _overflows_by_fixed_scale(observed)
+    if not by_scale and not _may_be_precision(observed):
+        return Tried()
+    kind: Kind = "smaller-scale" if by_scale else "float32-layers"
     if observed.failing is None:
-        return (RemedyFacts("float32-layers", "not-tried", reason="a step of an eager loop cannot be repeated"),)
+        return _not_tried(kind, "a step of an eager loop cannot be repeated")
     session.events.stage("trying remedies")
     try:
-        return _tried(look, session, observed)
+        return (_tried_scale if by_scale else _tried)(look, session, observed)
     except Exception as error:  # the user's step, which may be fit for graphs only
-        reason = f"the failing step cannot be repeated eagerly: {first_line(error)}"
-        return (RemedyFacts("float32-layers", "not-tried", reason=reason),)
+        return _not_tried(kind, f"the failing step cannot be repeated eagerly: {first_line(error)}")
 
 
-def _tried(look: StepReplay, session: Session, observed: ObservedOptimizer) -> tuple[RemedyFacts, ...]:
+def _not_tried(kind: Kind, reason: str) -> Tried:
+    return Tried((RemedyFacts(kind, "not-tried", reason=reason),))
+
+
+def _overflows_by_fixed_scale(observed: ObservedOptimizer) -> bool:
+    """Whether a gradient is known to overflow at the fixed loss scale, and not without one."""
+    gradient = observed.gradient_culprit
+    return observed.fixed_scale is not None and gradient is not None and gradient.without_scale is False
+
+
+def _tried_scale(look: StepReplay, session: Session, observed: ObservedOptimizer) -> Tried:
+    """Of the weights that the failing step began with: it has written inf or NaN into them since."""
+    failing, scale = observed.failing, observed.fixed_scale
+    assert failing is not None and scale is not None
+    repeats = dict.fromkeys((failing.repeat, failing.repeat_largest, observed.repeat))
+    cases = [Case(repeat, failing.state) for repeat in repeats if repeat is not None]
+    with look.repeating() as catchers:
+        catchers[observed].stops = observed.steps_a_call > 1
+        runner = TrialRunner(observed.keras, session.watch, catchers[observed], observed.set_scale)
+        return Tried((smaller_scale(runner, cases, scale, session.request.budget),))
+
+
+def _tried(look: StepReplay, session: Session, observed: ObservedOptimizer) -> Tried:
     with look.repeating() as catchers:
         catchers[observed].stops = observed.steps_a_call > 1
         trials = RemedyTrials(
@@ -45,7 +79,7 @@ def _tried(look: StepReplay, session: Session, observed: ObservedOptimizer) -> t
             _cases(observed),
             session.request.budget,
         )
-        return trials.remedies(_sickness(observed))
+        return Tried(trials.remedies(_sickness(observed)), trials.healing)
 
 
 def _cases(observed: ObservedOptimizer) -> list[Case]:

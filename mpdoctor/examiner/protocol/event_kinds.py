@@ -17,7 +17,7 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.outputs import OutputFacts
 from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.facts.saved_graph import SavedGraphFacts
-from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.facts.training import SecondTrainingFacts, TrainingFacts
 from mpdoctor.facts.versions import Keras
 
 
@@ -127,6 +127,14 @@ class Remedies:
 
 
 @dataclass(frozen=True)
+class TrainedAgain:
+    """What came of training once more. `training`: as in Remedies."""
+
+    training: int
+    facts: SecondTrainingFacts
+
+
+@dataclass(frozen=True)
 class FitEnded:
     """How the end of the fit() of the last trainings went."""
 
@@ -203,6 +211,7 @@ Event = Union[
     Graph,
     Training,
     Remedies,
+    TrainedAgain,
     FitEnded,
     TrainingStatus,
     Failure,

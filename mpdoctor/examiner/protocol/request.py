@@ -33,6 +33,8 @@ class Request:
     edited
         Absolute path of the manifest of edited texts, which stand in for files of the program
         (`process/edited_source.py`); None where there are none.
+    second_training
+        Whether what healed a failing batch is trained with once more.
     events
         Absolute path of the file that the examiner appends its events to, in a directory of this examination's own.
     """
@@ -54,6 +56,7 @@ class Request:
     outputs: bool = False
     what_if: bool = True
     edited: str | None = None
+    second_training: bool = True
 
     @property
     def scratch(self) -> str:

@@ -31,7 +31,7 @@ def variables_put_back() -> Iterator[None]:
 def snapshot_of_variables() -> Snapshot:
     """Of all that are alive. Copies lie in the host's memory, so that none of a GPU's is taken."""
     with tf.device("CPU:0"):
-        return [(variable, tf.identity(variable)) for variable in _variables_alive()]
+        return [(variable, tf.identity(variable)) for variable in variables_alive()]
 
 
 def put_back(kept: Snapshot) -> None:
@@ -45,22 +45,33 @@ def all_have_values() -> bool:
     return all(_has_value(variable) for variable in _variables_of_program())
 
 
-def _variables_alive() -> list[tf.Variable]:
+def variables_alive() -> list[tf.Variable]:
+    """Of the program, with values that are numbers."""
     return [variable for variable in _variables_of_program() if _has_value(variable)]
 
 
 def _variables_of_program() -> Iterator[tf.Variable]:
+    known: dict[type, bool] = {}  # a look-up costs a quarter of issubclass(), for a third of a million objects
     for thing in gc.get_objects():
         # without asking the object: a lazy proxy's `__class__` may import something or raise
-        if issubclass(type(thing), BaseResourceVariable) and _holds_numbers(thing):
+        kind = type(thing)
+        is_variable = known.get(kind)
+        if is_variable is None:
+            is_variable = known[kind] = issubclass(kind, BaseResourceVariable)
+        if is_variable and is_of_program(thing):
             yield thing
 
 
-def _holds_numbers(variable: KerasVariable) -> bool:
+def is_of_program(variable: KerasVariable) -> bool:
     """Of the program's, and no mere node of a graph."""
     if not hasattr(getattr(variable, "_handle", None), "numpy") or OURS in variable.name:
         return False
     return variable.dtype.is_floating or variable.dtype.is_integer or variable.dtype.is_bool
+
+
+def has_numbers(variable: KerasVariable) -> bool:
+    """Whether it is a variable of the program's, with a value, and that are numbers."""
+    return is_of_program(variable) and _has_value(variable)
 
 
 def _has_value(variable: KerasVariable) -> bool:

@@ -8,20 +8,13 @@ on the batch that failed, on the one with the largest magnitudes, and on a late 
 
 from __future__ import annotations
 
-import math
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING, Callable, FrozenSet, NamedTuple, Tuple
 
-import tensorflow as tf
-
-from mpdoctor.examiner.exceptions import first_line
-from mpdoctor.examiner.keras.in_place import float32_in_place
-from mpdoctor.examiner.replay.step_observer import Enough
-from mpdoctor.examiner.replay.two_scales import GradientCatcher, Passage
-from mpdoctor.examiner.replay.variable_snapshot import Snapshot, put_back
+from mpdoctor.examiner.replay.two_scales import GradientCatcher
+from mpdoctor.examiner.trials.one_trial import Case, Trial, TrialRunner
 from mpdoctor.examiner.trials.set_search import smallest_healing
-from mpdoctor.examiner.trials.step_outcome import SeenCall, StepOutcome
+from mpdoctor.examiner.trials.step_outcome import SeenCall
 from mpdoctor.examiner.trials.units import Unit, units_of_step
 from mpdoctor.facts.remedies import ROOM, RemedyFacts
 from mpdoctor.facts.training import FLOAT16_LIMIT
@@ -38,13 +31,6 @@ Chosen = FrozenSet[int]
 Problem = Tuple[str, str]  # (outcome, a clause that says why)
 
 
-class Case(NamedTuple):
-    """One batch and the state that it is run from."""
-
-    repeat: Callable[[], object]
-    state: Snapshot
-
-
 class Sickness(NamedTuple):
     """What is known of the step that failed: the layer in which its gradient broke, "" for none; whether it broke after
     all layers."""
@@ -55,25 +41,6 @@ class Sickness(NamedTuple):
 
 class OutOfTime(Exception):
     """The budget is spent."""
-
-
-class Trial(NamedTuple):
-    """What one step showed. `error`: what it raised, "" for nothing."""
-
-    calls: list[SeenCall]
-    passage: Passage | None = None
-    error: str = ""
-
-    @property
-    def is_finite(self) -> bool:
-        """Loss and gradients, and gradients there were. Those that a bare optimizer of Keras 2 is given are only seen
-        to arrive, and those that a wrapper drops are only seen at the outermost one."""
-        if self.error or self.passage is None:
-            return False
-        norms = {**self.passage.arrived, **self.passage.applied}
-        seen_loss = bool(self.passage.taped)
-        finite = bool(norms) and all(math.isfinite(norm) for norm in norms.values())
-        return finite and (math.isfinite(self.passage.loss) or not seen_loss)
 
 
 class RemedyTrials:
@@ -89,7 +56,8 @@ class RemedyTrials:
         cases: list[Case],
         seconds: float,
     ) -> None:
-        self._keras, self._watch, self._catcher, self._set_scale = keras, watch, catcher, set_scale
+        self._keras, self._watch = keras, watch
+        self._runner = TrialRunner(keras, watch, catcher, set_scale)
         self._cases = cases
         self._began = time.monotonic()
         self._until = self._began + seconds
@@ -99,6 +67,7 @@ class RemedyTrials:
         self._errors: list[str] = []
         self._failed: list[Chosen] = []
         self._tight: tuple[str, float] | None = None  # what stayed in 16 bits of a finite step, and came near their end
+        self.healing: tuple[Unit, ...] = ()  # the layers that were found
         self._exempt: set[int] = set()  # layers whose outputs are not finite in float32 either, as those of masks are
 
     # --- the whole ------------------------------------------------------------------------------------------------
@@ -135,6 +104,7 @@ class RemedyTrials:
         if len(found) > FEW and len(found) > NEARLY_ALL * len(self._units):
             reason = f"{len(found)} of the {len(self._units)} layers in 16 bits would have to compute in float32"
             return self._told("failed", tuple(sorted(found)), reason=reason)
+        self.healing = tuple(self._units[place] for place in sorted(found))
         fewer = next((failed for failed in self._failed if failed and failed < found), frozenset())
         return self._told("healed", tuple(sorted(found)), not_enough=tuple(sorted(fewer)))
 
@@ -227,25 +197,12 @@ class RemedyTrials:
 
     # --- one trial ------------------------------------------------------------------------------------------------
     def _run(self, chosen: Chosen, case: Case, outputs_in_float32: bool = False, scale: float = ROOM) -> Trial:
-        """`scale`: of the loss, where it has one; by ROOM the gradients get as much room as what goes forward.
-
-        Raises OutOfTime."""
+        """Raises OutOfTime."""
         if time.monotonic() > self._until:
             raise OutOfTime
         self._trials += 1
-        put_back(case.state)
-        if self._set_scale is not None:
-            self._set_scale(scale)
-        tf.random.set_seed(1)
         layers = [layer for place in sorted(chosen) for layer in self._units[place].layers]
-        error = ""
-        outcome = StepOutcome(self._keras, self._watch, outputs_in_float32)
-        with float32_in_place(self._keras, layers), suppress(Enough), outcome:
-            try:
-                case.repeat()
-            except Exception as raised:  # of the user's step: two dtypes meet, or it is fit for graphs only
-                error = first_line(raised)
-        return Trial(outcome.calls, self._catcher.take(), error)
+        return self._runner.run(layers, case, outputs_in_float32, scale)
 
     # --- what is told ---------------------------------------------------------------------------------------------
     def _told(

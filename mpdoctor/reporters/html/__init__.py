@@ -34,6 +34,7 @@ from mpdoctor.reporters.text import (
     fixes,
     headline,
     layers,
+    second_training,
     targets,
     training,
 )
@@ -110,6 +111,7 @@ def _templates() -> Environment:
         plot=plot,
         targets=targets,
         training=training,
+        second_training=second_training,
         mood_of_verdict=headline.mood_of_verdict,
     )
     templates.filters.update(prose=_prose, share=lambda value: f"{value:.0%}" if value == value else "nan")

@@ -16,6 +16,7 @@ from mpdoctor.facts.failure import FailureFacts, MendedFacts, PartFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import LayerFacts, ModelFacts, OptimizerFacts
 from mpdoctor.facts.remedies import RemedyFacts
+from mpdoctor.facts.training import SecondTrainingFacts
 from mpdoctor.finding import AlsoSeen, Diagnosis, Edit, Finding, Fix, Probe, Severity, TargetReport
 
 SCHEMA_VERSION = 1
@@ -133,6 +134,7 @@ def _remedy(remedy: RemedyFacts) -> dict[str, Any]:
         "tried": remedy.tried,
         "reason": remedy.reason or None,
         "not_enough": remedy.not_enough,
+        "scale": remedy.scale,
         "batches": remedy.batches,
         "trials": remedy.trials,
         "seconds": remedy.seconds,
@@ -256,7 +258,29 @@ def _probe(probe: Probe) -> dict[str, Any]:
         "loss_culprit": training.loss_culprit,
         "failure": _failure(training.failure),
         "prediction": training.prediction,
+        "second_training": _second_training(probe, training.second),
         "seconds": training.seconds,
+    }
+
+
+def _second_training(probe: Probe, second: SecondTrainingFacts | None) -> dict[str, Any] | None:
+    if second is None:
+        return None
+    if probe.second is None:
+        return {"not_tried": second.not_tried}
+    return {
+        "layers": second.layers,
+        "verdict": probe.second.verdict,
+        "why": probe.second.why,
+        "ended": second.ended,
+        "steps": len(second.steps),
+        "loss_scale": [step.loss_scale for step in second.steps],
+        "skipped_steps": [number for number, step in enumerate(second.steps) if not step.applied],
+        "loss": [step.loss for step in second.steps],
+        "weights_changed": second.weights_changed,
+        "weights_finite": second.weights_finite,
+        "failing_batch_finite": second.failing_batch_finite,
+        "seconds": second.seconds,
     }
 
 

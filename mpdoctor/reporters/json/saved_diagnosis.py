@@ -29,6 +29,7 @@ from mpdoctor.finding import (
     Finding,
     Probe,
     RuleSummary,
+    SecondProbe,
     Severity,
     Skipped,
     TargetReport,
@@ -171,7 +172,9 @@ def _probe(row: Row, models: Mapping[str, ModelFacts], keras: Keras, read: Calla
         "steps": _steps(row, read),
         "scale_dependence": row["gradients"]["scale_dependence"],
         "gradient_culprit": row["gradients"]["culprit"],
+        "second": _second_training(row, read),
     }
+    again = row.get("second_training") or {}
     verdict = read(row["verdict"], Verdict)
     return Probe(
         read(told, TrainingFacts),
@@ -180,7 +183,15 @@ def _probe(row: Row, models: Mapping[str, ModelFacts], keras: Keras, read: Calla
         read(row.get("advice") or "", str),
         read(row.get("mended") or (), tuple[MendedFacts, ...]),
         read(row.get("went_on") or "", str),
+        read(again, SecondProbe) if "verdict" in again else None,
     )
+
+
+def _second_training(row: Row, read: Callable[..., Any]) -> Row | None:
+    again = row.get("second_training")
+    if again is None or "not_tried" in again:
+        return again
+    return {**again, "steps": _steps({**again, "skip_causes": {}}, read)}
 
 
 def _steps(row: Row, read: Callable[..., Any]) -> tuple[StepFacts, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 
 from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 from mpdoctor.facts.training import TrainingFacts
@@ -12,6 +14,7 @@ from mpdoctor.finding import Probe
 from mpdoctor.reporters.terminal.style import MOOD_STYLES, Paragraph, Style, indented, labelled, number_text
 from mpdoctor.reporters.text.headline import GOOD, OPEN, mood_of_verdict
 from mpdoctor.reporters.text.plot import columns_from_steps, rows_from_scales, sparkline
+from mpdoctor.reporters.text.second_training import AFTER, BEFORE, compared, what_was_changed, why_not_tried
 from mpdoctor.reporters.text.training import (
     circumstances,
     course_of_loss,
@@ -39,11 +42,30 @@ def paragraph_from_probe(probe: Probe, look: Style, *, short: bool) -> Paragraph
     if grew:
         label, text = grew
         told.append(_line(label, Text(text, overflow="fold")))
+    told += _second_training(probe, look)
     if probe.advice:
         told.append(indented(look.prose(probe.advice, style="italic")))
     if probe.went_on:
         told.append(indented(look.prose(probe.went_on, style="italic")))
     return told
+
+
+def _second_training(probe: Probe, look: Style) -> Paragraph:
+    second = probe.training.second
+    if second is None:
+        return []
+    if probe.second is None:
+        return [_line("once more", Text(why_not_tried(second, look), overflow="fold"))]
+    table = Table.grid(padding=(0, 3, 0, 0))
+    for _ in range(3):
+        table.add_column(overflow="fold")
+    table.add_row("", Text(BEFORE, style="dim"), Text(AFTER, style="dim"))
+    for row in compared(probe, look):
+        table.add_row(Text(row.what, style="dim"), row.before, row.after)
+    return [
+        _line("once more", Text(what_was_changed(second, look), overflow="fold")),
+        Padding(table, (0, 0, 0, LABEL + 2)),
+    ]
 
 
 def _heading(probe: Probe, look: Style) -> RenderableType:

@@ -55,6 +55,7 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Operation
 from mpdoctor.semantics.live.broken_operations import ADDING, SUMS, broke, is_overflow
+from mpdoctor.semantics.live.second_training import remedies_as_told
 from mpdoctor.semantics.live.tried_remedies import after_trials
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.layers import in_float32
@@ -141,7 +142,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         operation.location or training.model.call.location,
         model=training.model.id,
         evidence={"operation": operation.name, "in_float32": operation.in_float32},
-        remedies=training.remedies,
+        remedies=remedies_as_told(training),
     )
 
 

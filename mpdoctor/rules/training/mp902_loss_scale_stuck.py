@@ -60,6 +60,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity, Verdict
+from mpdoctor.semantics.live.second_training import remedies_as_told
 from mpdoctor.semantics.live.training_texts import culprit_evidence, remedy_from_culprit, why_from_culprit
 from mpdoctor.semantics.live.verdict import verdict_from_training
 
@@ -81,5 +82,5 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         training.model.call.location,
         model=training.model.id,
         evidence=culprit_evidence(training),
-        remedies=training.remedies,
+        remedies=remedies_as_told(training),
     )

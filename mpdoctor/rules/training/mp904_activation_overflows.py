@@ -75,6 +75,7 @@ from mpdoctor.semantics.live.broken_operations import (
     is_overflow,
     number,
 )
+from mpdoctor.semantics.live.second_training import remedies_as_told
 from mpdoctor.semantics.live.training_texts import (
     FLOAT16_LIMIT,
     evidence_of_growth,
@@ -123,7 +124,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
             **evidence_of_growth(training),
         },
         also_seen=_made(overflow) if place is not overflow.location else (),
-        remedies=training.remedies,
+        remedies=remedies_as_told(training),
     )
 
 

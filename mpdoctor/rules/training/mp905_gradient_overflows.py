@@ -58,6 +58,7 @@ from typing import Any
 
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity, Verdict
+from mpdoctor.semantics.live.second_training import remedies_as_told
 from mpdoctor.semantics.live.training_texts import (
     culprit_evidence,
     evidence_of_growth,
@@ -103,7 +104,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         model=training.model.id,
         layer=found.layer if found and found.layer and not grown else None,
         evidence=_evidence(training, by_growth=bool(grown) and not beyond),
-        remedies=training.remedies,
+        remedies=remedies_as_told(training),
     )
 
 

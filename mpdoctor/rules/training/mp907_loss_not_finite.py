@@ -62,6 +62,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.training import OperationFacts, TrainingFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.broken_operations import GIVEN, broke
+from mpdoctor.semantics.live.second_training import remedies_as_told
 from mpdoctor.semantics.live.training_texts import (
     evidence_of_growth,
     line_of,
@@ -91,7 +92,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
             **_operation(training.broken_operation),
             **evidence_of_growth(training),
         },
-        remedies=training.remedies,
+        remedies=remedies_as_told(training),
     )
 
 

@@ -53,6 +53,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.training_texts import culprit_evidence
+from mpdoctor.semantics.live.tried_remedies import after_scale_trial
 
 SEVERITY = Severity.ERROR
 EXPLAINS = {"MP905": "model", "MP907": "model", "MP909": "model"}
@@ -71,11 +72,15 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         f"The {what} of {training.initial_scale:g} is too large: at step {first + 1} the gradient of "
         f"`{variable}` is inf or NaN, and it was applied to the weights."
         f"{_where(training)}",
-        "Use a dynamic loss scale, `LossScaleOptimizer(optimizer)`, which skips such a step and lowers itself; or a "
-        "smaller fixed one.",
+        after_scale_trial(
+            training,
+            "Use a dynamic loss scale, `LossScaleOptimizer(optimizer)`, which skips such a step and lowers itself; or "
+            "a smaller fixed one",
+        ),
         training.model.call.location,
         model=training.model.id,
         evidence={**culprit_evidence(training), "step": first + 1, "weights_finite": training.weights_finite},
+        remedies=tuple(remedy for remedy in training.remedies if remedy.kind == "smaller-scale"),
     )
 
 

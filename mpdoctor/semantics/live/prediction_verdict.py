@@ -3,9 +3,12 @@ looked at instead."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mpdoctor.facts.training import PredictionFacts, TrainingFacts
 from mpdoctor.finding import Probe, Verdict
 from mpdoctor.semantics.live.broken_operations import broke, number
+from mpdoctor.semantics.live.second_training import second_probe
 from mpdoctor.semantics.live.verdict import probe_from_training
 
 EXCUSED = {
@@ -18,7 +21,7 @@ EXCUSED = {
 def probe_from_facts(training: TrainingFacts) -> Probe:
     """Of a training, or of predictions."""
     if training.prediction is None:
-        return probe_from_training(training)
+        return replace(probe_from_training(training), second=second_probe(training))
     return Probe(training, *verdict_from_prediction(training, training.prediction))
 
 

@@ -18,6 +18,7 @@ from mpdoctor.semantics.live.broken_operations import (
     number,
     remedy_from_operation,
 )
+from mpdoctor.semantics.live.second_training import remedies_as_told
 from mpdoctor.semantics.live.tried_remedies import after_trials
 from mpdoctor.semantics.source.layers.output_layers import activation_of, half_output
 
@@ -181,7 +182,8 @@ def remedy_after_trials(training: TrainingFacts, operation: OperationFacts, laye
     text, beside = remedy_from_operation(operation, to_give), beside_float32(operation)
     if beside is not None:
         return after_trials(training, text, beside, in_layers=training.loss_culprit is None)
-    healed = any(remedy.tried == "healed" for remedy in training.remedies)
+    tried = (remedy for remedy in remedies_as_told(training) if remedy.kind != "smaller-scale")
+    healed = any(remedy.tried == "healed" for remedy in tried)
     return f"{after_trials(training, text)} Or: {text}" if healed else text
 
 

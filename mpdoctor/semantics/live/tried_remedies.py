@@ -7,6 +7,7 @@ from pathlib import PurePath
 
 from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.semantics.live.second_training import contradiction, remedies_as_told, trained_again
 from mpdoctor.semantics.wording import listed
 
 MOST_NAMED = 6
@@ -16,25 +17,41 @@ COUNTED = {1: "it", 2: "both", 3: "all three", 4: "all four"}
 def after_trials(training: TrainingFacts, text: str, beside: str = "", *, in_layers: bool = True) -> str:
     """The help of a finding. `text`: what it says where nothing was tried; `beside`: what may be done instead of
     more precision, a clause that begins with a verb; `in_layers`: whether `text` speaks of what layers compute."""
-    healed = [remedy for remedy in training.remedies if remedy.tried == "healed"]
+    remedies = [remedy for remedy in remedies_as_told(training) if remedy.kind != "smaller-scale"]
+    healed = [remedy for remedy in remedies if remedy.tried == "healed"]
     if healed:
         told = " Or: ".join(_healed(training, remedy) for remedy in healed)
         return f"{told} Or {beside}." if beside else told
-    failed = [remedy for remedy in training.remedies if remedy.tried == "failed"]
+    failed = [remedy for remedy in remedies if remedy.tried == "failed"]
     if failed:
         if not in_layers:
             told = "; ".join(remedy.reason for remedy in failed)
             return f"{text} That was not tried; remedies outside of the loss were: {told}."
-        told = " ".join(_failed(remedy) for remedy in failed)
+        told = " ".join(_failed(training, remedy) for remedy in failed)
         return f"{told} {beside[0].upper()}{beside[1:]}." if beside else told
-    not_tried = next((remedy for remedy in training.remedies), None)
+    not_tried = next(iter(remedies), None)
     return text if not_tried is None else f"{text} (Not tried: {not_tried.reason}.)"
 
 
-def _healed(training: TrainingFacts, remedy: RemedyFacts) -> str:
+def after_scale_trial(training: TrainingFacts, text: str) -> str:
+    """The help of a finding on a fixed loss scale. `text` ends with advising a smaller one."""
+    tried = next((remedy for remedy in training.remedies if remedy.kind == "smaller-scale"), None)
+    if tried is None:
+        return f"{text}."
+    if tried.scale is not None:
+        return f"{text}: with {tried.scale:g} {_finite(tried)} finite, and at four times as much (tried)."
+    return f"{text}. ({'Tried' if tried.tried == 'failed' else 'Not tried'}: {tried.reason}.)"
+
+
+def _finite(remedy: RemedyFacts) -> str:
+    """Up to the word itself."""
     others = remedy.batches - 1
     further = "" if not others else " and one other" if others == 1 else f" and {others} others"
-    finite = f"this batch{further} {'are' if others else 'is'}"
+    return f"this batch{further} {'are' if others else 'is'}"
+
+
+def _healed(training: TrainingFacts, remedy: RemedyFacts) -> str:
+    finite = _finite(remedy)
     if remedy.kind == "float32-loss":
         return f"Compute the loss in float32, `tf.cast(predictions, tf.float32)` first: {finite} finite then (tried)."
     names = listed([_named(training, remedy, place) for place in range(len(remedy.layers))], MOST_NAMED)
@@ -43,7 +60,8 @@ def _healed(training: TrainingFacts, remedy: RemedyFacts) -> str:
     if remedy.not_enough:
         fewer = listed([f"`{path}`" for path in remedy.not_enough], MOST_NAMED)
         alone = f" {fewer} alone {'is' if len(remedy.not_enough) == 1 else 'are'} not enough."
-    return f'Give {names} dtype="float32": with {which} in float32 {finite} finite (tried).{alone}'
+    again = f" {told}" if (told := trained_again(training)) else ""
+    return f'Give {names} dtype="float32": with {which} in float32 {finite} finite (tried).{alone}{again}'
 
 
 def _named(training: TrainingFacts, remedy: RemedyFacts, place: int) -> str:
@@ -57,9 +75,12 @@ def _named(training: TrainingFacts, remedy: RemedyFacts, place: int) -> str:
     return f"`{path}`{parts} ({in_file}line {location.line})"
 
 
-def _failed(remedy: RemedyFacts) -> str:
+def _failed(training: TrainingFacts, remedy: RemedyFacts) -> str:
     if remedy.kind == "float32-loss":
         return f"Nor does a loss in float32 help (tried): {remedy.reason}."
+    if contradiction(training) and remedy not in training.remedies:
+        names = listed([_named(training, remedy, place) for place in range(len(remedy.layers))], MOST_NAMED)
+        return f"{names} in float32 {'are' if len(remedy.layers) > 1 else 'is'} not enough (tried): {remedy.reason}."
     if not remedy.layers:
         return f"float32 layers are no remedy: {remedy.reason}."
     if len(remedy.layers) == 1:

@@ -52,7 +52,7 @@ def test_which_failures_are_a_matter_of_precision(found: dict[str, Any], tried: 
     """Of an eager loop here, whose step nobody can repeat; a healthy training has found nothing, and costs nothing."""
     trying = importlib.import_module("mpdoctor.examiner.probe.tried_remedies")
     culprits = {"culprit": None, "loss_culprit": None, "gradient_culprit": None, **found}
-    remedies = trying.tried_remedies(None, None, SimpleNamespace(failing=None, **culprits))
+    remedies = trying.tried_remedies(None, None, SimpleNamespace(failing=None, **culprits)).remedies
     assert [remedy.tried for remedy in remedies] == ["not-tried"] * tried
 
 

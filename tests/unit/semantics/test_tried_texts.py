@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
+from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import samples
 from test_training_rules import broken, culprit, in_loss, on_the_way_back, said
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.remedies import RemedyFacts
+from mpdoctor.facts.training import SecondTrainingFacts, StepFacts
+from mpdoctor.reporters import html, markdown, terminal
 from mpdoctor.reporters import json as json_reporter
 from mpdoctor.reporters.json.saved_diagnosis import diagnosis_from_json
+from mpdoctor.semantics.live.prediction_verdict import probe_from_facts
 
 pytestmark = pytest.mark.fast
 
+SCHEMA = json.loads((Path(json_reporter.__file__).parent / "schema" / "diagnosis-1.json").read_text(encoding="utf-8"))
 LAYERS = ("boost", "mix", "norm", "add", "c", "d", "e", "f")
 IN_TWO = RemedyFacts(
     "float32-layers",
@@ -141,6 +148,82 @@ def test_the_help_says_what_was_tried_and_what_came_of_it(
     (finding,) = said(code, **facts, remedies=remedies)
     assert finding.help == help_
     assert finding.remedies == remedies
+
+
+def again(skipped: int = 0, late: bool = False, loss: float = 1.0, **more: Any) -> SecondTrainingFacts:
+    """50 steps, of which the first ones are skipped, or the last."""
+    skips = range(50 - skipped, 50) if late else range(skipped)
+    steps = tuple(StepFacts(8.0, step not in skips, None, loss) for step in range(50))
+    facts = SecondTrainingFacts(("boost",), steps, weights_changed=True, weights_finite=True, failing_batch_finite=True)
+    return dataclasses.replace(facts, **more)
+
+
+HOLDS = 'Give `boost` (line 12) dtype="float32": with it in float32 this batch is finite (tried).'
+INSTEAD = " Average instead of adding up."
+NOT_ENOUGH = "`boost` (line 12) in float32 is not enough (tried): finite on these batches; trained again, "
+
+
+@pytest.mark.parametrize(
+    ("second", "help_", "tried"),
+    [
+        (again(), f"{HOLDS} Trained again so, none of 50 steps is skipped.", "healed"),
+        (
+            again(12),
+            f"{HOLDS} Trained again so, 12 of 50 steps are skipped, the last of them step 12, and the loss scale is 8 "
+            "then.",
+            "healed",
+        ),
+        (
+            SecondTrainingFacts(not_tried="its batches take more than 256 MB"),
+            f"{HOLDS} (Not trained again: its batches take more than 256 MB.)",
+            "healed",
+        ),
+        (
+            again(steps=again().steps[:4], ended="budget"),
+            f"{HOLDS} Trained again so, it says nothing yet: 4 steps seen, 10 are needed: give it more time with "
+            "--budget.",
+            "healed",
+        ),
+        (
+            again(40),
+            f"{HOLDS} Trained again so, 40 of 50 steps are skipped, the last of them step 40, and the loss scale is 8 "
+            "then.",
+            "healed",
+        ),
+        (again(14, late=True), f"{NOT_ENOUGH}14 of 50 steps are still skipped.{INSTEAD}", "failed"),
+        (again(loss=math.nan), f"{NOT_ENOUGH}the loss is nan from step 1 on.{INSTEAD}", "failed"),
+        (
+            again(weights_changed=False),
+            f"{NOT_ENOUGH}steps were applied, and no trainable variable moved.{INSTEAD}",
+            "failed",
+        ),
+        (
+            again(failing_batch_finite=False),
+            f"{NOT_ENOUGH}the batch that failed is not finite with the weights that were reached.{INSTEAD}",
+            "failed",
+        ),
+    ],
+)
+def test_the_help_says_what_a_second_training_showed(second: SecondTrainingFacts, help_: str, tried: str) -> None:
+    (finding,) = said("MP904", **SUM, remedies=(healed(),), second=second)
+    assert finding.help.replace(" Or average instead of adding up.", "") == help_
+    assert [remedy.tried for remedy in finding.remedies] == [tried]
+
+
+@pytest.mark.parametrize("second", [None, again(3), SecondTrainingFacts(("boost",), not_tried="an eager loop")])
+def test_a_second_training_is_written_and_read_back(second: SecondTrainingFacts | None) -> None:
+    probe = probe_from_facts(samples.training(samples.good_steps(), second=second))
+    told = samples.diagnosis(models=(("train.py", samples.model()),), probes=(probe,))
+    text = json_reporter.render(told)
+    jsonschema.validate(json.loads(text), SCHEMA)
+    (read,) = diagnosis_from_json(text).probes
+    assert read.second == probe.second
+    kept = second if second is None or not second.not_tried else dataclasses.replace(second, layers=())
+    assert read.training.second == kept
+    for render in (terminal.render, markdown.render, html.render):
+        shown = render(diagnosis_from_json(text))
+        assert ("3 of 50" in shown) is (probe.second is not None)
+        assert ("an eager loop" in shown) is (second is not None and bool(second.not_tried))
 
 
 @pytest.mark.parametrize(("code", "facts"), [("MP904", culprit()), ("MP904", SUM), ("MP907", in_loss("Square"))])

@@ -1,0 +1,57 @@
+"""Whether layers that shall compute in float32 do so in the steps that count."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mpdoctor.examiner.capture.layer_calls import dtype_name, flat_tensors
+from mpdoctor.knowledge.half_dtypes import HALF
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.capture.layer_hooks import LayerHooks
+    from mpdoctor.examiner.keras.adapter import KerasLayer
+
+
+class SeenLayers:
+    """Watches these layers while it is entered, whether steps run eagerly or are traced.
+
+    counts
+        Whether what runs now is of a function that takes steps: what another one puts out, the next step may be given
+        as it was in the first training."""
+
+    def __init__(self, watch: LayerHooks, layers: list[KerasLayer]) -> None:
+        self._watch, self._layers = watch, {id(layer): layer for layer in layers}
+        self._dtypes: dict[int, set[str]] = {}
+        self.counts = False
+
+    def __enter__(self) -> SeenLayers:
+        self._watch.observer = self
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._watch.observer = None
+
+    @property
+    def problem(self) -> str:
+        """Why the steps do not show what they would be, a clause; "" where they do."""
+        for identity, layer in self._layers.items():
+            if identity not in self._dtypes:
+                return f"`{layer.name}` is not called in the function that takes the steps"
+            for dtype in HALF:
+                if dtype in self._dtypes[identity]:
+                    return f"`{layer.name}` puts out {dtype} where its step is traced anew"
+        return ""
+
+    # --- called by LayerHooks -------------------------------------------------------------------------------------
+    def enter(
+        self, layer: KerasLayer, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> tuple[KerasLayer, tuple[object, ...], dict[str, object]]:
+        return layer, args, kwargs
+
+    def leave(self, layer: KerasLayer, outputs: Any) -> Any:
+        if self.counts and id(layer) in self._layers:
+            self._dtypes.setdefault(id(layer), set()).update(map(dtype_name, flat_tensors(outputs)))
+        return outputs
+
+    def abandon(self, layer: KerasLayer) -> None:
+        """It raised."""

@@ -1,0 +1,99 @@
+"""What a second training with a remedy in place says of it: whether the training heals, and not its batches alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mpdoctor.facts.remedies import RemedyFacts
+from mpdoctor.facts.training import SecondTrainingFacts, TrainingFacts
+from mpdoctor.finding import SecondProbe, Verdict
+from mpdoctor.semantics.live.verdict import verdict_from_training
+
+NO_CONTRADICTION = (Verdict.HEALTHY, Verdict.INCONCLUSIVE)
+
+
+def second_probe(training: TrainingFacts) -> SecondProbe | None:
+    """None where there was none."""
+    second = training.second
+    if second is None or second.not_tried:
+        return None
+    return SecondProbe(*verdict_from_training(_as_training(training, second)))
+
+
+def _as_training(first: TrainingFacts, second: SecondTrainingFacts) -> TrainingFacts:
+    """As if the second one had been the first: nobody has looked for what broke in it."""
+    return replace(
+        first,
+        steps=second.steps,
+        ended=second.ended,
+        weights_changed=second.weights_changed,
+        weights_finite=second.weights_finite,
+        culprit=None,
+        loss_culprit=None,
+        gradient_culprit=None,
+        scale_dependence=None,
+        standstill=None,
+        growth=None,
+        remedies=(),
+        second=None,
+    )
+
+
+def contradiction(training: TrainingFacts) -> str:
+    """What the second training showed that the batches did not, a clause; "" where it heals or nobody knows."""
+    probe, second = second_probe(training), training.second
+    if probe is None or second is None:
+        return ""
+    on_its_way = probe.verdict is Verdict.SETTLING and not _skips_since_first_applied(second)
+    if probe.verdict not in NO_CONTRADICTION and not on_its_way:
+        skipped = "" if probe.verdict is Verdict.NOT_FINITE else skipped_of(second)
+        return f"trained again, {skipped} are still skipped" if skipped else f"trained again, {probe.why}"
+    if second.failing_batch_finite is False:
+        return "trained again, the batch that failed is not finite with the weights that were reached"
+    return ""
+
+
+def remedies_as_told(training: TrainingFacts) -> tuple[RemedyFacts, ...]:
+    """Those that were tried; one that a second training contradicts has failed."""
+    why = contradiction(training)
+    if not why:
+        return training.remedies
+    return tuple(
+        replace(remedy, tried="failed", reason=f"finite on these batches; {why}")
+        if remedy.tried == "healed" and remedy.kind == "float32-layers"
+        else remedy
+        for remedy in training.remedies
+    )
+
+
+def trained_again(training: TrainingFacts) -> str:
+    """A sentence on a second training that contradicts nothing; "" where there was none."""
+    probe, second = second_probe(training), training.second
+    if second is None:
+        return ""
+    if probe is None:
+        return f"(Not trained again: {second.not_tried}.)"
+    if probe.verdict is Verdict.INCONCLUSIVE:
+        return f"Trained again so, it says nothing yet: {probe.why}."
+    count, skipped = len(second.steps), skipped_of(second)
+    if not skipped:
+        return f"Trained again so, none of {count} steps is skipped."
+    last = second.steps[-1].loss_scale
+    scale = "" if last is None else f", and the loss scale is {last:g} then"
+    return f"Trained again so, {skipped} are skipped, the last of them step {_last_skip(second)}{scale}."
+
+
+def skipped_of(second: SecondTrainingFacts) -> str:
+    """ "14 of 50 steps"; "" for none."""
+    skipped = sum(not step.applied for step in second.steps)
+    return f"{skipped} of {len(second.steps)} steps" if skipped else ""
+
+
+def _skips_since_first_applied(second: SecondTrainingFacts) -> bool:
+    """Whether the loss scale did more than fall to its place."""
+    applied = [step.applied for step in second.steps]
+    return not all(applied[applied.index(True) :]) if True in applied else True
+
+
+def _last_skip(second: SecondTrainingFacts) -> int:
+    return max(number for number, step in enumerate(second.steps, 1) if not step.applied)

@@ -1,0 +1,116 @@
+"""Remedies that mpdoctor tried, really made: the edit in the source, 50 steps by plain Keras, and beside it what the
+second training had said."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tests.support.remedy_edits import edited
+
+from .comparing import NUMBERS, PlainKeras, report_of
+from .generator import Script
+
+STEPS = 50
+FLOAT32 = "float32-layers"
+
+
+@dataclass(frozen=True)
+class Made:
+    """One sick script.
+
+    tried
+        What came of float32 layers: "healed", "failed", "not-tried", "contradicted" by the second training, or "none".
+    again
+        The verdict of the second training, or why there was none.
+    heals
+        Whether plain Keras trains the edited script without a loss that is not finite; None where nothing was edited.
+    same
+        Whether the second training skipped the very steps that plain Keras skips; None where there was none.
+    skipped
+        Steps that plain Keras skips of the edited script.
+    """
+
+    seed: int
+    number: int
+    keras: str
+    disease: str
+    tried: str
+    layers: list[str]
+    again: str = ""
+    heals: bool | None = None
+    same: bool | None = None
+    skipped: int | None = None
+
+
+def made(scripts: Iterable[Script], folder: Path, results: Path) -> Iterator[Made]:
+    """Those that `results` does not hold yet."""
+    known = {(one.seed, one.number) for one in read([results])} if results.exists() else set()
+    folder.mkdir(parents=True, exist_ok=True)
+    with PlainKeras(folder) as plain, results.open("a", encoding="utf-8") as written:
+        for script in scripts:
+            if (script.seed, script.number) not in known:
+                one = _made(script, plain)
+                print(json.dumps(asdict(one)), file=written, flush=True)
+                yield one
+
+
+def read(paths: Iterable[Path]) -> list[Made]:
+    return [Made(**json.loads(line)) for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def _made(script: Script, plain: PlainKeras) -> Made:
+    path = plain.folder / f"{script.name}.py"
+    path.write_text(script.text, encoding="utf-8")
+    report = report_of(script, path)
+    remedy = _remedy(report)
+    known = Made(script.seed, script.number, script.keras, script.truth.disease, "none", [])
+    if remedy is None:
+        return known
+    second = (report["probes"] or [{}])[0].get("second_training") or {}
+    contradicted = remedy["tried"] == "failed" and str(remedy["reason"]).startswith("finite on these batches")
+    known = replace(
+        known,
+        tried="contradicted" if contradicted else remedy["tried"],
+        layers=remedy["layers"],
+        again=second.get("verdict") or second.get("not_tried") or "",
+    )
+    if known.tried not in ("healed", "contradicted"):
+        return known
+    mended = plain.folder / f"{script.name}_mended.py"
+    mended.write_text(edited(script.text, remedy, report["models"]), encoding="utf-8")
+    record = plain.record(script, mended)
+    if record["raised"] is not None or not record["optimizers"]:
+        return replace(known, heals=False)
+    row = record["optimizers"][0]
+    skipped = [step for step, finite in enumerate(row["finite"][:STEPS]) if row["dynamic"] and not finite]
+    losses = [NUMBERS[loss] if isinstance(loss, str) else loss for loss in row["loss"][:STEPS]]
+    same = None if "steps" not in second else second["skipped_steps"] == [s for s in skipped if s < second["steps"]]
+    return replace(known, heals=all(map(math.isfinite, losses)), same=same, skipped=len(skipped))
+
+
+def _remedy(report: dict[str, Any]) -> dict[str, Any] | None:
+    remedies = (remedy for finding in report["findings"] for remedy in finding["remedies"])
+    return next((remedy for remedy in remedies if remedy["kind"] == FLOAT32), None)
+
+
+def told(results: list[Made]) -> str:
+    """The counts, in Markdown."""
+    lines = [f"{len(results)} sick scripts. Float32 layers, tried on their failing batches:", ""]
+    lines += ["| Tried | Scripts | Edit heals in plain Keras | Second training skipped the same steps | Its verdict |"]
+    lines += ["|---|---|---|---|---|"]
+    for tried in ("healed", "contradicted", "failed", "not-tried", "none"):
+        some = [one for one in results if one.tried == tried]
+        again = ", ".join(f"{count} {what}" for what, count in Counter(one.again for one in some if one.again).items())
+        lines.append(f"| {tried} | {len(some)} | {_of(some, 'heals')} | {_of(some, 'same')} | {again or '–'} |")
+    return "\n".join(lines)
+
+
+def _of(some: list[Made], field: str) -> str:
+    values = [getattr(one, field) for one in some if getattr(one, field) is not None]
+    return f"{sum(values)} of {len(values)}" if values else "–"
