@@ -127,6 +127,7 @@ def mend(
         budget=budget,
         timeout=timeout,
         what_if=False,
+        second_training=False,
         python=interpreter_from_option(python),
         device=device.value,
         seed=seed,
