@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List
+from typing import Any, Dict, Iterable
 
 
 class Delegated:
@@ -68,9 +68,3 @@ class Delegating:
         if name in vars(self) or hasattr(type(self), name):
             return False
         return hasattr(self.inner_optimizer, name)
-
-    def __dir__(self) -> List[str]:
-        own = set(super().__dir__())
-        if has_inner(self):
-            own |= {name for name in dir(self.inner_optimizer) if not name.startswith("_")}
-        return sorted(own)

@@ -142,7 +142,7 @@ class Keras2Scaling:
         return config
 
     @classmethod
-    def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
+    def from_own_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
         config = dict(config)
         inner = config.get("inner_optimizer")
         if inner is not None and not isinstance(inner, dict):

@@ -27,7 +27,7 @@ from mpdoctor.training.scaling import (
 # The wrapper's own: it makes, saves and loads variables beside those of the inner optimizer.
 KEPT = (
     "add_optimizer_variables", "add_variable", "add_variable_from_reference", "assign", "assign_add", "assign_sub",
-    "get_config", "from_config", "stateless_apply",
+    "get_config", "stateless_apply",
 )  # fmt: skip
 
 
@@ -252,7 +252,7 @@ class Keras3Scaling:
         return config
 
     @classmethod
-    def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
+    def from_own_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
         config = dict(config)
         inner = config["inner_optimizer"]
         if isinstance(inner, dict):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from typing import Any, Dict, Iterator, Mapping, Tuple
+from typing import Any, Dict, Iterator, Mapping
 
 import tensorflow as tf
 
@@ -15,21 +15,33 @@ from mpdoctor.training.refusals import refuse_inner
 BASES = ("Optimizer", "OptimizerV2")
 WRAPPERS = ("LossScaleOptimizer", "LossScaleOptimizerV3")
 
-_made: Dict[Tuple[type, type], type] = {}  # by the class that is called and Keras' own wrapper
+_made: Dict[type, type] = {}  # by Keras' own wrapper
 
 
 class MadeForKeras(type):
-    """Calling the public class, or a user's subclass of it, makes an instance of the one for the inner optimizer's
-    Keras."""
+    """Any class that was made for a Keras makes, called with an optimizer of another one, an instance for that."""
+
+    keras_wrapper: type
 
     def __call__(cls, inner_optimizer: Any = None, *args: Any, **kwargs: Any) -> Any:
-        if hasattr(cls, "keras_wrapper"):
-            return super().__call__(inner_optimizer, *args, **kwargs)
         refuse_inner(inner_optimizer, has_keras_base(type(inner_optimizer)))
-        return class_for(cls, keras_wrapper_of(type(inner_optimizer)))(inner_optimizer, *args, **kwargs)
+        wrapper = keras_wrapper_of(type(inner_optimizer))
+        if cls.keras_wrapper is wrapper:  # Keras 2's own metaclass would choose once more
+            return type.__call__(cls, inner_optimizer, *args, **kwargs)
+        if cls not in _made.values():
+            raise TypeError(
+                f"{cls.__name__} derives from the LossScaleOptimizer for {_name_of(cls.keras_wrapper)}, and "
+                f"{type(inner_optimizer).__name__} is an optimizer of {_name_of(wrapper)}."
+            )
+        return class_for(wrapper)(inner_optimizer, *args, **kwargs)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return super().__instancecheck__(instance) or (
+            cls in _made.values() and issubclass(type(instance), LossScaleOptimizer)
+        )
 
 
-class LossScaleOptimizer(Delegating, metaclass=MadeForKeras):
+class LossScaleOptimizer(Delegating):
     """Scales the loss by a dynamic or a fixed loss scale, in place of Keras' own LossScaleOptimizer.
 
         LossScaleOptimizer(optimizer)
@@ -59,19 +71,15 @@ class LossScaleOptimizer(Delegating, metaclass=MadeForKeras):
     @classmethod
     def from_config(cls, config: Mapping[str, Any], custom_objects: Any = None) -> Any:
         """From what `get_config()` said, of this class or of any Keras' own."""
-        made: Any = class_for(cls, _keras_wrapper_of_config(config))
-        return made.from_config(dict(config), custom_objects)
+        made: Any = class_for(keras_wrapper_of_config(config)) if cls in _made.values() else cls
+        return made.from_own_config(dict(config), custom_objects)
 
 
-def class_for(cls: type, wrapper: type) -> type:
-    """`cls`, the public class or a subclass of it, for the Keras whose own wrapper this is."""
-    if (cls, wrapper) not in _made:
-        if cls is LossScaleOptimizer:
-            _made[cls, wrapper] = _made_for(wrapper)
-        else:
-            made = class_for(LossScaleOptimizer, wrapper)
-            _made[cls, wrapper] = type(made)(cls.__name__, (cls, made), {"__module__": cls.__module__})
-    return _made[cls, wrapper]
+def class_for(wrapper: type) -> type:
+    """The class for the Keras whose own wrapper this is."""
+    if wrapper not in _made:
+        _made[wrapper] = _made_for(wrapper)
+    return _made[wrapper]
 
 
 def _made_for(wrapper: type) -> type:
@@ -90,6 +98,15 @@ def _made_for(wrapper: type) -> type:
     return made
 
 
+def made_for_this_process() -> type:
+    """The class for what the process' Keras has as Optimizer. The others are made with it, so that a saved model finds
+    each by its registered name."""
+    loaded = [name for name in ("keras", "tf_keras") if name in sys.modules]
+    kerases = [importlib.import_module("tf_keras")] if loaded == ["tf_keras"] else [tf.keras]
+    kerases += [sys.modules["tf_keras"]] if "tf_keras" in loaded and kerases[0] is not sys.modules["tf_keras"] else []
+    return [class_for(keras_wrapper_of(base)) for keras in kerases for base in _bases_of(keras)][0]
+
+
 # --- Keras' own classes -------------------------------------------------------------------------------------------
 def has_keras_base(cls: type) -> bool:
     return any(_is_base(base) for base in cls.__mro__)
@@ -100,8 +117,9 @@ def _is_base(cls: type) -> bool:
 
 
 def _base_of(cls: type) -> type:
-    """The class that all optimizers of its kind derive from: Optimizer or OptimizerV2."""
-    return next(base for base in cls.__mro__ if _is_base(base))
+    """The class that all optimizers of its kind derive from: Optimizer, or OptimizerV2, of which TensorFlow 2.10 derives
+    another Optimizer."""
+    return [base for base in cls.__mro__ if _is_base(base)][-1]
 
 
 def keras_wrapper_of(optimizer_class: type) -> type:
@@ -127,6 +145,10 @@ def _is_keras3(cls: type) -> bool:
     return any(base.__name__ == "BaseOptimizer" and base.__module__.startswith("keras.") for base in cls.__mro__)
 
 
+def _name_of(cls: type) -> str:
+    return "Keras 3" if _is_keras3(cls) else cls.__module__.split(".")[0]
+
+
 def _keras_of(cls: type) -> Any:
     """The public module of the Keras that a class is of."""
     if _is_keras3(cls) or cls.__module__.startswith("tf_keras."):
@@ -134,7 +156,7 @@ def _keras_of(cls: type) -> Any:
     return tf.keras
 
 
-def _keras_wrapper_of_config(config: Mapping[str, Any]) -> type:
+def keras_wrapper_of_config(config: Mapping[str, Any]) -> type:
     """Keras 3 writes a name for its wrapper and Keras 2 none; an optimizer of Keras 2 that is not a legacy one says so."""
     inner = config.get("inner_optimizer")
     if inner is not None and not isinstance(inner, Mapping):
@@ -162,10 +184,3 @@ def _bases_of(keras: Any) -> Iterator[type]:
         if isinstance(found, type) and has_keras_base(found) and _base_of(found) not in seen:
             seen.append(_base_of(found))
             yield seen[-1]
-
-
-def prepare() -> None:
-    """Make the classes for the Kerases at hand, so that a saved model finds them by their registered names."""
-    for keras in [tf.keras] + [sys.modules[name] for name in ("tf_keras",) if name in sys.modules]:
-        for base in _bases_of(keras):
-            class_for(LossScaleOptimizer, keras_wrapper_of(base))
