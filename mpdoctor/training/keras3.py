@@ -80,7 +80,7 @@ class Keras3Scaling:
         interval = keras3(initial_scale, growth_steps).growth_interval if dynamic else None
         own = vars(self)
         own.update(_bounds=bounds, _machine=bounds.machine(initial_scale, interval) if dynamic else None)
-        own.update(_apply_unscales=True, _given_scaled=())
+        own.update(_apply_unscales=True, _given_scaled=(), _kept_weights=None)
         for attribute in [one for one in own if not one.startswith("_") and one not in self.own_attributes]:
             if hasattr(inner_optimizer, attribute):
                 del own[attribute]  # Keras' base class sets them to None, in front of the inner optimizer's
@@ -137,6 +137,8 @@ class Keras3Scaling:
 
     # --- a step -----------------------------------------------------------------------------------------------
     def build(self, var_list: Any) -> None:
+        if not var_list:  # loading an .h5 file asks for it before the model's variables are known
+            return
         borrowed = {"use_ema": False, "gradient_accumulation_steps": None}
         vars(self).update(borrowed)  # averages and sums are the inner optimizer's
         try:
@@ -147,6 +149,10 @@ class Keras3Scaling:
         if self._bounds.hysteresis > 1:
             with tf.init_scope():
                 self.bad_steps = tf.Variable(0, dtype=tf.int64, trainable=False, name="bad_steps")
+        if self._kept_weights is not None:
+            with tf.init_scope():
+                self.set_weights(vars(self).pop("_kept_weights"))
+            vars(self)["_kept_weights"] = None
 
     def apply_gradients(self, grads_and_vars: Any) -> Any:
         grads, trainable_variables = zip(*grads_and_vars)
@@ -158,6 +164,8 @@ class Keras3Scaling:
         if tf.distribute.in_cross_replica_context():
             raise ValueError("apply() must be called in a replica context.")
         grads = list(grads)
+        if not grads:
+            return
         trainable_variables = None if trainable_variables is None else list(trainable_variables)
         if not self.built:
             with keras.name_scope(self.name, caller=self):
@@ -261,8 +269,12 @@ class Keras3Scaling:
         return cls(**config)
 
     def set_weights(self, weights: Any) -> None:
-        """Of this optimizer and of the one inside, in the order of `variables`. Keras' own leaves out the latter's."""
+        """Of this optimizer and of the one inside, in the order of `variables`; Keras' own leaves out the latter's. What
+        comes before there are variables, from an .h5 file, waits for them."""
         weights = list(weights)
+        if not self.built:
+            vars(self)["_kept_weights"] = [keras.ops.convert_to_numpy(one) for one in weights]  # the file is closed soon
+            return
         if len(weights) != len(self.variables):
             raise ValueError(f"The optimizer has {len(self.variables)} variables, and {len(weights)} weights were given.")
         for variable, weight in zip(self.variables, weights):
