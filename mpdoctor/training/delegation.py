@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable
+from typing import Any, Iterable
 
 
 class Delegated:
@@ -24,7 +24,7 @@ def has_inner(optimizer: Any) -> bool:
     return "inner_optimizer" in vars(optimizer) or "_optimizer" in vars(optimizer)
 
 
-def delegations_of_base(wrapper: type, base: type, kept: Iterable[str]) -> Dict[str, Delegated]:
+def delegations_of_base(wrapper: type, base: type, kept: Iterable[str]) -> dict[str, Delegated]:
     """By name, the public methods and properties that Keras' own wrapper takes over from the base class of all
     optimizers, with what they do to a variable of the inner one lost; without those in `kept`."""
     own = {name for cls in wrapper.__mro__ if not issubclass(base, cls) for name in vars(cls)}
@@ -42,7 +42,7 @@ class Delegating:
     """Beside what its own class and its constructor define, every public attribute is the inner optimizer's."""
 
     inner_optimizer: Any
-    own_attributes: frozenset = frozenset()
+    own_attributes: frozenset[str] = frozenset()
 
     def __getattr__(self, name: str) -> Any:
         """Where Python and Keras find nothing."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any
 
 import tensorflow as tf
 
@@ -19,7 +19,6 @@ from mpdoctor.training.refusals import (
 from mpdoctor.training.scaling import (
     CAP,
     FLOOR,
-    GROWTH_STEPS,
     HYSTERESIS,
     INITIAL_SCALE,
     Bounds,
@@ -29,29 +28,30 @@ from mpdoctor.training.scaling import (
     unscaled_among,
 )
 
+KerasOwn: Any = object  # for type checkers: Keras' own class, which stands behind these methods
 # They scale the loss, or call what does.
 KEPT = ("minimize", "apply_gradients", "compute_gradients", "get_gradients", "get_updates", "get_config", "from_config")
 STATE = "loss_scale_state"
 
-_state_classes: Dict[type, Tuple[type, type]] = {}
+_state_classes: dict[type, tuple[type, type]] = {}
 
 
-class Keras2Scaling:
+class Keras2Scaling(KerasOwn):
     """Stands before a LossScaleOptimizer of Keras 2 among the bases of a class."""
 
     keras_wrapper: Any
-    own_attributes: frozenset = frozenset()
+    own_attributes: frozenset[str] = frozenset()
 
     @classmethod
-    def delegations(cls, wrapper: type, base: type) -> Dict[str, Delegated]:
+    def delegations(cls, wrapper: type, base: type) -> dict[str, Delegated]:
         return delegations_of_base(wrapper, base, KEPT + tuple(vars(cls)))
 
     def __init__(
         self,
         inner_optimizer: Any,
         dynamic: bool = True,
-        initial_scale: Optional[float] = None,
-        dynamic_growth_steps: Optional[int] = None,
+        initial_scale: float | None = None,
+        dynamic_growth_steps: int | None = None,
         *,
         floor: float = FLOOR,
         cap: float = CAP,
@@ -62,23 +62,23 @@ class Keras2Scaling:
         refuse_bypassed_override(inner_optimizer, base, "minimize", "apply_gradients")
         checked_fixed(dynamic, initial_scale, dynamic_growth_steps)
         bounds = Bounds(INITIAL_SCALE if initial_scale is None else initial_scale, floor, cap, hysteresis)
-        super().__init__(  # type: ignore[call-arg]
+        super().__init__(
             inner_optimizer, dynamic=dynamic, initial_scale=initial_scale, dynamic_growth_steps=dynamic_growth_steps
         )
         # past the tracking of attributes: these are no state
-        vars(self).update(_bounds=bounds, _apply_unscales=False, _given_scaled=(), _is_dynamic=dynamic)
+        self.__dict__.update(_bounds=bounds, _apply_unscales=False, _given_scaled=(), _is_dynamic=dynamic)
         moved, fixed = _states_of(self.keras_wrapper)
         if dynamic:
             state = self._loss_scale
             state.__class__ = moved
             state.take(bounds.machine(state.initial_loss_scale, state.growth_steps), bounds)
         else:
-            vars(self)["_loss_scale"] = fixed(initial_scale)
+            self.__dict__["_loss_scale"] = fixed(initial_scale)
 
     # --- the scale --------------------------------------------------------------------------------------------
     @property
     def dynamic(self) -> bool:
-        return bool(vars(self).get("_is_dynamic", True))
+        return bool(self.__dict__.get("_is_dynamic", True))
 
     @property
     def loss_scale(self) -> tf.Tensor:
@@ -96,24 +96,26 @@ class Keras2Scaling:
         return float(self._loss_scale.initial_loss_scale)
 
     @property
-    def dynamic_growth_steps(self) -> Optional[int]:
+    def dynamic_growth_steps(self) -> int | None:
         return int(self._loss_scale.growth_steps) if self.dynamic else None
 
     def scale_loss(self, loss: Any) -> Any:
         """Of Keras 3: `apply` and `apply_gradients` take the gradients as they come, and unscale them."""
-        scaled = super().get_scaled_loss(loss)  # type: ignore[misc]
-        vars(self)["_apply_unscales"] = True
+        scaled = super().get_scaled_loss(loss)
+        self.__dict__["_apply_unscales"] = True
         return scaled
 
     def get_scaled_loss(self, loss: Any) -> Any:
-        vars(self)["_apply_unscales"] = False
-        return super().get_scaled_loss(loss)  # type: ignore[misc]
+        self.__dict__["_apply_unscales"] = False
+        return super().get_scaled_loss(loss)
 
-    def get_unscaled_gradients(self, grads: Any) -> List[Any]:
+    def get_unscaled_gradients(self, grads: Any) -> list[Any]:
         grads = list(grads)
-        vars(self).update(_given_scaled=tuple(weakref.ref(g) for g in grads if g is not None) if self._apply_unscales else ())
-        vars(self)["_apply_unscales"] = False
-        return list(super().get_unscaled_gradients(grads))  # type: ignore[misc]
+        self.__dict__.update(
+            _given_scaled=tuple(weakref.ref(g) for g in grads if g is not None) if self._apply_unscales else ()
+        )
+        self.__dict__["_apply_unscales"] = False
+        return list(super().get_unscaled_gradients(grads))
 
     # --- a step -----------------------------------------------------------------------------------------------
     def apply(self, grads: Any, trainable_variables: Any) -> Any:
@@ -125,15 +127,15 @@ class Keras2Scaling:
         refuse_variables_of_keras3([v for _, v in pairs], self._optimizer)
         grads = [g for g, _ in pairs]
         if self._apply_unscales or unscaled_among(grads, self._given_scaled):
-            unscaled = super().get_unscaled_gradients(grads)  # type: ignore[misc]
+            unscaled = super().get_unscaled_gradients(grads)
             pairs = [(g, v) for g, (_, v) in zip(unscaled, pairs)]
-        return super().apply_gradients(pairs, *args, **kwargs)  # type: ignore[misc]
+        return super().apply_gradients(pairs, *args, **kwargs)
 
     # --- saving -----------------------------------------------------------------------------------------------
-    def get_config(self) -> Dict[str, Any]:
-        """With the scale as it is, where Keras' own wrapper does not look for it: no file of Keras 2 but a checkpoint has
-        a place for it among the variables of an optimizer."""
-        config: Dict[str, Any] = self.keras_wrapper.get_config(self)
+    def get_config(self) -> dict[str, Any]:
+        """With the scale as it is, where Keras' own wrapper does not look for it: no file of Keras 2 but a checkpoint
+        has a place for it among the variables of an optimizer."""
+        config: dict[str, Any] = self.keras_wrapper.get_config(self)
         config.update(self._bounds.in_config())
         if self.dynamic and tf.executing_eagerly():
             state = self._loss_scale.now()
@@ -142,7 +144,7 @@ class Keras2Scaling:
         return config
 
     @classmethod
-    def from_own_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
+    def from_own_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
         config = dict(config)
         inner = config.get("inner_optimizer")
         if inner is not None and not isinstance(inner, dict):
@@ -157,9 +159,9 @@ class Keras2Scaling:
         return optimizer
 
 
-def _states_of(wrapper: type) -> Tuple[type, type]:
+def _states_of(wrapper: type) -> tuple[type, type]:
     """(of a dynamic scale, of a fixed one), for this Keras."""
-    base: type = sys.modules[wrapper.__module__]._DynamicLossScaleState  # type: ignore[attr-defined]
+    base: type = sys.modules[wrapper.__module__]._DynamicLossScaleState
     if base not in _state_classes:
         _state_classes[base] = (
             type("MovedState", (Moved, base), {}),
@@ -168,19 +170,20 @@ def _states_of(wrapper: type) -> Tuple[type, type]:
     return _state_classes[base]
 
 
-class Moved:
+class Moved(KerasOwn):
     """Stands before Keras' state of a dynamic loss scale, with its variables under their names."""
 
     machine: LossScale
     current_loss_scale: Any
     counter: Any
     bounds: Bounds
+    bad_steps: Any
 
     def take(self, machine: LossScale, bounds: Bounds) -> None:
         self.machine, self.bounds = machine, bounds
         self.bad_steps = 0
         if bounds.hysteresis > 1:
-            self.bad_steps = self._add_weight("bad_steps", 0, tf.int64)  # type: ignore[attr-defined]
+            self.bad_steps = self._add_weight("bad_steps", 0, tf.int64)
 
     def update(self, grads: Any) -> Any:
         """(operation that moves the scale, whether the step is to be applied)"""
@@ -190,29 +193,29 @@ class Moved:
         after = after_step(self.machine, state, finite)
         moves = [self.current_loss_scale.assign(after.scale), self.counter.assign(after.counter)]
         if self.bounds.hysteresis > 1:
-            moves.append(self.bad_steps.assign(after.bad))  # type: ignore[attr-defined]
+            moves.append(self.bad_steps.assign(after.bad))
         return tf.group(*moves), finite
 
-    def at_start(self) -> Dict[str, Any]:
+    def at_start(self) -> dict[str, Any]:
         scale, counter, bad = self.machine.start()
         return {"loss_scale": scale, "dynamic_counter": counter, "bad_steps": bad}
 
-    def now(self) -> Dict[str, Any]:
+    def now(self) -> dict[str, Any]:
         return {
             "loss_scale": float(self.current_loss_scale.numpy()),
             "dynamic_counter": int(self.counter.numpy()),
             "bad_steps": int(self.bad_steps),
         }
 
-    def restore(self, state: Dict[str, Any]) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         """What `now` said."""
         self.current_loss_scale.assign(state["loss_scale"])
         self.counter.assign(state["dynamic_counter"])
         if self.bounds.hysteresis > 1:
-            self.bad_steps.assign(state["bad_steps"])  # type: ignore[attr-defined]
+            self.bad_steps.assign(state["bad_steps"])
 
 
-class Fixed:
+class Fixed(KerasOwn):
     """Stands before Keras' state, without variables: the scale stays, and steps that are not finite are skipped."""
 
     def __init__(self, scale: float) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable
 
 import keras
 import tensorflow as tf
@@ -24,6 +24,7 @@ from mpdoctor.training.scaling import (
     unscaled_among,
 )
 
+KerasOwn: Any = object  # for type checkers: Keras' own class, which stands behind these methods
 # The wrapper's own: it makes, saves and loads variables beside those of the inner optimizer.
 KEPT = (
     "add_optimizer_variables", "add_variable", "add_variable_from_reference", "assign", "assign_add", "assign_sub",
@@ -31,7 +32,7 @@ KEPT = (
 )  # fmt: skip
 
 
-class Keras3Scaling:
+class Keras3Scaling(KerasOwn):
     """Stands before Keras 3's LossScaleOptimizer among the bases of a class.
 
     step_counter, dynamic_scale
@@ -41,21 +42,30 @@ class Keras3Scaling:
     """
 
     keras_wrapper: Any
+    built: bool
     own_attributes = frozenset(
-        ("inner_optimizer", "initial_scale", "dynamic_growth_steps", "step_counter", "dynamic_scale", "bad_steps")
-        + ("built", "name")
+        (
+            "inner_optimizer",
+            "initial_scale",
+            "dynamic_growth_steps",
+            "step_counter",
+            "dynamic_scale",
+            "bad_steps",
+            "built",
+            "name",
+        )
     )
 
     @classmethod
-    def delegations(cls, wrapper: type, base: type) -> Dict[str, Delegated]:
+    def delegations(cls, wrapper: type, base: type) -> dict[str, Delegated]:
         return delegations_of_base(wrapper, base, KEPT + tuple(vars(cls)))
 
     def __init__(
         self,
         inner_optimizer: Any,
-        initial_scale: Optional[float] = None,
-        dynamic_growth_steps: Optional[int] = None,
-        name: Optional[str] = None,
+        initial_scale: float | None = None,
+        dynamic_growth_steps: int | None = None,
+        name: str | None = None,
         *,
         dynamic: bool = True,
         floor: float = FLOOR,
@@ -74,11 +84,11 @@ class Keras3Scaling:
         initial_scale = INITIAL_SCALE if initial_scale is None else initial_scale
         growth_steps = GROWTH_STEPS if dynamic and dynamic_growth_steps is None else dynamic_growth_steps
         bounds = Bounds(initial_scale, floor, cap, hysteresis)
-        super().__init__(  # type: ignore[call-arg]
+        super().__init__(
             inner_optimizer, initial_scale=initial_scale, dynamic_growth_steps=growth_steps, name=name, **kwargs
         )
-        interval = keras3(initial_scale, growth_steps).growth_interval if dynamic else None
-        own = vars(self)
+        interval = keras3(initial_scale, growth_steps).growth_interval if growth_steps is not None else None
+        own = self.__dict__
         own.update(_bounds=bounds, _machine=bounds.machine(initial_scale, interval) if dynamic else None)
         own.update(_apply_unscales=True, _given_scaled=(), _kept_weights=None)
         for attribute in [one for one in own if not one.startswith("_") and one not in self.own_attributes]:
@@ -108,7 +118,7 @@ class Keras3Scaling:
         return None
 
     @loss_scale_factor.setter
-    def loss_scale_factor(self, value: Optional[float]) -> None:
+    def loss_scale_factor(self, value: float | None) -> None:
         if value is not None:
             raise ValueError(
                 f"LossScaleOptimizer scales the loss already, and `loss_scale_factor` = {value} would scale it twice: "
@@ -117,7 +127,7 @@ class Keras3Scaling:
 
     def scale_loss(self, loss: Any) -> Any:
         """Of Keras 3: `apply` takes the gradients as they come, and unscales them."""
-        vars(self)["_apply_unscales"] = True
+        self.__dict__["_apply_unscales"] = True
         return keras.ops.multiply(loss, self.loss_scale if self.built else self.initial_scale)
 
     def get_scaled_loss(self, loss: Any) -> Any:
@@ -126,12 +136,10 @@ class Keras3Scaling:
             return lambda: self.get_scaled_loss(loss())
         return loss * tf.cast(self.loss_scale, loss.dtype)
 
-    def get_unscaled_gradients(self, grads: Any) -> List[Any]:
+    def get_unscaled_gradients(self, grads: Any) -> list[Any]:
         """Of Keras 2: what comes from here, clipped or not, `apply` takes as unscaled."""
         grads = list(grads)
-        vars(self).update(
-            _apply_unscales=False, _given_scaled=tuple(weakref.ref(g) for g in grads if g is not None)
-        )
+        self.__dict__.update(_apply_unscales=False, _given_scaled=tuple(weakref.ref(g) for g in grads if g is not None))
         scale = self.loss_scale
         return [None if g is None else keras.ops.divide(g, tf.cast(scale, g.dtype)) for g in grads]
 
@@ -140,19 +148,19 @@ class Keras3Scaling:
         if not var_list:  # loading an .h5 file asks for it before the model's variables are known
             return
         borrowed = {"use_ema": False, "gradient_accumulation_steps": None}
-        vars(self).update(borrowed)  # averages and sums are the inner optimizer's
+        self.__dict__.update(borrowed)  # averages and sums are the inner optimizer's
         try:
-            super().build(var_list)  # type: ignore[misc]
+            super().build(var_list)
         finally:
             for name in borrowed:
-                del vars(self)[name]
+                del self.__dict__[name]
         if self._bounds.hysteresis > 1:
             with tf.init_scope():
                 self.bad_steps = tf.Variable(0, dtype=tf.int64, trainable=False, name="bad_steps")
         if self._kept_weights is not None:
             with tf.init_scope():
-                self.set_weights(vars(self).pop("_kept_weights"))
-            vars(self)["_kept_weights"] = None
+                self.set_weights(self.__dict__.pop("_kept_weights"))
+            self.__dict__["_kept_weights"] = None
 
     def apply_gradients(self, grads_and_vars: Any) -> Any:
         grads, trainable_variables = zip(*grads_and_vars)
@@ -178,7 +186,7 @@ class Keras3Scaling:
             replica = tf.distribute.get_replica_context()
             replica.merge_call(self._step, args=(grads, trainable_variables, scaled))
 
-    def _step(self, strategy: Any, grads: List[Any], trainable_variables: Any, scaled: bool) -> None:
+    def _step(self, strategy: Any, grads: list[Any], trainable_variables: Any, scaled: bool) -> None:
         """In the context in which a branch may be taken for all replicas: `strategy` is given across replicas."""
         scale = self.loss_scale if scaled else None
 
@@ -195,12 +203,12 @@ class Keras3Scaling:
             tf.cond(finite, apply, _nothing)
         self._move_scale(finite)
 
-    def _apply_inside(self, grads: List[Any], trainable_variables: Any, scale: Optional[tf.Tensor]) -> None:
+    def _apply_inside(self, grads: list[Any], trainable_variables: Any, scale: tf.Tensor | None) -> None:
         self.inner_optimizer.apply(
             self._unscaled(grads, trainable_variables, scale), trainable_variables=trainable_variables
         )
 
-    def _unscaled(self, grads: List[Any], trainable_variables: Any, scale: Optional[tf.Tensor]) -> List[Any]:
+    def _unscaled(self, grads: list[Any], trainable_variables: Any, scale: tf.Tensor | None) -> list[Any]:
         if scale is None:
             return grads
         variables = trainable_variables or self._trainable_variables
@@ -223,7 +231,7 @@ class Keras3Scaling:
 
     # --- gradient accumulation --------------------------------------------------------------------------------
     def _accumulate(
-        self, finite: tf.Tensor, apply: Callable[[], None], grads: List[Any], trainable_variables: Any, scale: Any
+        self, finite: tf.Tensor, apply: Callable[[], None], grads: list[Any], trainable_variables: Any, scale: Any
     ) -> None:
         """A group of steps is applied when all of it was finite, and left out when not: a NaN in the sums stands for a
         step of the group that was not, so that sums that are saved amid a group know it, too."""
@@ -249,18 +257,18 @@ class Keras3Scaling:
         whole = tf.cond(tf.logical_and(finite, last), group_is_finite, lambda: tf.identity(finite))
         tf.cond(whole, apply, lambda: tf.cond(last, leave_out_group, leave_out_step))
 
-    def _sum_is_finite(self, grads: List[Any], sums: List[Any], trainable_variables: Any, scale: Any) -> tf.Tensor:
+    def _sum_is_finite(self, grads: list[Any], sums: list[Any], trainable_variables: Any, scale: Any) -> tf.Tensor:
         unscaled = self._unscaled(grads, trainable_variables, scale)
         return all_finite([tf.convert_to_tensor(g) + s for g, s in zip(unscaled, sums) if g is not None])
 
     # --- saving -----------------------------------------------------------------------------------------------
-    def get_config(self) -> Dict[str, Any]:
-        config: Dict[str, Any] = self.keras_wrapper.get_config(self)
+    def get_config(self) -> dict[str, Any]:
+        config: dict[str, Any] = self.keras_wrapper.get_config(self)
         config.update({} if self.dynamic else {"dynamic": False}, **self._bounds.in_config())
         return config
 
     @classmethod
-    def from_own_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
+    def from_own_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
         config = dict(config)
         inner = config["inner_optimizer"]
         if isinstance(inner, dict):
@@ -269,26 +277,30 @@ class Keras3Scaling:
         return cls(**config)
 
     def set_weights(self, weights: Any) -> None:
-        """Of this optimizer and of the one inside, in the order of `variables`; Keras' own leaves out the latter's. What
+        """Of this optimizer and of the one inside, in the order of `variables`; Keras' own forgets that. What
         comes before there are variables, from an .h5 file, waits for them."""
         weights = list(weights)
         if not self.built:
-            vars(self)["_kept_weights"] = [keras.ops.convert_to_numpy(one) for one in weights]  # the file is closed soon
+            self.__dict__["_kept_weights"] = [
+                keras.ops.convert_to_numpy(one) for one in weights
+            ]  # the file is closed soon
             return
         if len(weights) != len(self.variables):
-            raise ValueError(f"The optimizer has {len(self.variables)} variables, and {len(weights)} weights were given.")
+            raise ValueError(
+                f"The optimizer has {len(self.variables)} variables, and {len(weights)} weights were given."
+            )
         for variable, weight in zip(self.variables, weights):
             variable.assign(weight)
 
     def save_own_variables(self, store: Any) -> None:
-        super().save_own_variables(store)  # type: ignore[misc]
+        super().save_own_variables(store)
         if self.built and self._bounds.hysteresis > 1:
             store["bad_steps"] = self.bad_steps.numpy()
 
     def load_own_variables(self, store: Any) -> None:
-        store = {name: store[name] for name in store.keys()}
+        store = {name: store[name] for name in store.keys()}  # noqa: SIM118
         bad_steps = store.pop("bad_steps", 0)
-        super().load_own_variables(store)  # type: ignore[misc]
+        super().load_own_variables(store)
         if self.built and self._bounds.hysteresis > 1:
             self.bad_steps.assign(bad_steps)
 

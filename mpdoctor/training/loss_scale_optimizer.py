@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from typing import Any, Dict, Iterator, Mapping
+from typing import Any, Iterator, Mapping
 
 import tensorflow as tf
 
@@ -15,7 +15,7 @@ from mpdoctor.training.refusals import refuse_inner
 BASES = ("Optimizer", "OptimizerV2")
 WRAPPERS = ("LossScaleOptimizer", "LossScaleOptimizerV3")
 
-_made: Dict[type, type] = {}  # by Keras' own wrapper
+_made: dict[type, type] = {}  # by Keras' own wrapper
 
 
 class MadeForKeras(type):
@@ -90,7 +90,11 @@ def _made_for(wrapper: type) -> type:
     metaclass: Any = MadeForKeras
     if type(wrapper) is not type:
         metaclass = type("MadeForKeras", (MadeForKeras, type(wrapper)), {})
-    said = {"__module__": "mpdoctor.training", "__doc__": LossScaleOptimizer.__doc__, "keras_wrapper": wrapper}
+    said: dict[str, Any] = {
+        "__module__": "mpdoctor.training",
+        "__doc__": LossScaleOptimizer.__doc__,
+        "keras_wrapper": wrapper,
+    }
     said.update(Scaling.delegations(wrapper, _base_of(wrapper)))
     made: type = metaclass("LossScaleOptimizer", (Scaling, LossScaleOptimizer, wrapper), said)
     name = "LossScaleOptimizer" if _base_of(wrapper).__name__ == "Optimizer" else "LegacyLossScaleOptimizer"
@@ -104,7 +108,8 @@ def made_for_this_process() -> type:
     loaded = [name for name in ("keras", "tf_keras") if name in sys.modules]
     kerases = [importlib.import_module("tf_keras")] if loaded == ["tf_keras"] else [tf.keras]
     kerases += [sys.modules["tf_keras"]] if "tf_keras" in loaded and kerases[0] is not sys.modules["tf_keras"] else []
-    return [class_for(keras_wrapper_of(base)) for keras in kerases for base in _bases_of(keras)][0]
+    made = [class_for(keras_wrapper_of(base)) for keras in kerases for base in _bases_of(keras)]
+    return made[0]
 
 
 # --- Keras' own classes -------------------------------------------------------------------------------------------
@@ -117,8 +122,8 @@ def _is_base(cls: type) -> bool:
 
 
 def _base_of(cls: type) -> type:
-    """The class that all optimizers of its kind derive from: Optimizer, or OptimizerV2, of which TensorFlow 2.10 derives
-    another Optimizer."""
+    """The class that all optimizers of its kind derive from: Optimizer, or OptimizerV2, of which TensorFlow 2.10 has
+    derived another Optimizer."""
     return [base for base in cls.__mro__ if _is_base(base)][-1]
 
 
@@ -128,14 +133,15 @@ def keras_wrapper_of(optimizer_class: type) -> type:
     base = _base_of(optimizer_class)
     package = base.__module__.split(".")[0]
     for cls in _subclasses(base):
-        if cls.__name__ in WRAPPERS and cls.__module__.endswith(".loss_scale_optimizer"):
-            if cls.__module__.split(".")[0] == package:
-                return cls
+        place = cls.__module__.split(".")
+        if cls.__name__ in WRAPPERS and (place[0], place[-1]) == (package, "loss_scale_optimizer"):
+            return cls
     raise TypeError(f"{package} {tf.__version__} has no LossScaleOptimizer for a {optimizer_class.__name__}.")
 
 
 def _subclasses(cls: type) -> Iterator[type]:
-    for one in type.__subclasses__(cls):
+    subclasses: list[type] = type.__subclasses__(cls)
+    for one in subclasses:
         if not issubclass(one, LossScaleOptimizer):
             yield one
             yield from _subclasses(one)
@@ -157,7 +163,7 @@ def _keras_of(cls: type) -> Any:
 
 
 def keras_wrapper_of_config(config: Mapping[str, Any]) -> type:
-    """Keras 3 writes a name for its wrapper and Keras 2 none; an optimizer of Keras 2 that is not a legacy one says so."""
+    """Keras 3 writes a name for its wrapper and Keras 2 none; an optimizer of Keras 2 that is no legacy one says so."""
     inner = config.get("inner_optimizer")
     if inner is not None and not isinstance(inner, Mapping):
         return keras_wrapper_of(type(inner))

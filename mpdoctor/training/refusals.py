@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Optional
+from typing import Any
 
 import tensorflow as tf
 
@@ -45,8 +45,8 @@ def refuse_bypassed_override(inner: Any, base: type, bypassed: str, called: str)
         return
     if getattr(cls, called) is getattr(base, called):
         raise TypeError(
-            f"{cls.__name__} overrides `{bypassed}`, which a LossScaleOptimizer never calls (it calls `{called}`): what "
-            f"the override does would be left out. In {cls.__name__} override `{called}` instead of `{bypassed}`."
+            f"{cls.__name__} overrides `{bypassed}`, which a LossScaleOptimizer never calls (it calls `{called}`): "
+            f"what the override does would be left out. In {cls.__name__} override `{called}` instead of `{bypassed}`."
         )
 
 
@@ -68,7 +68,7 @@ def checked_numbers(initial_scale: Any, floor: Any, cap: Any, hysteresis: Any) -
             raise ValueError(f'"{name}" must be a positive, finite number, but got: {value!r}.')
     if not floor <= cap or initial_scale > cap:
         raise ValueError(
-            f"The loss scale starts at {initial_scale:g} and is to stay between {floor:g} and {cap:g}: give a larger cap."
+            f"The loss scale starts at {initial_scale:g} and is to stay within {floor:g} and {cap:g}: give a larger cap."
         )
     if isinstance(hysteresis, bool) or not isinstance(hysteresis, int) or hysteresis < 1:
         raise ValueError(f'"hysteresis" must be a whole number of skipped steps, at least 1, but got: {hysteresis!r}.')
@@ -96,7 +96,7 @@ def checked_fixed(dynamic: Any, initial_scale: Any, growth_steps: Any) -> None:
         )
 
 
-def _is_positive(value: Any) -> Optional[bool]:
+def _is_positive(value: Any) -> bool | None:
     try:
         return 0.0 < float(value) < math.inf
     except (TypeError, ValueError):

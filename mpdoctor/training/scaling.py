@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Sequence
 
 import tensorflow as tf
 
@@ -24,7 +24,7 @@ class Bounds:
         self.floor, self.cap, self.hysteresis = float(floor), float(cap), hysteresis
         self._lowest = min(self.floor, float(initial_scale))
 
-    def machine(self, initial_scale: float, growth_steps: Optional[int]) -> LossScale:
+    def machine(self, initial_scale: float, growth_steps: int | None) -> LossScale:
         return LossScale(
             float(initial_scale), growth_steps, floor=self._lowest, cap=self.cap, hysteresis=self.hysteresis
         )
@@ -33,8 +33,8 @@ class Bounds:
         """A restored scale may lie outside: that of Keras 3's own falls to 0 and grows to inf."""
         return tf.clip_by_value(scale, self._lowest, self.cap)
 
-    def in_config(self) -> Dict[str, Any]:
-        """What a configuration says of them: nothing where all are as by default, so that Keras' own wrapper takes it."""
+    def in_config(self) -> dict[str, Any]:
+        """What a configuration says of them: nothing where all are as by default, and Keras' own wrapper takes it."""
         given = {"floor": self.floor, "cap": self.cap, "hysteresis": self.hysteresis}
         default = {"floor": FLOOR, "cap": CAP, "hysteresis": HYSTERESIS}
         return {name: value for name, value in given.items() if value != default[name]}
@@ -77,7 +77,7 @@ def in_every_replica(check: Callable[..., tf.Tensor], *args: Any) -> tf.Tensor:
     return tf.equal(tf.distribute.get_replica_context().all_reduce(total, failed(*args)), 0.0)
 
 
-def unscaled_among(gradients: List[Any], given: Sequence[Any]) -> bool:
+def unscaled_among(gradients: list[Any], given: Sequence[Any]) -> bool:
     """Whether one of them is one that has been given for unscaling: then these are the scaled ones still."""
     before = {id(one()) for one in given if one() is not None}
     return any(id(gradient) in before for gradient in gradients if gradient is not None)

@@ -28,6 +28,7 @@ keras = tf.keras
 IS_KERAS3 = getattr(keras, "__version__", "2").startswith("3")
 RELEASE = tuple(int(part) for part in tf.__version__.split(".")[:2])
 KerasOwn = keras.mixed_precision.LossScaleOptimizer
+BETWEEN = ((LossScaleOptimizer,) * 2, (KerasOwn, LossScaleOptimizer), (LossScaleOptimizer, KerasOwn))  # saved, loaded
 INF = float("inf")
 NAN = float("nan")
 
@@ -36,7 +37,9 @@ def families():
     """Each kind of optimizers that this Keras has: their base classes differ."""
     places = [keras.optimizers]
     if not IS_KERAS3:
-        places += [getattr(keras.optimizers, name) for name in ("legacy", "experimental") if hasattr(keras.optimizers, name)]
+        places += [
+            getattr(keras.optimizers, name) for name in ("legacy", "experimental") if hasattr(keras.optimizers, name)
+        ]
     return places
 
 
@@ -88,7 +91,10 @@ def sequence(rng, length):
 def same_as_own(rng, how, length=50):
     family = rng.choice(families())
     adam = rng.random() < 0.5
-    settings = {"initial_scale": 2.0 ** rng.randint(length // 4, length // 2), "dynamic_growth_steps": rng.randint(1, 8)}
+    settings = {
+        "initial_scale": 2.0 ** rng.randint(length // 4, length // 2),
+        "dynamic_growth_steps": rng.randint(1, 8),
+    }
     pair = []
     for wrapper in (KerasOwn, LossScaleOptimizer):
         optimizer = wrapper(family.Adam(0.25) if adam else family.SGD(0.5, momentum=0.5), **settings)
@@ -220,7 +226,13 @@ def check_attributes_are_those_of_the_inner_optimizer():
     for family in families():
         inner = family.Adam(0.25)
         optimizer = LossScaleOptimizer(inner)
-        for name, value in (("epsilon", 1e-4), ("amsgrad", True), ("clipnorm", 2.0), ("beta_1", 0.5), ("learning_rate", 0.125)):
+        for name, value in (
+            ("epsilon", 1e-4),
+            ("amsgrad", True),
+            ("clipnorm", 2.0),
+            ("beta_1", 0.5),
+            ("learning_rate", 0.125),
+        ):
             setattr(optimizer, name, value)
             assert float(getattr(optimizer, name)) == float(getattr(inner, name)) == float(value), name
         if hasattr(inner, "weight_decay"):
@@ -229,7 +241,7 @@ def check_attributes_are_those_of_the_inner_optimizer():
         optimizer.mine = 3
         assert not hasattr(inner, "mine") and optimizer.mine == 3
         try:
-            optimizer.nothing_of_the_kind
+            optimizer.nothing_of_the_kind  # noqa: B018
         except AttributeError as error:
             assert "nor has the Adam inside it" in str(error)
         else:
@@ -382,7 +394,11 @@ def everything(model):
 def check_checkpoint_resumes_bit_for_bit_and_between_wrappers():
     for family in families():
         expected = everything(trained(LossScaleOptimizer, family, 2))
-        for before, after in ((LossScaleOptimizer,) * 2, (KerasOwn, LossScaleOptimizer), (LossScaleOptimizer, KerasOwn)):
+        for before, after in (
+            (LossScaleOptimizer,) * 2,
+            (KerasOwn, LossScaleOptimizer),
+            (LossScaleOptimizer, KerasOwn),
+        ):
             with tempfile.TemporaryDirectory() as directory:
                 model = trained(before, family)
                 path = tf.train.Checkpoint(model=model, optimizer=model.optimizer).save(os.path.join(directory, "c"))
@@ -431,6 +447,8 @@ def check_saved_models_resume_bit_for_bit():
                 assert state(other.optimizer) == state(model.optimizer), (family.__name__, suffix)
                 if suffix == ".keras" and hasattr(other.optimizer, "get_slot_names"):
                     continue  # Keras saves no variables of a legacy optimizer there
+                if suffix == ".h5" and RELEASE == (2, 10) and not hasattr(other.optimizer, "get_slot_names"):
+                    continue  # nor of an experimental one here
                 assert everything(other) == everything(model), (family.__name__, suffix)
                 assert everything(fit(other)) == expected, (family.__name__, suffix)
 
@@ -467,7 +485,11 @@ def check_saved_models_load_into_keras_own_wrapper_and_from_it():
 
 def check_weights_files_hold_the_scale_where_keras_saves_optimizers_in_them():
     if IS_KERAS3:
-        for before, after in ((LossScaleOptimizer,) * 2, (KerasOwn, LossScaleOptimizer), (LossScaleOptimizer, KerasOwn)):
+        for before, after in (
+            (LossScaleOptimizer,) * 2,
+            (KerasOwn, LossScaleOptimizer),
+            (LossScaleOptimizer, KerasOwn),
+        ):
             with tempfile.TemporaryDirectory() as directory:
                 path = os.path.join(directory, "w.weights.h5")
                 model = trained(before, keras.optimizers)
@@ -492,7 +514,7 @@ def check_what_cannot_work_is_refused():
         ((tf.compat.v1.train.GradientDescentOptimizer(0.1),), "tf.compat.v1"),
         ((wrapped,), "cannot wrap another LossScaleOptimizer"),
         ((own,), "LossScaleOptimizer(optimizer.inner_optimizer)"),
-        ((Bypassed(0.1),), "override `{}` instead of `{}`".format(called, bypassed)),
+        ((Bypassed(0.1),), f"override `{called}` instead of `{bypassed}`"),
     ):
         refused(TypeError, said, *given)
     new = lambda: keras.optimizers.SGD(0.5)  # noqa: E731
@@ -517,7 +539,7 @@ def refused(kind, said, *args, **kwargs):
     except kind as error:
         assert said in str(error), str(error)
     else:
-        raise AssertionError("accepted: {} {}".format(args, kwargs))
+        raise AssertionError(f"accepted: {args} {kwargs}")
 
 
 def check_it_is_a_class_of_this_keras():
@@ -560,7 +582,7 @@ def main():
             found[name] = ""
         except Exception:
             found[name] = traceback.format_exc()
-        print("{:6.2f} s  {}".format(time.process_time() - began, name), file=sys.stderr)
+        print(f"{time.process_time() - began:6.2f} s  {name}", file=sys.stderr)
     print("\n" + json.dumps(found))
 
 
