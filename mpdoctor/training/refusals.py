@@ -68,7 +68,7 @@ def checked_numbers(initial_scale: Any, floor: Any, cap: Any, hysteresis: Any) -
             raise ValueError(f'"{name}" must be a positive, finite number, but got: {value!r}.')
     if not floor <= cap or initial_scale > cap:
         raise ValueError(
-            f"The loss scale starts at {initial_scale:g} and is to stay within {floor:g} and {cap:g}: give a larger cap."
+            f"The loss scale starts at {initial_scale:g}, to stay between {floor:g} and {cap:g}: give a larger cap."
         )
     if isinstance(hysteresis, bool) or not isinstance(hysteresis, int) or hysteresis < 1:
         raise ValueError(f'"hysteresis" must be a whole number of skipped steps, at least 1, but got: {hysteresis!r}.')

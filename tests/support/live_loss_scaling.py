@@ -28,6 +28,8 @@ keras = tf.keras
 IS_KERAS3 = getattr(keras, "__version__", "2").startswith("3")
 RELEASE = tuple(int(part) for part in tf.__version__.split(".")[:2])
 KerasOwn = keras.mixed_precision.LossScaleOptimizer
+lost = object()
+UNCHANGED = ("name", "built", "loss_scale_factor", "iterations", "inner_optimizer")
 BETWEEN = ((LossScaleOptimizer,) * 2, (KerasOwn, LossScaleOptimizer), (LossScaleOptimizer, KerasOwn))  # saved, loaded
 INF = float("inf")
 NAN = float("nan")
@@ -563,14 +565,45 @@ def check_a_class_may_derive_from_it():
     assert type(optimizer) is Mine and float(optimizer.get_scaled_loss(tf.constant(2.0))) == 8.0
 
 
+def delegated():
+    """{setting of an Adam: what Keras' own wrapper, and ours, does with it}, for each kind of optimizers."""
+    table = {}
+    for family in families():
+        kind = type(family.Adam()).__mro__[1].__module__
+        names = [name for name in dir(family.Adam()) if not name.startswith("_")]
+        for name in names:
+            if isinstance(getattr(family.Adam(), name), (bool, float, int, type(None))) and name not in UNCHANGED:
+                table.setdefault(kind, {})[name] = [how_delegated(family, wrapper, name) for wrapper in BETWEEN[1]]
+    return table
+
+
+def how_delegated(family, wrapper, name):
+    """"read and set", "read", or "lost": of an attribute of the inner optimizer."""
+    inner = family.Adam()
+    optimizer = wrapper(inner)
+    value = getattr(inner, name)
+    new = (not value) if isinstance(value, bool) else 0.75 if value is None else value / 2
+    setattr(inner, name, new)
+    is_read = getattr(optimizer, name, lost) == new
+    try:
+        setattr(optimizer, name, value)
+    except (AttributeError, ValueError):
+        return "read" if is_read else "lost"
+    is_set = getattr(inner, name) == value
+    return "read and set" if is_read and is_set else "read" if is_read else "lost"
+
+
 def main():
     checks = {name[6:]: value for name, value in globals().items() if name.startswith("check_")}
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*", default=[])
     parser.add_argument("--sequences", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--delegated", action="store_true")
     given = parser.parse_args()
+    if given.delegated:
+        print(json.dumps(delegated()))
+        return
     tf.config.set_logical_device_configuration(
         tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
     )
