@@ -89,3 +89,19 @@ def test_scale_counter_and_weights_are_those_of_keras_own(keras: str, pytestconf
     count = 10_000 if pytestconfig.option.whole_tables else 200
     arguments = ("--sequences", str(count), "--seed", str(pytestconfig.option.sample_seed % 2**31))
     assert run(sys.executable, keras, *COMPARED, *arguments) == dict.fromkeys(COMPARED, "")
+
+
+@pytest.mark.slow
+@every_keras
+def test_the_example_of_its_page_runs(keras: str, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
+    example = page.partition("```python\n")[2].partition("```")[0]
+    done = subprocess.run(
+        [sys.executable, "-c", example],
+        env={**os.environ, "TF_USE_LEGACY_KERAS": "1" if keras == "tf_keras" else "0"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.splitlines()[-1:] == ["loss scale 32768.0"], done.stderr[-2000:]

@@ -578,7 +578,7 @@ def delegated():
 
 
 def how_delegated(family, wrapper, name):
-    """"read and set", "read", or "lost": of an attribute of the inner optimizer."""
+    """ "read and set", "read", or "lost": of an attribute of the inner optimizer."""
     inner = family.Adam()
     optimizer = wrapper(inner)
     value = getattr(inner, name)
