@@ -1,4 +1,5 @@
-"""Compiles and imports facts, knowledge, loss_scale and the examiner's rooms in the Python that runs this.
+"""Compiles and imports facts, knowledge, loss_scale and the examiner's rooms in the Python that runs this, and compiles
+training, whose classes need a Keras to derive from.
 
 They run in users' interpreters. TensorFlow and Keras are stood in for: what is tried here is the syntax and
 the standard library of the oldest Python that a user may have, not TensorFlow.
@@ -48,6 +49,8 @@ def main():
         compile(file.read_text(encoding="utf-8"), str(file), "exec")
         importlib.import_module(name)
         imported += 1
+    for file in sorted((PACKAGE / "training").glob("*.py")):
+        compile(file.read_text(encoding="utf-8"), str(file), "exec")
     strangers = sorted({name.split(".")[0] for name in sys.modules} & {"cattrs", "rich", "typer"})
     if strangers:
         raise SystemExit("the examiner's rooms import " + ", ".join(strangers))

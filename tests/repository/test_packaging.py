@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 import yaml
 
+import mpdoctor
+
 ROOT = Path(__file__).parents[2]
 REPOSITORY = "https://host.example/owner/mpdoctor"
 WORKFLOW = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8"))
@@ -73,6 +75,15 @@ def test_the_source_package_builds_and_brings_no_fixtures(tmp_path: Path) -> Non
         files = {member.name.partition("/")[2] for member in archive.getmembers()}
     own = {"pyproject.toml", "hatch_build.py", "README.md", "CHANGELOG.md", "SECURITY.md", "LICENSE", "PKG-INFO"}
     assert files - {".gitignore"} == own | kept_files()
+
+
+def test_the_package_for_old_pythons_is_the_training_room_of_the_same_version(tmp_path: Path) -> None:
+    builder = pytest.importorskip("hatchling.builders.wheel").WheelBuilder(str(ROOT / "packages" / "training"))
+    (path,) = builder.build(directory=str(tmp_path), versions=["standard"])
+    files = {name for name in zipfile.ZipFile(path).namelist() if ".dist-info/" not in name}
+    training = {name for name in kept_files() if name.startswith("mpdoctor/training/")}
+    assert files == training | {"mpdoctor/__init__.py", "mpdoctor/py.typed", "mpdoctor/loss_scale.py"}
+    assert Path(path).name.startswith(f"mpdoctor_training-{mpdoctor.__version__}-")
 
 
 # --- what an index is told --------------------------------------------------------------------------------------------

@@ -1,0 +1,107 @@
+"""`mpdoctor.training.LossScaleOptimizer` in every Keras, beside Keras' own: tests/support/live_loss_scaling.py."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from checking import needs_keras
+from environments import ENVIRONMENTS, Environment, needs_environment
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "tests" / "support" / "live_loss_scaling.py"
+CHECKS = [
+    node.name[len("check_") :]
+    for node in ast.parse(SCRIPT.read_text(encoding="utf-8")).body
+    if isinstance(node, ast.FunctionDef) and node.name.startswith("check_")
+]
+OLDER = [environment for environment in ENVIRONMENTS if environment.python is not None]
+COMPARED = [name for name in CHECKS if name.startswith("same_as_own")]
+# They train models, or have XLA compile.
+LONG = (
+    "same_as_own_under_xla",
+    "fit_trains",
+    "checkpoint_resumes_bit_for_bit_and_between_wrappers",
+    "saved_models_resume_bit_for_bit",
+    "saved_models_load_into_keras_own_wrapper_and_from_it",
+    "weights_files_hold_the_scale_where_keras_saves_optimizers_in_them",
+)
+SHORT = [name for name in CHECKS if name not in LONG]
+KERASES = [pytest.param(keras, marks=needs_keras(keras)) for keras in ("3", "tf_keras")]
+every_keras = pytest.mark.parametrize("keras", KERASES)
+
+
+def run(python: str, keras: str, *arguments: str) -> dict[str, str]:
+    done = subprocess.run(
+        [python, str(SCRIPT), *arguments],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TF_USE_LEGACY_KERAS": "1" if keras == "tf_keras" else "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@functools.cache
+def found(keras: str, names: tuple[str, ...]) -> dict[str, str]:
+    return run(sys.executable, keras, *names, "--sequences", "2")
+
+
+@functools.cache
+def found_in_older(environment: Environment) -> dict[str, str]:
+    return run(str(environment.python), environment.keras, "--sequences", "10")
+
+
+@every_keras
+@pytest.mark.parametrize("name", SHORT)
+def test_it_does_so_in_the_newest_keras(name: str, keras: str) -> None:
+    assert found(keras, tuple(SHORT))[name] == ""
+
+
+@pytest.mark.slow
+@every_keras
+@pytest.mark.parametrize("name", LONG)
+def test_it_trains_and_saves_in_the_newest_keras(name: str, keras: str) -> None:
+    assert found(keras, LONG)[name] == ""
+
+
+@pytest.mark.environments
+@pytest.mark.parametrize(
+    "environment", [pytest.param(one, marks=needs_environment(one), id=one.keras) for one in OLDER]
+)
+@pytest.mark.parametrize("name", CHECKS)
+def test_it_does_so_in_older_kerases(name: str, environment: Environment) -> None:
+    assert found_in_older(environment)[name] == ""
+
+
+@pytest.mark.slow
+@every_keras
+def test_scale_counter_and_weights_are_those_of_keras_own(keras: str, pytestconfig: pytest.Config) -> None:
+    """200 sequences of 50 steps, other ones with each commit; 10,000 of them with --whole-tables."""
+    count = 10_000 if pytestconfig.option.whole_tables else 200
+    arguments = ("--sequences", str(count), "--seed", str(pytestconfig.option.sample_seed % 2**31))
+    assert run(sys.executable, keras, *COMPARED, *arguments) == dict.fromkeys(COMPARED, "")
+
+
+@pytest.mark.slow
+@every_keras
+def test_the_example_of_its_page_runs(keras: str, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
+    example = page.partition("```python\n")[2].partition("```")[0]
+    done = subprocess.run(
+        [sys.executable, "-c", example],
+        env={**os.environ, "TF_USE_LEGACY_KERAS": "1" if keras == "tf_keras" else "0"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.splitlines()[-1:] == ["loss scale 32768.0"], done.stderr[-2000:]

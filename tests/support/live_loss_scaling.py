@@ -1,0 +1,623 @@
+"""What the LossScaleOptimizer of mpdoctor.training does in the Keras at hand, beside Keras' own: a check each.
+
+`python tests/support/live_loss_scaling.py [name ...] [--sequences 200 --seed 1]` prints {check: what went wrong, ""}
+as JSON. It needs TensorFlow and, of this project, mpdoctor.training alone; TF_USE_LEGACY_KERAS=1 takes tf_keras.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import json
+import os
+import random
+import sys
+import tempfile
+import time
+import traceback
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import numpy as np
+import tensorflow as tf
+
+from mpdoctor.training import LossScaleOptimizer
+
+keras = tf.keras
+IS_KERAS3 = getattr(keras, "__version__", "2").startswith("3")
+RELEASE = tuple(int(part) for part in tf.__version__.split(".")[:2])
+KerasOwn = keras.mixed_precision.LossScaleOptimizer
+lost = object()
+UNCHANGED = ("name", "built", "loss_scale_factor", "iterations", "inner_optimizer")
+BETWEEN = ((LossScaleOptimizer,) * 2, (KerasOwn, LossScaleOptimizer), (LossScaleOptimizer, KerasOwn))  # saved, loaded
+INF = float("inf")
+NAN = float("nan")
+
+
+def families():
+    """Each kind of optimizers that this Keras has: their base classes differ."""
+    places = [keras.optimizers]
+    if not IS_KERAS3:
+        places += [
+            getattr(keras.optimizers, name) for name in ("legacy", "experimental") if hasattr(keras.optimizers, name)
+        ]
+    return places
+
+
+def newest():
+    """Optimizers without slots and hyperparameters: those of 2.9 and later."""
+    return getattr(keras.optimizers, "experimental", keras.optimizers) if not IS_KERAS3 else keras.optimizers
+
+
+def state(optimizer):
+    """(scale, counter), of ours and of Keras' own."""
+    if IS_KERAS3:
+        return tuple(float(tf.identity(v.value)) for v in (optimizer.dynamic_scale, optimizer.step_counter))
+    return float(optimizer.loss_scale), int(tf.identity(optimizer.dynamic_counter))
+
+
+def give(optimizer, gradient, variable):
+    """A gradient as the optimizer's own Keras wants it: here scaled, there unscaled."""
+    optimizer.apply_gradients([(gradient, variable)])
+
+
+def scaled(optimizer, value):
+    return tf.constant(value, tf.float32) * (optimizer.loss_scale if IS_KERAS3 else 1.0)
+
+
+def made(optimizer_class, *args, **kwargs):
+    return LossScaleOptimizer(optimizer_class(*args), **kwargs)
+
+
+def steps(optimizer, variable, values):
+    for value in values:
+        give(optimizer, scaled(optimizer, value), variable)
+
+
+def compiled(function, how):
+    if how == "eager":
+        return function
+    return tf.function(function) if how == "graph" else tf.function(function, jit_compile=True)
+
+
+# --- beside Keras' own --------------------------------------------------------------------------------------------
+def sequence(rng, length):
+    """Gradients of two weights; the second is not finite in a fifth of the steps."""
+    return [
+        [rng.uniform(-3, 3), rng.choice([INF, -INF, NAN]) if rng.random() < 0.2 else rng.uniform(-1e4, 1e4)]
+        for _ in range(length)
+    ]
+
+
+def same_as_own(rng, how, length=50):
+    family = rng.choice(families())
+    adam = rng.random() < 0.5
+    settings = {
+        "initial_scale": 2.0 ** rng.randint(length // 4, length // 2),
+        "dynamic_growth_steps": rng.randint(1, 8),
+    }
+    pair = []
+    for wrapper in (KerasOwn, LossScaleOptimizer):
+        optimizer = wrapper(family.Adam(0.25) if adam else family.SGD(0.5, momentum=0.5), **settings)
+        variable = tf.Variable([1.5, -2.25])
+        if IS_KERAS3:
+            optimizer.build([variable])
+
+        def step(gradient, optimizer=optimizer, variable=variable):
+            give(optimizer, gradient, variable)
+
+        pair.append((optimizer, variable, compiled(step, how)))
+    for number, gradient in enumerate(sequence(rng, length)):
+        for _, _, step in pair:
+            step(tf.constant(gradient))
+        own, ours = [(state(o), int(o.iterations), v.numpy().tobytes()) for o, v, _ in pair]
+        assert own == ours, (family.__name__, settings, number, own, ours)
+
+
+def check_same_as_own_eagerly(sequences, seed):
+    for number in range(sequences):
+        same_as_own(random.Random(seed + number), "eager")
+
+
+def check_same_as_own_in_graphs(sequences, seed):
+    for number in range(max(2, sequences // 10)):
+        same_as_own(random.Random(seed + number), "graph")
+
+
+def check_same_as_own_under_xla(sequences, seed):
+    if RELEASE >= (2, 5):
+        for number in range(max(1, sequences // 40)):
+            same_as_own(random.Random(seed + number), "xla")
+
+
+# --- where Keras goes wrong ---------------------------------------------------------------------------------------
+def check_170_bad_steps_leave_scale_at_floor():
+    for family in families():
+        optimizer, variable = made(family.SGD, 0.5), tf.Variable([1.0])
+        steps(optimizer, variable, [[INF]] * 170)
+        assert (state(optimizer), variable.numpy().tolist()) == ((1.0, 0), [1.0])
+        steps(optimizer, variable, [[1.0]])
+        assert variable.numpy().tolist() == [0.5]
+
+
+def check_growth_ends_at_cap():
+    for family in families():
+        for start, cap, largest in ((120, {}, 2.0**127), (15, {"cap": 2.0**20}, 2.0**20), (15, {"cap": 3e6}, 2.0**21)):
+            optimizer = made(family.SGD, 0.5, initial_scale=2.0**start, dynamic_growth_steps=1, **cap)
+            steps(optimizer, tf.Variable([1.0]), [[0.0]] * 10)
+            assert state(optimizer)[0] == largest, (cap, state(optimizer))
+
+
+def check_floor_is_the_initial_scale_where_that_is_smaller():
+    optimizer = made(keras.optimizers.SGD, 0.5, initial_scale=0.25)
+    steps(optimizer, tf.Variable([1.0]), [[INF]])
+    assert state(optimizer)[0] == 0.25
+
+
+def check_hysteresis_waits():
+    for family in families():
+        optimizer = made(family.SGD, 0.5, initial_scale=16.0, hysteresis=3)
+        variable = tf.Variable([1.0])
+        seen = []
+        for value in (INF, INF, 0.0, INF, INF, INF, INF, 0.0):
+            steps(optimizer, variable, [[value]])
+            seen.append(state(optimizer)[0])
+        assert seen == [16.0] * 5 + [8.0] * 3, seen
+        assert variable.numpy().tolist() == [1.0]
+
+
+def check_fixed_scale_stays_and_skips():
+    for family in families():
+        optimizer, variable = made(family.SGD, 0.5, dynamic=False, initial_scale=128.0), tf.Variable([1.0])
+        assert float(optimizer.get_scaled_loss(tf.constant(2.0))) == 256.0
+        steps(optimizer, variable, [[1.0], [NAN], [1.0]])
+        assert variable.numpy().tolist() == [0.0]
+        assert (float(optimizer.loss_scale), optimizer.dynamic, optimizer.dynamic_counter) == (128.0, False, None)
+
+
+def check_restored_scale_outside_is_brought_inside():
+    if not IS_KERAS3:
+        return
+    for value, first in ((0.0, 1.0), (INF, np.float32(3.4028234663852886e38))):
+        optimizer, variable = made(keras.optimizers.SGD, 0.5), tf.Variable([1.0])
+        optimizer.build([variable])
+        optimizer.dynamic_scale.assign(value)
+        assert float(optimizer.scale_loss(tf.constant(1.0))) == first
+        optimizer.apply([tf.constant([float(first)])], [variable])
+        assert variable.numpy().tolist() == [0.5]
+
+
+# --- two replicas -------------------------------------------------------------------------------------------------
+def replicated(gradients, optimizer, variable, strategy, in_graph):
+    """A step with a gradient for each replica."""
+
+    def step():
+        number = tf.distribute.get_replica_context().replica_id_in_sync_group
+        give(optimizer, tf.gather(tf.constant(gradients), number), variable)
+
+    def run():
+        strategy.run(step)
+
+    (tf.function(run) if in_graph else run)()
+
+
+def check_a_nan_on_any_replica_is_seen_by_all():
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    for family in families():
+        for in_graph in (True, False) if RELEASE >= (2, 10) else (True,):
+            with strategy.scope():
+                variable = tf.Variable([1.0])
+                optimizer = made(family.SGD, 0.5, initial_scale=16.0)
+                if IS_KERAS3:
+                    optimizer.build([variable])
+            scale = 16.0 if IS_KERAS3 else 1.0
+            moved = []
+            for gradients in ([[1.0], [1.0]], [[1.0], [NAN]], [[INF], [1.0]], [[1.0], [3.0]]):
+                replicated([[g * scale for g in one] for one in gradients], optimizer, variable, strategy, in_graph)
+                scale = state(optimizer)[0] if IS_KERAS3 else 1.0
+                moved.append((state(optimizer), variable.numpy().tolist()))
+            parts = [part.numpy().tolist() for part in strategy.experimental_local_results(variable)]
+            assert [scale for (scale, _), _ in moved] == [16.0, 8.0, 4.0, 4.0], moved
+            assert moved[0][1] == moved[1][1] == moved[2][1] == [0.0], moved
+            assert parts == [[-2.0], [-2.0]], parts
+
+
+# --- the inner optimizer's attributes -----------------------------------------------------------------------------
+def check_attributes_are_those_of_the_inner_optimizer():
+    for family in families():
+        inner = family.Adam(0.25)
+        optimizer = LossScaleOptimizer(inner)
+        for name, value in (
+            ("epsilon", 1e-4),
+            ("amsgrad", True),
+            ("clipnorm", 2.0),
+            ("beta_1", 0.5),
+            ("learning_rate", 0.125),
+        ):
+            setattr(optimizer, name, value)
+            assert float(getattr(optimizer, name)) == float(getattr(inner, name)) == float(value), name
+        if hasattr(inner, "weight_decay"):
+            optimizer.weight_decay = 0.5
+            assert inner.weight_decay == optimizer.weight_decay == 0.5
+        optimizer.mine = 3
+        assert not hasattr(inner, "mine") and optimizer.mine == 3
+        try:
+            optimizer.nothing_of_the_kind  # noqa: B018
+        except AttributeError as error:
+            assert "nor has the Adam inside it" in str(error)
+        else:
+            raise AssertionError("no AttributeError")
+
+
+def check_clipping_set_later_is_applied():
+    for family in families():
+        optimizer, variable = made(family.SGD, 1.0), tf.Variable([0.0, 0.0])
+        optimizer.clipnorm = 1.0
+        steps(optimizer, variable, [[3.0, 4.0]])
+        assert np.allclose(variable.numpy(), [-0.6, -0.8]), variable.numpy()
+
+
+def check_exclusion_from_weight_decay_reaches_the_inner_optimizer():
+    if not hasattr(newest(), "AdamW"):
+        return
+    moved = {}
+    for wrapped in (True, False):
+        inner = newest().AdamW(0.1, weight_decay=0.5)
+        optimizer = LossScaleOptimizer(inner) if wrapped else inner
+        variables = [tf.Variable([4.0], name="kernel"), tf.Variable([4.0], name="bias")]
+        optimizer.exclude_from_weight_decay(var_names=["bias"])
+        optimizer.build(variables)
+        scale = optimizer.loss_scale if wrapped and IS_KERAS3 else 1.0
+        optimizer.apply_gradients([(tf.constant([1.0]) * scale, v) for v in variables])
+        moved[wrapped] = [v.numpy().tolist() for v in variables]
+    assert moved[True] == moved[False] and moved[True][0] != moved[True][1], moved
+
+
+def check_averages_are_made_and_taken_at_the_end_of_training():
+    if RELEASE < (2, 9):
+        return
+    ended = {}
+    for wrapped in (True, False):
+        inner = newest().SGD(0.5, use_ema=True, ema_momentum=0.5)
+        optimizer = LossScaleOptimizer(inner, initial_scale=1.0) if wrapped else inner
+        variable = (keras.Variable if IS_KERAS3 else tf.Variable)([8.0])
+        if hasattr(optimizer, "build"):
+            optimizer.build([variable])
+        for _ in range(3):
+            optimizer.apply_gradients([(tf.constant([1.0]), variable)])
+        before = variable.numpy().tolist()
+        optimizer.finalize_variable_values([variable])
+        ended[wrapped] = before, variable.numpy().tolist()
+    assert ended[True] == ended[False] and ended[True][0] != ended[True][1], ended
+
+
+def check_schedules_go_on():
+    for family in families():
+        schedule = keras.optimizers.schedules.PiecewiseConstantDecay([1], [1.0, 0.25])
+        optimizer, variable = made(family.SGD, schedule, initial_scale=4.0), tf.Variable([0.0])
+        steps(optimizer, variable, [[1.0], [1.0], [1.0]])
+        assert variable.numpy().tolist() == [-2.25], variable.numpy()
+
+
+# --- loops --------------------------------------------------------------------------------------------------------
+def check_loops_under_both_generations_names():
+    for family in families():
+        for names in ("keras 2", "keras 3", "keras 2, clipped", "keras 3, norms logged"):
+            for in_graph in (False, True):
+                optimizer, variable = made(family.SGD, 0.5, initial_scale=64.0), tf.Variable([1.0, 3.0])
+                if IS_KERAS3:
+                    optimizer.build([variable])
+
+                def step(optimizer=optimizer, variable=variable, names=names):
+                    with tf.GradientTape() as tape:
+                        loss = tf.reduce_sum(variable * variable)
+                        loss = optimizer.get_scaled_loss(loss) if "keras 2" in names else optimizer.scale_loss(loss)
+                    gradients = tape.gradient(loss, [variable])
+                    if "keras 2" in names:
+                        gradients = optimizer.get_unscaled_gradients(gradients)
+                    if "logged" in names:
+                        tf.linalg.global_norm(optimizer.get_unscaled_gradients(gradients))
+                    if "clipped" in names:
+                        gradients, _ = tf.clip_by_global_norm(gradients, 1e6)
+                    optimizer.apply_gradients(zip(gradients, [variable]))
+
+                run = tf.function(step) if in_graph else step
+                run()
+                assert np.allclose(variable.numpy(), [0.0, 0.0]), (names, in_graph, variable.numpy())
+
+
+def check_fit_trains():
+    for family in families():
+        for in_xla in (False, True) if RELEASE >= (2, 10) else (False,):
+            model = dense_model()
+            optimizer = made(family.Adam, 0.1, initial_scale=16.0, dynamic_growth_steps=4)
+            model.compile(optimizer, "mse", **({"jit_compile": True} if in_xla else {}))
+            before = [w.copy() for w in model.get_weights()]
+            model.fit(*data(), batch_size=2, epochs=2, verbose=0, shuffle=False)
+            assert model.optimizer is optimizer and state(optimizer) == (64.0, 0), state(optimizer)
+            assert all((w != b).any() for w, b in zip(model.get_weights(), before))
+
+
+def apply_one(optimizer, variables, gradient):
+    optimizer.apply([gradient], variables)
+
+
+def check_accumulated_group_is_applied_or_left_out_as_a_whole():
+    if not IS_KERAS3:
+        return
+    for how in ("eager", "graph"):
+        optimizer = LossScaleOptimizer(keras.optimizers.SGD(1.0, gradient_accumulation_steps=2), initial_scale=8.0)
+        variable = keras.Variable([0.0])
+        optimizer.build([variable])
+        step = compiled(functools.partial(apply_one, optimizer, [variable]), how)
+        seen = []
+        for value in (1.0, 3.0, 1.0, INF, 5.0, 7.0, NAN, 100.0, 1.0, 1.0):
+            step(tf.constant([value]) * optimizer.loss_scale)
+            seen.append((float(variable.value[0]), state(optimizer)[0], int(optimizer.iterations)))
+        weights = [weight for weight, _, _ in seen]
+        assert weights == [0.0, -2.0, -2.0, -2.0, -2.0, -8.0, -8.0, -8.0, -8.0, -9.0], seen
+        assert [seen[i][1] for i in (2, 3, 6, 9)] == [8.0, 4.0, 2.0, 2.0], seen
+        assert [seen[i][2] for i in (1, 3, 5, 7, 9)] == [1, 1, 2, 2, 3], seen
+
+
+# --- saving -------------------------------------------------------------------------------------------------------
+def dense_model(optimizer=None):
+    keras.backend.clear_session()
+    tf.random.set_seed(3)
+    model = keras.Sequential([keras.layers.Dense(3, name="a"), keras.layers.Dense(1, name="b")])
+    model.build((None, 4))
+    model.set_weights([np.arange(w.size, dtype="float32").reshape(w.shape) / 10 for w in model.get_weights()])
+    if optimizer is not None:
+        model.compile(optimizer, keras.losses.MeanSquaredError())
+    return model
+
+
+def data():
+    x = np.random.RandomState(5).normal(size=(8, 4)).astype("float32")
+    return x, x[:, :1]
+
+
+def trained(wrapper, family, epochs=1, **settings):
+    model = dense_model(wrapper(family.Adam(0.1), initial_scale=2.0**10, dynamic_growth_steps=3, **settings))
+    fit(model, epochs)
+    return model
+
+
+def fit(model, epochs=1):
+    model.fit(*data(), batch_size=2, epochs=epochs, verbose=0, shuffle=False)
+    return model
+
+
+def everything(model):
+    return state(model.optimizer), int(model.optimizer.iterations), [w.tobytes() for w in model.get_weights()]
+
+
+def check_checkpoint_resumes_bit_for_bit_and_between_wrappers():
+    for family in families():
+        expected = everything(trained(LossScaleOptimizer, family, 2))
+        for before, after in (
+            (LossScaleOptimizer,) * 2,
+            (KerasOwn, LossScaleOptimizer),
+            (LossScaleOptimizer, KerasOwn),
+        ):
+            with tempfile.TemporaryDirectory() as directory:
+                model = trained(before, family)
+                path = tf.train.Checkpoint(model=model, optimizer=model.optimizer).save(os.path.join(directory, "c"))
+                other = trained(after, family, 3)  # from other weights and another scale
+                status = tf.train.Checkpoint(model=other, optimizer=other.optimizer).restore(path)
+                status.assert_existing_objects_matched()
+                assert everything(other) == everything(model)
+                assert everything(fit(other)) == expected, (family.__name__, before, after)
+
+
+def check_hysteresis_is_saved_in_checkpoints():
+    for family in families():
+        optimizers, variable = [], tf.Variable([1.0])
+        for _ in range(2):
+            optimizers.append(made(family.SGD, 0.5, initial_scale=16.0, hysteresis=3))
+        steps(optimizers[0], variable, [[INF], [INF]])
+        steps(optimizers[1], variable, [[1.0]])
+        with tempfile.TemporaryDirectory() as directory:
+            path = tf.train.Checkpoint(optimizer=optimizers[0]).save(os.path.join(directory, "c"))
+            tf.train.Checkpoint(optimizer=optimizers[1]).restore(path)
+        steps(optimizers[1], variable, [[INF]])
+        assert state(optimizers[1])[0] == 8.0
+
+
+def file_formats():
+    return [".h5"] + ([".keras"] if IS_KERAS3 or RELEASE >= (2, 13) else [])
+
+
+def check_saved_models_resume_bit_for_bit():
+    for family in families():
+        for suffix in file_formats():
+            for settings in ({}, {"hysteresis": 2, "cap": 2.0**30}):
+                if suffix == ".h5" and IS_KERAS3 and settings:
+                    continue
+                expected = everything(trained(LossScaleOptimizer, family, 2, **settings))
+                with tempfile.TemporaryDirectory() as directory:
+                    path = os.path.join(directory, "model" + suffix)
+                    model = trained(LossScaleOptimizer, family, **settings)
+                    model.save(path)
+                    other = keras.models.load_model(path)
+                assert isinstance(other.optimizer, LossScaleOptimizer), type(other.optimizer)
+                assert type(other.optimizer) is type(model.optimizer), type(other.optimizer)
+                if IS_KERAS3 and suffix == ".h5":  # it is built when training begins
+                    assert everything(fit(other)) == expected
+                    continue
+                assert state(other.optimizer) == state(model.optimizer), (family.__name__, suffix)
+                if suffix == ".keras" and hasattr(other.optimizer, "get_slot_names"):
+                    continue  # Keras saves no variables of a legacy optimizer there
+                if suffix == ".h5" and RELEASE == (2, 10) and not hasattr(other.optimizer, "get_slot_names"):
+                    continue  # nor of an experimental one here
+                assert everything(other) == everything(model), (family.__name__, suffix)
+                assert everything(fit(other)) == expected, (family.__name__, suffix)
+
+
+@contextlib.contextmanager
+def without_registration(names):
+    """As where mpdoctor.training has not been imported."""
+    registered = keras.utils.get_custom_objects()
+    taken = {name: registered.pop(name) for name in names if name in registered}
+    try:
+        yield
+    finally:
+        registered.update(taken)
+
+
+def check_saved_models_load_into_keras_own_wrapper_and_from_it():
+    names = ("LossScaleOptimizer", "LegacyLossScaleOptimizer")
+    for family in families():
+        for suffix in file_formats():
+            with tempfile.TemporaryDirectory() as directory:
+                path = os.path.join(directory, "model" + suffix)
+                model = trained(LossScaleOptimizer, family)
+                model.save(path)
+                objects = {"mpdoctor>" + name: type(trained(KerasOwn, family).optimizer) for name in names}
+                with without_registration(objects):
+                    other = keras.models.load_model(path, custom_objects=objects)
+                assert not isinstance(other.optimizer, LossScaleOptimizer), type(other.optimizer)
+                assert [w.tobytes() for w in other.get_weights()] == everything(model)[2]
+                trained(KerasOwn, family).save(path)
+                own = keras.models.load_model(path)
+                ours = LossScaleOptimizer.from_config(own.optimizer.get_config())
+                assert isinstance(ours, LossScaleOptimizer) and ours.initial_scale == own.optimizer.initial_scale
+
+
+def check_weights_files_hold_the_scale_where_keras_saves_optimizers_in_them():
+    if IS_KERAS3:
+        for before, after in (
+            (LossScaleOptimizer,) * 2,
+            (KerasOwn, LossScaleOptimizer),
+            (LossScaleOptimizer, KerasOwn),
+        ):
+            with tempfile.TemporaryDirectory() as directory:
+                path = os.path.join(directory, "w.weights.h5")
+                model = trained(before, keras.optimizers)
+                model.save_weights(path)
+                other = trained(after, keras.optimizers, 3)
+                other.load_weights(path)
+                assert everything(other) == everything(model)
+
+
+# --- refused ------------------------------------------------------------------------------------------------------
+def check_what_cannot_work_is_refused():
+    class Bypassed(keras.optimizers.SGD):
+        pass
+
+    bypassed, called = ("apply_gradients", "apply") if IS_KERAS3 else ("minimize", "apply_gradients")
+    setattr(Bypassed, bypassed, lambda self, *args, **kwargs: None)
+    wrapped = made(keras.optimizers.SGD, 0.5)
+    own = KerasOwn(keras.optimizers.SGD(0.5))
+    for given, said in (
+        (("adam",), "keras.optimizers.get('adam')"),
+        ((keras.optimizers.Adam,), "LossScaleOptimizer(Adam())"),
+        ((tf.compat.v1.train.GradientDescentOptimizer(0.1),), "tf.compat.v1"),
+        ((wrapped,), "cannot wrap another LossScaleOptimizer"),
+        ((own,), "LossScaleOptimizer(optimizer.inner_optimizer)"),
+        ((Bypassed(0.1),), f"override `{called}` instead of `{bypassed}`"),
+    ):
+        refused(TypeError, said, *given)
+    new = lambda: keras.optimizers.SGD(0.5)  # noqa: E731
+    refused(ValueError, '"initial_scale" must be specified', new(), dynamic=False)
+    refused(TypeError, "must be a bool", new(), dynamic="dynamic")
+    for settings in ({"initial_scale": 0.0}, {"initial_scale": NAN}, {"cap": INF}, {"floor": -1.0}, {"floor": "1"}):
+        refused(ValueError, "must be a positive, finite number", new(), **settings)
+    refused(ValueError, "larger cap", new(), cap=2.0)
+    refused(ValueError, "at least 1", new(), hysteresis=0)
+    if IS_KERAS3:
+        try:
+            wrapped.loss_scale_factor = 8.0
+        except ValueError as error:
+            assert "twice" in str(error)
+        else:
+            raise AssertionError("accepted")
+
+
+def refused(kind, said, *args, **kwargs):
+    try:
+        LossScaleOptimizer(*args, **kwargs)
+    except kind as error:
+        assert said in str(error), str(error)
+    else:
+        raise AssertionError(f"accepted: {args} {kwargs}")
+
+
+def check_it_is_a_class_of_this_keras():
+    assert issubclass(LossScaleOptimizer, keras.optimizers.Optimizer) or RELEASE < (2, 11)
+    for family in families():
+        optimizer = made(family.SGD, 0.5)
+        assert isinstance(optimizer, LossScaleOptimizer) and isinstance(optimizer, KerasOwn)
+        again = type(optimizer).from_config(optimizer.get_config())
+        assert type(again) is type(optimizer) and again.get_config() == optimizer.get_config()
+        bounded = made(family.SGD, 0.5, floor=4.0, cap=2.0**20, hysteresis=2)
+        again = LossScaleOptimizer.from_config(bounded.get_config())
+        assert again.get_config() == bounded.get_config(), again.get_config()
+
+
+def check_a_class_may_derive_from_it():
+    class Mine(LossScaleOptimizer):
+        def get_scaled_loss(self, loss):
+            return super().get_scaled_loss(loss) * 1.0
+
+    optimizer = Mine(keras.optimizers.SGD(0.5), initial_scale=4.0)
+    assert type(optimizer) is Mine and float(optimizer.get_scaled_loss(tf.constant(2.0))) == 8.0
+
+
+def delegated():
+    """{setting of an Adam: what Keras' own wrapper, and ours, does with it}, for each kind of optimizers."""
+    table = {}
+    for family in families():
+        kind = type(family.Adam()).__mro__[1].__module__
+        names = [name for name in dir(family.Adam()) if not name.startswith("_")]
+        for name in names:
+            if isinstance(getattr(family.Adam(), name), (bool, float, int, type(None))) and name not in UNCHANGED:
+                table.setdefault(kind, {})[name] = [how_delegated(family, wrapper, name) for wrapper in BETWEEN[1]]
+    return table
+
+
+def how_delegated(family, wrapper, name):
+    """ "read and set", "read", or "lost": of an attribute of the inner optimizer."""
+    inner = family.Adam()
+    optimizer = wrapper(inner)
+    value = getattr(inner, name)
+    new = (not value) if isinstance(value, bool) else 0.75 if value is None else value / 2
+    setattr(inner, name, new)
+    is_read = getattr(optimizer, name, lost) == new
+    try:
+        setattr(optimizer, name, value)
+    except (AttributeError, ValueError):
+        return "read" if is_read else "lost"
+    is_set = getattr(inner, name) == value
+    return "read and set" if is_read and is_set else "read" if is_read else "lost"
+
+
+def main():
+    checks = {name[6:]: value for name, value in globals().items() if name.startswith("check_")}
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*", default=[])
+    parser.add_argument("--sequences", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--delegated", action="store_true")
+    given = parser.parse_args()
+    if given.delegated:
+        print(json.dumps(delegated()))
+        return
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
+    )
+    found = {}
+    for name in given.names or checks:
+        began = time.process_time()
+        try:
+            checks[name](*((given.sequences, given.seed) if name.startswith("same_as_own") else ()))
+            found[name] = ""
+        except Exception:
+            found[name] = traceback.format_exc()
+        print(f"{time.process_time() - began:6.2f} s  {name}", file=sys.stderr)
+    print("\n" + json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
