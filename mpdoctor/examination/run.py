@@ -48,7 +48,7 @@ from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.failure import FailureFacts, MendedFacts
 from mpdoctor.facts.fit_ending import EndingFacts
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.outputs import OutputFacts
+from mpdoctor.facts.saved_file import OutputFacts
 from mpdoctor.facts.saved_graph import SavedGraphFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.versions import Keras
@@ -164,14 +164,8 @@ class _Seen:
 
     def take(self, event: Event, progress: Progress) -> None:
         match event:
-            case Stage(text):
-                self.training = self.training or text == "training"
-                self.budgets += text in WITH_BUDGET
-                progress.stage(text)
-            case Steps(done, total):
-                self.budgets += bool(done) and not self.steps
-                self.steps = done
-                progress.steps(done, total)
+            case Stage() | Steps():
+                self._take_progress(event, progress)
             case Model() | ModelBuilt() | ModelSeen() | Training() | Remedies() | TrainedAgain() | FitEnded():
                 self._take_model_or_training(event)
             case Started(python):
@@ -206,6 +200,17 @@ class _Seen:
                 self.signal, self.exit_code = number, exit_code
             case _:
                 _assert_never(event)
+
+    def _take_progress(self, event: Stage | Steps, progress: Progress) -> None:
+        match event:
+            case Stage(text):
+                self.training = self.training or text == "training"
+                self.budgets += text in WITH_BUDGET
+                progress.stage(text)
+            case Steps(done, total):
+                self.budgets += bool(done) and not self.steps
+                self.steps = done
+                progress.steps(done, total)
 
     def _take_model_or_training(
         self, event: Model | ModelBuilt | ModelSeen | Training | Remedies | TrainedAgain | FitEnded

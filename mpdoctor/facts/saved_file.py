@@ -1,9 +1,12 @@
-"""A model that came from a file."""
+"""A model that came from a file, and what it puts out for made-up inputs, so that two files can be compared."""
 
 from __future__ import annotations
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
+
+SAMPLES = 32  # that are put in
+MOST_VALUES = 20_000  # of an output
 
 
 @dataclass(frozen=True)
@@ -54,3 +57,23 @@ class LoadFacts:
     file: str
     policy: str
     location: Location | None = None
+
+
+@dataclass(frozen=True)
+class OutputFacts:
+    """One output of a model, computed with `training=False`.
+
+    name
+        As the model names it, or its position.
+    dtype
+        What the model puts out: "float16", "float32".
+    numbers
+        How many numbers it put out for all samples together.
+    values
+        These numbers in float64, in order; of more than MOST_VALUES every n-th, the same n for the same number of them.
+    """
+
+    name: str
+    dtype: str
+    numbers: int
+    values: tuple[float, ...]

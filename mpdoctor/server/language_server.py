@@ -113,65 +113,69 @@ class Server(LanguageServer):
 
 def language_server() -> Server:
     server = Server()
-
-    @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
-    async def opened(ls: Server, given: lsp.DidOpenTextDocumentParams) -> None:
-        await ls.look_at(given.text_document.uri)
-
-    @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
-    async def changed(ls: Server, given: lsp.DidChangeTextDocumentParams) -> None:
-        await ls.look_at(given.text_document.uri, PAUSE)
-
-    @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
-    async def saved(ls: Server, given: lsp.DidSaveTextDocumentParams) -> None:
-        await ls.look_at(given.text_document.uri)
-
-    @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
-    async def closed(ls: Server, given: lsp.DidCloseTextDocumentParams) -> None:
-        ls.forget(given.text_document.uri)
-
-    @server.feature(lsp.TEXT_DOCUMENT_HOVER)
-    async def hovered(ls: Server, given: lsp.HoverParams) -> lsp.Hover | None:
-        check = await ls.check_of(given.text_document.uri)
-        if check is None:
-            return None
-        here = Place(given.position.line, given.position.character)
-        found = list(_meeting(check, Span(here, here), ls.encoding))
-        page = page_of_findings(check, found)
-        shown = lsp.MarkupContent(lsp.MarkupKind.Markdown, page)
-        return lsp.Hover(shown, _range(_span(found[0], check.text, ls.encoding))) if page else None
-
-    @server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, lsp.CodeActionOptions(KINDS, resolve_provider=True))
-    async def acted(ls: Server, given: lsp.CodeActionParams) -> list[lsp.CodeAction]:
-        check = await ls.check_of(given.text_document.uri)
-        if check is None:
-            return []
-        found = []
-        if _wanted(lsp.CodeActionKind.QuickFix, given.context.only):
-            lines = range(given.range.start.line, given.range.end.line + 1)
-            offered = (action for offer in (fixes(check), ignores(check)) for action in offer)
-            near = [one for one in offered if _is_on(one.finding, check, lines)]
-            uri = given.text_document.uri
-            found += [_quick_fix(one, check, uri, ls.encoding) for one in near]
-        if _wanted(FIX_ALL, given.context.only) and any(action.is_safe for action in fixes(check)):
-            all_of_them = lsp.CodeAction("mpdoctor: fix all that is safe to fix", FIX_ALL, data=given.text_document.uri)
-            found.append(await _with_edit(ls, all_of_them) if given.context.only else all_of_them)
-        return found
-
-    @server.feature(lsp.CODE_ACTION_RESOLVE)
-    async def resolved(ls: Server, given: lsp.CodeAction) -> lsp.CodeAction:
-        return await _with_edit(ls, given)
-
+    server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)(_opened)
+    server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)(_changed)
+    server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)(_saved)
+    server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)(_closed)
+    server.feature(lsp.TEXT_DOCUMENT_HOVER)(_hovered)
+    server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, lsp.CodeActionOptions(KINDS, resolve_provider=True))(
+        _asked_for_actions
+    )
+    server.feature(lsp.CODE_ACTION_RESOLVE)(_with_edit)
     return server
 
 
-async def _with_edit(ls: Server, action: lsp.CodeAction) -> lsp.CodeAction:
+async def _opened(server: Server, given: lsp.DidOpenTextDocumentParams) -> None:
+    await server.look_at(given.text_document.uri)
+
+
+async def _changed(server: Server, given: lsp.DidChangeTextDocumentParams) -> None:
+    await server.look_at(given.text_document.uri, PAUSE)
+
+
+async def _saved(server: Server, given: lsp.DidSaveTextDocumentParams) -> None:
+    await server.look_at(given.text_document.uri)
+
+
+async def _closed(server: Server, given: lsp.DidCloseTextDocumentParams) -> None:
+    server.forget(given.text_document.uri)
+
+
+async def _hovered(server: Server, given: lsp.HoverParams) -> lsp.Hover | None:
+    check = await server.check_of(given.text_document.uri)
+    if check is None:
+        return None
+    here = Place(given.position.line, given.position.character)
+    found = list(_meeting(check, Span(here, here), server.encoding))
+    page = page_of_findings(check, found)
+    shown = lsp.MarkupContent(lsp.MarkupKind.Markdown, page)
+    return lsp.Hover(shown, _range(_span(found[0], check.text, server.encoding))) if page else None
+
+
+async def _asked_for_actions(server: Server, given: lsp.CodeActionParams) -> list[lsp.CodeAction]:
+    uri = given.text_document.uri
+    check = await server.check_of(uri)
+    if check is None:
+        return []
+    found = []
+    if _wanted(lsp.CodeActionKind.QuickFix, given.context.only):
+        lines = range(given.range.start.line, given.range.end.line + 1)
+        offered = (action for offer in (fixes(check), ignores(check)) for action in offer)
+        near = [action for action in offered if _is_on(action.finding, check, lines)]
+        found += [_quick_fix(action, check, uri, server.encoding) for action in near]
+    if _wanted(FIX_ALL, given.context.only) and any(action.is_safe for action in fixes(check)):
+        all_of_them = lsp.CodeAction("mpdoctor: fix all that is safe to fix", FIX_ALL, data=uri)
+        found.append(await _with_edit(server, all_of_them) if given.context.only else all_of_them)
+    return found
+
+
+async def _with_edit(server: Server, action: lsp.CodeAction) -> lsp.CodeAction:
     """To make all fixes takes several looks: it is done when somebody wants them."""
     uri = str(action.data)
-    check = await ls.check_of(uri)
+    check = await server.check_of(uri)
     if check is not None and action.kind == FIX_ALL:
-        text = str(await ls.in_thread(text_with_all_safe_fixes, check))
-        change = lsp.TextEdit(_range(whole(check.text, ls.encoding)), text)
+        text = str(await server.in_thread(text_with_all_safe_fixes, check))
+        change = lsp.TextEdit(_range(whole(check.text, server.encoding)), text)
         action.edit = lsp.WorkspaceEdit({uri: [change] if text != check.text else []})
     return action
 

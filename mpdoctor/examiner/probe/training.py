@@ -402,24 +402,14 @@ class Training:
             return
         self._calls += 1
         self._since = [*self._since[-CALLS_A_STEP:], repeat] if repeat is not None else []
-        moved = []
-        for observed in self.observed_optimizers:
-            rows = observed.unread()
-            observed.seen += len(rows)
-            if rows and not self._look.takes_step(observed):
-                observed.repeat = repeat
-                observed.repeat_all = _all_of(self._since) if len(self._since) > 1 else repeat
-                observed.last_call = self._calls
-                observed.take(rows)
-                moved.append(observed)
+        moved = [observed for observed in self.observed_optimizers if self._take_rows(observed, repeat)]
         if again is not None:
             self._second.note(*again, moved=bool(moved))
         elif moved:
             self._second.give_up("an eager loop cannot be run once more")
-        if moved:
-            self._since = []
         now = time.monotonic()
         if moved:
+            self._since = []
             self._note_steps(moved, now)
             for observed in moved:
                 if observed.failing is not None:
@@ -436,6 +426,18 @@ class Training:
             return
         if self.is_loop and repeat is None:
             self._look.begin_trial(moved)
+
+    def _take_rows(self, observed: ObservedOptimizer, repeat: Callable[[], object] | None) -> bool:
+        """What the last call recorded of one optimizer. Whether it took a step."""
+        rows = observed.unread()
+        observed.seen += len(rows)
+        if not rows or self._look.takes_step(observed):
+            return False
+        observed.repeat = repeat
+        observed.repeat_all = _all_of(self._since) if len(self._since) > 1 else repeat
+        observed.last_call = self._calls
+        observed.take(rows)
+        return True
 
     def _rounds(self) -> int:
         """Steps that every optimizer of the training took; one that has come to rest does not count."""

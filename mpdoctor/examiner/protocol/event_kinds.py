@@ -14,8 +14,8 @@ from mpdoctor.facts.environment import EnvironmentFacts
 from mpdoctor.facts.failure import FailureFacts, MendedFacts
 from mpdoctor.facts.fit_ending import EndingFacts
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.outputs import OutputFacts
 from mpdoctor.facts.remedies import RemedyFacts
+from mpdoctor.facts.saved_file import OutputFacts
 from mpdoctor.facts.saved_graph import SavedGraphFacts
 from mpdoctor.facts.training import SecondTrainingFacts, TrainingFacts
 from mpdoctor.facts.versions import Keras

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.protocol.event_kinds import Outputs, TrainingStatus
 from mpdoctor.facts.model import CallFacts
-from mpdoctor.facts.outputs import MOST, SAMPLES, OutputFacts
+from mpdoctor.facts.saved_file import MOST_VALUES, SAMPLES, OutputFacts
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -44,5 +44,5 @@ def _output(name: str, tensor: tf.Tensor) -> OutputFacts:
     import tensorflow as tf
 
     numbers = tf.reshape(tf.cast(tensor, tf.float64), [-1]).numpy()
-    every = -(-len(numbers) // MOST) or 1
+    every = -(-len(numbers) // MOST_VALUES) or 1
     return OutputFacts(name, tf.as_dtype(tensor.dtype).name, len(numbers), tuple(numbers[::every].tolist()))
