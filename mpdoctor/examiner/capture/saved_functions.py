@@ -42,7 +42,7 @@ def _call(
     return original(function, *args, **kwargs)
 
 
-def _takes_float32(function: Any) -> bool:
+def _takes_float32(function: object) -> bool:
     """Whether its signature holds float32 and nothing of 16 bits."""
     specifications = tf.nest.flatten(getattr(function, "structured_input_signature", ()))
     dtypes = {str(getattr(getattr(one, "dtype", None), "name", "")) for one in specifications}

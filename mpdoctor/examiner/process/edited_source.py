@@ -124,7 +124,7 @@ def _keep_bytecode_away(edited: EditedSource) -> None:
 def _replace_open(tokenize: Any, edited: EditedSource) -> None:
     original = tokenize.open
 
-    def open(filename: Any) -> IO[str]:
+    def open(filename: str) -> IO[str]:
         text = edited.of(filename)
         if text is None:
             return original(filename)
@@ -144,7 +144,9 @@ class _TokenizeHook:
     def __init__(self, edited: EditedSource) -> None:
         self._edited = edited
 
-    def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         if name != "tokenize":
             return None
         others = (finder for finder in sys.meta_path if finder is not self)
@@ -192,7 +194,7 @@ class _Script:
         self._path = entry
         return self
 
-    def find_spec(self, name: str, target: Any = None) -> ModuleSpec | None:
+    def find_spec(self, name: str, target: ModuleType | None = None) -> ModuleSpec | None:
         return ModuleSpec(name, self, origin=self._path) if name == "__main__" else None  # type: ignore[arg-type]
 
     def get_code(self, name: str) -> CodeType:

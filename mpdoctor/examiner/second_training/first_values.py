@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Optional, Tuple
 
     Kept = Tuple[
-        weakref.ref[Any], Optional[tf.Tensor]
+        weakref.ref[tf.Variable], Optional[tf.Tensor]
     ]  # of a variable's handle, several objects may share one; None: 0
 
 LARGE = 2**16  # numbers; looked at before they are copied
@@ -50,14 +50,21 @@ class FirstValues:
             self._ends.pop()()
         self._kept.clear()
 
-    def _note_birth(self, original: Callable[..., None], variable: Any, *args: object, **kwargs: object) -> None:
+    def _note_birth(
+        self, original: Callable[..., None], variable: tf.Variable, *args: object, **kwargs: object
+    ) -> None:
         original(variable, *args, **kwargs)
         with tf.init_scope():
             if has_numbers(variable):
                 self._keep(variable, variable.read_value())
 
     def _note_birth_in_graph(
-        self, original: Callable[..., None], variable: Any, *args: object, initial_value: Any = None, **kwargs: object
+        self,
+        original: Callable[..., None],
+        variable: tf.Variable,
+        *args: object,
+        initial_value: object = None,
+        **kwargs: object,
     ) -> None:
         """Of a variable that is made while a tf.function is traced: Keras 2 computes outside of the graph what it will
         begin with, and the graph gives it that when it runs."""
@@ -76,7 +83,7 @@ class FirstValues:
                 self._keep(variable, tf.cast(values[0], variable.dtype))
 
     def _note_initialized(
-        self, original: Callable[..., None], function: Any, initializers: list[tuple[Any, Any]]
+        self, original: Callable[..., None], function: object, initializers: list[tuple[tf.Variable, object]]
     ) -> None:
         """Of variables whose first values Keras 3 has in the graph: they are computed before the rest of it runs."""
         original(function, initializers)
@@ -85,7 +92,7 @@ class FirstValues:
                 if has_numbers(variable) and id(variable._handle) not in self._kept:
                     self._keep(variable, variable.read_value())
 
-    def _keep(self, variable: Any, value: tf.Tensor) -> None:
+    def _keep(self, variable: tf.Variable, value: tf.Tensor) -> None:
         handle = variable._handle
         if (value.shape.num_elements() or 0) >= LARGE and not bool(tf.math.count_nonzero(value)):
             self._kept[id(handle)] = weakref.ref(handle), None

@@ -76,7 +76,7 @@ class PlayedSteps:
         step.given = own
         self.all.append(step)
 
-    def _bytes_held(self, part: Any) -> int:
+    def _bytes_held(self, part: object) -> int:
         """0 of a tensor that is held already."""
         if isinstance(part, np.ndarray):
             return int(part.nbytes)
@@ -123,11 +123,11 @@ def takes_from_data_set(step: PlayedStep) -> bool:
     return any(node.op in ITERATES for node in [*graph.node, *inside])
 
 
-def _is_iterator(part: Any) -> bool:
+def _is_iterator(part: object) -> bool:
     is_handle = getattr(part, "dtype", None) in (tf.resource, tf.variant) and not hasattr(part, "assign")
     return is_handle or hasattr(part, "__next__")
 
 
-def _own(part: Any) -> Any:
+def _own(part: object) -> object:
     """A program may write its next batch into the same array."""
     return part.copy() if isinstance(part, np.ndarray) else part

@@ -59,7 +59,7 @@ class SecondTraining:
         if self._is_kept:
             self._rates = learning_rates(one.innermost for one in observed)
 
-    def note(self, owner: object, run: Callable[..., object], given: Any, moved: bool) -> None:
+    def note(self, owner: object, run: Callable[..., object], given: object, moved: bool) -> None:
         """`run(given)` was run; `moved`: whether an optimizer took a step in it."""
         if self._is_kept:
             self._played.note(PlayedStep(owner, run, given, self._rates or [], moved))

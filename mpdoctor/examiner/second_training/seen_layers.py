@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mpdoctor.examiner.capture.layer_calls import dtype_name, flat_tensors
 from mpdoctor.knowledge.half_dtypes import HALF
@@ -48,7 +48,7 @@ class SeenLayers:
     ) -> tuple[KerasLayer, tuple[object, ...], dict[str, object]]:
         return layer, args, kwargs
 
-    def leave(self, layer: KerasLayer, outputs: Any) -> Any:
+    def leave(self, layer: KerasLayer, outputs: object) -> object:
         if self.counts and id(layer) in self._layers:
             self._dtypes.setdefault(id(layer), set()).update(map(dtype_name, flat_tensors(outputs)))
         return outputs

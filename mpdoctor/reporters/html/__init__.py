@@ -38,8 +38,8 @@ from mpdoctor.reporters.text import (
     targets,
     training,
 )
+from mpdoctor.reporters.text.findings import pages_from_rules
 from mpdoctor.reporters.text.operations import numbers_at
-from mpdoctor.reporters.text.pages import pages_from_rules
 from mpdoctor.reporters.text.prose import parts_from_prose
 from mpdoctor.reporters.text.style import Style, count, number_text
 

@@ -13,7 +13,7 @@ from mpdoctor.reporters.terminal.layers import paragraphs_from_models
 from mpdoctor.reporters.terminal.style import Paragraph, Style, left_out
 from mpdoctor.reporters.terminal.training import paragraph_from_probe
 from mpdoctor.reporters.terminal.verdict import headlines
-from mpdoctor.reporters.text.pages import pages_from_rules
+from mpdoctor.reporters.text.findings import pages_from_rules
 
 MOST_FINDINGS = 1000  # that a person reads; the other formats hold all of them
 MOST_TRAININGS = 50

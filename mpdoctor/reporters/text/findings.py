@@ -1,12 +1,14 @@
-"""What a finding says beside its message: further layers, other sights of it, which part of a line it means."""
+"""What a finding says beside its message: further layers, other sights of it, which part of a line it means, and where
+the page of its rule is."""
 
 from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Iterable
 
 from mpdoctor.facts.location import Location
-from mpdoctor.finding import AlsoSeen, Finding
+from mpdoctor.finding import AlsoSeen, Finding, RuleSummary
 from mpdoctor.reporters.printable import one_line
 from mpdoctor.reporters.text.style import Style
 
@@ -77,3 +79,12 @@ def marked_span(line: str, place: Location) -> tuple[int, int]:
     ends_here = place.end_line in (0, place.line) and place.end_column > place.column
     end = len(one_line(line[: place.end_column - 1])) if ends_here else len(shown)
     return start, max(min(end, len(shown)), start)
+
+
+_ADDRESS = re.compile(r"https?://[!-~]+")
+
+
+def pages_from_rules(rules: Iterable[RuleSummary]) -> dict[str, str]:
+    """By the code of each rule the address of its page. A saved diagnosis may be anybody's: only an address on the web
+    is taken for one."""
+    return {rule.code: rule.url for rule in rules if _ADDRESS.fullmatch(rule.url)}
