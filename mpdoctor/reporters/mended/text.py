@@ -89,7 +89,7 @@ def _proof(mended: Mended) -> str:
         steps = count(len(unsure[0].training.steps), "step")
         return f", as far as {steps} of its training tell"
     if mended.after.probes:
-        return ", proved by training it with them"
+        return f", proved by training it with {'it' if len(mended.edits) == 1 else 'them'}"
     return ", proved by a second look at its source" if _is_source_only(mended.after) else ""
 
 
@@ -214,7 +214,9 @@ def _hindered(mended: Mended, look: Style) -> Iterator[str]:
 
 def _costs(mended: Mended) -> Iterator[str]:
     if mended.after.probes and mended.examinations > 1:
+        left_out = " and with single edits left out" if mended.examinations > mended.rounds + 1 else ""
+        rounds = count(mended.rounds, "round")
         yield (
-            f"It was run {mended.examinations} times up to its training, with {count(mended.rounds, 'round')} of edits "
-            "and with single edits left out: whatever it does before its training call was done as often."
+            f"It was run {mended.examinations} times up to its training: as it was, with {rounds} of edits{left_out}. "
+            f"Whatever it does before its training call was done as often."
         )
