@@ -52,8 +52,16 @@ def test_which_failures_are_a_matter_of_precision(found: dict[str, Any], tried: 
     """Of an eager loop here, whose step nobody can repeat; a healthy training has found nothing, and costs nothing."""
     trying = importlib.import_module("mpdoctor.examiner.probe.tried_remedies")
     culprits = {"culprit": None, "loss_culprit": None, "gradient_culprit": None, **found}
-    remedies = trying.tried_remedies(None, None, SimpleNamespace(failing=None, **culprits)).remedies
+    remedies = trying.tried_remedies(None, None, SimpleNamespace(failing=None, fixed_scale=None, **culprits)).remedies
     assert [remedy.tried for remedy in remedies] == ["not-tried"] * tried
+
+
+def test_a_fixed_scale_that_overflows_alone_is_lowered_instead() -> None:
+    trying = importlib.import_module("mpdoctor.examiner.probe.tried_remedies")
+    found = {"culprit": None, "loss_culprit": None, **on_the_way_back(False)}
+    sick = SimpleNamespace(failing=None, fixed_scale=2.0**30, **found)
+    (remedy,) = trying.tried_remedies(None, None, sick).remedies
+    assert (remedy.kind, remedy.tried) == ("smaller-scale", "not-tried")
 
 
 def seen(*events: Any) -> _Seen:
