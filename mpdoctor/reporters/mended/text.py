@@ -69,7 +69,7 @@ def _headline(mended: Mended, look: Style) -> str:
         return f"{name} is mended{under} by {edits}{_proof(mended)}."
     left = _counts(mended.after)
     verb = "remains" if left.startswith("1 ") and "," not in left else "remain"
-    what = f"{left} {verb}" if left else "its training is not sound"
+    what = f"{left} {verb}" if left else "its training is not sound, or too short to tell (--budget)"
     if mended.policy and not mended.policy_in_force:
         what = f"{mended.policy} is not in force where it trains" + (f", and {what}" if left else "")
     if not mended.edits:
