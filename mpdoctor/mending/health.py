@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mpdoctor.finding import Diagnosis, Finding, Severity, Verdict
+from mpdoctor.finding import Diagnosis, Finding, Probe, Severity, Verdict
 
 # From the best to the worst. A program that is not trained has none.
 VERDICTS = (
@@ -20,7 +21,7 @@ VERDICTS = (
     Verdict.NOT_FINITE,
     Verdict.FAILED,
 )
-SOUND = (Verdict.HEALTHY, Verdict.SETTLING, Verdict.INCONCLUSIVE)
+SOUND = (Verdict.HEALTHY, Verdict.SETTLING)
 
 Defect = tuple[str, str]  # the code of a rule, and the layer that it speaks of or the file
 
@@ -66,8 +67,18 @@ def _of_what(finding: Finding) -> str:
 
 
 def is_healthy(diagnosis: Diagnosis) -> bool:
-    sound = all(probe.verdict in SOUND for probe in diagnosis.probes)
-    return sound and diagnosis.exit_code < 2 and not any(failing(diagnosis))
+    return all(map(_is_sound, diagnosis.probes)) and diagnosis.exit_code < 2 and not any(failing(diagnosis))
+
+
+def _is_sound(probe: Probe) -> bool:
+    """A training that was too short for a verdict must at least have come to a step that was applied, and to a loss
+    that is finite."""
+    if probe.verdict is not Verdict.INCONCLUSIVE:
+        return probe.verdict in SOUND
+    steps = probe.training.steps
+    if not steps:
+        return probe.training.prediction is not None
+    return steps[-1].applied and (steps[-1].loss is None or math.isfinite(steps[-1].loss))
 
 
 def is_no_worse(one: Diagnosis, other: Diagnosis) -> bool:

@@ -26,12 +26,12 @@ def compiled(text: bytes, path: str) -> CodeType:
     """The script, with a call at the beginning of each `except` of its own that does not raise again. No line moves."""
     tree = ast.parse(text, path)
     training = _functions_that_train(tree)
-    for node in ast.walk(tree):
+    for node in _nodes_of(tree):
         if not isinstance(node, ast.Try):
             continue
-        trains = any(_trains(one, training) for statement in node.body for one in ast.walk(statement))
+        trains = any(_trains(part, training) for statement in node.body for part in _nodes_of(statement))
         for handler in node.handlers:
-            if not any(isinstance(one, ast.Raise) for one in ast.walk(handler)):
+            if not any(isinstance(part, ast.Raise) for part in _nodes_of(handler)):
                 _note_in(handler, trains)
     setattr(builtins, _NAME, lambda line, trains: _note(Location(path, line), trains))
     return compile(tree, path, "exec", dont_inherit=True)
@@ -40,6 +40,14 @@ def compiled(text: bytes, path: str) -> CodeType:
 def caught_exceptions() -> tuple[CaughtFacts, ...]:
     """In the order in which they were caught."""
     return tuple(_caught)
+
+
+def _nodes_of(tree: ast.AST) -> Iterator[ast.AST]:
+    """As `ast.walk`, which imports `collections` when it is called: the program's neighbours are on the path by then."""
+    waiting = [tree]
+    for node in waiting:
+        waiting.extend(ast.iter_child_nodes(node))
+        yield node
 
 
 def _note_in(handler: ast.ExceptHandler, trains: bool) -> None:
@@ -60,7 +68,7 @@ def _functions_that_train(tree: ast.Module) -> set[str]:
     """By name: those with a training call in them, or with a call of one of these."""
     functions = {
         node.name: list(_called(node))
-        for node in ast.walk(tree)
+        for node in _nodes_of(tree)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     }
     training = set(_TRAINING)
@@ -72,9 +80,9 @@ def _functions_that_train(tree: ast.Module) -> set[str]:
 
 
 def _called(node: ast.AST) -> Iterator[str]:
-    for one in ast.walk(node):
-        if isinstance(one, ast.Call):
-            yield getattr(one.func, "attr", "") or getattr(one.func, "id", "")
+    for part in _nodes_of(node):
+        if isinstance(part, ast.Call):
+            yield getattr(part.func, "attr", "") or getattr(part.func, "id", "")
 
 
 def _trains(node: ast.AST, training: set[str]) -> bool:

@@ -68,7 +68,7 @@ def _headline(mended: Mended, look: Style) -> str:
     if mended.is_healthy:
         return f"{name} is mended{under} by {edits}{_proof(mended)}."
     left = what_remains(mended.after)
-    what = left or "its training is not sound"
+    what = left or "its training is not sound, or too short to tell (--budget)"
     if mended.policy and not mended.policy_in_force:
         what = f"{mended.policy} is not in force where it trains" + (f", and {what}" if left else "")
     if not mended.edits:
