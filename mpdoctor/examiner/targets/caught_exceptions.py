@@ -43,7 +43,7 @@ def caught_exceptions() -> tuple[CaughtFacts, ...]:
 
 
 def _nodes_of(tree: ast.AST) -> Iterator[ast.AST]:
-    """As `ast.walk`, which imports `collections` when it is called: the program's neighbours are on the path by then."""
+    """As `ast.walk`, which imports `collections` when it is called: the path leads to the program's folder by then."""
     waiting = [tree]
     for node in waiting:
         waiting.extend(ast.iter_child_nodes(node))
