@@ -189,10 +189,10 @@ def _of_forced_loop(
     target: Target, keras: JudgedBy, runs: list[ExaminationFacts], settings: Settings
 ) -> Iterator[Finding | Crashed]:
     """What the source of a custom loop shows under the policy that its run was forced to."""
+    if settings.assume_mixed or not any(trained_by_hand(run) for run in runs):
+        return
     chosen = chosen_rules(settings)
     codes = frozenset(rule.code for rule in all_rules() if rule.shows_in_forced_loops and chosen(rule))
-    if not codes or settings.assume_mixed or not any(trained_by_hand(run) for run in runs):
-        return
     stage, (paths,) = source_stage_of_targets(dataclasses.replace(settings, targets=(target,), assume_mixed=True))
     for item in stage.judge(keras.of, codes, paths):
         yield dataclasses.replace(item, what_if=settings.policy == "auto") if isinstance(item, Finding) else item

@@ -3,6 +3,7 @@ it all the same, and only its gradient raises."""
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Callable
 
 import tensorflow as tf
@@ -17,14 +18,20 @@ if TYPE_CHECKING:
     from mpdoctor.examiner.capture.layer_hooks import LayerHooks
 
 
+# Where the class is in TensorFlow 2.13 and later, in 2.11 and 2.12, and before.
+_MODULES = ("polymorphic_function.concrete_function", "polymorphic_function.monomorphic_function", "function")
+
+
 def watch_saved_functions(watch: LayerHooks, tell: Callable[[PartFacts], None]) -> None:
     """`tell` gets the layer that hands them over, by its class and the line that makes it."""
     replace_method(_concrete_function_class(), "__call__", lambda *given, **named: _call(watch, tell, *given, **named))
 
 
 def _concrete_function_class() -> Any:
-    """What a signature of a SavedModel is, or derives from; its module has another name in each TensorFlow."""
-    return type(tf.function(lambda: tf.constant(0.0), autograph=False).get_concrete_function())
+    """What a signature of a SavedModel is, or derives from. To make one and ask for its class would start the devices,
+    which the program may still configure."""
+    modules = (sys.modules.get(f"tensorflow.python.eager.{name}") for name in _MODULES)
+    return next(vars(module)["ConcreteFunction"] for module in modules if "ConcreteFunction" in vars(module or object))
 
 
 def _call(
