@@ -28,5 +28,6 @@ def _go_on() -> None:
         spec.loader.exec_module(module)
 
 
-_begin()
-_go_on()
+if __name__ == "sitecustomize":  # and not where somebody imports it by its whole name
+    _begin()
+    _go_on()
