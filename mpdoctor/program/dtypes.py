@@ -76,6 +76,7 @@ _ALIKE = {
     **dict.fromkeys(("keras.backend", "keras.ops.numpy", "keras.random"), "keras.ops"),
 }
 _DEPTH = 40
+_DEPTH_OF_NUMBERS = 4
 _NESTED = 3  # questions that a caller asks while it is asked: the stack has room for a thousand frames
 _MOST_PARTS = 200
 _MOST_CARRIED = 3  # names that a loop carries on, each depending on the next
@@ -124,6 +125,17 @@ def dtypes_told(keras: Keras | None, told: Told) -> Callable[[Value | None], str
             asking -= 1
 
     return dtype
+
+
+def _is_number(value: Value | None, depth: int = 0) -> bool:
+    """Whether it is a Python number (or another constant), one that `__init__` is given where its default is a number,
+    or made of such."""
+    if isinstance(value, Operation):
+        return depth < _DEPTH_OF_NUMBERS and all(_is_number(operand, depth + 1) for operand in value.operands)
+    if isinstance(value, Parameter):
+        is_setting = value.function is not None and value.function.name == "__init__"
+        return is_setting and type(known(value.default)) in (int, float)
+    return isinstance(value, Known)
 
 
 def is_array(value: Value | None) -> bool:
@@ -233,7 +245,7 @@ class _Dtypes:
 
     def agreed(self, values: Iterable[Value | None], depth: int) -> str | None:
         """The dtype of values that meet; Python numbers take the dtype of the others."""
-        found = {self.of(value, depth) for value in values if not isinstance(value, Known) and not is_array(value)}
+        found = {self.of(value, depth) for value in values if not _is_number(value) and not is_array(value)}
         return found.pop() if len(found) == 1 else None
 
     def _named(self, value: Value, depth: int) -> str | None:

@@ -63,6 +63,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Call, ClassFacts, class_of, options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.layers import with_dtype
+from mpdoctor.semantics.source.layers.call_dtypes import dtype_given
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 
 SEVERITY = Severity.WARNING
@@ -120,18 +121,18 @@ def _inside(facts: SourceFacts, own: ClassFacts) -> Iterator[Finding]:
     fixed = policies_named(own.base_argument("dtype"))
     makings = facts.makings_of(own) if inner and not fixed else []
     for call in inner:
-        for policy in sorted(set(fixed) or _policies_given(makings, call)):
+        for policy in sorted(set(fixed) or _policies_given(facts, makings, call)):
             found = _other_policy(facts, call, policy)
             if found is not None:
                 yield _finding(facts, call, own.name, policy, found)
                 break
 
 
-def _policies_given(makings: Iterable[Call], inner: Call) -> set[str]:
+def _policies_given(facts: SourceFacts, makings: Iterable[Call], inner: Call) -> set[str]:
     """The policies that the outer layer is given where it is made, by the calls in which the inner one is made too."""
     callers = inner.context.callers
     made = [making for making in makings if not callers or making.location in callers]
-    return {policy for making in made for policy in policies_named(making.keyword("dtype"))}
+    return {policy for making in made for policy in policies_named(dtype_given(facts, making))}
 
 
 def _is_sublayer_without_dtype(call: Call) -> bool:

@@ -150,12 +150,33 @@ def _is_about_dtypes(value: Value) -> bool:
     return False
 
 
+def dtype_given(facts: SourceFacts, layer: Call) -> Value | None:
+    """The `dtype` that a layer or model is made with; None where its own `__init__` keeps that for something else
+    (`def __init__(self, **head): super().__init__()`), so that Keras never sees it."""
+    own, given = class_of(layer), layer.keyword("dtype")
+    init = own.find_method("__init__") if own is not None and given is not None else None
+    handed = _calls_of_base_init(facts).get(id(init), []) if init is not None else []
+    kept = bool(handed) and not any(call.open or call.args or call.keyword("dtype") is not None for call in handed)
+    return None if kept else given
+
+
+@lru_cache(maxsize=1)
+def _calls_of_base_init(facts: SourceFacts) -> dict[int, list[Call]]:
+    """The calls of an `__init__` that stand in one, by the id of that: those of bases, of the user's own or not."""
+    found: dict[int, list[Call]] = {}
+    for call in facts.calls:
+        function = call.context.function
+        if call.method == "__init__" and function is not None and function.name == "__init__":
+            found.setdefault(id(function), []).append(call)
+    return found
+
+
 def policies_made_with(
     facts: SourceFacts, call: Call, owner: ClassFacts | None, inside: tuple[ClassFacts, ...] = ()
 ) -> tuple[str, ...]:
     """The policies that the layer which a call makes may have. `owner`: its class, if it is one of the user's own;
     `inside`: as above."""
-    given = call.keyword("dtype")
+    given = dtype_given(facts, call)
     if given is None and owner is not None:
         base = (class_of(call) or owner).base_argument("dtype")
         given = None if isinstance(base, Parameter) else base

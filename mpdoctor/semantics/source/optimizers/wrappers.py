@@ -17,6 +17,7 @@ from mpdoctor.program.values import (
     Api,
     Attribute,
     Call,
+    ClassFacts,
     Defined,
     Instance,
     Known,
@@ -27,6 +28,7 @@ from mpdoctor.program.values import (
     known,
     options,
 )
+from mpdoctor.semantics.source.layers.call_dtypes import dtype_given
 from mpdoctor.semantics.source.programs.models import is_model
 
 WRAPPER = "keras.mixed_precision.LossScaleOptimizer"
@@ -122,12 +124,20 @@ def compiles_of(facts: SourceFacts, model: Value) -> list[Call]:
         receiver = call.receiver
         same = any(option is model for option in options(receiver))
         if own is not None and not same:
-            same = any(class_of(option) is own for option in options(receiver))
+            same = any(_is_trained_as(class_of(option), own) for option in options(receiver))
         if same or _is_model_of_callback(model):
             if any(_has_own_compile(option) for option in options(receiver)):
                 return []
             found.append(call)
     return found
+
+
+def _is_trained_as(made: ClassFacts | None, own: ClassFacts) -> bool:
+    """Whether an instance of `made` is one of `own`, or of a class below it that leaves its `train_step` as it is."""
+    if made is None or made is own:
+        return made is own
+    below = any(cls is own for cls in made.lineage())
+    return below and made.find_method("train_step") is own.find_method("train_step")
 
 
 def policies_of_model(facts: SourceFacts, model: Value) -> frozenset[PolicyName]:
@@ -201,7 +211,7 @@ def _policies_of_one(facts: SourceFacts, model: Value) -> Iterator[PolicyName]:
     if not isinstance(model, Call):
         return
     own = class_of(model)
-    given = model.keyword("dtype") or (own.base_arguments.get("dtype") if own else None)
+    given = dtype_given(facts, model) or (own.base_arguments.get("dtype") if own else None)
     if given is not None and known(given) is not None:
         yield from policies_named(given) or (UNSURE,)
     else:
