@@ -266,12 +266,15 @@ class Collection(Value):
         Of a dict, in the order of `items`; () for the others.
     open
         True if it may hold more than is seen here (a `*rest`, an append in a loop).
+    ending
+        Of an open one: how many of its last items stand behind all that is not seen (`[*rest, head]`: 1).
     """
 
     kind: str = "list"
     items: tuple[Value, ...] = ()
     keys: tuple[Value, ...] = ()
     open: bool = False
+    ending: int = 0
 
     def entry(self, key: Any) -> Value | None:
         """The value of a literal key of a dict, or of a position; None where it is not seen."""

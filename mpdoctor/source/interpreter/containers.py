@@ -40,7 +40,8 @@ def item_of(of: Value, index: Value | None, location: Location) -> Value:
 
 def evaluate_sequence(state: State, node: ast.Tuple | ast.List | ast.Set) -> Value:
     items, is_open = spread_out(state, node.elts)
-    return Collection(state.place(node), type(node).__name__.lower(), items, (), is_open)
+    ending = next((number for number, one in enumerate(reversed(node.elts)) if isinstance(one, ast.Starred)), 0)
+    return Collection(state.place(node), type(node).__name__.lower(), items, (), is_open, ending)
 
 
 def spread_out(state: State, nodes: Sequence[ast.expr]) -> tuple[tuple[Value, ...], bool]:

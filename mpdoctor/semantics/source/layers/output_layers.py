@@ -156,7 +156,7 @@ def _last_of_sequential(facts: SourceFacts, model: Call) -> list[Call]:
     layers = model.argument(0, "layers")
     if layers is None:
         return [] if model.open else found
-    if not isinstance(layers, Collection) or layers.open or not layers.items:
+    if not isinstance(layers, Collection) or not layers.items or (layers.open and not layers.ending):
         return []
     given = _all_calls(layers.items[-1])
     return [] if given is None else found + given
