@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gc
 import os
 import sys
 import sysconfig
@@ -71,7 +70,7 @@ def own_location(frame: FrameType | None = None) -> Location | None:
         filename = frame.f_code.co_filename
         if PREFIX in filename:
             copied = copied or (filename, frame.f_lineno)
-            original = _original_line(frame.f_code, copied)
+            original = _original_line(copied)
             if original is not None:
                 return original
         elif is_own(filename):
@@ -90,17 +89,24 @@ def ran_own_code(error: BaseException) -> bool:
             if is_own(code.co_filename):
                 return True
             copied = (code.co_filename, traceback.tb_lineno)
-            if PREFIX in code.co_filename and _original_line(code, copied) is not None:
+            if PREFIX in code.co_filename and _original_line(copied) is not None:
                 return True
             traceback = traceback.tb_next
     return False
 
 
-def _original_line(code: CodeType, copied: tuple[str, int]) -> Location | None:
-    """Autograph leaves a map on the function that it made: from lines of its file to lines of the user's."""
-    for function in gc.get_referrers(code):
-        for line, origin in getattr(function, "ag_source_map", {}).items():
-            if (line.filename, line.lineno) == copied and is_own(origin.loc.filename):
+def _original_line(copied: tuple[str, int]) -> Location | None:
+    """Autograph keeps a map with each function that it made: from lines of its file to lines of the user's.
+
+    Python's own way from a code to its functions, `gc.get_referrers`, touches objects that are under construction, and
+    has ended the process."""
+    transpiler = getattr(sys.modules.get("tensorflow.python.autograph.impl.api"), "_TRANSPILER", None)
+    if transpiler is None:
+        return None
+    for made_of_one in list(transpiler._cache._cache.values()):
+        for made in list(made_of_one.values()):
+            origin = (made.source_map or {}).get(copied)
+            if origin is not None and is_own(origin.loc.filename):
                 return Location(os.path.abspath(origin.loc.filename), origin.loc.lineno)
     return None
 
