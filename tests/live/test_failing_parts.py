@@ -215,7 +215,7 @@ def test_it_is_named_as_what_it_is(tmp_path: Path, keras: str, text: str, code: 
     done = check("train.py", directory=tmp_path, keras=keras)
     finding = done.finding(code)
     assert says in finding["message"]
-    assert {"MP901", "MP002", "MP508", "MP505", "MP509", "MP219"} & set(done.codes()) == {code}
+    assert {"MP901", "MP002", "MP508", "MP505", "MP509", "MP219", "MP605"} & set(done.codes()) == {code}
     marked = [number for number, line in enumerate(f"{START}{text}".split("\n"), 1) if line.endswith("# here")]
     assert not marked or finding["line"] == marked[0]
 
