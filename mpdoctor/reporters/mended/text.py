@@ -89,7 +89,7 @@ def _proof(mended: Mended) -> str:
         steps = count(len(unsure[0].training.steps), "step")
         return f", as far as {steps} of its training tell"
     if mended.after.probes:
-        return f", proved by training it with {'it' if len(mended.edits) == 1 else 'them'}"
+        return f", proved by training with {'it' if len(mended.edits) == 1 else 'them'}"
     return ", proved by a second look at its source" if _is_source_only(mended.after) else ""
 
 
