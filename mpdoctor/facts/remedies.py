@@ -10,6 +10,10 @@ from mpdoctor.facts.location import Location
 ROOM = 4  # times: what stays in 16 bits must be this far below 65504
 
 
+RemedyKind = Literal["float32-layers", "float32-loss", "smaller-scale"]
+TrialResult = Literal["healed", "failed", "not-tried"]
+
+
 @dataclass(frozen=True)
 class RemedyFacts:
     """One remedy, tried in place on live layers; nothing of it remains.
@@ -37,8 +41,8 @@ class RemedyFacts:
         The batches that a healing trial was run on, all trials of the search, and the time that they took.
     """
 
-    kind: Literal["float32-layers", "float32-loss", "smaller-scale"]
-    tried: Literal["healed", "failed", "not-tried"]
+    kind: RemedyKind
+    tried: TrialResult
     layers: tuple[str, ...] = ()
     locations: tuple[Location | None, ...] = ()
     with_parts: tuple[str, ...] = ()

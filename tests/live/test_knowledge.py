@@ -15,7 +15,7 @@ import pytest
 from checking import needs_keras
 
 from mpdoctor.facts.versions import Keras
-from mpdoctor.knowledge.api_history import KERAS3_ONLY, NEVER_EXISTED, REMOVED
+from mpdoctor.knowledge.api_history import KERAS3_ONLY, NEVER_EXISTED, PRIVATE, REMOVED
 from mpdoctor.knowledge.api_names import SYNONYMS
 from mpdoctor.knowledge.half_dtypes import HALF, HALF_POLICIES
 from mpdoctor.knowledge.layer_kinds import (
@@ -46,6 +46,7 @@ ASKED = {
     "layers": MEASURED,
     "policies": NAMED_POLICIES,
     "names": [*SYNONYMS, *SYNONYMS.values(), *NEVER_EXISTED, *(name for name, _, _ in REMOVED)],
+    "private": [path for path, _, _, _ in PRIVATE],
     "metrics": [name.rpartition(".")[2] for name in (*CLASSES, *FUNCTIONS)],
 }
 
@@ -154,6 +155,15 @@ def test_names_that_never_existed_or_are_gone_are_not_there(keras: str) -> None:
     assert [name for name in NEVER_EXISTED if name.rstrip(".") in names] == []
     gone = [name for name, release, _ in REMOVED if keras == "3" or release != KERAS3_ONLY]
     assert [name for name in gone if not name.endswith(".") and name in names] == []
+
+
+@needs_keras("3")
+def test_private_names_are_there_or_gone() -> None:
+    import tensorflow as tf
+
+    release = tuple(map(int, tf.__version__.split(".")[:2]))
+    there = [path for path, since, until, _ in PRIVATE if since <= release and (not until or release < until)]
+    assert live("3")["private"] == there
 
 
 @every_keras

@@ -6,6 +6,7 @@ no other file of this project.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
@@ -156,6 +157,20 @@ def measured_names(keras, tf, names):
     return found
 
 
+def measured_private(paths):
+    """Those of these paths that there are below `tensorflow.python`."""
+    return [path for path in paths if is_there("tensorflow.python." + path.rstrip("."))]
+
+
+def is_there(path):
+    place, _, name = path.rpartition(".")
+    try:
+        importlib.import_module(path)
+    except ImportError:
+        return place != "tensorflow" and is_there(place) and hasattr(importlib.import_module(place), name)
+    return True
+
+
 def measured_metrics(keras, tf, names):
     """{name: the error's name and text where it is given 16-bit predictions, or None}."""
     found = {}
@@ -183,6 +198,7 @@ def main():
             "wrapper": measured_wrapper(keras),
             "policies": measured_policies(keras, asked["policies"]),
             "names": measured_names(keras, tf, asked["names"]),
+            "private": measured_private(asked["private"]),
             "metrics": measured_metrics(keras, tf, asked["metrics"]),
         },
         sys.stdout,

@@ -16,7 +16,7 @@ from mpdoctor.examiner.trials.one_trial import Case, Trial, TrialRunner
 from mpdoctor.examiner.trials.set_search import smallest_healing
 from mpdoctor.examiner.trials.step_outcome import SeenCall
 from mpdoctor.examiner.trials.units import Unit, units_of_step
-from mpdoctor.facts.remedies import ROOM, RemedyFacts
+from mpdoctor.facts.remedies import ROOM, RemedyFacts, RemedyKind, TrialResult
 from mpdoctor.facts.training import FLOAT16_LIMIT
 
 if TYPE_CHECKING:
@@ -207,16 +207,16 @@ class RemedyTrials:
     # --- what is told ---------------------------------------------------------------------------------------------
     def _told(
         self,
-        tried: str,
+        tried: TrialResult,
         chosen: tuple[int, ...],
-        kind: str = "float32-layers",
+        kind: RemedyKind = "float32-layers",
         reason: str = "",
         not_enough: tuple[int, ...] = (),
     ) -> RemedyFacts:
         units = [self._units[place] for place in chosen]
         return RemedyFacts(
-            kind,  # type: ignore[arg-type]
-            tried,  # type: ignore[arg-type]
+            kind,
+            tried,
             tuple(unit.path for unit in units),
             tuple(unit.location for unit in units),
             tuple(unit.path for unit in units if unit.holds_given_layers),

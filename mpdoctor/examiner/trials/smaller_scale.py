@@ -6,7 +6,7 @@ import math
 import time
 from typing import TYPE_CHECKING
 
-from mpdoctor.facts.remedies import ROOM, RemedyFacts
+from mpdoctor.facts.remedies import ROOM, RemedyFacts, TrialResult
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.trials.one_trial import Case, TrialRunner
@@ -16,11 +16,11 @@ def smaller_scale(runner: TrialRunner, cases: list[Case], scale: float, seconds:
     """The largest power of 2 below `scale` at which every batch is finite with room: at ROOM times as much, too."""
     began, trials = time.monotonic(), 0
 
-    def told(tried: str, reason: str = "", found: float | None = None) -> RemedyFacts:
+    def told(tried: TrialResult, reason: str = "", found: float | None = None) -> RemedyFacts:
         spent = time.monotonic() - began
         return RemedyFacts(
             "smaller-scale",
-            tried,  # type: ignore[arg-type]
+            tried,
             reason=reason,
             batches=len(cases),
             trials=trials,
