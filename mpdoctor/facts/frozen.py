@@ -39,6 +39,7 @@ else:
             if repr and "__repr__" not in own:
                 cls.__repr__ = _shown
             cls.__init__ = _compiled_later(cls)
+            cls.__signature__ = _SIGNATURE
             return cls
 
         return made
@@ -52,6 +53,21 @@ def _compiled_later(cls: Any) -> Callable[..., None]:
         compiled(self, *args, **keywords)
 
     return __init__
+
+
+class _Signature:
+    """What `inspect.signature` tells of a class, made when it is asked for."""
+
+    def __get__(self, _: Any, cls: Any) -> Any:
+        import inspect
+
+        told = inspect.signature(_init(cls))
+        hints = {field.name: field.type for field in dataclasses.fields(cls)}
+        parameters = list(told.parameters.values())[1:]
+        return told.replace(parameters=[each.replace(annotation=hints[each.name]) for each in parameters])
+
+
+_SIGNATURE = _Signature()
 
 
 def _init(cls: Any) -> Any:

@@ -65,12 +65,10 @@ def own_location(frame: FrameType | None = None) -> Location | None:
     """The innermost line of the user's that is running now, None where there is none. Where autograph runs a copy of
     the user's function, the line of the original."""
     frame = frame or sys._getframe(1)
-    copied: tuple[str, int] | None = None
     while frame is not None:
         filename = frame.f_code.co_filename
         if PREFIX in filename:
-            copied = copied or (filename, frame.f_lineno)
-            original = _original_line(copied)
+            original = _original_line((filename, frame.f_lineno))
             if original is not None:
                 return original
         elif is_own(filename):

@@ -14,7 +14,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from checking import needs_tensorflow
@@ -90,19 +90,16 @@ def test_there_may_be_no_line_of_the_users() -> None:
     assert done.stdout == "None\n"
 
 
-def test_a_line_that_autograph_copied_is_the_original(tmp_path: Path) -> None:
-    copy = tmp_path / "__autograph_generated_file_1.py"
-    copied = compiled(copy, "def tf__train(ask):\n    pass\n    return ask()\n")["tf__train"]
-    line = SourcePlace(str(copy), 3)
-    copied.ag_source_map = {line: SimpleNamespace(loc=SourcePlace(str(tmp_path / "train.py"), 40))}
-    assert copied(own_location) == Location(str(tmp_path / "train.py"), 40)
+@needs_tensorflow
+def test_a_line_that_autograph_copied_is_the_original(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import tensorflow as tf
 
-
-class SourcePlace(NamedTuple):
-    """As autograph's own map names a line."""
-
-    filename: str
-    lineno: int
+    text = "found = []\ndef train(ask):\n    if not found:\n        found.append(ask())\n"
+    (tmp_path / "copied_train.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("copied_train")
+    tf.function(module.train)(tf.autograph.experimental.do_not_convert(own_location))
+    assert module.found == [Location(str(tmp_path / "copied_train.py"), 4)]
 
 
 CLASSES = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import pickle
 from dataclasses import asdict, field, replace
 from typing import Any
@@ -79,6 +80,19 @@ def test_they_are_equal_where_theirs_are(one: Any, other: Any) -> None:
 def test_what_is_missing_or_too_much_is_refused(wrong: Any) -> None:
     with pytest.raises(TypeError):
         wrong()
+
+
+@pytest.mark.parametrize("cls", [Ours, Below, Nothing, Theirs])
+def test_a_class_tells_what_it_is_made_of_before_and_after_it_was_made(cls: Any) -> None:
+    fields = {field.name: (field.type, not _has_default(field)) for field in dataclasses.fields(cls)}
+    for _ in range(2):
+        told = inspect.signature(cls).parameters
+        assert {name: (each.annotation, each.default is each.empty) for name, each in told.items()} == fields
+        cls(*(["a"] if fields else []))
+
+
+def _has_default(field: Any) -> bool:
+    return field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
 
 
 def test_each_has_its_own_default() -> None:
