@@ -21,7 +21,7 @@ from marks import Marks, marks_from_source
 from mpdoctor.examiner.keras.adapter_choice import adapter_for
 
 SCRIPTS = Path(__file__).parents[2] / "fixtures" / "every_keras"
-SAMPLED = 75  # of about 150 in all
+SAMPLED = 55  # of about 150 in all
 STEPS = "30"  # of a healthy training the last third skips none: 20 are enough for a scale to find its place
 SEED = "7"  # initial weights decide which of the first steps are skipped
 NEW_STYLE = ("2.15", "tf_keras")

@@ -206,6 +206,7 @@ def project(folder: Path, text: str) -> None:
     (folder / "train.py").write_text(f"{START}{text}", encoding="utf-8")
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("keras", "text", "code", "says"),
     [pytest.param(*row[1:], id=row[0], marks=needs_keras(row[1])) for row in RAISING],
@@ -220,6 +221,7 @@ def test_it_is_named_as_what_it_is(tmp_path: Path, keras: str, text: str, code: 
     assert not marked or finding["line"] == marked[0]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("keras", "text"), [pytest.param(*row[1:], id=row[0], marks=needs_keras(row[1])) for row in HEALED]
 )

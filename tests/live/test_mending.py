@@ -153,6 +153,7 @@ def checked(path: Path, package: str, text: str, filling: dict[str, str], policy
     return check(str(path), "--policy", policy, "--steps", "12", directory=path.parent, keras=None)
 
 
+@pytest.mark.sampled(7, "mended in memory")
 @pytest.mark.parametrize(("package", "text", "places"), CASES)
 def test_all_that_is_in_the_way_is_told(
     package: str, text: str, places: list[tuple[str, str, str]], tmp_path: Path
@@ -167,6 +168,7 @@ def test_all_that_is_in_the_way_is_told(
     assert probe["went_on"].startswith("mpdoctor went on with ")
 
 
+@pytest.mark.sampled(7, "mended in memory")
 @pytest.mark.parametrize(("package", "text", "places"), CASES)
 def test_nothing_is_mended_where_nothing_raises(
     package: str, text: str, places: list[tuple[str, str, str]], tmp_path: Path

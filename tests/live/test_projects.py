@@ -16,7 +16,7 @@ from checking import Check, check, contents, needs_keras
 from marks import Marks, marks_from_source
 
 PROJECTS = Path(__file__).parents[2] / "fixtures" / "projects"
-SAMPLED, SAMPLED_AGAIN = 26, 16  # of the projects that are not DEFAULT; six seconds of a processor each
+SAMPLED, SAMPLED_AGAIN = 16, 8  # of the projects that are not DEFAULT; six seconds of a processor each
 # In every run, each for another part of mpdoctor.
 DEFAULT = (
     "healthy_mlp-3",

@@ -121,6 +121,7 @@ def checked(folder: Path, text: str, keras: str, *arguments: str) -> Check:
     return check("train.py", *arguments, directory=folder, keras=keras)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("keras", ["3", "tf_keras"])
 @pytest.mark.parametrize("model", [SEQUENTIAL, SUBCLASSED], ids=["sequential", "subclassed"])
 @pytest.mark.parametrize(("made", "mended", "words"), REFUSING, ids=IDS)
@@ -135,6 +136,7 @@ def test_it_is_named_where_it_is_made(
     assert finding["line"] == START.count("\n") + 1
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("keras", ["3", "tf_keras"])
 @pytest.mark.parametrize(("made", "mended", "words"), REFUSING, ids=IDS)
 def test_the_remedy_heals(tmp_path: Path, made: str, mended: str, words: str, keras: str) -> None:

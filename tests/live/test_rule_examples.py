@@ -17,7 +17,7 @@ from mpdoctor.rules.registry import Rule, all_rules
 
 OPTIONS = {"MP003": ("--timeout", "25")}
 LIVE = [rule for rule in all_rules() if not {"in_source", "in_suppression"} & set(rule.looks)]
-pytestmark = [pytest.mark.slow, pytest.mark.sampled(44)]
+pytestmark = [pytest.mark.slow, pytest.mark.sampled(26)]
 
 
 def examples() -> list[tuple[Rule, str, str, str]]:
