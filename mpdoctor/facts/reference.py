@@ -34,9 +34,9 @@ class VariableFidelity:
     nonzero: int
     flushed: float
     overflowed: float
-    cosine: float | None
-    size: float | None
-    norm_share: float
+    cosine: float | None = None
+    size: float | None = None
+    norm_share: float = 0.0
 
     @property
     def is_relevant(self) -> bool:
@@ -88,8 +88,8 @@ class ComparedStep:
 
     moment: Moment
     step: int
-    loss_scale: float | None
-    cosine: float | None
+    loss_scale: float | None = None
+    cosine: float | None = None
     variables: tuple[VariableFidelity, ...] = ()
     layers: tuple[LayerRange, ...] = ()
     begins: str = ""
@@ -111,9 +111,9 @@ class ScaleRoom:
         that are flushed at `overflows_above`.
     """
 
-    lowest: float | None
-    overflows_above: float | None
-    replays: int
+    lowest: float | None = None
+    overflows_above: float | None = None
+    replays: int = 0
     overflowing: tuple[str, ...] = ()
     flushed: tuple[str, ...] = ()
 
