@@ -32,6 +32,7 @@ from mpdoctor.examiner.protocol.event_kinds import (
     ModelSeen,
     NotRestored,
     Outputs,
+    Reference,
     Remedies,
     Stage,
     StandInsUsed,
@@ -57,7 +58,7 @@ from mpdoctor.project.interpreters import Choice, NoInterpreter, choice_for
 from mpdoctor.project.targets import Target
 from mpdoctor.settings.options import Settings
 
-WITH_BUDGET = ("trying remedies", "training once more")  # stages
+WITH_BUDGET = ("comparing with float32", "trying remedies", "training once more")  # stages
 POLL = 0.03  # seconds between two looks at the events
 
 
@@ -120,6 +121,7 @@ def _request(target: Target, settings: Settings, policy: str, folder: Path) -> R
         what_if=settings.what_if,
         edited=write_edited(str(folder / "edited"), settings.edited) if settings.edited else None,
         second_training=settings.second_training,
+        reference=settings.reference,
     )
 
 
@@ -166,7 +168,9 @@ class _Seen:
         match event:
             case Stage() | Steps():
                 self._take_progress(event, progress)
-            case Model() | ModelBuilt() | ModelSeen() | Training() | Remedies() | TrainedAgain() | FitEnded():
+            case Remedies() | TrainedAgain() | Reference():
+                self._take_what_became_of_training(event)
+            case Model() | ModelBuilt() | ModelSeen() | Training() | FitEnded():
                 self._take_model_or_training(event)
             case Started(python):
                 self.python = python
@@ -212,20 +216,28 @@ class _Seen:
                 self.steps = done
                 progress.steps(done, total)
 
-    def _take_model_or_training(
-        self, event: Model | ModelBuilt | ModelSeen | Training | Remedies | TrainedAgain | FitEnded
-    ) -> None:
+    def _take_what_became_of_training(self, event: Remedies | TrainedAgain | Reference) -> None:
+        which = event.training
+        if not -len(self.trainings) <= which < 0:
+            self.passed_over += 1
+            return
+        training = self.trainings[which]
+        match event:
+            case Remedies(_, tried):
+                self.trainings[which] = replace(training, remedies=tried)
+            case TrainedAgain(_, second):
+                self.trainings[which] = replace(training, second=second)
+            case Reference(_, reference):
+                self.trainings[which] = replace(training, reference=reference)
+            case _:
+                _assert_never(event)
+
+    def _take_model_or_training(self, event: Model | ModelBuilt | ModelSeen | Training | FitEnded) -> None:
         match event:
             case Model(number, facts, layers_of):
                 self._describe(number, facts, layers_of)
             case ModelBuilt(number) | ModelSeen(number) | Training(number) if number not in self.described:
                 self.passed_over += 1
-            case Remedies(which, _) | TrainedAgain(which, _) if not -len(self.trainings) <= which < 0:
-                self.passed_over += 1
-            case Remedies(which, tried):
-                self.trainings[which] = replace(self.trainings[which], remedies=tried)
-            case TrainedAgain(which, second):
-                self.trainings[which] = replace(self.trainings[which], second=second)
             case FitEnded(ending):
                 new = self.trainings[self.with_end :]
                 self.trainings[self.with_end :] = [_with_ending(training, ending) for training in new]

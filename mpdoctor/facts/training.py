@@ -9,6 +9,7 @@ from mpdoctor.facts.fit_ending import NotMeasured
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.reference import ReferenceFacts
 from mpdoctor.facts.remedies import RemedyFacts
 
 FLOAT16_LIMIT = 65504.0
@@ -448,6 +449,8 @@ class TrainingFacts:
         What was tried on the batches of failing steps; () where nothing was.
     second
         What came of training once more with what had healed them; None where nothing had, or nobody asked.
+    reference
+        Its steps against their float32 twins; None where nobody asked.
     uses_loss_scale_factor
         Keras 3's `loss_scale_factor`: a fixed scale without any check for finite gradients.
     """
@@ -484,6 +487,7 @@ class TrainingFacts:
     prediction: PredictionFacts | None = None
     remedies: tuple[RemedyFacts, ...] = ()
     second: SecondTrainingFacts | None = None
+    reference: ReferenceFacts | None = None
 
     def moment(self, step: int, preposition: str = "in") -> str:
         """When that was, in words: steps count from 0 here, and from 1 for readers."""

@@ -56,6 +56,7 @@ class Settings:
     all_fits: bool = False
     what_if: bool = True
     second_training: bool = True
+    reference: bool = False
     steps: int = 50
     budget: float = 60.0
     timeout: float = 600.0

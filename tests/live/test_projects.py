@@ -58,6 +58,7 @@ class Project:
         arguments = shlex.split(self.marks.setting("args"))
         return check(
             self.target,
+            *shlex.split(self.marks.setting("options")),
             *(["--", *arguments] if arguments else []),
             directory=self.directory,
             keras=None if self.marks.setting("environment") else self.keras,

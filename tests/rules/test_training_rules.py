@@ -12,6 +12,7 @@ from samples import good_steps, layer, model, steps_from_finiteness, training
 from mpdoctor.facts.layer_details import SettingsFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import CallFacts, OptimizerFacts
+from mpdoctor.facts.reference import ComparedStep, ReferenceFacts, ScaleRoom, VariableFidelity
 from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.facts.training import (
     CulpritFacts,
@@ -191,6 +192,19 @@ FIXED: dict[str, Any] = {
     "initial_scale": 1e6,
     "gradient_culprit": on_the_way_back()["gradient_culprit"],
 }
+
+
+def flushed(*shares: float, norm: float = 0.5, dtype: str = "float16", room: Any = None, **more: Any) -> dict[str, Any]:
+    """A variable that loses this share of its gradient, on a batch each."""
+    scale = more.pop("scale", 4.0)
+    steps = tuple(
+        ComparedStep(
+            "late", n, scale, 0.4, (VariableFidelity("first/kernel", 64, share, 0.0, 0.1, 0.5, norm),), (), "second"
+        )
+        for n, share in enumerate(shares)
+    )
+    reference = ReferenceFacts(dtype, steps, room or ScaleRoom(2.0**9, 2.0**19, 12))
+    return {"reference": reference, "steps": tuple(StepFacts(scale, True) for _ in range(50)), **more}
 
 
 # (code, id, facts, what the message or the help holds; SILENT: the rule says nothing)
@@ -791,6 +805,28 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     ("MP911", "a-dynamic-one", skipped(50), SILENT),
     ("MP902", "names-the-gradient", {**skipped(50, KERAS2), **_without_steps(on_the_way_back())}, ("`dense/bias`",)),
     ("MP903", "names-the-loss", {**skipped(50), **_without_steps(in_loss("Exp"))}, ("In the loss, exp() of",)),
+    (
+        "MP906",
+        "dynamic",
+        flushed(1.0, 0.0, 0.5, dynamic=True),
+        ("100% of `first/kernel`", "of `second`", "leave out `initial", "from 2^9 to 2^17"),
+    ),
+    ("MP906", "fixed", flushed(1.0, 1.0, dynamic=False), ("the loss scale 2^2", "`initial_scale=2.0**13`")),
+    ("MP906", "factor", flushed(1.0, uses_loss_scale_factor=True, dynamic=False), ("`loss_scale_factor=2.0**13`",)),
+    ("MP906", "no-scale", flushed(1.0, scale=None), ("Without a loss scale", "LossScaleOptimizer(optimizer)")),
+    (
+        "MP906",
+        "no-room",
+        flushed(1.0, room=ScaleRoom(2.0**9, 2.0**10, 12, ("head/kernel",), ())),
+        ("No loss scale fits", "`head/kernel` overflows"),
+    ),
+    ("MP906", "nobody-asked", {}, SILENT),
+    ("MP906", "less-than-5-percent", flushed(0.04, 0.04), SILENT),
+    ("MP906", "on-one-batch", flushed(1.0, 0.0, 0.0), SILENT),
+    ("MP906", "without-a-part", flushed(1.0, 1.0, norm=1e-5), SILENT),
+    ("MP906", "bfloat16", flushed(1.0, 1.0, dtype="bfloat16"), SILENT),
+    ("MP906", "never-scaled", flushed(1.0, 1.0, scale_dependence=dependence(-1.0)), SILENT),
+    ("MP906", "not-measured", {"reference": ReferenceFacts(not_measured="an eager loop")}, SILENT),
 ]
 
 

@@ -92,6 +92,14 @@ NoSecondTrainingOption = Annotated[
         rich_help_panel=TRAINING,
     ),
 ]
+ReferenceOption = Annotated[
+    bool,
+    typer.Option(
+        "--reference",
+        help="Run three of its steps in float32 as well, and tell what 16 bits lose.",
+        rich_help_panel=TRAINING,
+    ),
+]
 StepsOption = Annotated[
     int, typer.Option(metavar="N", parser=whole_number(1), help="How many steps.", rich_help_panel=TRAINING)
 ]

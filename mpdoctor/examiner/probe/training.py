@@ -22,7 +22,8 @@ from mpdoctor.examiner.probe.script_steps import OwnBatches
 from mpdoctor.examiner.probe.short_fit import shortened_fit
 from mpdoctor.examiner.probe.training_facts import names_of_optimizers, trained_models, training_facts
 from mpdoctor.examiner.probe.tried_remedies import tried_remedies
-from mpdoctor.examiner.protocol.event_kinds import Remedies, TrainedAgain, TrainingStatus
+from mpdoctor.examiner.protocol.event_kinds import Reference, Remedies, TrainedAgain, TrainingStatus
+from mpdoctor.examiner.reference.measurement import ReferenceMeasurement
 from mpdoctor.examiner.replay.step_replay import StepReplay
 from mpdoctor.examiner.replay.variable_snapshot import all_have_values
 from mpdoctor.examiner.second_training.second_training import SHARE, SecondTraining
@@ -94,6 +95,9 @@ class Training:
         self._given_optimizer = optimizer
         self._look = StepReplay(self)
         self._second = SecondTraining(session, self._look)
+        self._reference: ReferenceMeasurement | None = None
+        if session.request.reference:
+            self._reference = ReferenceMeasurement(self._look, session.watch, self.wanted, session.request.budget)
         self._stop = InGraphStop()
         self._training_call = self.training_calls[0]
         self._reported = self._first_step_at = 0.0
@@ -450,6 +454,8 @@ class Training:
             observed.note_growth()
             if observed in told:
                 self._look.look_for_culprit(observed, self.wanted)
+            if self._reference is not None:
+                self._reference.note(observed)
         if now - self._reported > 0.1:
             self._reported = now
             self.session.events.steps(min(self._rounds(), self.wanted), self.wanted)
@@ -533,7 +539,16 @@ class Training:
             name = self._name_among_all(model, name)
             events.training(training_facts(self, observed, model, name, ended, failure))
         if failure is None:
+            self._compare_with_float32(observed_optimizers)
             self._try_remedies(observed_optimizers)
+
+    def _compare_with_float32(self, told: list[ObservedOptimizer]) -> None:
+        """Of the trainings that were told last, where that was asked for."""
+        if self._reference is None:
+            return
+        self.session.events.stage("comparing with float32")
+        for place, observed in enumerate(told):
+            self.session.events.send(Reference(place - len(told), self._reference.facts(observed)))
 
     def _try_remedies(self, told: list[ObservedOptimizer]) -> None:
         """Of the trainings that were told last: a process that hangs or dies in a trial has told them."""

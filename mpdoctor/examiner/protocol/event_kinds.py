@@ -14,6 +14,7 @@ from mpdoctor.facts.environment import EnvironmentFacts
 from mpdoctor.facts.failure import FailureFacts, MendedFacts
 from mpdoctor.facts.fit_ending import EndingFacts
 from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.reference import ReferenceFacts
 from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.facts.saved_file import OutputFacts
 from mpdoctor.facts.saved_graph import SavedGraphFacts
@@ -135,6 +136,14 @@ class TrainedAgain:
 
 
 @dataclass(frozen=True)
+class Reference:
+    """What steps lose against their float32 twins. `training`: as in Remedies."""
+
+    training: int
+    facts: ReferenceFacts
+
+
+@dataclass(frozen=True)
 class FitEnded:
     """How the end of the fit() of the last trainings went."""
 
@@ -212,6 +221,7 @@ Event = Union[
     Training,
     Remedies,
     TrainedAgain,
+    Reference,
     FitEnded,
     TrainingStatus,
     Failure,

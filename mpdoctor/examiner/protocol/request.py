@@ -35,6 +35,8 @@ class Request:
         (`process/edited_source.py`); None where there are none.
     second_training
         Whether what healed a failing batch is trained with once more.
+    reference
+        Whether steps are compared with their float32 twins.
     events
         Absolute path of the file that the examiner appends its events to, in a directory of this examination's own.
     """
@@ -57,6 +59,7 @@ class Request:
     what_if: bool = True
     edited: str | None = None
     second_training: bool = True
+    reference: bool = False
 
     @property
     def scratch(self) -> str:

@@ -34,6 +34,7 @@ from mpdoctor.reporters.text import (
     fixes,
     headline,
     layers,
+    reference,
     second_training,
     targets,
     training,
@@ -111,6 +112,7 @@ def _templates() -> Environment:
         plot=plot,
         targets=targets,
         training=training,
+        reference=reference,
         second_training=second_training,
         mood_of_verdict=headline.mood_of_verdict,
     )

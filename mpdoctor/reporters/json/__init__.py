@@ -15,6 +15,7 @@ from typing import Any
 from mpdoctor.facts.failure import FailureFacts, MendedFacts, PartFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import LayerFacts, ModelFacts, OptimizerFacts
+from mpdoctor.facts.reference import ReferenceFacts
 from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.facts.training import SecondTrainingFacts
 from mpdoctor.finding import AlsoSeen, Diagnosis, Edit, Finding, Fix, Probe, Severity, TargetReport
@@ -259,6 +260,7 @@ def _probe(probe: Probe) -> dict[str, Any]:
         "failure": _failure(training.failure),
         "prediction": training.prediction,
         "second_training": _second_training(probe, training.second),
+        "reference": _reference(training.reference),
         "seconds": training.seconds,
     }
 
@@ -281,6 +283,23 @@ def _second_training(probe: Probe, second: SecondTrainingFacts | None) -> dict[s
         "weights_finite": second.weights_finite,
         "failing_batch_finite": second.failing_batch_finite,
         "seconds": second.seconds,
+    }
+
+
+def _reference(reference: ReferenceFacts | None) -> dict[str, Any] | None:
+    if reference is None:
+        return None
+    room, worst = reference.room, reference.worst_variable
+    derived = {} if room is None else {"highest": room.highest, "middle": room.middle}
+    return {
+        "fidelity": reference.fidelity,
+        "worst": None if worst is None else {"path": worst.path, "cosine": worst.cosine},
+        "dtype": reference.dtype,
+        "steps": reference.steps,
+        "room": None if room is None else {**_plain(room), **derived},
+        "no_time": reference.no_time,
+        "seconds": reference.seconds,
+        "not_measured": reference.not_measured or None,
     }
 
 

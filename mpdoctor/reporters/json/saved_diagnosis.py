@@ -173,6 +173,7 @@ def _probe(row: Row, models: Mapping[str, ModelFacts], keras: Keras, read: Calla
         "scale_dependence": row["gradients"]["scale_dependence"],
         "gradient_culprit": row["gradients"]["culprit"],
         "second": _second_training(row, read),
+        "reference": _reference(row),
     }
     again = row.get("second_training") or {}
     verdict = read(row["verdict"], Verdict)
@@ -192,6 +193,11 @@ def _second_training(row: Row, read: Callable[..., Any]) -> Row | None:
     if again is None or "not_tried" in again:
         return again
     return {**again, "steps": _steps({**again, "skip_causes": {}}, read)}
+
+
+def _reference(row: Row) -> Row | None:
+    reference = row.get("reference")
+    return reference if reference is None else {**reference, "not_measured": reference.get("not_measured") or ""}
 
 
 def _steps(row: Row, read: Callable[..., Any]) -> tuple[StepFacts, ...]:

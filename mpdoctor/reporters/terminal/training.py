@@ -14,6 +14,7 @@ from mpdoctor.finding import Probe
 from mpdoctor.reporters.terminal.style import MOOD_STYLES, Paragraph, Style, indented, labelled, number_text
 from mpdoctor.reporters.text.headline import GOOD, OPEN, mood_of_verdict
 from mpdoctor.reporters.text.plot import columns_from_steps, rows_from_scales, sparkline
+from mpdoctor.reporters.text.reference import lines as lines_from_reference
 from mpdoctor.reporters.text.second_training import AFTER, BEFORE, compared, what_was_changed, why_not_tried
 from mpdoctor.reporters.text.training import (
     circumstances,
@@ -42,6 +43,7 @@ def paragraph_from_probe(probe: Probe, look: Style, *, short: bool) -> Paragraph
     if grew:
         label, text = grew
         told.append(_line(label, Text(text, overflow="fold")))
+    told += [_line(label, Text(text, overflow="fold")) for label, text in lines_from_reference(training, look)]
     told += _second_training(probe, look)
     if probe.advice:
         told.append(indented(look.prose(probe.advice, style="italic")))

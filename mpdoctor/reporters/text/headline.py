@@ -11,6 +11,7 @@ from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Diagnosis, Finding, Probe, Severity, Verdict
 from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.reporters.text.reference import told_fidelity
 from mpdoctor.reporters.text.style import Style, count, number_text
 
 GOOD, OPEN = (Verdict.HEALTHY, Verdict.SETTLING), (Verdict.INCONCLUSIVE,)
@@ -172,7 +173,11 @@ def _afterthoughts(diagnosis: Diagnosis, look: Style) -> list[str]:
     device = look.name(probe.training.device, 20)
     steps = count(len(probe.training.steps), f"{dtype} step")
     verdict = f"verdict {probe.verdict.value}"
-    return [f"; {steps} on the {device}, {verdict}", f"; {steps}, {verdict}", f"; {verdict}"]
+    reference = probe.training.reference
+    fidelities = [] if reference is None else [told_fidelity(reference, look, worst) for worst in (True, False)]
+    told = [f"; {steps}, {verdict}, {fidelity}" for fidelity in dict.fromkeys(fidelities) if fidelity]
+    told += [f"; {verdict}, {fidelity}" for fidelity in fidelities[1:] if fidelity]
+    return [*told, f"; {steps} on the {device}, {verdict}", f"; {steps}, {verdict}", f"; {verdict}"]
 
 
 def _collapse(probe: Probe) -> str:

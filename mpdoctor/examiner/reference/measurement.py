@@ -1,0 +1,90 @@
+"""The steps of a training against their float32 twins: which are kept on the way, and what is told in the end."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Iterator
+
+import tensorflow as tf
+
+from mpdoctor.examiner.reference.kept_steps import KeptSteps
+from mpdoctor.examiner.reference.same_draws import seed_put_back
+from mpdoctor.examiner.reference.scale_search import OutOfTime, ScaleSearch
+from mpdoctor.examiner.reference.twin_steps import NotComparable, StepRunner, Twins, compared_step
+from mpdoctor.facts.reference import ReferenceFacts
+from mpdoctor.knowledge.half_dtypes import HALF
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.capture.layer_hooks import LayerHooks
+    from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer
+    from mpdoctor.examiner.reference.twin_steps import KeptStep
+    from mpdoctor.examiner.replay.step_replay import StepReplay
+
+
+class ReferenceMeasurement:
+    """Of all optimizers of a training with so many steps; `seconds` are those of --budget."""
+
+    def __init__(self, look: StepReplay, watch: LayerHooks, steps: int, seconds: float) -> None:
+        self._look, self._watch = look, watch
+        self._steps, self._seconds = steps, seconds
+        self._kept: dict[ObservedOptimizer, KeptSteps] = {}
+
+    def note(self, observed: ObservedOptimizer) -> None:
+        """After a step of this optimizer."""
+        kept = self._kept.setdefault(observed, KeptSteps(self._steps))
+        kept.note(observed.steps, observed.repeat_all, scale_in_force(observed))
+
+    def facts(self, observed: ObservedOptimizer) -> ReferenceFacts:
+        """In the end; nothing of it remains."""
+        began = time.monotonic()
+        dtype = next((dtype for dtype in HALF if self._watch.saw((dtype,))), "")
+        try:
+            measured = self._measured(observed, dtype, began + self._seconds)
+        except NotComparable as reason:
+            measured = ReferenceFacts(not_measured=str(reason))
+        return replace(measured, dtype=dtype, seconds=time.monotonic() - began)
+
+    def _measured(self, observed: ObservedOptimizer, dtype: str, until: float) -> ReferenceFacts:
+        """Raises NotComparable."""
+        if not dtype:
+            raise NotComparable("no layer computes in 16 bits")
+        if observed.replicas > 1:
+            raise NotComparable("several replicas train in step")
+        noted = self._kept.get(observed)
+        kept = [] if noted is None else noted.all(observed.steps, observed.repeat_all, scale_in_force(observed))
+        if not kept:
+            raise NotComparable("a step of an eager loop cannot be repeated")
+        with self._repeating(observed, dtype) as runner:
+            twins = self._twins(runner, kept, until)
+            found = ReferenceFacts(steps=tuple(map(compared_step, twins)))
+            if dtype != "float16" or not observed.can_set_scale:
+                return found
+            try:
+                return replace(found, room=ScaleSearch(runner, twins, until).room())
+            except OutOfTime:
+                return replace(found, no_time=True)
+
+    @contextmanager
+    def _repeating(self, observed: ObservedOptimizer, dtype: str) -> Iterator[StepRunner]:
+        set_scale = observed.set_scale if observed.can_set_scale else None
+        with seed_put_back(), self._look.repeating() as catchers:
+            catchers[observed].stops = observed.steps_a_call > 1
+            yield StepRunner(observed.keras, self._watch, catchers[observed], set_scale, observed.variables, dtype)
+
+    def _twins(self, runner: StepRunner, kept: list[KeptStep], until: float) -> list[Twins]:
+        """Of as many batches as there is time for, the first one twice. Raises NotComparable."""
+        twins: list[Twins] = []
+        for step in kept:
+            if not twins or time.monotonic() < until:
+                twins.append(runner.twins(step, twice=not twins))
+        return twins
+
+
+def scale_in_force(observed: ObservedOptimizer) -> float | None:
+    """Of the step to come; None without loss scaling."""
+    if observed.machine is None:
+        return observed.fixed_scale
+    with tf.init_scope():
+        return float(observed.keras.scale_variable(observed.chain[0]))

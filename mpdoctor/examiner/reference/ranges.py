@@ -1,0 +1,52 @@
+"""How far what a layer puts out reaches, over all its calls in a step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpdoctor.facts.reference import LayerRange
+from mpdoctor.facts.training import FLOAT16_LIMIT
+
+SMALLEST_NORMAL = 2.0**-14
+
+
+class RangeOfLayer:
+    """Of one layer; `dtype` is that of its first output."""
+
+    def __init__(self, path: str, dtype: str) -> None:
+        self.path, self.dtype = path, dtype
+        self._largest, self._smallest = 0.0, np.inf
+        self._values = self._near = self._nonzero = self._subnormal = 0
+        self._flushed = self._expected = 0
+
+    def note_output(self, values: np.ndarray) -> None:
+        magnitudes = np.abs(values.astype(np.float32))
+        finite = magnitudes[np.isfinite(magnitudes)]
+        nonzero = finite[finite > 0]
+        self._values += magnitudes.size
+        self._near += int(np.count_nonzero(~(magnitudes <= 0.9 * FLOAT16_LIMIT)))
+        self._nonzero += nonzero.size
+        self._subnormal += int(np.count_nonzero(nonzero < SMALLEST_NORMAL))
+        if nonzero.size:
+            self._largest = max(self._largest, float(nonzero.max()))
+            self._smallest = min(self._smallest, float(nonzero.min()))
+
+    def note_gradient(self, flushed: int, expected: int) -> None:
+        """Of a gradient that arrived at its output: elements that are 0 here and not in float32, and not in float32."""
+        self._flushed += flushed
+        self._expected += expected
+
+    @property
+    def flushed(self) -> float | None:
+        return self._flushed / self._expected if self._expected else None
+
+    def facts(self) -> LayerRange:
+        return LayerRange(
+            path=self.path,
+            dtype=self.dtype,
+            largest=self._largest,
+            smallest=self._smallest if self._nonzero else 0.0,
+            near_limit=self._near / max(self._values, 1),
+            subnormal=self._subnormal / max(self._nonzero, 1),
+            flushed=self.flushed,
+        )

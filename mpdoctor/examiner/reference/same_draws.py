@@ -1,0 +1,84 @@
+"""The same random numbers in 16 bits and in float32.
+
+TensorFlow draws those of a mask in the dtype of what it masks, and one seed gives other numbers in another dtype: here
+all are drawn in float32, and those of masks moved to a grid that both dtypes hold.
+"""
+
+from __future__ import annotations
+
+import inspect
+from contextlib import ExitStack, contextmanager
+from typing import Any, Callable, Iterator
+
+import tensorflow as tf
+from tensorflow.python.eager import context
+from tensorflow.python.ops import random_ops, stateless_random_ops
+
+GRID = {"float16": 512, "bfloat16": 128}  # each of these parts of [0, 1) has a middle that the dtype holds
+UNIFORM = ((random_ops, "random_uniform"), (stateless_random_ops, "stateless_random_uniform"))
+NORMAL = ((random_ops, "random_normal"), (stateless_random_ops, "stateless_random_normal"))
+PUBLIC = ((tf.random, "uniform"), (tf.random, "stateless_uniform"))
+PUBLIC_NORMAL = ((tf.random, "normal"), (tf.random, "stateless_normal"))
+
+
+@contextmanager
+def same_draws(half: str) -> Iterator[None]:
+    """While it is entered, operations that draw by a name of TensorFlow's modules do so; steps run eagerly."""
+    parts = GRID[half]
+    with ExitStack() as stack:
+        for module, name in (*UNIFORM, *PUBLIC):
+            _replace(stack, module, name, lambda draw: _in_float32(draw, parts))
+        for module, name in (*NORMAL, *PUBLIC_NORMAL):
+            _replace(stack, module, name, lambda draw: _in_float32(draw, None))
+        yield
+
+
+@contextmanager
+def seed_put_back() -> Iterator[None]:
+    """The global seed, whatever is set in here; operations that have drawn since it was set begin anew."""
+    before = context.global_seed()
+    try:
+        yield
+    finally:
+        tf.random.set_seed(before)
+
+
+def _replace(stack: ExitStack, module: Any, name: str, changed: Callable[[Any], Any]) -> None:
+    before = getattr(module, name)
+    stack.callback(setattr, module, name, before)
+    setattr(module, name, changed(before))
+
+
+def _in_float32(draw: Callable[..., Any], parts: int | None) -> Callable[..., Any]:
+    """`parts`: of the grid, None for none."""
+    signature = inspect.signature(draw)
+
+    def drawn(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs)
+        dtype = tf.as_dtype(given.arguments.get("dtype") or tf.float32)
+        if not dtype.is_floating or dtype == tf.float64:
+            return draw(*args, **kwargs)
+        given.arguments["dtype"] = tf.float32
+        for name in ("minval", "maxval", "mean", "stddev"):
+            bound = given.arguments.get(name)
+            if isinstance(bound, tf.Tensor) and bound.dtype.is_floating:
+                given.arguments[name] = tf.cast(bound, tf.float32)
+        numbers = draw(*given.args, **given.kwargs)
+        if parts is not None and _is_unit(given.arguments):
+            numbers = tf.floor(numbers * parts) / parts + 0.5 / parts
+        return tf.cast(numbers, dtype)
+
+    return drawn
+
+
+def _is_unit(given: dict[str, Any]) -> bool:
+    """Whether numbers from 0 to 1 are drawn."""
+    return _is_number(given.get("minval"), 0.0) and _is_number(given.get("maxval"), 1.0)
+
+
+def _is_number(given: Any, number: float) -> bool:
+    if given is None:
+        return True
+    if isinstance(given, tf.Tensor):
+        return given.shape.rank == 0 and hasattr(given, "numpy") and float(given) == number
+    return isinstance(given, (int, float)) and given == number

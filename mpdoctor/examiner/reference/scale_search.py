@@ -1,0 +1,136 @@
+"""Between which loss scales the gradients of some batches fit into float16: powers of 2, found by running them."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from mpdoctor.examiner.reference.comparison import is_finite, lowest_power, relevant_paths, variables_compared
+from mpdoctor.facts.reference import FLUSHED_TOO_MUCH, ScaleRoom
+from mpdoctor.facts.training import FLOAT16_LIMIT
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.reference.twin_steps import StepRunner, Twins
+
+MOST_REPLAYS = 8  # of one batch, to find where it overflows
+LOWEST, HIGHEST = -24, 60  # powers that are tried
+
+
+class OutOfTime(Exception):
+    """The budget is spent."""
+
+
+class Outcome(NamedTuple):
+    """Of one batch at one scale: the variables whose gradient is not finite, and those of which too much is flushed."""
+
+    overflowing: tuple[str, ...]
+    flushed: tuple[str, ...]
+    arrived: bool
+
+    @property
+    def is_finite(self) -> bool:
+        return self.arrived and not self.overflowing
+
+
+class ScaleSearch:
+    """Of these batches, in 16 bits and in float32; `until` is when the time for it is over."""
+
+    def __init__(self, runner: StepRunner, batches: list[Twins], until: float) -> None:
+        self._runner, self._until = runner, until
+        self._batches = sorted(batches, key=lambda twins: -twins.largest)  # the tightest first
+        self._known: dict[tuple[int, int], Outcome] = {}  # by (batch, power)
+
+    def room(self) -> ScaleRoom | None:
+        """None where no gradient has anything to overflow. Raises OutOfTime, and what running a step raises."""
+        if self._batches[0].largest <= 0:
+            return None
+        highest = self._highest()
+        if highest is None:
+            return ScaleRoom(None, None, len(self._known), self._overflowing(LOWEST))
+        lowest = self._lowest(highest)
+        found = ScaleRoom(None if lowest is None else 2.0**lowest, 2.0**highest, len(self._known))
+        if found.is_empty:
+            overflowing, flushed = self._overflowing(highest + 1), self._flushed(highest)
+            found = replace(found, overflowing=overflowing, flushed=flushed, replays=len(self._known))
+        return found
+
+    # --- where something overflows --------------------------------------------------------------------------------
+    def _highest(self) -> int | None:
+        power = self._highest_of_tightest()
+        for batch in range(1, len(self._batches)):
+            while power is not None and not self._is_finite(batch, power):
+                power = power - 1 if power > LOWEST else None
+        return power
+
+    def _highest_of_tightest(self) -> int | None:
+        """From where the largest gradient in float32 would just fit; what is between layers may be larger."""
+        fits = math.floor(math.log2(FLOAT16_LIMIT / self._batches[0].largest))
+        power, leap = min(max(fits, LOWEST), HIGHEST), 1
+        holds = fails = None
+        while len(self._known) < MOST_REPLAYS:
+            if self._is_finite(0, power):
+                holds = power
+            else:
+                fails = power
+            if holds == HIGHEST or fails == LOWEST or (None not in (holds, fails) and fails == (holds or 0) + 1):
+                break
+            if holds is None or fails is None:
+                power = power + leap if fails is None else power - leap
+                power, leap = min(max(power, LOWEST), HIGHEST), leap * 2
+            else:
+                power = (holds + fails) // 2
+        return holds
+
+    def _is_finite(self, batch: int, power: int) -> bool:
+        return self._outcome(batch, power).is_finite
+
+    def _overflowing(self, power: int) -> tuple[str, ...]:
+        found = (path for batch in range(len(self._batches)) for path in self._outcome(batch, power).overflowing)
+        return tuple(dict.fromkeys(found))
+
+    # --- where too much is flushed --------------------------------------------------------------------------------
+    def _lowest(self, highest: int) -> int | None:
+        """From where the weights' gradients would keep enough; those between layers may be smaller."""
+        loses: int | None = None
+        power, leap = min(self._kept_by_weights(), highest), 1
+        while self._flushed(power):
+            if power == highest:
+                return None
+            loses, power, leap = power, min(power + leap, highest), leap * 2
+        while loses is not None and power - loses > 1:
+            middle = (power + loses) // 2
+            loses, power = (middle, power) if self._flushed(middle) else (loses, middle)
+        return power
+
+    def _kept_by_weights(self) -> int:
+        """The smallest power at which float16 holds enough of each relevant weight's gradient, if it loses nothing on
+        the way there."""
+        smallest = (
+            lowest_power(twins.single.gradients[path], FLUSHED_TOO_MUCH)
+            for twins in self._batches
+            for path in relevant_paths(twins.single.gradients)
+            if path in twins.weights
+        )
+        return max(max(smallest, default=LOWEST), LOWEST)
+
+    def _flushed(self, power: int) -> tuple[str, ...]:
+        """Of the first batch that loses any."""
+        found = (self._outcome(batch, power).flushed for batch in range(len(self._batches)))
+        return next((flushed for flushed in found if flushed), ())
+
+    # --- a run ----------------------------------------------------------------------------------------------------
+    def _outcome(self, batch: int, power: int) -> Outcome:
+        known = self._known.get((batch, power))
+        if known is None:
+            if time.monotonic() > self._until:
+                raise OutOfTime
+            twins = self._batches[batch]
+            gradients = self._runner.run(twins.kept, scale=2.0**power).gradients
+            known = self._known[batch, power] = Outcome(
+                tuple(path for path in gradients if not is_finite({path: gradients[path]})),
+                tuple(v.path for v in variables_compared(gradients, twins.single.gradients) if v.underflows),
+                bool(gradients),
+            )
+        return known

@@ -1,0 +1,170 @@
+"""One eager step, looked at for its numbers: what layers put out, which gradients arrive at these outputs, and what
+arrives at the optimizer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Callable
+
+import numpy as np
+import tensorflow as tf
+
+from mpdoctor.examiner.capture.layer_calls import dtype_name
+from mpdoctor.examiner.keras.private_state import give_mask, mask_of
+from mpdoctor.examiner.process.patching import replace_for_now
+from mpdoctor.examiner.reference.ranges import RangeOfLayer
+from mpdoctor.examiner.replay.magnitudes import array_from_tensor, is_floating
+from mpdoctor.knowledge.half_dtypes import HALF
+
+if TYPE_CHECKING:
+    from typing import Dict, Tuple
+
+    from mpdoctor.examiner.capture.layer_hooks import LayerHooks
+    from mpdoctor.examiner.keras.adapter import KerasLayer, KerasVariable
+
+    Arrival = Tuple[int, int, int]  # (layer, its call in the step, its output)
+    Masks = Dict[Arrival, np.ndarray]
+
+
+class OpenCall:
+    """A call of a layer that is under way. `number` counts the calls of this layer in the step."""
+
+    def __init__(self, layer: KerasLayer, parent: OpenCall | None, number: int) -> None:
+        self.layer, self.parent, self.number = layer, parent, number
+
+    @property
+    def path(self) -> str:
+        """As in the facts of the model: without the model itself."""
+        names, call = [self.layer.name], self.parent
+        while call is not None and call.parent is not None:
+            names.append(call.layer.name)
+            call = call.parent
+        return "/".join(reversed(names))
+
+
+class SeenStep:
+    """Watches the layers and tapes of one step while it is entered.
+
+    nonzero
+        Of an earlier run of this step, in float32: where the gradients that arrive at layers' outputs are not 0, as
+        bits. None of a run that is to note them itself.
+    layers
+        Those that were called, each once, in the order of their first calls.
+    ranges
+        By layer, of what they put out.
+    taped
+        Of the last tape that differentiated by variables: (gradient, variable), the loss scaled.
+    back
+        Layers at whose outputs gradients arrived, in the order of the way back.
+    arrived
+        By layer, the largest magnitude of a gradient that arrived at its output; of a run that compares with none.
+    """
+
+    def __init__(self, watch: LayerHooks, nonzero: Masks | None = None) -> None:
+        self._watch = watch
+        self._compared, self.nonzero = nonzero, {} if nonzero is None else nonzero
+        self.layers: dict[int, KerasLayer] = {}
+        self.ranges: dict[int, RangeOfLayer] = {}
+        self.taped: list[tuple[tf.Tensor, KerasVariable]] = []
+        self.back: dict[int, str] = {}
+        self.arrived: dict[int, float] = {}
+        self._open: list[OpenCall] = []
+        self._count: dict[int, int] = {}
+        self._release: Callable[[], object] = lambda: None
+
+    def __enter__(self) -> SeenStep:
+        self._watch.observer = self
+        self._release = replace_for_now(tf.GradientTape, "gradient", self._differentiate)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._release()
+        self._watch.observer = None
+
+    # --- called by LayerHooks -------------------------------------------------------------------------------------
+    def enter(
+        self, layer: KerasLayer, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> tuple[OpenCall, tuple[object, ...], dict[str, object]]:
+        number = self._count[id(layer)] = self._count.get(id(layer), 0) + 1
+        call = OpenCall(layer, self._open[-1] if self._open else None, number)
+        self.layers.setdefault(id(layer), layer)
+        self._open.append(call)
+        return call, args, kwargs
+
+    def leave(self, call: OpenCall, outputs: Any) -> Any:
+        self.abandon(call)
+        count = [0]
+
+        def noted(part: Any) -> Any:
+            if not is_floating(part):
+                return part
+            of_layer = self.ranges.setdefault(id(call.layer), RangeOfLayer(call.path, dtype_name(part)))
+            of_layer.note_output(array_from_tensor(part))
+            count[0] += 1
+            return self._marked(part, call, count[0])
+
+        return _mapped(noted, outputs)
+
+    def abandon(self, call: OpenCall) -> None:
+        while self._open and self._open.pop() is not call:
+            pass
+
+    # --- the way back ---------------------------------------------------------------------------------------------
+    def _marked(self, tensor: tf.Tensor, call: OpenCall, place: int) -> tf.Tensor:
+        """The same numbers, and word of the gradient that arrives there."""
+        arrival = (id(call.layer), call.number, place)
+
+        @tf.custom_gradient  # type: ignore[untyped-decorator]
+        def passing(values: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+            return tf.raw_ops.Identity(input=values), lambda gradient: self._came_back(gradient, arrival, call)
+
+        marked = passing(tensor)
+        mask = mask_of(tensor)
+        if mask is not None:
+            give_mask(marked, mask)
+        return marked
+
+    def _came_back(self, gradient: tf.Tensor, arrival: Arrival, call: OpenCall) -> tf.Tensor:
+        values = tf.convert_to_tensor(gradient) if isinstance(gradient, tf.IndexedSlices) else gradient
+        if not is_floating(values):
+            return gradient
+        numbers = array_from_tensor(values)
+        self.back.setdefault(arrival[0], call.path)
+        if self._compared is None:
+            self.nonzero[arrival] = np.packbits(numbers != 0)
+            largest = float(np.max(np.abs(numbers))) if numbers.size else 0.0
+            self.arrived[arrival[0]] = max(self.arrived.get(arrival[0], 0.0), largest)
+        elif arrival in self._compared:
+            kept = np.unpackbits(self._compared[arrival])[: numbers.size].astype(bool)
+            flushed = np.count_nonzero(kept & (numbers.ravel() == 0))
+            self.ranges[arrival[0]].note_gradient(int(flushed), int(np.count_nonzero(kept)))
+        return gradient
+
+    def _differentiate(
+        self,
+        original: Callable[..., object],
+        tape: tf.GradientTape,
+        target: tf.Tensor,
+        sources: object,
+        *args: object,
+        **kwargs: object,
+    ) -> object:
+        gradients = original(tape, target, sources, *args, **kwargs)
+        variables = tf.nest.flatten(sources)
+        if all(hasattr(variable, "assign") for variable in variables):
+            self.taped += [(g, v) for g, v in zip(tf.nest.flatten(gradients), variables) if g is not None]
+        return gradients
+
+    # --- afterwards -----------------------------------------------------------------------------------------------
+    @property
+    def still_in_half(self) -> dict[str, str]:
+        """Layers that put out 16 bits: (path, dtype)."""
+        return {seen.path: seen.dtype for seen in self.ranges.values() if seen.dtype in HALF}
+
+
+def _mapped(change: Callable[[Any], Any], structure: Any) -> Any:
+    """Every tensor changed, in plain lists, tuples and dicts; other containers are the user's own and stay."""
+    if type(structure) is dict:
+        return {key: _mapped(change, value) for key, value in structure.items()}
+    if type(structure) in (list, tuple):
+        return type(structure)(_mapped(change, value) for value in structure)
+    return change(structure)

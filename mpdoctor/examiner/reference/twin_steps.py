@@ -1,0 +1,182 @@
+"""One batch from one state, run eagerly in the dtypes of the model or with all its layers in float32; and both
+compared."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Callable, Iterable, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from mpdoctor.examiner.exceptions import first_line
+from mpdoctor.examiner.keras.in_place import float32_in_place
+from mpdoctor.examiner.reference.comparison import cosine, repeats, variables_compared
+from mpdoctor.examiner.reference.same_draws import same_draws
+from mpdoctor.examiner.reference.seen_step import SeenStep
+from mpdoctor.examiner.replay.magnitudes import array_from_tensor
+from mpdoctor.examiner.replay.step_observer import Enough
+from mpdoctor.examiner.replay.variable_snapshot import Snapshot, put_back
+from mpdoctor.facts.reference import FLUSHED_TOO_MUCH, ComparedStep, Moment
+from mpdoctor.knowledge.half_dtypes import HALF
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.capture.layer_hooks import LayerHooks
+    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasLayer, KerasVariable
+    from mpdoctor.examiner.reference.comparison import Gradients
+    from mpdoctor.examiner.reference.seen_step import Masks
+    from mpdoctor.examiner.replay.two_scales import GradientCatcher
+
+
+class NotComparable(Exception):
+    """There is no float32 twin of this step. The text is why, a clause."""
+
+
+class KeptStep(NamedTuple):
+    """A batch and the state that it is run from; `step` counts from 0 on, `scale` is the loss scale of then."""
+
+    moment: Moment
+    step: int
+    scale: float | None
+    repeat: Callable[[], object]
+    state: Snapshot
+
+
+class Run(NamedTuple):
+    """The gradients of one run, unscaled, and what was seen in it."""
+
+    gradients: Gradients
+    seen: SeenStep
+
+
+class Twins(NamedTuple):
+    """One batch in 16 bits and in float32.
+
+    weights
+        Paths of the weights in layers that compute in 16 bits: theirs are the gradients that float16 has to hold.
+    largest
+        Of these gradients and of those at the outputs of such layers, in float32, unscaled.
+    """
+
+    kept: KeptStep
+    half: Run
+    single: Run
+    weights: frozenset[str]
+    largest: float
+
+
+class StepRunner:
+    """Runs steps of one optimizer. Whoever makes it sees to it that they run eagerly and move nothing."""
+
+    def __init__(
+        self,
+        keras: KerasAdapter,
+        watch: LayerHooks,
+        catcher: GradientCatcher,
+        set_scale: Callable[[float], None] | None,
+        variables: Iterable[KerasVariable],
+        half: str,
+    ) -> None:
+        self._keras, self._watch, self._catcher, self._set_scale = keras, watch, catcher, set_scale
+        self._own = {id(variable) for variable in variables}
+        self._half = half
+        self._layers: list[KerasLayer] = []  # all that a step calls, and those in them
+        self._in_half: list[KerasLayer] = []
+
+    def run(
+        self, kept: KeptStep, layers: Iterable[KerasLayer] = (), scale: float | None = None, masks: Masks | None = None
+    ) -> Run:
+        """With these layers in float32, at the loss scale of then or this one. Raises NotComparable."""
+        scale = kept.scale if scale is None else scale
+        put_back(kept.state)
+        if self._set_scale is not None and scale is not None:
+            self._set_scale(scale)
+        tf.random.set_seed(1)
+        self._catcher.take()
+        seen = SeenStep(self._watch, masks)
+        with same_draws(self._half), float32_in_place(self._keras, layers), suppress(Enough), seen:
+            try:
+                kept.repeat()
+            except Exception as raised:  # of the user's step: two dtypes meet, or it is fit for graphs only
+                how = "eagerly with all layers in float32" if layers else "eagerly"
+                raise NotComparable(f"the step cannot be repeated {how}: {first_line(raised)}") from raised
+        caught = list(self._catcher.caught)
+        self._catcher.take()
+        return Run(self._gradients(caught, seen, scale), seen)
+
+    def _gradients(
+        self, caught: list[tuple[tf.Tensor, KerasVariable]], seen: SeenStep, scale: float | None
+    ) -> Gradients:
+        """As they arrived at the innermost optimizer. Those that are not finite a wrapper keeps from it: as the tape
+        gave them, then."""
+        if caught:
+            return {self._keras.path(variable): _array(gradient) for gradient, variable in caught}
+        taped = [(gradient, variable) for gradient, variable in seen.taped if id(variable) in self._own]
+        return {self._keras.path(variable): _array(gradient) / (scale or 1.0) for gradient, variable in taped}
+
+    # --- both -----------------------------------------------------------------------------------------------------
+    def twins(self, kept: KeptStep, twice: bool) -> Twins:
+        """`twice`: whether the one in float32 shall be run once more, to see that it gives the same. Raises
+        NotComparable."""
+        if not self._layers:
+            self._layers = self._with_sublayers(self.run(kept).seen.layers.values())
+            self._in_half = [layer for layer in self._layers if layer.compute_dtype in HALF]
+        single = self.run(kept, self._layers)
+        self._refuse(single)
+        if twice and not repeats(single.gradients, self.run(kept, self._layers).gradients):
+            raise NotComparable("two runs of one batch in float32 differ: its random numbers cannot be repeated")
+        half = self.run(kept, masks=single.seen.nonzero)
+        return Twins(kept, half, single, self._weights_in_half(), self._largest(single, kept.scale))
+
+    def _with_sublayers(self, layers: Iterable[KerasLayer]) -> list[KerasLayer]:
+        found: dict[int, KerasLayer] = {}
+        waiting = list(layers)
+        while waiting:
+            layer = waiting.pop()
+            if id(layer) not in found:
+                found[id(layer)] = layer
+                waiting += self._keras.sublayers(layer)
+        return list(found.values())
+
+    def _refuse(self, single: Run) -> None:
+        for path, dtype in single.seen.still_in_half.items():
+            raise NotComparable(f"`{path}` puts out {dtype} under any policy that is set later")
+        for variable in self._variables_in_half():
+            dtype = self._keras.dtype_of(variable)
+            if dtype in HALF and id(variable) in self._own:
+                raise NotComparable(f"the weight `{self._keras.path(variable)}` itself is {dtype}")
+        if not single.gradients:
+            raise NotComparable("no gradient arrived at the optimizer when the step was repeated")
+
+    def _variables_in_half(self) -> list[KerasVariable]:
+        return [variable for layer in self._in_half for variable in self._keras.own_variables(layer)]
+
+    def _weights_in_half(self) -> frozenset[str]:
+        return frozenset(map(self._keras.path, self._variables_in_half()))
+
+    def _largest(self, single: Run, scale: float | None) -> float:
+        paths = self._weights_in_half()
+        weights = (np.max(np.abs(g)) for path, g in single.gradients.items() if path in paths and g.size)
+        arrived = (single.seen.arrived.get(id(layer), 0.0) / (scale or 1.0) for layer in self._in_half)
+        return max((float(number) for number in (*weights, *arrived)), default=0.0)
+
+
+def compared_step(twins: Twins) -> ComparedStep:
+    kept, half, single = twins.kept, twins.half, twins.single
+    ranges = [seen for seen in half.seen.ranges.values() if seen.dtype in HALF]
+    flushed = (half.seen.ranges[layer] for layer in half.seen.back if layer in half.seen.ranges)
+    begins = next((seen.path for seen in flushed if (seen.flushed or 0.0) >= FLUSHED_TOO_MUCH), "")
+    return ComparedStep(
+        moment=kept.moment,
+        step=kept.step,
+        loss_scale=kept.scale,
+        cosine=cosine(half.gradients, single.gradients),
+        variables=variables_compared(half.gradients, single.gradients),
+        layers=tuple(seen.facts() for seen in ranges),
+        begins=begins,
+    )
+
+
+def _array(gradient: tf.Tensor) -> np.ndarray:
+    dense = tf.convert_to_tensor(gradient) if isinstance(gradient, tf.IndexedSlices) else gradient
+    return array_from_tensor(dense).astype(np.float32)

@@ -1,0 +1,70 @@
+"""What 16 bits lose against float32, in words: for every format."""
+
+from __future__ import annotations
+
+from mpdoctor.facts.reference import ReferenceFacts, ScaleRoom, power_text
+from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.reporters.text.style import Style
+
+MOST = 3
+
+
+def told_fidelity(reference: ReferenceFacts, look: Style, worst: bool = True) -> str:
+    """ "gradient fidelity 0.9997 (worst: conv/kernel 0.98)"; "" where it was not measured."""
+    fidelity, variable = reference.fidelity, reference.worst_variable
+    if fidelity is None:
+        return ""
+    named = ""
+    if worst and variable is not None and variable.cosine is not None and variable.cosine < fidelity:
+        named = f" (worst: {look.name(variable.path, 60)} {cosine_text(variable.cosine)})"
+    return f"gradient fidelity {cosine_text(fidelity)}{named}"
+
+
+def lines(training: TrainingFacts, look: Style) -> list[tuple[str, str]]:
+    """(label, text); [] where nobody asked."""
+    reference = training.reference
+    if reference is None:
+        return []
+    if reference.not_measured:
+        return [("float32", f"not compared, because {look.name(reference.not_measured, 300)}")]
+    told = [("float32", _compared(reference, look))]
+    flushed = {v.path: v.flushed for step in reference.steps for v in step.variables if v.underflows}
+    if flushed:
+        shares = [f"{look.name(path, 60)} {share:.0%}" for path, share in list(flushed.items())[:MOST]]
+        more = f" and {len(flushed) - MOST} more" if len(flushed) > MOST else ""
+        told.append(("flushed", ", ".join(shares) + more))
+    if reference.no_time:
+        told.append(("room", "not looked for: the time of --budget was spent"))
+    elif reference.room is not None:
+        told.append(("room", room_text(reference, reference.room, look)))
+    return told
+
+
+def _compared(reference: ReferenceFacts, look: Style) -> str:
+    steps = look.listed([str(step.step + 1) for step in reference.steps])
+    compared = f"step{'s' if len(reference.steps) > 1 else ''} {steps} compared"
+    fidelity = told_fidelity(reference, look)
+    return f"{fidelity}; {compared}" if fidelity else f"{compared}: in {reference.dtype} no gradient was finite"
+
+
+def room_text(reference: ReferenceFacts, room: ScaleRoom, look: Style) -> str:
+    """ "yours: 2^15, room: 2^9 to 2^17 on the batches tried"."""
+    scale = reference.steps[-1].loss_scale if reference.steps else None
+    yours = "" if scale is None else f"yours: {power_text(scale)}, "
+    if room.overflows_above is None:
+        return f"{yours}no room: at every scale tried a gradient overflows, {look.listed(room.overflowing)}"
+    if room.lowest is None or room.is_empty:
+        above, over = power_text(2 * room.overflows_above), look.listed(room.overflowing)
+        lost = f"; below that {look.listed(room.flushed)} still lose 5 %" if room.flushed else ""
+        return f"{yours}no room: at {above} {over} overflow{lost}"
+    assert room.highest is not None
+    return f"{yours}room: {power_text(room.lowest)} to {power_text(room.highest)} on the batches tried"
+
+
+def cosine_text(cosine: float) -> str:
+    """With the digits that tell it from 1."""
+    for digits in (2, 4, 6):
+        text = f"{cosine:.{digits}f}"
+        if float(text) < 1 and abs(float(text) - cosine) <= (1 - cosine) / 2:
+            return text
+    return f"{cosine:.6g}"

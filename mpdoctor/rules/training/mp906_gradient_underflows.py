@@ -1,0 +1,153 @@
+"""Gradients that float32 has become 0 in float16 at the loss scale in force.
+
+## Why it matters
+
+What is smaller than 3e-8 is 0 in float16. A loss scale lifts gradients above that; one that is too low for them, or
+none, loses them on the way back: the loss goes down slowly or not at all, nothing is inf and nothing raises. It is
+measured with `mpdoctor check --reference` alone: a batch of the training is run as the model is and once more with all
+layers in float32, on the same weights and with the same random numbers, and the elements are counted that float32 has
+and float16 has not. Variables below 1e-4 of the norm of the whole gradient are left out: theirs are rounding errors in
+both. A variable is told where it loses 5 % on two of the three batches.
+
+## Flagged
+
+```python
+import numpy as np
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+x = np.random.rand(640, 8).astype("float32")
+model = tf.keras.Sequential(
+    [
+        tf.keras.layers.Dense(32, "tanh"),
+        tf.keras.layers.Dense(16, "tanh"),
+        tf.keras.layers.Dense(1, dtype="float32"),
+    ]
+)
+optimizer = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam(1e-3), initial_scale=1.0)
+model.compile(optimizer, "mse", loss_weights=[1e-7])
+model.fit(x, x[:, :1], batch_size=32, epochs=5)
+```
+
+## Fixed
+
+```python
+import numpy as np
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+x = np.random.rand(640, 8).astype("float32")
+model = tf.keras.Sequential(
+    [
+        tf.keras.layers.Dense(32, "tanh"),
+        tf.keras.layers.Dense(16, "tanh"),
+        tf.keras.layers.Dense(1, dtype="float32"),
+    ]
+)
+optimizer = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam(1e-3))
+model.compile(optimizer, "mse", loss_weights=[1e-7])
+model.fit(x, x[:, :1], batch_size=32, epochs=5)
+```
+
+## Versions
+
+All.
+
+## Where users met it
+
+Micikevicius et al., Mixed Precision Training (2018), section 3.2.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from mpdoctor.facts.reference import ReferenceFacts, ScaleRoom, power_text
+from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.finding import Finding, Severity, Verdict
+from mpdoctor.semantics.live.verdict import verdict_from_training
+
+SEVERITY = Severity.WARNING
+BATCHES = 2  # on which a variable must lose its gradient: one element of a short bias may cancel out on one
+NAMED = 3
+DEFAULT = 2.0**15  # of LossScaleOptimizer
+RIGHT = 0.5  # an exponent nearer to 0 than this: the loss scale reaches the gradients, and leaves them
+
+
+def in_training(training: TrainingFacts) -> Iterator[Finding]:
+    reference = training.reference
+    if reference is None or reference.dtype != "float16" or not _is_by_scale(training):
+        return
+    lost = _lost(reference)
+    if not lost:
+        return
+    begins = next((step.begins for step in reference.steps if step.begins), "")
+    scale, room = reference.steps[-1].loss_scale, reference.room
+    yield Finding(
+        _story(lost, scale, reference, begins),
+        _remedy(training, room, scale),
+        training.model.call.location,
+        model=training.model.id,
+        layer=begins or None,
+        evidence={
+            "flushed": lost,
+            "scale": scale,
+            "begins": begins,
+            "room": None if room is None else [room.lowest, room.highest],
+            "steps": [step.step + 1 for step in reference.steps],
+        },
+    )
+
+
+def _is_by_scale(training: TrainingFacts) -> bool:
+    """Whether the scale found its place, and is what the gradients were scaled by."""
+    depends = training.scale_dependence
+    if depends is not None and abs(depends.median) > RIGHT:
+        return False
+    return verdict_from_training(training)[0] in (
+        Verdict.HEALTHY,
+        Verdict.SETTLING,
+        Verdict.NO_UPDATE,
+        Verdict.INCONCLUSIVE,
+    )
+
+
+def _lost(reference: ReferenceFacts) -> dict[str, float]:
+    """The share that each variable loses, the largest first."""
+    losing = [variable for step in reference.steps for variable in step.variables if variable.underflows]
+    batches = Counter(variable.path for variable in losing)
+    often = [variable for variable in losing if batches[variable.path] >= min(BATCHES, len(reference.steps))]
+    shares = {path: max(v.flushed for v in often if v.path == path) for path in {v.path for v in often}}
+    return dict(sorted(shares.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _story(lost: dict[str, float], scale: float | None, reference: ReferenceFacts, begins: str) -> str:
+    named = ", ".join(f"{share:.0%} of `{path}`" for path, share in list(lost.items())[:NAMED])
+    more = f" and parts of {len(lost) - NAMED} more" if len(lost) > NAMED else ""
+    where = "Without a loss scale" if scale is None else f"At the loss scale {power_text(scale)}"
+    compared = f"{len(reference.steps)} batches compared"
+    way = f" On the way back the zeros begin at the output of `{begins}`." if begins else ""
+    return f"{where}, gradients that float32 has are 0 in float16: {named}{more} ({compared}).{way}"
+
+
+def _remedy(training: TrainingFacts, room: ScaleRoom | None, scale: float | None) -> str:
+    if scale is None:
+        return "Give the optimizer a loss scale: `LossScaleOptimizer(optimizer)`."
+    if room is None:
+        return "Raise the loss scale; none was tried."
+    if room.lowest is None or room.highest is None or room.is_empty:
+        over = ", ".join(f"`{path}`" for path in room.overflowing[:NAMED]) or "a gradient"
+        return f'No loss scale fits: where these are kept, {over} overflows. Give layers on that way `dtype="float32"`.'
+    return (
+        f"{_written(training, room, scale)} keeps them: from {power_text(room.lowest)} to {power_text(room.highest)} "
+        "nothing overflowed on the batches tried, and no variable lost 5 %."
+    )
+
+
+def _written(training: TrainingFacts, room: ScaleRoom, scale: float) -> str:
+    assert room.lowest is not None and room.highest is not None and room.middle is not None
+    if training.dynamic and scale < DEFAULT and room.lowest <= DEFAULT <= room.highest:
+        return f"The default (leave out `initial_scale`), {power_text(DEFAULT)},"
+    name = "loss_scale_factor" if training.uses_loss_scale_factor else "initial_scale"
+    return f"`{name}={power_text(room.middle).replace('2^', '2.0**')}`"

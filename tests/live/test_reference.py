@@ -1,0 +1,123 @@
+"""Steps against their float32 twins: `check --reference` on small models of either Keras."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checking import check, needs_keras
+from live import START
+
+BOTH = ("3", "tf_keras")
+NET = """
+images = np.random.RandomState(0).rand(64, 10, 10, 3).astype("float32")
+labels = np.random.RandomState(1).randint(0, 3, 64)
+model = K.Sequential([
+    L.Input((10, 10, 3)), L.Conv2D(6, 3, activation="relu", name="first"), L.BatchNormalization(name="norm"),
+    L.Dropout(0.3), L.Conv2D(6, 3, name="second"), L.GlobalAveragePooling2D(), L.Dense(3, dtype="float32", name="head"),
+])
+entropy = K.losses.SparseCategoricalCrossentropy(from_logits=True)
+"""
+FIT = """
+model.compile(wrapped(K.optimizers.SGD(1e-2)), lambda y, p: {weight} * entropy(y, p))
+model.fit(images, labels, batch_size=16, epochs=9, verbose=0)
+"""
+FIXED = """
+def wrapped(optimizer):
+    fixed = {scale}
+    if hasattr(optimizer, "loss_scale_factor"):
+        optimizer.loss_scale_factor = fixed
+        K.mixed_precision.set_global_policy("float32")
+        model.dtype_policy = "float32"
+        return optimizer
+    return K.mixed_precision.LossScaleOptimizer(optimizer, dynamic=False, initial_scale=fixed)
+"""
+
+
+def examined(folder: Path, text: str, keras: str, *options: str) -> Any:
+    path = folder / "train.py"
+    path.write_text(START + textwrap.dedent(text), encoding="utf-8")
+    done = check(path.name, "--steps", "12", "--budget", "300", *options, directory=folder, keras=keras)
+    (probe,) = done.report["probes"]
+    return probe, done.report["findings"]
+
+
+@pytest.mark.parametrize("keras", [pytest.param("3", marks=needs_keras("3"))])
+def test_a_healthy_training_loses_little(keras: str, tmp_path: Path) -> None:
+    probe, findings = examined(tmp_path, NET + FIT.format(weight=1), keras, "--reference")
+    reference = probe["reference"]
+    assert not findings
+    assert [step["moment"] for step in reference["steps"]] == ["first", "settled", "late"]
+    assert 0.99 < reference["fidelity"] < 1
+    assert all(variable["flushed"] == 0 for step in reference["steps"] for variable in step["variables"])
+    room = reference["room"]
+    assert room["lowest"] <= 1 < room["middle"] < room["highest"] < room["overflows_above"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keras", [pytest.param(keras, marks=needs_keras(keras)) for keras in BOTH])
+def test_it_leaves_no_trace(keras: str, tmp_path: Path) -> None:
+    """The script goes on to a second fit(), which begins where the first one ended."""
+    text = NET + FIT.format(weight=1) + FIT.format(weight=1).splitlines()[2]
+    told = []
+    for options in (("--reference",), ()):
+        path = tmp_path / "train.py"
+        path.write_text(START + textwrap.dedent(text), encoding="utf-8")
+        done = check(path.name, "--steps", "8", "--all-fits", *options, directory=tmp_path, keras=keras)
+        told.append([(probe["loss_scale"], probe["loss"]) for probe in done.report["probes"]])
+        assert [probe["reference"] is None for probe in done.report["probes"]] == [not options] * 2
+    assert told[0] == told[1]
+
+
+NOT_COMPARED = {
+    "hard cast": (
+        """
+        class Halved(L.Layer):
+            def call(self, x):
+                return tf.cast(x, tf.float16)
+
+        model = K.Sequential([L.Input((8,)), L.Dense(16), Halved(name="halved"), L.Dense(1, dtype="float32")])
+        model.compile(wrapped(K.optimizers.SGD(1e-3)), "mse")
+        model.fit(x, y, batch_size=16, epochs=9, verbose=0)
+        """,
+        "`halved` puts out float16",
+    ),
+    "noise of its own": (
+        """
+        class Noisy(L.Layer):
+            def call(self, x):
+                return x * float(1 + np.random.rand())  # a constant of the graph; another one in each eager step
+
+        model = K.Sequential([L.Input((8,)), L.Dense(16), Noisy(), L.Dense(1, dtype="float32")])
+        model.compile(wrapped(K.optimizers.SGD(1e-3)), "mse")
+        model.fit(x, y, batch_size=16, epochs=9, verbose=0)
+        """,
+        "random numbers cannot be repeated",
+    ),
+    "eager loop": (
+        """
+        model = dense_model()
+        model(x[:16])
+        optimizer = wrapped(K.optimizers.SGD(1e-3))
+        for _ in range(30):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean((tf.cast(model(x[:16], training=True), tf.float32) - y[:16]) ** 2)
+                loss_scaled = scaled(optimizer, loss)
+            update(optimizer, tape, loss_scaled, model.trainable_variables)
+        """,
+        "an eager loop",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("keras", [pytest.param(keras, marks=needs_keras(keras)) for keras in BOTH])
+@pytest.mark.parametrize("name", NOT_COMPARED)
+def test_why_there_are_no_numbers(name: str, keras: str, tmp_path: Path) -> None:
+    text, reason = NOT_COMPARED[name]
+    probe, _ = examined(tmp_path, textwrap.dedent(text), keras, "--reference")
+    assert reason in probe["reference"]["not_measured"]
+    assert probe["reference"]["fidelity"] is None
