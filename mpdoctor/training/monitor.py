@@ -201,6 +201,7 @@ class LossScaleMonitor:
         watched = series.watched
         return {
             "started": int(time.time()),
+            "keras": watched.keras(),
             "tensorflow": str(tf.__version__),
             "optimizer": watched.names(),
             "model": str(getattr(self._models[0], "name", "")) if self._models else "",

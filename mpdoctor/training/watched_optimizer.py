@@ -8,7 +8,10 @@ tf_keras): there the scale and the counter of finite steps tell, which is 0 afte
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any, NamedTuple
+
+import tensorflow as tf
 
 KERAS2_FLOOR = 1.0
 
@@ -50,6 +53,14 @@ class WatchedOptimizer:
 
     def names(self) -> list[str]:
         return [type(self.optimizer).__name__, type(self.inner).__name__]
+
+    def keras(self) -> str:
+        """Package and version of the Keras that it is of: "keras 3.15.1", "tf_keras 2.21.0", "tf.keras 2.4.0"."""
+        modules = [base.__module__.split(".")[0] for base in type(self.optimizer).__mro__]
+        package = next((name for name in modules if name in ("keras", "tf_keras")), "")
+        if package == "tf_keras" or (package == "keras" and self.counts_applied):
+            return f"{package} {sys.modules[package].__version__}"
+        return f"tf.keras {tf.__version__}"
 
     def read(self) -> Reading:
         counter = self._counter()
