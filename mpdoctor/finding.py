@@ -15,6 +15,7 @@ from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.facts.saved_graph import SavedGraphFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.versions import Keras
+from mpdoctor.recorded.run_facts import RunSeries
 
 
 class Severity(str, Enum):
@@ -181,6 +182,15 @@ class Probe:
 
 
 @dataclass(frozen=True)
+class RecordedRun:
+    """A whole training as the user's own script recorded it, and how it stands at its end."""
+
+    series: RunSeries
+    verdict: Verdict
+    why: str
+
+
+@dataclass(frozen=True)
 class TargetReport:
     """How the examination of one target went. `other_keras`: files that were judged by another Keras than the rest."""
 
@@ -227,6 +237,7 @@ class Diagnosis:
     fail_on: Severity = Severity.WARNING
     graphs: tuple[tuple[str, SavedGraphFacts], ...] = ()  # (target id, graph)
     redacted: bool = False
+    runs: tuple[RecordedRun, ...] = ()
 
     def count(self, severity: Severity) -> int:
         """How many findings have this severity; what-if findings are not counted."""

@@ -1,9 +1,10 @@
-"""`mpdoctor show DIAGNOSIS.json`: a saved diagnosis in any format."""
+"""`mpdoctor show DIAGNOSIS.json`, or a run file: a saved diagnosis or a recorded training in any format."""
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,10 +21,17 @@ from mpdoctor.cli.output import (
 )
 from mpdoctor.cli.streams import Color, fail
 
+if TYPE_CHECKING:
+    from mpdoctor.finding import Diagnosis
+
 
 def show(
     file: Annotated[
-        str, typer.Argument(metavar="DIAGNOSIS.json", help="What `check` wrote as JSON; - is standard input.")
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="What `check` wrote as JSON (- is standard input), or the run file of a LossScaleMonitor.",
+        ),
     ],
     output_format: OutputFormatOption = OutputFormat.terminal,
     report: ReportOption = None,
@@ -32,20 +40,38 @@ def show(
     columns: WidthOption = None,
     color: ColorOption = Color.auto,
 ) -> None:
-    """Show a saved diagnosis, in any format: neither TensorFlow nor the sources need to be at hand.
+    """Show a saved diagnosis or a recorded training, in any format, without TensorFlow and the sources.
 
-    Exit status: that of the check that wrote it; 2 where the file is no diagnosis that can be read.
+    Exit status: that of the check that wrote it, and of a run file 1 where nothing is trained at its end; 2 where the
+    file is neither, or cannot be read.
     """
-    from mpdoctor.reporters.json.saved_diagnosis import NotADiagnosis, diagnosis_from_json
+    from mpdoctor.recorded.run_reader import NotARunFile
+    from mpdoctor.reporters.json.saved_diagnosis import NotADiagnosis
 
     output = output_from_options(output_format, report, color, statistics, redact, columns)
     try:
-        diagnosis = diagnosis_from_json(_text(file))
+        diagnosis = _diagnosis(file)
     except OSError as error:
         fail(f"{file} cannot be read: {error.strerror}.")
-    except NotADiagnosis as refused:
+    except (NotADiagnosis, NotARunFile) as refused:
         fail(f"{file} {refused}")
     raise typer.Exit(put_out(diagnosis, output))
+
+
+def _diagnosis(file: str) -> Diagnosis:
+    """Raises OSError, NotADiagnosis and NotARunFile."""
+    from mpdoctor.judging.recorded_runs import diagnosis_from_series
+    from mpdoctor.recorded.run_reader import HEAD, looks_like_run, series_from_files
+    from mpdoctor.reporters.json.saved_diagnosis import diagnosis_from_json
+
+    if file != "-":
+        with Path(file).open("rb") as opened:
+            is_run = looks_like_run(opened.read(len(HEAD)))
+        if is_run:
+            return diagnosis_from_series(
+                Path(file), series_from_files(Path(file)), f"mpdoctor show {shlex.quote(file)}"
+            )
+    return diagnosis_from_json(_text(file))
 
 
 def _text(file: str) -> bytes:

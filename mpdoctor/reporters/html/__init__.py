@@ -25,6 +25,7 @@ from mpdoctor.reporters.markdown.sections import markdown_from_finding
 from mpdoctor.reporters.printable import place_text, shortened, visible
 from mpdoctor.reporters.terminal.drawing import drawn
 from mpdoctor.reporters.terminal.graphs import paragraphs_from_graphs
+from mpdoctor.reporters.terminal.recorded_runs import paragraphs_from_runs
 from mpdoctor.reporters.terminal.style import Style as TerminalLook
 from mpdoctor.reporters.text import (
     checklist,
@@ -60,6 +61,7 @@ def render(diagnosis: Diagnosis) -> str:
         headline=headline.headline_from_diagnosis(diagnosis, look),
         sections=_sections(diagnosis),
         graphs=drawn(paragraphs_from_graphs(diagnosis, TerminalLook(look.width, look.blocks)), look.width),
+        runs=drawn(paragraphs_from_runs(diagnosis, TerminalLook(look.width, look.blocks)), look.width),
         style=Markup(style),
         script=Markup(script),
         style_hash=_hash(style),
@@ -79,6 +81,8 @@ def _sections(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
         ("layers", "Layers", counted),
     ]
     shown = [(anchor, title, str(number)) for anchor, title, number in told if number]
+    if diagnosis.runs:
+        shown.append(("runs", "Recorded training", str(len(diagnosis.runs))))
     if diagnosis.graphs:
         shown.append(("graphs", "Saved graphs", str(len(diagnosis.graphs))))
     return [*shown, ("environment", "Environment", "")]

@@ -53,6 +53,7 @@ def object_from_diagnosis(diagnosis: Diagnosis) -> dict[str, Any]:
         "models": [_model(target, model) for target, model in diagnosis.models],
         "graphs": [{"target": target, **_plain(graph)} for target, graph in diagnosis.graphs],
         "probes": [_probe(probe) for probe in diagnosis.probes],
+        "runs": [_plain(run) for run in diagnosis.runs],
         "environment": dict(sorted(diagnosis.environment.items())),
         "skipped": [dataclasses.asdict(skipped) for skipped in diagnosis.skipped],
         "crashed": [dataclasses.asdict(crashed) for crashed in diagnosis.crashed],

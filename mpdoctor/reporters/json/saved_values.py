@@ -12,6 +12,7 @@ from mpdoctor.facts.model import CallFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import AlsoSeen, Crashed, Finding, RuleSummary, Skipped, Stage, TargetReport
+from mpdoctor.recorded.run_facts import RunEvent, StepsRow
 
 LONGEST_TEXT = 1_000_000  # characters: a line of source is cut to 2,000, the longest documentation of a rule has 10,000
 LARGEST_NUMBER = 2**63 - 1
@@ -30,6 +31,7 @@ _WORDS: Mapping[type, tuple[str, ...]] = {
     Skipped: ("code",),
     Stage: ("status",),
     TargetReport: ("kind",),
+    RunEvent: ("kind",),
     TrainingFacts: ("data", "ended"),
 }
 
@@ -57,6 +59,8 @@ def refuse_foreign(cls: type, row: Mapping[str, Any]) -> None:
             _refuse_other_than_word("stages", stage)
     if cls in (Location, AlsoSeen) and row.get("line") == 0:
         raise ValueError("lines are counted from 1")
+    if cls is StepsRow and not 0 <= row.get("skipped", 0) <= row.get("steps", 0) > 0:
+        raise ValueError("more steps were skipped than there were, or there were none")
     if cls is Keras and row.get("package") not in KERASES:
         raise ValueError(f"there is no Keras {row.get('package')!r}")
     if cls is Finding and _is_deeper(row.get("evidence"), DEEPEST):

@@ -12,7 +12,7 @@ from itertools import chain
 from mpdoctor.finding import Diagnosis
 from mpdoctor.reporters.markdown.details import details
 from mpdoctor.reporters.markdown.escaping import block, prose
-from mpdoctor.reporters.markdown.sections import environment, findings, graphs, layers, trainings
+from mpdoctor.reporters.markdown.sections import environment, findings, graphs, layers, recorded_runs, trainings
 from mpdoctor.reporters.printable import one_line, shortened
 from mpdoctor.reporters.text.headline import headline_from_diagnosis
 from mpdoctor.reporters.text.style import Style
@@ -29,6 +29,7 @@ def render(diagnosis: Diagnosis) -> str:
         layers(diagnosis, look),
         graphs(diagnosis, look),
         trainings(diagnosis, look),
+        recorded_runs(diagnosis, look),
         ["### Environment", environment(diagnosis, look)],
         ["### Run again", block([shortened(one_line(diagnosis.command), 1000)], "sh")],
         details(diagnosis, look),

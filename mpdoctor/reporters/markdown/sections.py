@@ -10,6 +10,7 @@ from mpdoctor.reporters.markdown.escaping import block, code, folded, prose, tab
 from mpdoctor.reporters.printable import place_text
 from mpdoctor.reporters.terminal.drawing import drawn
 from mpdoctor.reporters.terminal.graphs import paragraphs_from_graphs
+from mpdoctor.reporters.terminal.recorded_runs import paragraphs_from_runs
 from mpdoctor.reporters.terminal.style import Paragraph
 from mpdoctor.reporters.terminal.style import Style as TerminalLook
 from mpdoctor.reporters.terminal.training import paragraph_from_probe
@@ -123,6 +124,14 @@ def trainings(diagnosis: Diagnosis, look: Style) -> Iterator[str]:
         yield "### Training"
     for probe in diagnosis.probes:
         yield _block([paragraph_from_probe(probe, terminal, short=False)], look)
+
+
+def recorded_runs(diagnosis: Diagnosis, look: Style) -> Iterator[str]:
+    terminal = TerminalLook(look.width, look.blocks)
+    if diagnosis.runs:
+        yield "### Recorded training"
+    for paragraph in paragraphs_from_runs(diagnosis, terminal):
+        yield _block([paragraph], look)
 
 
 def _block(paragraphs: list[Paragraph], look: Style) -> str:

@@ -10,6 +10,7 @@ from mpdoctor.reporters.terminal.ending import ending, stages
 from mpdoctor.reporters.terminal.findings import paragraph_from_finding
 from mpdoctor.reporters.terminal.graphs import paragraph_from_graph
 from mpdoctor.reporters.terminal.layers import paragraphs_from_models
+from mpdoctor.reporters.terminal.recorded_runs import paragraph_from_run
 from mpdoctor.reporters.terminal.style import Paragraph, Style, left_out
 from mpdoctor.reporters.terminal.training import paragraph_from_probe
 from mpdoctor.reporters.terminal.verdict import headlines
@@ -40,6 +41,8 @@ def paragraphs_from_diagnosis(diagnosis: Diagnosis, look: Style, most: int = MOS
         left_out(len(diagnosis.graphs) - MOST_GRAPHS, "graph", look),
         *(paragraph_from_probe(probe, look, short=short) for probe in diagnosis.probes[:MOST_TRAININGS]),
         left_out(len(diagnosis.probes) - MOST_TRAININGS, "training", look),
+        *(paragraph_from_run(run, look) for run in diagnosis.runs[:MOST_TRAININGS]),
+        left_out(len(diagnosis.runs) - MOST_TRAININGS, "recorded training", look),
         stages(diagnosis, look),
     ]
     if what_if:

@@ -63,9 +63,11 @@ def mood_of_verdict(verdict: Verdict) -> Mood:
 def _mood(diagnosis: Diagnosis) -> Mood:
     if diagnosis.count(Severity.ERROR) or diagnosis.exit_code > 1:
         return Mood.BAD
-    if diagnosis.count(Severity.WARNING) or any(probe.verdict in OPEN for probe in diagnosis.probes):
+    verdicts = [*(probe.verdict for probe in diagnosis.probes), *(run.verdict for run in diagnosis.runs)]
+    if diagnosis.count(Severity.WARNING) or any(verdict in OPEN for verdict in verdicts):
         return Mood.DOUBT
-    if any(probe.verdict not in GOOD for probe in _predictions(diagnosis)):
+    verdicts = [*(probe.verdict for probe in _predictions(diagnosis)), *(run.verdict for run in diagnosis.runs)]
+    if any(verdict not in GOOD for verdict in verdicts):
         return Mood.DOUBT
     return Mood.GOOD
 
@@ -84,6 +86,9 @@ def _counts(diagnosis: Diagnosis) -> str:
 
 def _worst(diagnosis: Diagnosis, look: Style) -> str:
     """What the training shows speaks first: the other findings are often why."""
+    for run in diagnosis.runs:
+        if run.verdict not in (*GOOD, *OPEN):
+            return f"recorded training {run.verdict.value}"
     for verdict, say in _SAID_OF_TRAINING.items():
         for probe in diagnosis.probes:
             if probe.verdict is verdict:
@@ -129,6 +134,8 @@ def _nothing_found(diagnosis: Diagnosis) -> str:
         return "not examined"
     if any(probe.verdict not in (*GOOD, *OPEN) for probe in _predictions(diagnosis)):
         return BAD_PREDICTIONS
+    if any(run.verdict not in GOOD for run in diagnosis.runs):
+        return "recorded training " + next(r.verdict.value for r in diagnosis.runs if r.verdict not in GOOD)
     if diagnosis.graphs and not diagnosis.models:
         return "nothing wrong in the graph"
     return "nothing wrong in the model" if _why_not_trained(diagnosis) and not diagnosis.probes else "nothing wrong"
@@ -154,6 +161,9 @@ def _afterthoughts(diagnosis: Diagnosis, look: Style) -> list[str]:
     if what_if:
         found = f"; {count(what_if, 'finding')}"
         return [f"{found} {how}" for how in ("if you turned on mixed_float16", "under mixed_float16", "if mixed")]
+    if diagnosis.runs:
+        run = diagnosis.runs[0]
+        return [f": {look.name(run.why, 160)}", f"; verdict {run.verdict.value}"]
     predicted = _predictions(diagnosis)
     if predicted and len(predicted) == len(diagnosis.probes):
         whys = [probe.why for probe in sorted(predicted, key=lambda probe: probe.verdict in GOOD)]

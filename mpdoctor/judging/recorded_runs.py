@@ -1,0 +1,186 @@
+"""A recorded training judged: its verdict in one word, a finding where nothing is trained any more, and the diagnosis
+that every reporter shows."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from mpdoctor import __version__
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.versions import Keras, KerasPackage
+from mpdoctor.finding import Diagnosis, Finding, RecordedRun, Severity, Stage, TargetReport, Verdict
+from mpdoctor.judging.shown_findings import presented, rule_summaries
+from mpdoctor.recorded.run_facts import RunEvent, RunSeries, StepsRow
+from mpdoctor.rules.registry import rules_by_code
+
+FEWEST_STEPS = 10
+FEWEST_SKIPS = 20  # in a row, at the end of the run
+LOST_SCALE = 2.0**-14  # gradients below 1 lose digits in float16 from there on
+MOST_UNEXPLAINED = 0.01  # of the steps
+MOST_ROWS = 1000  # that a report holds: of a longer run several rows become one
+CODES = {Verdict.STUCK: "MP902", Verdict.COLLAPSING: "MP903"}
+KERASES: tuple[KerasPackage, ...] = ("keras", "tf_keras", "tf.keras")
+TROUBLES = {"stuck": Verdict.STUCK, "collapsing": Verdict.COLLAPSING, "skipping": Verdict.OVERFLOWING}
+
+
+def diagnosis_from_series(path: Path, series: Sequence[RunSeries], command: str) -> Diagnosis:
+    """Of a run file, with those of the other workers: nothing but what they hold is known of the training."""
+    name = str(path)
+    runs = tuple(judged(one) for one in series)
+    findings = presented([f for run in runs for f in _findings(run, name)], {})
+    target = TargetReport(name, name, "run", _keras(series), stages={"training": Stage("done")})
+    return Diagnosis(
+        targets=(target,),
+        findings=tuple(findings),
+        models=(),
+        probes=(),
+        rules=rule_summaries(findings),
+        skipped=(),
+        crashed=(),
+        environment={"TensorFlow": series[0].tensorflow} if series and series[0].tensorflow else {},
+        suppressed=0,
+        exit_code=int(any(finding.fails_a_run(Severity.WARNING) for finding in findings)),
+        command=command,
+        version=__version__,
+        runs=runs,
+    )
+
+
+def _keras(series: Sequence[RunSeries]) -> Keras:
+    package, _, version = series[0].keras.partition(" ") if series else ("", "", "")
+    return next((Keras(known, version) for known in KERASES if known == package), Keras())
+
+
+def judged(series: RunSeries) -> RecordedRun:
+    verdict, why = verdict_from_series(series)
+    return RecordedRun(dataclasses.replace(series, rows=thinned(series.rows, MOST_ROWS)), verdict, why)
+
+
+def verdict_from_series(series: RunSeries) -> tuple[Verdict, str]:
+    """The verdict and, in words, the numbers that it rests on: what counts is how the run stands at its end."""
+    if series.steps < FEWEST_STEPS:
+        return Verdict.INCONCLUSIVE, f"{_count(series.steps, 'step')} recorded, {FEWEST_STEPS} are needed"
+    last, lost = series.rows[-1], _skipped_at_end(series.rows)
+    if lost >= FEWEST_SKIPS:
+        since = f"the last {lost:,} of {series.steps:,} steps were skipped"
+        return _of_skipping(series, last.scale), f"{since}; the loss scale {_lies(series, last.scale)}"
+    if series.floor is None and series.is_dynamic and not LOST_SCALE <= last.scale < math.inf:
+        return Verdict.COLLAPSING, f"the loss scale went to {last.scale:.3g}, where gradients below 1 lose their digits"
+    unexplained = series.skipped - _explained(series)
+    skipped = f"{series.skipped:,} of {series.steps:,} steps were skipped"
+    if unexplained > max(FEWEST_SKIPS, MOST_UNEXPLAINED * series.steps):
+        return (
+            Verdict.OVERFLOWING,
+            f"{skipped}; growth of the loss scale explains {series.skipped - unexplained:,} of them",
+        )
+    return Verdict.HEALTHY, skipped if series.skipped else f"{series.steps:,} steps, none skipped"
+
+
+def _of_skipping(series: RunSeries, scale: float) -> Verdict:
+    if not series.is_dynamic:
+        return Verdict.OVERFLOWING
+    if series.floor is not None:
+        return Verdict.STUCK if scale <= series.floor else Verdict.OVERFLOWING
+    return Verdict.COLLAPSING if scale < 1 or math.isinf(scale) else Verdict.OVERFLOWING
+
+
+def _lies(series: RunSeries, scale: float) -> str:
+    if series.floor is not None and scale <= series.floor:
+        return f"lies at its floor of {series.floor:g}"
+    return f"is {scale:.3g}"
+
+
+def _skipped_at_end(rows: Sequence[StepsRow]) -> int:
+    """Steps in a row, all skipped, up to the last one."""
+    number = 0
+    for row in reversed(rows):
+        if row.skipped < row.steps:
+            return number
+        number += row.steps
+    return number
+
+
+def _explained(series: RunSeries) -> int:
+    """Skips by design: those of the first descent, and one for each time that the scale has grown."""
+    before, grown, settling, settled = series.initial_scale, 0, 0, False
+    for row in series.rows:
+        settling += 0 if settled else row.skipped
+        settled = settled or row.skipped < row.steps
+        if 0 < before < row.high < math.inf:
+            grown += round(math.log2(row.high / before))
+        before = row.scale
+    return min(series.skipped, settling + grown)
+
+
+def thinned(rows: Sequence[StepsRow], most: int) -> tuple[StepsRow, ...]:
+    """At most so many rows, with the same steps, skips, ends and extremes."""
+    if len(rows) <= most:
+        return tuple(rows)
+    return tuple(_joined(rows[len(rows) * at // most : len(rows) * (at + 1) // most]) for at in range(most))
+
+
+def _joined(rows: Sequence[StepsRow]) -> StepsRow:
+    return StepsRow(
+        rows[-1].last,
+        sum(row.steps for row in rows),
+        sum(row.skipped for row in rows),
+        rows[-1].scale,
+        min(row.low for row in rows),
+        max(row.high for row in rows),
+    )
+
+
+# --- findings -------------------------------------------------------------------------------------------------------
+def _findings(run: RecordedRun, target: str) -> Iterator[Finding]:
+    """Of the trouble that the run ends in; one that was over is among its events."""
+    if run.verdict not in CODES:
+        return
+    told = [event for event in run.series.events if event.kind in TROUBLES]
+    event = told[-1] if told else RunEvent("", run.series.steps)
+    rule = rules_by_code()[CODES[run.verdict]]
+    yield Finding(
+        f"{_subject(run.series)}{run.why}. Nothing is trained.{_since(event, run.series)}{_culprit(event)}",
+        _help(event),
+        Location(event.file, event.line) if event.file and event.line else None,
+        model=run.series.model or None,
+        layer=event.layer or None,
+        evidence={"skipped_since": event.since, "steps": run.series.steps, "skipped_steps": run.series.skipped},
+        severity=rule.severity,
+        code=rule.code,
+        name=rule.name,
+        stage="training",
+        target=target,
+    )
+
+
+def _subject(series: RunSeries) -> str:
+    return f"`{series.name}`: " if series.name else ""
+
+
+def _since(event: RunEvent, series: RunSeries) -> str:
+    if not event.since:
+        return ""
+    epoch = series.epoch_of(event.since)
+    return f" It began in step {event.since:,}" + (f", in epoch {epoch + 1}." if epoch is not None else ".")
+
+
+def _culprit(event: RunEvent) -> str:
+    said = event.text.partition("In the replayed batch ")[2]
+    return f" In the replayed batch {said}" if said else ""
+
+
+def _help(event: RunEvent) -> str:
+    if event.layer:
+        kind = f" ({event.layer_class})" if event.layer_class else ""
+        return (
+            f'Give `{event.layer}`{kind} dtype="float32", or make the numbers that reach it smaller; '
+            "`mpdoctor check` of the script says which layers need it."
+        )
+    return "`mpdoctor check` of the script names the layer; LossScaleMonitor does, in a fit, with replay=True."
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

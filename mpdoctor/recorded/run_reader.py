@@ -1,0 +1,234 @@
+"""Reads run files. They are data that anybody may have written: only the fields that are listed here are taken, each of
+its type and within its limits; whatever else a line holds is passed over, and a line that is none is counted."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+from mpdoctor.facts.frozen import dataclass
+from mpdoctor.recorded.run_facts import RunEvent, RunSeries, StepsRow
+
+VERSION = 1
+LARGEST = 16 << 20  # bytes of a file; ten million steps take 4 MB
+LONGEST_LINE = 1 << 16
+LONGEST_TEXT = 2000
+MOST_STEPS = 1 << 50
+MOST_SERIES = 64
+MOST_WORKERS = 256
+MOST_EVENTS = 10_000
+KINDS = frozenset(("stuck", "collapsing", "skipping", "recovered", "end"))
+HEAD = b'{"mpdoctor_run":'
+
+
+class NotARunFile(Exception):
+    """The bytes are no run file, or one that this mpdoctor does not read. Says so in a sentence without a subject."""
+
+
+def looks_like_run(head: bytes) -> bool:
+    return head.startswith(HEAD)
+
+
+def series_from_files(path: Path) -> tuple[RunSeries, ...]:
+    """Of a run file and of those that the other workers wrote beside it. Raises OSError and NotARunFile."""
+    found = [*_series_from_file(path)]
+    for other in _of_other_workers(path)[:MOST_WORKERS]:
+        try:
+            found += _series_from_file(other)
+        except (OSError, NotARunFile):
+            continue  # what lies beside it is no part of what was asked for
+    return tuple(found)
+
+
+def _of_other_workers(path: Path) -> list[Path]:
+    pattern = re.compile(re.escape(path.stem) + r"\.worker(\d{1,6})" + re.escape(path.suffix))
+    numbered = [(match, other) for other in path.parent.iterdir() if (match := pattern.fullmatch(other.name))]
+    return [other for _, other in sorted((int(match[1]), other) for match, other in numbered if other.is_file())]
+
+
+def _series_from_file(path: Path) -> tuple[RunSeries, ...]:
+    with path.open("rb") as file:
+        content = file.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise NotARunFile(f"is larger than {LARGEST >> 20} MB: no run file is.")
+    return series_from_bytes(content, path.name)
+
+
+def series_from_bytes(content: bytes, name: str) -> tuple[RunSeries, ...]:
+    """Raises NotARunFile."""
+    if not looks_like_run(content):
+        raise NotARunFile("is no run file of mpdoctor.training.LossScaleMonitor.")
+    reading = _Reading()
+    *lines, cut = content.split(b"\n")
+    for line in lines:
+        reading.take(line)
+    reading.passed_over += bool(cut)
+    if not reading.series:
+        raise NotARunFile("is no run file that this mpdoctor reads: none of its lines starts a training.")
+    return tuple(
+        dataclasses.replace(
+            series.start,
+            file=name,
+            rows=tuple(series.rows),
+            events=tuple(series.events),
+            epochs=tuple(series.epochs),
+            passed_over=reading.passed_over,
+        )
+        for series in reading.series.values()
+    )
+
+
+class _Series:
+    def __init__(self, start: RunSeries, step: int) -> None:
+        self.start = start
+        self.step = step
+        self.rows: list[StepsRow] = []
+        self.events: list[RunEvent] = []
+        self.epochs: list[tuple[int, int]] = []
+
+
+class _Reading:
+    """Of one file, line by line."""
+
+    def __init__(self) -> None:
+        self.series: dict[int, _Series] = {}
+        self.passed_over = 0
+
+    def take(self, line: bytes) -> None:
+        if not line:
+            return
+        try:
+            told = json.loads(line) if len(line) <= LONGEST_LINE else None
+            taken = self._row(told) if isinstance(told, list) else self._object(told)
+        except (ValueError, RecursionError, OverflowError):
+            taken = False
+        self.passed_over += not taken
+
+    def _object(self, told: object) -> bool:
+        if not isinstance(told, dict):
+            return False
+        row = _Fields(told)
+        if "mpdoctor_run" in told:
+            return self._start(row)
+        number, step = row.whole("series"), row.whole("step")
+        series = self.series.get(-1 if number is None else number)
+        if series is None or step is None:
+            return False
+        return _epoch(row, series, step) if told.get("event") == "epoch" else _event(row, series, step)
+
+    def _start(self, row: _Fields) -> bool:
+        number, step, scale = row.whole("series"), row.whole("step"), row.number("initial_scale")
+        if row.whole("mpdoctor_run") != VERSION:
+            raise NotARunFile(
+                f"is a run file of version {row.whole('mpdoctor_run')}; this mpdoctor reads {VERSION} alone."
+            )
+        if number is None or step is None or scale is None or len(self.series) >= MOST_SERIES:
+            return False
+        if number in self.series:
+            known = self.series[number]
+            known.events.append(RunEvent("started", max(step, known.step)))
+            known.step = max(step, known.step)
+            return True
+        start = RunSeries(
+            "",
+            number,
+            row.text("model"),
+            row.texts("optimizer"),
+            row.text("keras")[:40],
+            row.text("tensorflow")[:40],
+            scale,
+            row.told.get("dynamic") is not False,
+            row.whole("worker") or 0,
+            row.whole("every") or 1,
+            (),
+            row.whole("growth_interval"),
+            row.number("floor"),
+        )
+        self.series[number] = _Series(start, step)
+        return True
+
+    def _row(self, told: list[Any]) -> bool:
+        """[series, last step, skipped, scale], and [lowest, highest] where the scale moved."""
+        if len(told) not in (4, 6):
+            return False
+        (number, last, skipped), scales = (_whole(value) for value in told[:3]), [_scale(value) for value in told[3:]]
+        series = self.series.get(-1 if number is None else number)
+        if series is None or last is None or skipped is None or None in scales:
+            return False
+        steps = last - series.step
+        if steps < 1 or skipped > steps or last > MOST_STEPS:
+            return False
+        scale, *ends = [value for value in scales if value is not None]
+        low, high = ends or (scale, scale)
+        if not low <= scale <= high:
+            return False
+        series.rows.append(StepsRow(last, steps, skipped, scale, low, high))
+        series.step = last
+        return True
+
+
+def _epoch(row: _Fields, series: _Series, step: int) -> bool:
+    epoch = row.whole("epoch")
+    if epoch is None or step != series.step:
+        return False
+    series.epochs.append((epoch, step))
+    return True
+
+
+def _event(row: _Fields, series: _Series, step: int) -> bool:
+    kind = row.text("event")
+    if kind not in KINDS or len(series.events) >= MOST_EVENTS:
+        return False
+    texts = {name: row.text(name) for name in TEXTS}
+    series.events.append(
+        RunEvent(kind, step, row.whole("since") or 0, row.whole("epoch"), line=row.whole("line") or 0, **texts)
+    )
+    return True
+
+
+TEXTS = ("text", "layer", "layer_class", "variable", "file", "kept", "how", "not_replayed")
+
+
+@dataclass(frozen=True)
+class _Fields:
+    """An object of JSON, whose fields are taken by the type that they must have."""
+
+    told: dict[str, Any]
+
+    def whole(self, name: str) -> int | None:
+        return _whole(self.told.get(name))
+
+    def number(self, name: str) -> float | None:
+        return _scale(self.told.get(name))
+
+    def text(self, name: str) -> str:
+        value = self.told.get(name)
+        return _encodable(value[:LONGEST_TEXT]) if isinstance(value, str) else ""
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        values = self.told.get(name)
+        return tuple(_encodable(v[:100]) for v in values[:8] if isinstance(v, str)) if isinstance(values, list) else ()
+
+
+def _encodable(text: str) -> str:
+    """JSON may hold half of a pair of surrogates."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _whole(value: object) -> int | None:
+    """From 0 on."""
+    return value if type(value) is int and 0 <= value <= MOST_STEPS else None
+
+
+def _scale(value: object) -> float | None:
+    """A number that is at least 0, or inf."""
+    if value == "inf":
+        return math.inf
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    number = float(value)
+    return number if 0 <= number < math.inf else None

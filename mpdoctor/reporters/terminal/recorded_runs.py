@@ -1,0 +1,122 @@
+"""A recorded training: its verdict, the loss scale over the whole of it, what happened in it and how it ended."""
+
+from __future__ import annotations
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from mpdoctor.finding import Diagnosis, RecordedRun
+from mpdoctor.recorded.run_facts import RunEvent, RunSeries, StepsRow
+from mpdoctor.reporters.terminal.style import MOOD_STYLES, Paragraph, Style, count, indented, labelled, number_text
+from mpdoctor.reporters.text.headline import mood_of_verdict
+from mpdoctor.reporters.text.plot import rows_from_scales
+
+LABEL = 12
+WIDEST = 60
+MOST_EVENTS = 12
+MARKED_FROM = 0.05  # of a column's steps that were skipped
+
+
+def paragraphs_from_runs(diagnosis: Diagnosis, look: Style) -> list[Paragraph]:
+    return [paragraph_from_run(run, look) for run in diagnosis.runs]
+
+
+def paragraph_from_run(run: RecordedRun, look: Style) -> Paragraph:
+    series = run.series
+    verdict = Text(run.verdict.value, style=MOOD_STYLES[mood_of_verdict(run.verdict)], overflow="fold")
+    verdict.append_text(look.prose(f": {run.why}", style="not bold default"))
+    name = f"Recorded training of {look.name(series.name, 40)} " if series.name else "Recorded training "
+    told: Paragraph = [labelled(name, verdict, style="bold", by=0)]
+    told.append(indented(Text(look.dot.join(_circumstances(series, look)), style="dim", overflow="fold")))
+    told += _course(series, look)
+    told += [_line("skipped", f"{series.skipped:,} of {count(series.steps, 'step')}")]
+    told += _events(series, look)
+    return told
+
+
+def _circumstances(series: RunSeries, look: Style) -> list[str]:
+    told = [f"{series.steps:,} steps"]
+    told += [count(len(series.epochs), "epoch")] if series.epochs else []
+    told += [" around ".join(look.name(name, 40) for name in series.optimizer)] if series.optimizer else []
+    told += [f"TensorFlow {look.name(series.tensorflow, 20)}"] if series.tensorflow else []
+    told += [_ended(series, look)]
+    lines = count(series.passed_over, "line")
+    return told + (
+        [f"{lines} of {look.name(series.file, 40)} passed over: cut or damaged"] if series.passed_over else []
+    )
+
+
+def _ended(series: RunSeries, look: Style) -> str:
+    after_start = [event for event in series.events if event.kind in ("end", "started")]
+    if after_start and after_start[-1].kind == "end":
+        return look.name(after_start[-1].how or "finished", 60)
+    return "no end recorded: it was killed, or still runs"
+
+
+def _course(series: RunSeries, look: Style) -> Paragraph:
+    if not series.rows:
+        return []
+    low, high = min(row.low for row in series.rows), max(row.high for row in series.rows)
+    first, last = series.initial_scale, series.rows[-1].scale
+    if low == high == first:
+        return [_line("loss scale", f"{number_text(last)} throughout")]
+    course = f"{number_text(first)} {look.arrow} {number_text(last)}"
+    columns = columns_from_rows(series.rows, min(WIDEST, look.width - 14))
+    drawn, labels = rows_from_scales([column.scale for column in columns], look.blocks)
+    bad = [column.skipped > MARKED_FROM * column.steps for column in columns]
+    axis = look.sign("┤", "|")
+    told: Paragraph = [_line("loss scale", course)]
+    for label, row in zip(labels, drawn, strict=True):
+        line = Text.assemble((f"{label:>{LABEL - 2}} {axis if label else look.sign('│', '|')}", "dim"), no_wrap=True)
+        for character, is_bad in zip(row, bad, strict=True):
+            line.append(character, style="red" if is_bad else "green")
+        told.append(indented(line))
+    if any(bad):
+        marks = "".join(look.sign("✗", "x") if is_bad else " " for is_bad in bad)
+        told.append(labelled("", Text(marks, style="red", no_wrap=True), wide=LABEL))
+    return told
+
+
+def columns_from_rows(rows: tuple[StepsRow, ...], widest: int) -> list[StepsRow]:
+    """The run in columns of equally many steps; a row that lies in several columns has its skips shared out."""
+    start, total = rows[0].first - 1, sum(row.steps for row in rows)
+    columns, at = [], 0
+    for number in range(min(widest, total)):
+        first, last = total * number // min(widest, total), total * (number + 1) // min(widest, total)
+        while at < len(rows) - 1 and rows[at].last - start <= first:
+            at += 1
+        skipped, row, low, high, end = 0.0, rows[at], rows[at].low, rows[at].high, at
+        while True:
+            row = rows[end]
+            inside = min(row.last - start, last) - max(row.last - start - row.steps, first)
+            skipped += row.skipped * max(inside, 0) / row.steps
+            low, high = min(low, row.low), max(high, row.high)
+            if row.last - start >= last or end == len(rows) - 1:
+                break
+            end += 1
+        columns.append(StepsRow(start + last, last - first, round(skipped), row.scale, low, high))
+    return columns
+
+
+def _events(series: RunSeries, look: Style) -> Paragraph:
+    shown = [event for event in series.events if event.kind != "end"]
+    told: Paragraph = [
+        labelled("" if number else "events", look.prose(_event(event, series)), wide=LABEL)
+        for number, event in enumerate(shown[:MOST_EVENTS])
+    ]
+    left = len(shown) - MOST_EVENTS
+    return told + ([_line("", f"{look.more} and {count(left, 'more event')}")] if left > 0 else [])
+
+
+def _event(event: RunEvent, series: RunSeries) -> str:
+    at = event.since or event.step
+    epoch = series.epoch_of(at)
+    place = f"step {at:,}" + (f", epoch {epoch + 1}" if epoch is not None else "")
+    said = {"started": "started again", "recovered": "recovered: 100 steps in a row were applied"}.get(event.kind)
+    kept = f" The batch is kept in {event.kept}." if event.kept else ""
+    why_not = f" The batch was not replayed: {event.not_replayed}" if event.not_replayed else ""
+    return f"{place}: {said or event.text or event.kind}{kept}{why_not}"
+
+
+def _line(label: str, text: str) -> RenderableType:
+    return labelled(label, Text(text, overflow="fold"), wide=LABEL)

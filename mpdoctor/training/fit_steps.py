@@ -1,0 +1,70 @@
+"""The steps of a fit, counted where the model takes them: around its `train_function`, which Keras calls from the host.
+
+A callback's own hook after each batch would have Keras 3 read the metrics from the device after each step: where no
+callback has one it does that beside the training.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import tensorflow as tf
+
+MOST_CAPTURED = 64  # steps: then what was seen is told without a batch
+
+
+class FitSteps:
+    """Stands in for a model's train_function until `end`. `after(steps)` is called after each call of it."""
+
+    def __init__(self, model: Any, steps_of_epoch: int | None, after: Callable[[int], None]) -> None:
+        self.model, self.after = model, after
+        self.steps_of_epoch, self.done = steps_of_epoch, 0
+        self.original = model.train_function
+        self._captured: Callable[[Any, bool], bool] | None = None
+        self._left = 0
+        if self.original is not None:
+            model.train_function = self._step
+
+    def end(self) -> None:
+        if self.original is not None and self.model.train_function == self._step:
+            self.model.train_function = self.original
+
+    def capture(self, captured: Callable[[Any, bool], bool]) -> bool:
+        """From the next step on each batch is given to `captured`, until it says that it was the one, or has had the
+        last. False where batches cannot be had one by one."""
+        if self.original is None or self._per_call() != 1 or tf.distribute.has_strategy():
+            return False
+        self._captured, self._left = captured, MOST_CAPTURED
+        return True
+
+    def _step(self, iterator: Any) -> Any:
+        if self._captured is not None and isinstance(iterator, tf.data.Iterator):
+            returned = self._captured_step(iterator)
+        else:
+            returned = self.original(iterator)
+        self._count()
+        return returned
+
+    def _count(self) -> None:
+        steps = self._per_call()
+        if self.steps_of_epoch:
+            steps = max(min(steps, self.steps_of_epoch - self.done), 1)
+        self.done += steps
+        self.after(steps)
+
+    def _per_call(self) -> int:
+        """steps_per_execution, a number in Keras 3 and a variable in Keras 2."""
+        steps = getattr(self.model, "steps_per_execution", None) or getattr(self.model, "_steps_per_execution", None)
+        return 1 if steps is None else int(steps.numpy() if hasattr(steps, "numpy") else steps)
+
+    def _captured_step(self, iterator: Any) -> Any:
+        """The next batch is taken from the iterator and given to the step in another one of the same kind, so that
+        nothing is traced anew and no batch is lost."""
+        batch = next(iterator)
+        alone = iter(tf.data.Dataset.from_generator(lambda: iter([batch]), output_signature=iterator.element_spec))
+        returned = self.original(alone)
+        self._left -= 1
+        captured = self._captured
+        if captured is not None and captured(batch, self._left == 0):
+            self._captured = None
+        return returned

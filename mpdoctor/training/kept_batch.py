@@ -1,0 +1,47 @@
+"""The batch that failed, and the weights that it failed with, in a file beside the run file: numpy's .npz, no pickle.
+
+It is written only where `keep_batch=True` asks for it: a batch is the user's data, and the weights may be large.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+LARGEST = 1 << 32  # bytes
+
+
+def path_of_batch(path: str | os.PathLike[str]) -> Path:
+    """run.mpdoctor → run.batch.npz"""
+    run = Path(path)
+    return run.with_name(f"{run.stem}.batch.npz")
+
+
+def keep_batch(path: Path, batch: Any, models: list[Any]) -> str:
+    """The name of the file, "" where the batch is no arrays of numbers, or too large."""
+    arrays: dict[str, Any] = {}
+    for at, tensor in enumerate(tf.nest.flatten(batch)):
+        if tensor is None:
+            continue
+        array = np.asarray(tensor) if not hasattr(tensor, "numpy") else tensor.numpy()
+        if not isinstance(array, np.ndarray) or not _holds_numbers(array):
+            return ""
+        arrays[f"batch_{at}"] = array.astype(np.float32) if array.dtype.name == "bfloat16" else array
+    for number, model in enumerate(models):
+        for at, weight in enumerate(model.get_weights()):
+            arrays[f"weight_{number}_{at}"] = weight.astype(np.float32) if weight.dtype.name == "bfloat16" else weight
+    if sum(array.nbytes for array in arrays.values()) > LARGEST or not any(key.startswith("batch") for key in arrays):
+        return ""
+    part = path.with_suffix(".part")
+    with part.open("wb") as file:
+        np.savez(file, **arrays)
+    part.replace(path)
+    return path.name
+
+
+def _holds_numbers(array: Any) -> bool:
+    return array.dtype.kind in "biufc" or array.dtype.name == "bfloat16"

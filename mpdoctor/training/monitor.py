@@ -1,0 +1,337 @@
+"""`LossScaleMonitor`: the loss scale and the skipped steps of a whole training, in logs and in a run file.
+
+A callback of every Keras at once: it has the methods that they call, and derives from none of their classes.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import time
+import warnings
+from typing import Any, Callable
+
+import tensorflow as tf
+
+from mpdoctor.training.fit_steps import FitSteps
+from mpdoctor.training.kept_batch import keep_batch, path_of_batch
+from mpdoctor.training.replayed_batch import culprit_of_batch
+from mpdoctor.training.run_file import RunFile, number_in_json, path_of_worker, worker_number
+from mpdoctor.training.trouble import Trouble, told
+from mpdoctor.training.watched_optimizer import WatchedOptimizer, loss_scale_optimizer_in
+from mpdoctor.training.watched_series import WatchedSeries
+
+EVERY = 20
+STOPS = (None, "stuck")
+
+
+class LossScaleMonitor:
+    """Watches the loss scale of a training, warns once where nothing is trained any more, and says why.
+
+    `model.fit(..., callbacks=[LossScaleMonitor()])`, or for a loop of your own:
+
+        monitor = LossScaleMonitor(optimizer=optimizer, model=model)
+        step = monitor.wrap(step)
+        with monitor:
+            for batch in data:
+                step(batch)
+
+    path
+        The run file, for `mpdoctor show`; a training that is started again goes on in it. None: none is written.
+    log_dir
+        Where the two numbers are written for TensorBoard.
+    every
+        Steps between two readings of the optimizer. For 100 steps after a skipped one it reads each.
+    stop_when
+        "stuck" ends the fit, or the loop by `monitor.stopped`, where nothing is trained any more.
+    replay
+        Whether a batch that fails for good is computed once more, eagerly, to name the layer.
+    keep_batch
+        Whether that batch and the weights it failed with are kept beside the run file, as run.batch.npz.
+    optimizer, model
+        Of a loop of your own; one or a list of them. A fit has its model's.
+    """
+
+    _chief_worker_only = None
+    _supports_tf_logs = True
+    params: Any = None
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = "run.mpdoctor",
+        log_dir: str | os.PathLike[str] | None = None,
+        every: int = EVERY,
+        stop_when: str | None = None,
+        *,
+        replay: bool = True,
+        keep_batch: bool = False,
+        optimizer: Any = None,
+        model: Any = None,
+    ) -> None:
+        if isinstance(every, bool) or not isinstance(every, int) or every < 1:
+            raise ValueError(f'"every" must be a whole number of steps, at least 1, but got: {every!r}.')
+        if stop_when not in STOPS:
+            raise ValueError(f'"stop_when" must be None or "stuck", but got: {stop_when!r}.')
+        if keep_batch and (path is None or not replay):
+            raise ValueError(
+                "keep_batch=True keeps the replayed batch beside the run file: give a path, and replay=True."
+            )
+        self.path, self.every, self.stop_when = path, every, stop_when
+        self.replay, self.keep_batch = replay, keep_batch
+        self.stopped = False
+        self.warnings: list[str] = []
+        self.model: Any = None
+        self._models = _listed(model)
+        self._series: list[WatchedSeries] = []
+        self._known: list[WatchedSeries] = []
+        self._untold: tuple[WatchedSeries, Trouble] | None = None
+        self._file: RunFile | None = None
+        self._summaries = None if log_dir is None else tf.summary.create_file_writer(os.fspath(log_dir))
+        self._epoch: int | None = None
+        self._fit: FitSteps | None = None
+        self._at_epoch: dict[int, int] = {}
+        self._loop_optimizers = _listed(optimizer)
+        self._batch: tuple[Callable[..., Any], Any, Any] | None = None
+        if path is not None:
+            self._file = RunFile(path_of_worker(path, worker_number()))
+            atexit.register(self._file.write_all)  # of a training that raised
+
+    # --- a fit --------------------------------------------------------------------------------------------------------
+    def set_params(self, params: Any) -> None:
+        self.params = params
+
+    def set_model(self, model: Any) -> None:
+        self.model = model
+
+    def _implements_train_batch_hooks(self) -> bool:
+        """Steps are counted where the model takes them: Keras need not read its metrics for us after each."""
+        return False
+
+    _implements_test_batch_hooks = _implements_predict_batch_hooks = _implements_train_batch_hooks
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        self.stopped = False
+        self._watch([self.model.optimizer], [self.model])
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self._epoch = epoch
+        self._at_epoch = {series.number: series.skipped for series in self._series}
+        if self._series:
+            if self._fit is not None:
+                self._fit.end()
+            self._fit = FitSteps(self.model, (self.params or {}).get("steps"), self._after_fit_step)
+            if self._untold is not None:
+                self._fit.capture(self._captured)
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self._read_all()
+        for series in self._series:
+            if logs is not None and series is self._series[0]:
+                logs["loss_scale"] = series.scale
+                logs["skipped_steps"] = series.skipped - self._at_epoch.get(series.number, 0)
+            self._event({"event": "epoch", "epoch": epoch}, series)
+            self._summarize(series)
+
+    def on_train_end(self, logs: Any = None) -> None:
+        if self._fit is not None:
+            self._fit.end()
+            self._fit = None
+        if self._untold is not None:
+            self._tell(*self._untold)
+        self._end("stopped" if self.stopped else "finished")
+
+    def _after_fit_step(self, steps: int) -> None:
+        for series in self._series:
+            if series.count(steps):
+                self._read(series)
+
+    # --- a loop -------------------------------------------------------------------------------------------------------
+    def __enter__(self) -> LossScaleMonitor:
+        if not self._loop_optimizers:
+            raise ValueError("Say which optimizer the loop trains with: LossScaleMonitor(optimizer=optimizer).")
+        self.stopped = False
+        self._epoch = None
+        self._watch(self._loop_optimizers, self._models)
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        self._read_all()
+        self._end("stopped" if self.stopped else "finished" if kind is None else f"raised {kind.__name__}")
+
+    def wrap(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        """`step`, a training step of yours or a tf.function, counted each time it is called."""
+
+        @functools.wraps(step, updated=())
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            returned = step(*args, **kwargs)
+            self._batch = (step, args, kwargs)
+            self.after_step()
+            return returned
+
+        return counted
+
+    def after_step(self, steps: int = 1) -> None:
+        """For loops whose steps are no function that `wrap` could take: so many more were taken."""
+        if not self._series:
+            self.__enter__()
+        self._after_fit_step(steps)
+
+    # --- readings -----------------------------------------------------------------------------------------------------
+    def _watch(self, optimizers: list[Any], models: list[Any]) -> None:
+        self._models = [model for model in models if model is not None]
+        found = [loss_scale_optimizer_in(optimizer) for optimizer in optimizers]
+        if all(optimizer is None for optimizer in found):
+            self._warn(_nothing_to_watch(optimizers))
+        self._series = [self._series_of(optimizer) for optimizer in found if optimizer is not None]
+        for series in self._series:
+            if self._file is not None:
+                series.step = self._file.start(series.number, self._told_of(series))
+            series.reading = series.watched.read()
+
+    def _series_of(self, optimizer: Any) -> WatchedSeries:
+        """Of an optimizer that was watched before, the same: its steps are counted on."""
+        for series in self._known:
+            if series.watched.optimizer is optimizer:
+                return series
+        self._known.append(WatchedSeries(WatchedOptimizer(optimizer), len(self._known), self.every))
+        return self._known[-1]
+
+    def _told_of(self, series: WatchedSeries) -> dict[str, Any]:
+        watched = series.watched
+        return {
+            "started": int(time.time()),
+            "keras": watched.keras(),
+            "tensorflow": str(tf.__version__),
+            "optimizer": watched.names(),
+            "model": str(getattr(self._models[0], "name", "")) if self._models else "",
+            "initial_scale": number_in_json(watched.initial_scale),
+            "scale": number_in_json(watched.read().scale),
+            "growth_interval": watched.growth_interval,
+            "floor": watched.floor,
+            "dynamic": watched.is_dynamic,
+            "every": series.every,
+            "worker": worker_number(),
+        }
+
+    def _read_all(self) -> None:
+        for series in self._series:
+            self._read(series)
+
+    def _read(self, series: WatchedSeries) -> None:
+        seen = series.read()
+        if seen is None:
+            return
+        row, trouble = seen
+        if self._file is not None:
+            self._file.steps(series.number, row)
+        if row.skipped or row.low != row.high:
+            self._summarize(series)
+        if trouble is not None:
+            self._begin_trouble(series, trouble)
+        elif series.trouble_watch.is_over():
+            self._event({"event": "recovered"}, series)
+
+    def _begin_trouble(self, series: WatchedSeries, trouble: Trouble) -> None:
+        """It is told with the batch that fails: in a fit the next one, in a loop the one that was."""
+        if self.replay and self._fit is not None and self._fit.capture(self._captured):
+            self._untold = (series, trouble)
+        elif self.replay and self._fit is None and self._batch is not None and self._models:
+            step, args, kwargs = self._batch
+            self._tell(series, trouble, functools.partial(step, *args, **kwargs), (args, kwargs))
+        else:
+            self._tell(series, trouble)
+
+    def _captured(self, batch: Any, is_last: bool) -> bool:
+        """Whether this batch was one that fails, or the last that is looked at."""
+        assert self._untold is not None
+        series, trouble = self._untold
+        return self._tell(series, trouble, functools.partial(self.model.train_step, batch), batch, is_last)
+
+    def _tell(
+        self,
+        series: WatchedSeries,
+        trouble: Trouble,
+        step: Callable[[], Any] | None = None,
+        batch: Any = None,
+        is_last: bool = True,
+    ) -> bool:
+        culprit, kept = None, ""
+        if step is not None:
+            try:
+                culprit = culprit_of_batch(step, batch, series.watched.optimizer, self._models)
+            except Exception as error:  # whatever the user's own step raises when it is run eagerly
+                culprit = {"not_replayed": f"{type(error).__name__}: {error}"[:300]}
+            if culprit is None and not is_last:
+                return False
+            if self.keep_batch and self._file is not None and not self._file.gone:
+                kept = keep_batch(path_of_batch(self._file.path), batch, self._models)
+        words = told(trouble, culprit)
+        first = series.trouble_watch.first_skip
+        said = {"event": trouble.kind, "since": first, "text": words, **(culprit or {})}
+        if kept:
+            said["kept"] = kept
+        self._event(said, series)
+        self._untold = None
+        if self.stop_when == "stuck":
+            self.stopped = True
+            if self.model is not None:
+                self.model.stop_training = True
+        self._warn(words + self._what_next(kept))
+        return True
+
+    def _what_next(self, kept: str) -> str:
+        if self._file is None or self._file.gone:
+            return ""
+        batch = f" (the batch is in {kept})" if kept else ""
+        return f" `mpdoctor show {self._file.path}` has the course{batch}."
+
+    # --- what is told -------------------------------------------------------------------------------------------------
+    def _event(self, told: dict[str, Any], series: WatchedSeries) -> None:
+        if self._file is not None:
+            epoch = {} if self._epoch is None else {"epoch": self._epoch}
+            self._file.event({**epoch, **told, "series": series.number, "step": series.step})
+
+    def _summarize(self, series: WatchedSeries) -> None:
+        if self._summaries is None:
+            return
+        of = f"_{series.number}" if len(self._series) > 1 else ""
+        with self._summaries.as_default():
+            tf.summary.scalar(f"loss_scale{of}", series.scale, step=series.step)
+            tf.summary.scalar(f"skipped_steps{of}", series.skipped, step=series.step)
+
+    def _end(self, how: str) -> None:
+        for series in self._series:
+            self._event({"event": "end", "how": how}, series)
+        if self._summaries is not None:
+            self._summaries.flush()
+
+    def _warn(self, words: str) -> None:
+        if words not in self.warnings:
+            self.warnings.append(words)
+            warnings.warn(words, UserWarning, stacklevel=2)
+
+    def __getattr__(self, name: str) -> Any:
+        """The other hooks that a Keras asks for do nothing."""
+        if name.startswith("on_") and name.endswith(("_begin", "_end")):
+            return _nothing
+        raise AttributeError(f"'LossScaleMonitor' object has no attribute '{name}'")
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    return None
+
+
+_nothing._is_default = True  # type: ignore[attr-defined]  # of Keras 3: a hook that need not be waited for
+
+
+def _listed(value: Any) -> list[Any]:
+    return [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _nothing_to_watch(optimizers: list[Any]) -> str:
+    names = ", ".join(type(optimizer).__name__ for optimizer in optimizers)
+    return (
+        f"LossScaleMonitor finds nothing to watch: {names} scales no loss. Under the policy mixed_float16 `compile` "
+        "puts a LossScaleOptimizer around it; in a loop of your own you do."
+    )

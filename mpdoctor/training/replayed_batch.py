@@ -1,0 +1,233 @@
+"""One batch once more, eagerly, up to the moment in which the optimizer is given its gradients: which layer's output is
+not finite first, or which variable's gradient.
+
+Nothing is trained by it: the optimizer is never reached, and what the layers and metrics that ran keep of their own
+(moving averages, seeds, sums) is put back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+import sys
+from pathlib import Path
+from typing import Any, Callable, Iterator
+
+import tensorflow as tf
+
+LARGEST_FLOAT16 = 65504.0
+HERE = Path(__file__).parent
+
+
+class GradientsGiven(BaseException):
+    """Ends the replay: no `except Exception` of the user's holds it."""
+
+
+class Seen:
+    """What the replay has come across."""
+
+    def __init__(self, batch: Any) -> None:
+        self.batch = batch
+        self.culprit: dict[str, Any] | None = None
+        self.gradients: list[tuple[Any, Any]] = []
+        self.kept: list[tuple[Any, Any]] = []
+        self.known: set[int] = set()
+        self.layers: list[Any] = []
+
+    def keep(self, layer: Any) -> None:
+        if id(layer) in self.known:
+            return
+        self.known.add(id(layer))
+        self.layers.append(layer)
+        self.keep_variables(list(getattr(layer, "non_trainable_variables", ())))
+
+    def keep_variables(self, variables: list[Any]) -> None:
+        for variable in variables:
+            if id(variable) not in self.known:
+                self.known.add(id(variable))
+                self.kept.append((variable, variable.numpy()))
+
+    def put_back(self) -> None:
+        for variable, value in self.kept:
+            variable.assign(value)
+
+
+def culprit_of_batch(step: Callable[[], Any], batch: Any, optimizer: Any, models: list[Any]) -> dict[str, Any] | None:
+    """What `step()`, with this batch, finds first that is not finite; None where all of it is, or it never came to its
+    gradients."""
+    seen = Seen(batch)
+    for model in models:
+        seen.keep_variables([v for metric in model.metrics for v in metric.variables])
+    try:
+        with contextlib.ExitStack() as during:
+            during.enter_context(contextlib.suppress(GradientsGiven))
+            for watching in (_run_eagerly(), _layers_watched(seen), _optimizer_held(optimizer, seen)):
+                during.enter_context(watching)
+            step()
+    finally:
+        seen.put_back()
+    return seen.culprit or _first_gradient(seen)
+
+
+@contextlib.contextmanager
+def _run_eagerly() -> Iterator[None]:
+    before = tf.config.functions_run_eagerly()
+    tf.config.run_functions_eagerly(True)
+    try:
+        yield
+    finally:
+        tf.config.run_functions_eagerly(before)
+
+
+@contextlib.contextmanager
+def _optimizer_held(optimizer: Any, seen: Seen) -> Iterator[None]:
+    """Its methods that take gradients give them to us and end the step."""
+
+    def apply(grads: Any, trainable_variables: Any = None, *_: Any, **__: Any) -> None:
+        seen.gradients = list(zip(grads, trainable_variables or optimizer._trainable_variables))
+        raise GradientsGiven
+
+    def apply_gradients(grads_and_vars: Any, *_: Any, **__: Any) -> None:
+        seen.gradients = list(grads_and_vars)
+        raise GradientsGiven
+
+    own = vars(optimizer)  # past what optimizers do when an attribute is set
+    own.update(apply=apply, apply_gradients=apply_gradients)
+    try:
+        yield
+    finally:
+        del own["apply"], own["apply_gradients"]
+
+
+@contextlib.contextmanager
+def _layers_watched(seen: Seen) -> Iterator[None]:
+    """Every Keras that is loaded has its layers' calls looked at."""
+    patched = []
+    for base in _layer_classes():
+        call = base.__call__
+        base.__call__ = _watching(call, seen)
+        patched.append((base, call))
+    try:
+        yield
+    finally:
+        for base, call in patched:
+            base.__call__ = call
+
+
+def _layer_classes() -> list[Any]:
+    found: list[Any] = [
+        importlib.import_module(name).layers.Layer for name in ("keras", "tf_keras") if _is_loaded(name)
+    ]
+    if not any(tf.keras.layers.Layer is cls for cls in found):
+        found.append(tf.keras.layers.Layer)
+    return [cls for at, cls in enumerate(found) if all(cls is not other for other in found[:at])]
+
+
+def _is_loaded(name: str) -> bool:
+    return hasattr(sys.modules.get(name), "layers")
+
+
+def _watching(call: Any, seen: Seen) -> Any:
+    def __call__(layer: Any, *args: Any, **kwargs: Any) -> Any:
+        seen.keep(layer)
+        given = _all_finite((args, kwargs))
+        output = call(layer, *args, **kwargs)
+        if seen.culprit is None and not _all_finite(output):
+            why = _of_cast(layer, (args, kwargs)) if given else _of_input(seen.batch, (args, kwargs))
+            seen.culprit = _culprit(layer, output, why)
+        return output
+
+    return __call__
+
+
+def _of_input(batch: Any, given: Any) -> str:
+    """Why the first layer is given inf or NaN: the batch holds it, or numbers that its dtype does not."""
+    if not _all_finite(batch):
+        return "is inf or NaN, as the batch itself is"
+    dtype = _dtype([value for value in tf.nest.flatten(given) if not _all_finite(value)])
+    return f"is inf or NaN, as its input is: in {dtype}, of a batch whose largest number is {_largest(batch):.4g}"
+
+
+def _of_cast(layer: Any, given: Any) -> str:
+    """In Keras 2 a layer casts its own inputs: they may be finite before that."""
+    largest = _largest(given)
+    if getattr(layer, "compute_dtype", "") != "float16" or largest <= LARGEST_FLOAT16:
+        return ""
+    return f"is inf or NaN: its input, up to {largest:.4g}, is cast to float16, which ends at {LARGEST_FLOAT16:g}"
+
+
+def _largest(value: Any) -> float:
+    return max((float(tf.reduce_max(tf.abs(part))) for part in _floats(value) if tf.size(part) > 0), default=0.0)
+
+
+def _floats(value: Any) -> list[Any]:
+    return [tensor for tensor in tf.nest.flatten(value) if isinstance(tensor, tf.Tensor) and tensor.dtype.is_floating]
+
+
+def _culprit(layer: Any, output: Any, of_input: str) -> dict[str, Any]:
+    """The innermost layer comes first: it returns first."""
+    found: dict[str, Any] = {
+        "layer": str(layer.name),
+        "layer_class": type(layer).__name__,
+        "what": "the output",
+        "how": of_input or "is the first that is inf or NaN",
+        "dtype": _dtype(output),
+    }
+    place = _line_of_call(layer)
+    if place is not None:
+        found["file"], found["line"] = place
+    return found
+
+
+def _line_of_call(layer: Any) -> tuple[str, int] | None:
+    """Where the user's own code calls the layer; else where its class says what it does, if that is the user's."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_code is not culprit_of_batch.__code__:
+        if _is_of_user(frame.f_code.co_filename):
+            return frame.f_code.co_filename, frame.f_lineno
+        frame = frame.f_back
+    with contextlib.suppress(OSError, TypeError):
+        file = inspect.getsourcefile(type(layer).call) or ""
+        if _is_of_user(file):
+            return file, inspect.getsourcelines(type(layer).call)[1]
+    return None
+
+
+def _is_of_user(file: str) -> bool:
+    """Not of a library, nor of mpdoctor, nor a copy that AutoGraph has made."""
+    path = Path(file)
+    return path.is_file() and not {"site-packages", "dist-packages"} & set(path.parts) and path.parent != HERE
+
+
+def _first_gradient(seen: Seen) -> dict[str, Any] | None:
+    """The last layer's on the way forward is the first on the way back."""
+    bad = [variable for gradient, variable in seen.gradients if gradient is not None and not _all_finite(gradient)]
+    if not bad:
+        return None
+    owners = {id(variable): layer for layer in seen.layers for variable in _own_variables(layer)}
+    last = max(bad, key=lambda variable: _position(seen.layers, owners.get(id(variable))))
+    found = {"variable": str(getattr(last, "path", None) or last.name), "what": "the gradient"}
+    layer = owners.get(id(last))
+    if layer is not None:
+        found.update(layer=str(layer.name), layer_class=type(layer).__name__, how="is the first that is inf or NaN")
+        found["what"] = f"the gradient of {found['variable']!r}"
+    return found
+
+
+def _own_variables(layer: Any) -> list[Any]:
+    """A model shows those of its layers as its own, and comes before them."""
+    return list(getattr(layer, "trainable_variables", ()))
+
+
+def _position(layers: list[Any], layer: Any) -> int:
+    return next((at for at, other in enumerate(layers) if other is layer), -1)
+
+
+def _all_finite(value: Any) -> bool:
+    dense = [tensor.values if isinstance(tensor, tf.IndexedSlices) else tensor for tensor in tf.nest.flatten(value)]
+    return all(bool(tf.reduce_all(tf.math.is_finite(tensor))) for tensor in _floats(dense))
+
+
+def _dtype(value: Any) -> str:
+    return next((str(tensor.dtype.name) for tensor in _floats(value)), "")

@@ -1,0 +1,47 @@
+"""The steps of one optimizer, from one reading to the next: rows for the run file, and trouble where there is some."""
+
+from __future__ import annotations
+
+from mpdoctor.training.run_file import Row
+from mpdoctor.training.trouble import Trouble, TroubleWatch
+from mpdoctor.training.watched_optimizer import Reading, WatchedOptimizer
+
+CLOSER = 100  # steps that are read one by one after a skipped one
+
+
+class WatchedSeries:
+    """`every`: steps between two readings. For `CLOSER` steps after a skipped one each step is read: which of them were
+    skipped decides what is told."""
+
+    def __init__(self, watched: WatchedOptimizer, number: int, every: int) -> None:
+        self.watched, self.number, self.every = watched, number, every
+        self.step, self.skipped = 0, 0
+        self.reading: Reading = watched.read()
+        self.trouble_watch = TroubleWatch(watched.floor, watched.is_dynamic)
+        self._unread, self._closer = 0, 0
+
+    @property
+    def scale(self) -> float:
+        return self.reading.scale
+
+    def count(self, steps: int) -> bool:
+        """So many more were taken; whether it is time to read."""
+        self._unread += steps
+        return self._unread >= self.every or self._closer > 0
+
+    def read(self) -> tuple[Row, Trouble | None] | None:
+        """The steps since the last reading; None where there were none."""
+        steps, self._unread = self._unread, 0
+        if not steps:
+            return None
+        before, now = self.reading, self.watched.read()
+        self.reading = now
+        skipped = self.watched.skipped(steps, before, now)
+        self.step += steps
+        self.skipped += skipped
+        if skipped and self.trouble_watch.trouble is None:
+            self._closer = CLOSER
+        else:
+            self._closer = max(self._closer - steps, 0)
+        row = Row(steps, skipped, now.scale, min(before.scale, now.scale), max(before.scale, now.scale))
+        return row, self.trouble_watch.after(self.step, row)
