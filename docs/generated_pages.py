@@ -41,7 +41,7 @@ FAMILIES = {
 }
 LOOPS = {"keras3": Keras("keras"), "tf_keras": Keras("tf_keras"), "keras2": Keras("tf.keras", "2.4 to 2.15")}
 TABLE = ("| Code | Name | Severity | Seen in | Fix | What it finds |", "|---|---|---|---|---|---|")
-SCHEMAS = ("schema/diagnosis-1.json", "schema/mended-1.json", "schema/mended-file-1.json")
+SCHEMAS = ("schema/diagnosis-1.json", "schema/mended-1.json", "schema/mended-file-1.json", "schema/compared-1.json")
 
 
 def pages() -> dict[str, str]:

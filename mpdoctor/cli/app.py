@@ -56,6 +56,14 @@ def _mend(app: typer.Typer) -> None:
     app.command(cls=MendHelp, short_help="Mend a script or a saved model, each change proved by training again.")(mend)
 
 
+def _compare(app: typer.Typer) -> None:
+    from mpdoctor.cli.commands.compare import CompareHelp, compare
+
+    app.command(cls=CompareHelp, short_help="Train a script under several policies: time, memory, loss, and why.")(
+        compare
+    )
+
+
 def _explain(app: typer.Typer) -> None:
     from mpdoctor.cli.commands.explain import explain
 
@@ -90,6 +98,7 @@ def _server(app: typer.Typer) -> None:
 _COMMANDS: dict[str, Callable[[typer.Typer], None]] = {
     "check": _check,
     "mend": _mend,
+    "compare": _compare,
     "explain": _explain,
     "rules": _rules,
     "show": _show,

@@ -31,6 +31,7 @@ from mpdoctor.examiner.protocol.event_kinds import (
     ModelBuilt,
     ModelSeen,
     NotRestored,
+    NotTimed,
     Outputs,
     Reference,
     Remedies,
@@ -39,13 +40,14 @@ from mpdoctor.examiner.protocol.event_kinds import (
     Started,
     Steps,
     StoppedAfterTraining,
+    Timed,
     TrainedAgain,
     Training,
     TrainingStatus,
 )
 from mpdoctor.examiner.protocol.request import Request
 from mpdoctor.facts.environment import CHOSEN, EnvironmentFacts, labels_from_environment
-from mpdoctor.facts.examination import ExaminationFacts
+from mpdoctor.facts.examination import ExaminationFacts, TimingFacts
 from mpdoctor.facts.failure import FailureFacts, MendedFacts
 from mpdoctor.facts.fit_ending import EndingFacts
 from mpdoctor.facts.model import ModelFacts
@@ -67,10 +69,16 @@ class ExaminerCrashed(Exception):
 
 
 def examine(
-    target: Target, settings: Settings, progress: Progress, policy: str, outputs: bool = False
+    target: Target,
+    settings: Settings,
+    progress: Progress,
+    policy: str,
+    outputs: bool = False,
+    timed: bool = False,
 ) -> ExaminationFacts:
     """Run one target in the user's own interpreter under `policy` and bring home what was seen. `outputs`: of a saved
     model what it puts out for made-up inputs, the same for each file of this model, in place of a training.
+    `timed`: how long its training step takes as it is, in place of what a watched training shows.
 
     Raises ExaminerCrashed."""
     try:
@@ -78,7 +86,7 @@ def examine(
     except NoInterpreter as reason:
         return ExaminationFacts(failure=FailureFacts("unusable", "start", message=str(reason)))
     with private_directory() as folder:
-        request = replace(_request(target, settings, policy, folder), outputs=outputs)
+        request = replace(_request(target, settings, policy, folder), outputs=outputs, timed=timed)
         seen = _watched(chosen, request, settings, progress)
     facts = _facts(seen, policy)
     if not chosen.because:
@@ -122,6 +130,7 @@ def _request(target: Target, settings: Settings, policy: str, folder: Path) -> R
         edited=write_edited(str(folder / "edited"), settings.edited) if settings.edited else None,
         second_training=settings.second_training,
         reference=settings.reference,
+        holds_policy=settings.holds_policy,
     )
 
 
@@ -147,6 +156,8 @@ class _Seen:
     failure: FailureFacts | None = None
     mended: list[MendedFacts] = field(default_factory=list)
     outputs: tuple[OutputFacts, ...] = ()
+    timing: TimingFacts | None = None
+    not_timed: str = ""
     steps: int = 0
     budgets: int = 0  # of what has begun that has a time of its own: steps, trials of remedies, a second training
     environment: EnvironmentFacts = field(default_factory=EnvironmentFacts)
@@ -190,6 +201,10 @@ class _Seen:
                 self.mended.append(mended)
             case Outputs(outputs):
                 self.outputs = outputs
+            case Timed(timing):
+                self.timing = timing
+            case NotTimed(reason):
+                self.not_timed = reason
             case NotRestored(what):
                 self.not_restored = what
             case StandInsUsed(names):
@@ -362,6 +377,8 @@ def _facts(seen: _Seen, policy: str) -> ExaminationFacts:
         passed_over=_passed_over(seen.passed_over),
         stopped_after_training=seen.stopped_after_training,
         outputs=seen.outputs,
+        timing=seen.timing,
+        not_timed=seen.not_timed,
     )
 
 

@@ -89,6 +89,7 @@ class Session:
         self.policy_set = False
         self.overrules_policy = False  # whether the program itself sets one where another was forced
         self._forces_policy = False
+        self._sets_half = False  # whether the program itself has set a global policy of 16 bits
         self.differentiated: tf.Tensor | None = None  # what a tape was asked to differentiate last
         self.sources: set[int] = set()  # by what a tape was ever asked to differentiate, by identity
         self._policy_lines: dict[str, Location] = {}  # by package: the user's line that set its policy last
@@ -143,9 +144,19 @@ class Session:
             place = own_location(sys._getframe(1))
             if place is not None:
                 self._policy_lines[module.__name__.partition(".")[0]] = place
+            if self.request.holds_policy and is_asked_for:
+                return original(self._held_policy(policy))
             return original(policy)
 
         setattr(module, setter, set_policy)
+
+    def _held_policy(self, asked: Any) -> object:
+        """The forced policy in place of the program's own; a program in 16 bits that goes back to float32 for some of
+        its layers does so under each policy."""
+        in_half = "16" in str(getattr(asked, "name", asked))
+        goes_back = self._sets_half and not in_half
+        self._sets_half = self._sets_half or (in_half and not self._forces_policy)
+        return asked if goes_back else self.request.policy
 
     def _keras_imported(self, module: ModuleType) -> None:
         try:
@@ -178,9 +189,10 @@ class Session:
         from mpdoctor.examiner.capture.loss_hooks import Losses
         from mpdoctor.examiner.capture.saved_functions import watch_saved_functions
         from mpdoctor.examiner.probe.predictions import Predictions
+        from mpdoctor.examiner.probe.timed_training import TimedTraining
         from mpdoctor.examiner.probe.training import Training
 
-        self._new_training = Training
+        self._new_training = TimedTraining if self.request.timed else Training
         self.watch.install(keras.Layer)
         self.watch.install_policies(keras.Layer)
         parts = [cls for _, cls in classes_of_parts(keras) if not issubclass(cls, keras.Layer)]

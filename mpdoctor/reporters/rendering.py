@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from mpdoctor.compared import Compared
 from mpdoctor.finding import Diagnosis
 from mpdoctor.mended import Mended
 from mpdoctor.mended_file import MendedFile
@@ -70,6 +71,13 @@ def report_from_mended_file(mended: MendedFile, form: str, **look: Any) -> str:
     if form == "json":
         return DISARMED["json"](file_json.render(mended))
     return DISARMED["terminal"](file_text.render(with_every_string(mended, _visible_text), **look))
+
+
+def report_from_compared(compared: Compared, form: str, **look: Any) -> str:
+    """As JSON, Markdown, HTML or text."""
+    reporter = importlib.import_module(f"mpdoctor.reporters.compared.{'text' if form == 'terminal' else form}")
+    shown = compared if form in RAW else with_every_string(compared, _visible_text)
+    return DISARMED[form](reporter.render(shown, **look))
 
 
 def fit_to_show(diagnosis: Diagnosis) -> Diagnosis:

@@ -24,6 +24,8 @@ class Settings:
         The Keras to judge source by where `--keras` or the configuration names it, else None: then the target decides.
     what_if
         Whether a program without mixed precision is run once more, under FORCED_POLICY.
+    holds_policy
+        Whether `policy` is set where the program itself sets a global policy, too.
     python
         The interpreter that examines, where `--python` was given.
     budget, timeout
@@ -61,6 +63,7 @@ class Settings:
     budget: float = 60.0
     timeout: float = 600.0
     policy: str = "auto"
+    holds_policy: bool = False
     python: Path | None = None
     device: str = "auto"
     seed: int | None = None

@@ -119,7 +119,7 @@ def test_a_stranger_can_follow_where_users_met_it(rule: registry.Rule) -> None:
     assert not re.findall(r"(?<![\w/.-])(?:#\d+|[A-J]\d{2}\b)", met)
 
 
-@pytest.mark.parametrize("name", ["diagnosis-1.json", "mended-1.json", "mended-file-1.json"])
+@pytest.mark.parametrize("name", ["compared-1.json", "diagnosis-1.json", "mended-1.json", "mended-file-1.json"])
 def test_the_published_schemas_are_those_of_the_package(name: str) -> None:
     schema = ROOT / "mpdoctor" / "reporters" / "json" / "schema" / name
     assert generated()[f"schema/{name}"] == schema.read_text(encoding="utf-8")

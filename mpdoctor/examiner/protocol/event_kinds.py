@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, Union, get_args
 
 from mpdoctor.facts.environment import EnvironmentFacts
+from mpdoctor.facts.examination import TimingFacts
 from mpdoctor.facts.failure import FailureFacts, MendedFacts
 from mpdoctor.facts.fit_ending import EndingFacts
 from mpdoctor.facts.model import ModelFacts
@@ -178,6 +179,20 @@ class Outputs:
 
 
 @dataclass(frozen=True)
+class Timed:
+    """How long the training step takes, where that was asked for."""
+
+    facts: TimingFacts
+
+
+@dataclass(frozen=True)
+class NotTimed:
+    """Why nobody knows, a clause."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
 class NotRestored:
     """What a saved file holds and Keras could not restore, and why."""
 
@@ -227,6 +242,8 @@ Event = Union[
     Failure,
     Mended,
     Outputs,
+    Timed,
+    NotTimed,
     NotRestored,
     StandInsUsed,
     FilesWritten,

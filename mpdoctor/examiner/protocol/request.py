@@ -28,6 +28,10 @@ class Request:
         Whether a script goes on after its first fit(), to its next one.
     outputs
         Of a saved model: whether to tell what it puts out for made-up inputs, and not to train it.
+    timed
+        Whether to time the training step as it is, in place of the watched training.
+    holds_policy
+        Whether `policy` is set where the program itself sets a global policy, too.
     what_if
         Whether a program without mixed precision is run once more, so that its own training may be short.
     edited
@@ -56,6 +60,8 @@ class Request:
     allow_code_in_file: bool = False
     all_fits: bool = False
     outputs: bool = False
+    timed: bool = False
+    holds_policy: bool = False
     what_if: bool = True
     edited: str | None = None
     second_training: bool = True

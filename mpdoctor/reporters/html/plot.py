@@ -68,18 +68,30 @@ def course_of_scale(steps: Sequence[StepFacts]) -> Course | None:
 
 
 def course_of_loss(steps: Sequence[StepFacts]) -> Course | None:
-    losses = [step.loss if step.loss is not None and math.isfinite(step.loss) else None for step in steps]
-    known = [loss for loss in losses if loss is not None]
-    if not known:
-        return None
+    return courses_of_losses([[step.loss for step in steps]])[0]
+
+
+def courses_of_losses(losses: Sequence[Sequence[float | None]]) -> list[Course | None]:
+    """Of several trainings on one scale, each over as many steps as the longest has; None of one without a finite
+    loss."""
+    longest = max(map(len, losses), default=0)
+    finite = [[_finite(loss) for loss in each] + [None] * (longest - len(each)) for each in losses]
+    known = [loss for each in finite for loss in each if loss is not None]
+    if not known or not math.isfinite(max(known) - min(known)):
+        return [None] * len(losses)
     low, high = min(known), max(known)
-    if not math.isfinite(high - low):
-        return None
     if low == high:
         around = max((abs(low) or 1) / 2, 2.0**SMALLEST_POWER)
         low, high = max(low - around, -LARGEST), min(high + around, LARGEST)
     middle = min(max(low / 2 + high / 2, low), high)
-    return _course(losses, low, high, [low, middle, high], number_text)
+    return [
+        _course(each, low, high, [low, middle, high], number_text) if any(loss is not None for loss in each) else None
+        for each in finite
+    ]
+
+
+def _finite(loss: float | None) -> float | None:
+    return loss if loss is not None and math.isfinite(loss) else None
 
 
 def runs(chosen: Sequence[bool]) -> tuple[Run, ...]:

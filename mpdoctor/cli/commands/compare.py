@@ -1,0 +1,164 @@
+"""`mpdoctor compare TARGET`: one program under several policies, with its time, memory and losses, and why."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from mpdoctor.cli.options.check_options import (
+    EXAMINED,
+    RUN,
+    TRAINING,
+    BudgetOption,
+    Device,
+    DeviceOption,
+    QuietOption,
+    StepsOption,
+    TimeoutOption,
+)
+from mpdoctor.cli.options.compare_options import (
+    ALL_POLICIES,
+    COMPARED,
+    CompareFormat,
+    CompareFormatOption,
+    PoliciesOption,
+    RoundsOption,
+    policies_from_text,
+)
+from mpdoctor.cli.options.help import HelpInGroups
+from mpdoctor.cli.options.interpreter import PythonOption, interpreter_from_option
+from mpdoctor.cli.options.mend_options import MendSeedOption, TargetArgument
+from mpdoctor.cli.output import (
+    REPORTS,
+    SUFFIXES,
+    ColorOption,
+    OutputFormat,
+    RedactOption,
+    ReportOption,
+    WidthOption,
+    output_from_options,
+)
+from mpdoctor.cli.streams import Color, fail, has_blocks, has_color, width, write
+
+if TYPE_CHECKING:
+    from mpdoctor.cli.argument_split import Invocation
+    from mpdoctor.compared import Compared
+    from mpdoctor.settings.options import Settings
+
+
+class CompareHelp(HelpInGroups):
+    groups = (COMPARED, EXAMINED, TRAINING, REPORTS, RUN)
+    examples = (
+        ("mpdoctor compare train.py", "float32, mixed_bfloat16 and mixed_float16."),
+        ("mpdoctor compare train.py --policies float32,mixed_float16", "These two."),
+        ("mpdoctor compare --report page.html train.py -- --epochs 2", "With a page; with arguments for the script."),
+    )
+
+
+def compare(
+    context: typer.Context,
+    target: TargetArgument,
+    policies: PoliciesOption = ALL_POLICIES,
+    rounds: RoundsOption = 3,
+    steps: StepsOption = 50,
+    budget: BudgetOption = 20,
+    timeout: TimeoutOption = 600,
+    device: DeviceOption = Device.auto,
+    seed: MendSeedOption = 0,
+    output_format: CompareFormatOption = CompareFormat.terminal,
+    report: ReportOption = None,
+    redact: RedactOption = None,
+    columns: WidthOption = None,
+    color: ColorOption = Color.auto,
+    python: PythonOption = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Train a script shortly under each of several policies, and show side by side how long a step takes, how much
+    memory it needs, what the losses do and whether steps are lost; and under that, as far as it was measured, why.
+
+    TARGET is a script (train.py) or a function that makes a model (model.py:build_model). What follows a -- is handed
+    to the script. A global policy that the script sets itself is replaced while it runs; no file is touched. The script
+    is run once for each policy, and once more in each round: whatever it does before its training call, it does as
+    often.
+
+    Exit status: 0 compared; 2 fewer than two policies could be trained under, or a report not be written; 3 mpdoctor
+    itself broke.
+    """
+    from mpdoctor.project.targets import TargetError, target_from_text
+    from mpdoctor.settings.options import Settings
+
+    invocation: Invocation = context.obj
+    try:
+        named = target_from_text(target)
+        chosen = policies_from_text(policies)
+    except TargetError as error:
+        fail(str(error))
+    if named.is_saved:
+        fail(f"{target} is a saved model, whose layers keep their policies: name the script that trains it.")
+    if named.kind not in ("script", "factory"):
+        fail(f"compare runs a script or a function that makes a model, and {target} is neither.")
+    if invocation.script_args and named.kind != "script":
+        fail("arguments after -- are for a script, and the target is none.")
+    output = output_from_options(OutputFormat(output_format.value), report, color, False, redact, columns)
+    for path, form in output.files:
+        if form.value not in CompareFormat.__members__:
+            known = ", ".join(s for s, made in SUFFIXES.items() if made.value in CompareFormat.__members__)
+            fail(f"--report {path}: a comparison is written as {known}.")
+    settings = Settings(
+        targets=(named,),
+        script_args=invocation.script_args,
+        steps=steps,
+        budget=budget,
+        timeout=timeout,
+        python=interpreter_from_option(python),
+        device=device.value,
+        seed=seed,
+        command=invocation.command,
+    )
+    compared = _compared(settings, chosen, rounds, quiet)
+    written = [_write_file(compared, path, form, output.redacts(form), columns) for path, form in output.files]
+    look: dict[str, Any] = {"width": columns or width(), "color": has_color(color), "blocks": has_blocks()}
+    write(_rendered(compared, output.shown, output.redacts(output.shown), look))
+    raise typer.Exit(max([compared.exit_code, *(0 if done else 2 for done in written)]))
+
+
+def _compared(settings: Settings, policies: tuple[str, ...], rounds: int, quiet: bool) -> Compared:
+    from mpdoctor.cli.streams import progress_for
+    from mpdoctor.comparing.comparing import compare
+
+    progress = progress_for(quiet)
+    try:
+        return compare(settings, policies, rounds, progress)
+    finally:
+        progress.close()
+
+
+def _rendered(compared: Compared, form: OutputFormat, redacts: bool, look: dict[str, Any]) -> str:
+    from mpdoctor.reporters.rendering import report_from_compared
+
+    shown = _redacted(compared) if redacts else compared
+    return report_from_compared(shown, form.value, **(look if form is OutputFormat.terminal else {}))
+
+
+def _redacted(compared: Compared) -> Compared:
+    import dataclasses
+
+    from mpdoctor.reporters.privacy import surroundings_from_environment, without_private
+
+    around = surroundings_from_environment(os.environ)
+    runs = (dataclasses.replace(run, diagnosis=without_private(run.diagnosis, around)) for run in compared.runs)
+    return dataclasses.replace(compared, runs=tuple(runs))
+
+
+def _write_file(compared: Compared, path: Path, form: OutputFormat, redacts: bool, columns: int | None) -> bool:
+    look = {"width": columns} if columns else {}
+    try:
+        path.write_text(_rendered(compared, form, redacts, look), encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        write(f"mpdoctor: --report {path} could not be written: {error.strerror}.\n", sys.stderr)
+        return False
+    return True

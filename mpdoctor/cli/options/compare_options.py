@@ -1,0 +1,60 @@
+"""The options of `mpdoctor compare` that no other command has."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from mpdoctor.cli.options.numbers import whole_number
+from mpdoctor.cli.output import REPORTS
+
+COMPARED = "What is compared"  # the heading in --help
+POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
+ALL_POLICIES = ",".join(POLICIES)
+
+
+class CompareFormat(str, Enum):
+    terminal = "terminal"
+    json = "json"
+    markdown = "markdown"
+    html = "html"
+
+
+def policies_from_text(text: str) -> tuple[str, ...]:
+    """Two or more, each once."""
+    named = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    unknown = [name for name in named if name not in POLICIES]
+    if unknown:
+        raise typer.BadParameter(f"{unknown[0]!r} is none of {', '.join(POLICIES)}.")
+    if len(named) < 2:
+        raise typer.BadParameter("name two of them at least, with commas between them.")
+    return named
+
+
+PoliciesOption = Annotated[
+    str,
+    typer.Option(
+        "--policies",
+        metavar="POLICIES",
+        help="With commas between them; the others are compared with the first.",
+        rich_help_panel=COMPARED,
+    ),
+]
+RoundsOption = Annotated[
+    int,
+    typer.Option(
+        "--rounds",
+        metavar="N",
+        parser=whole_number(1),
+        help="How often each policy is timed, in turn with the others.",
+        rich_help_panel=COMPARED,
+    ),
+]
+CompareFormatOption = Annotated[
+    CompareFormat,
+    typer.Option(
+        "--output-format", metavar="FORMAT", help="terminal, json, markdown or html.", rich_help_panel=REPORTS
+    ),
+]

@@ -1,0 +1,77 @@
+"""From settings to what a program did under each policy."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from mpdoctor.compared import Compared, PolicyRun
+from mpdoctor.diagnosis import diagnose
+from mpdoctor.examination.run import ExaminerCrashed, examine
+from mpdoctor.facts.examination import ExaminationFacts, TimingFacts
+from mpdoctor.finding import Crashed, Diagnosis, Verdict
+from mpdoctor.progress import Progress
+from mpdoctor.settings.options import Settings
+
+Diagnose = Callable[[Settings, Progress], Diagnosis]
+Time = Callable[[Settings, Progress], ExaminationFacts]
+
+
+def compare(
+    settings: Settings,
+    policies: Sequence[str],
+    rounds: int,
+    progress: Progress,
+    diagnose: Diagnose = diagnose,
+    time: Time | None = None,
+) -> Compared:
+    """A check under each policy, and then `rounds` times each policy timed in turn: what slows the machine for a while
+    slows all of them. A policy whose training raises is not timed."""
+    under = {policy: _under(policy, settings) for policy in policies}
+    diagnoses = {policy: diagnose(under[policy], progress) for policy in policies}
+    timings: dict[str, list[TimingFacts | None]] = {policy: [] for policy in policies}
+    reasons = {policy: _why_not_timed(diagnoses[policy]) for policy in policies}
+    for _ in range(rounds):
+        for policy in policies:
+            timing = None
+            if not reasons[policy]:
+                timing, reasons[policy], crash = _timed(under[policy], progress, time or _examined)
+                if crash is not None:
+                    diagnoses[policy] = _with_crash(diagnoses[policy], crash)
+            timings[policy].append(timing)
+    return Compared(
+        tuple(PolicyRun(policy, diagnoses[policy], tuple(timings[policy]), reasons[policy]) for policy in policies),
+        rounds,
+    )
+
+
+def _under(policy: str, settings: Settings) -> Settings:
+    return dataclasses.replace(settings, policy=policy, holds_policy=True, what_if=False, second_training=False)
+
+
+def _why_not_timed(diagnosis: Diagnosis) -> str:
+    """A clause; "" where it can be timed."""
+    probes = diagnosis.probes
+    if any(probe.verdict is Verdict.FAILED for probe in probes):
+        return "its training raises"
+    if probes and all(probe.training.prediction is not None for probe in probes):
+        return "the program only predicts"
+    return "" if probes else "no training was seen"
+
+
+def _timed(settings: Settings, progress: Progress, time: Time) -> tuple[TimingFacts | None, str, Crashed | None]:
+    try:
+        seen = time(settings, progress)
+    except ExaminerCrashed as crash:
+        return None, "mpdoctor itself broke", Crashed("examiner", "timing", str(crash))
+    if seen.timing is not None:
+        return seen.timing, "", None
+    return None, seen.not_timed or "it ended before its steps were timed", None
+
+
+def _examined(settings: Settings, progress: Progress) -> ExaminationFacts:
+    return examine(settings.targets[0], settings, progress, settings.policy, timed=True)
+
+
+def _with_crash(diagnosis: Diagnosis, crash: Crashed) -> Diagnosis:
+    return dataclasses.replace(diagnosis, crashed=(*diagnosis.crashed, crash))

@@ -1,0 +1,36 @@
+"""How much memory this process and its device have taken."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def resident() -> int | None:
+    """Bytes that are in memory now; None where the system does not tell."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            pages = int(file.read().split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def resident_peak() -> int | None:
+    """The most bytes that were in memory at once since the process began."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024
+
+
+def device_peak() -> int | None:
+    """The most bytes that tensors took on the first GPU; None without one, or before TensorFlow 2.5."""
+    import tensorflow as tf
+
+    tell = getattr(tf.config.experimental, "get_memory_info", None)
+    if tell is None or not tf.config.list_logical_devices("GPU"):
+        return None
+    return int(tell("GPU:0")["peak"])

@@ -1,0 +1,153 @@
+"""Why one policy is faster or slower than another, in sentences: each says what was measured, and advises only where
+that says what there is to gain."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from mpdoctor.compared import Compared, PolicyRun
+from mpdoctor.facts.examination import OperationTime
+from mpdoctor.reporters.compared.rows import cast_share, share_text, time_text
+from mpdoctor.reporters.text.style import Style, count
+
+MUCH_BETWEEN = 0.3  # of a step's time
+MUCH_CAST = 0.1
+MUCH_IDLE = 0.5
+MOST_NAMED = 4
+
+
+def headline(compared: Compared, look: Style) -> str:
+    name = look.name(compared.base.diagnosis.targets[0].id, 60) if compared.base.diagnosis.targets else "the target"
+    timed = [run for run in compared.runs if run.seconds is not None]
+    if len(timed) < 2:
+        return f"{name}: there is nothing to compare the time of a step with."
+    fastest = min(timed, key=lambda run: run.seconds or 0.0)
+    others = [(run, compared.speed(run)) for run in compared.runs[1:]]
+    if all(ratio is None or not ratio.is_clear for _, ratio in others):
+        return f"{name}: no policy was faster than {compared.base.policy} in each round, or slower."
+    if fastest is compared.base and all(ratio is None or ratio.is_clear for _, ratio in others):
+        return f"{name} trains fastest under {compared.base.policy}."
+    ratio = compared.speed(fastest)
+    if fastest is compared.base or ratio is None or not ratio.is_clear:
+        return f"{name}: none was faster than {compared.base.policy} in each round."
+    return f"{name} trains {ratio.middle:.2f} times as fast under {fastest.policy} as under {compared.base.policy}."
+
+
+def reasons_from_compared(compared: Compared, look: Style) -> list[tuple[str, str]]:
+    """(policy, sentence)."""
+    return [(run.policy, sentence) for run in compared.runs for sentence in _of_run(compared, run, look)]
+
+
+def _of_run(compared: Compared, run: PolicyRun, look: Style) -> Iterator[str]:
+    if run.not_timed:
+        yield f"Its step was not timed: {look.name(run.not_timed, 300)}."
+    for probe in run.diagnosis.probes:
+        if probe.went_on:
+            yield probe.went_on
+    yield from _speed(compared, run)
+    yield from _dtypes(run, look)
+    yield from _operations(compared, run)
+    yield from _casts(run)
+    yield from _waiting(run)
+    yield from _idle(run)
+    yield from _tiles(run, look)
+
+
+def _speed(compared: Compared, run: PolicyRun) -> Iterator[str]:
+    ratio = compared.speed(run)
+    if ratio is None or run is compared.base or ratio.is_clear:
+        return
+    if compared.rounds > 1:
+        yield (
+            f"No difference from {compared.base.policy} was measured: {ratio.low:.2f} to {ratio.high:.2f} times as "
+            f"fast in {compared.rounds} rounds."
+        )
+
+
+def _dtypes(run: PolicyRun, look: Style) -> Iterator[str]:
+    """Which layers do not compute in the dtype that most do."""
+    layers = {
+        (model.id, layer.path): layer
+        for _, model in run.diagnosis.models
+        for layer in model.layers
+        if layer.follows_policy and not layer.is_model and layer.compute_dtype
+    }
+    dtypes = Counter(layer.compute_dtype for layer in layers.values())
+    if len(dtypes) < 2:
+        return
+    told = []
+    for dtype, number in dtypes.most_common():
+        names = [layer.path for layer in layers.values() if layer.compute_dtype == dtype]
+        named = f" ({look.listed(names, MOST_NAMED)})" if dtype != dtypes.most_common(1)[0][0] else ""
+        told.append(f"{count(number, 'layer')} in {dtype}{named}")
+    yield f"Computes {', '.join(told)}."
+
+
+def _operations(compared: Compared, run: PolicyRun) -> Iterator[str]:
+    """What takes most of the time, and what it takes under the first policy."""
+    if run.profile is None or not run.profile.operations:
+        return
+    longest = run.profile.operations[0]
+    share = longest.seconds / run.profile.in_operations
+    before = _of_kind(compared.base, longest.kind)
+    beside = ""
+    if run is not compared.base and before is not None:
+        beside = f", and {time_text(before)} under {compared.base.policy}"
+    own = _a_step(longest, run)
+    yield f"`{longest.kind}` takes {share_text(share)} of the operations' time: {time_text(own)} a step{beside}."
+
+
+def _of_kind(run: PolicyRun, kind: str) -> float | None:
+    operations = run.profile.operations if run.profile is not None else ()
+    return next((_a_step(known, run) for known in operations if known.kind == kind), None)
+
+
+def _a_step(known: OperationTime, run: PolicyRun) -> float:
+    return known.seconds / run.profile.steps if run.profile is not None else 0.0
+
+
+def _casts(run: PolicyRun) -> Iterator[str]:
+    share = cast_share(run)
+    if share is not None and share >= MUCH_CAST and run.casts:
+        yield (
+            f"Casts take {share_text(share)} of the operations' time, and {count(run.casts, 'cast')} between 32 and 16 "
+            "bits stand in its graph: fewer changes of dtype between neighbouring layers would save of that."
+        )
+
+
+def _waiting(run: PolicyRun) -> Iterator[str]:
+    if run.between is not None and run.between >= MUCH_BETWEEN and run.seconds is not None:
+        left = run.seconds * (1 - run.between)
+        yield (
+            f"{share_text(run.between)} of a step's time passes between two steps, for the next batch and for "
+            f"callbacks: without that a step would take {time_text(left)}, whatever its dtype. Prefetch or cache the "
+            "data."
+        )
+
+
+def _idle(run: PolicyRun) -> Iterator[str]:
+    """A model too small: its operations end sooner than they are started."""
+    if run.profile is None or not run.profile.seconds:
+        return
+    idle = 1 - run.profile.busy / run.profile.seconds
+    if idle >= MUCH_IDLE:
+        yield (
+            f"In {share_text(idle)} of a profiled step's time no operation was under way: that goes into starting the "
+            "step and its operations, and 16 bits shorten none of it. Larger batches or layers would."
+        )
+
+
+def _tiles(run: PolicyRun, look: Style) -> Iterator[str]:
+    """On a GPU alone; whether it costs time there was not tried."""
+    if not any(timing.device == "GPU" for timing in run.known):
+        return
+    odd = {
+        layer.path: layer.settings.width
+        for _, model in run.diagnosis.models
+        for layer in model.layers
+        if layer.computes_in_half and layer.settings.width and layer.settings.width % 8 and not layer.is_output
+    }
+    if odd:
+        named = look.listed([f"{path} ({width})" for path, width in odd.items()], MOST_NAMED)
+        yield f"No multiple of 8 is the width of {named}; whether that costs time here was not tried."

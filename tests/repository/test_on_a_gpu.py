@@ -1,0 +1,62 @@
+"""The page that `python -m benchmarks.on_a_gpu` prints: its shape, with what a CPU and a GPU might have told."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+FILE = Path(__file__).parents[2] / "benchmarks" / "on_a_gpu.py"
+
+
+@pytest.fixture
+def on_a_gpu() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("on_a_gpu", FILE)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def diagnosis(verdict: str, *codes: str, jit: bool = False) -> dict[str, Any]:
+    return {"probes": [{"verdict": verdict, "jit_compile": jit}], "findings": [{"code": code} for code in codes]}
+
+
+def test_the_page_lists_what_differs(on_a_gpu: ModuleType) -> None:
+    same, other = diagnosis("healthy"), diagnosis("overflowing", "MP904", jit=True)
+    checked = [(Path("same.py"), same, same), (Path("other.py"), same, other), (Path("gone.py"), same, {})]
+    comparisons = {"gpu": "### it trains 2.00 times as fast\n\n| a |", "cpu": "was not compared"}
+    page = on_a_gpu.page_from("TensorFlow 2.21\n```", "gpu", checked, [(Path("mlp.py"), comparisons)])
+    assert "## The battery: 3 scripts, 2 of them differ from the CPU" in page
+    assert "| `other` | healthy; no findings | overflowing; MP904 |" in page
+    assert "| `gone` | healthy; no findings | no diagnosis |" in page and "`same`" not in page
+    assert "XLA compiled the training of `other`." in page
+    assert "### mlp on the GPU\n\n#### it trains" in page and "### mlp on the CPU\n\nwas not" in page
+    assert "TensorFlow 2.21\n'''\n```" in page and "TF32" in page
+
+
+def test_without_a_gpu_it_says_so(on_a_gpu: ModuleType, monkeypatch: Any, capsys: Any) -> None:
+    told = subprocess.CompletedProcess([], 0, "TensorFlow 2.21 on a CPU", "")
+    monkeypatch.setattr(on_a_gpu, "mpdoctor", lambda *arguments, **_: told)
+    assert on_a_gpu.main([]) == 2
+    assert "sees no GPU" in capsys.readouterr().err
+
+
+def test_everything_is_asked_on_both(on_a_gpu: ModuleType, monkeypatch: Any, capsys: Any) -> None:
+    asked = []
+
+    def mpdoctor(*arguments: str, **_: Any) -> subprocess.CompletedProcess[str]:
+        asked.append(arguments)
+        return subprocess.CompletedProcess(arguments, 0, "a GPU", "")
+
+    monkeypatch.setattr(on_a_gpu, "mpdoctor", mpdoctor)
+    assert on_a_gpu.main(["--models", "mlp", "lstm"]) == 0
+    scripts = {arguments[-1] for arguments in asked if arguments[0] == "check"}
+    assert scripts == {path.name for path in on_a_gpu.BATTERY.glob("*/*.py")} and len(scripts) > 50
+    devices = [arguments[arguments.index("--device") + 1] for arguments in asked if "--device" in arguments]
+    assert devices.count("gpu") == devices.count("cpu") == len(scripts) + 2
+    assert capsys.readouterr().out.startswith("# mpdoctor on a GPU\n")

@@ -1,0 +1,164 @@
+"""What a comparison looks like in each format, and what is said only where it was measured."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mpdoctor
+from mpdoctor.compared import Compared, PolicyRun
+from mpdoctor.facts.examination import OperationTime, ProfileFacts, TimingFacts
+from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.training import StepFacts, TrainingFacts
+from mpdoctor.facts.versions import Keras
+from mpdoctor.finding import Diagnosis, Probe, Stage, TargetReport, Verdict
+from mpdoctor.reporters.compared.reasons import headline, reasons_from_compared
+from mpdoctor.reporters.compared.rows import rows_from_compared, time_text
+from mpdoctor.reporters.rendering import report_from_compared
+from mpdoctor.reporters.text.style import Style
+
+SCHEMAS = Path(mpdoctor.__file__).parent / "reporters" / "json" / "schema"
+LOOK = Style()
+MB = 2**20
+
+
+def profile(cast: float = 0.01, busy: float = 0.09) -> ProfileFacts:
+    return ProfileFacts(3, 0.1, busy, 0.1, (OperationTime("MatMul", 9, 0.06), OperationTime("Cast", 12, cast)))
+
+
+def timing(seconds: float, between: float = 0.001, **changes: Any) -> TimingFacts:
+    blocks = tuple((seconds * factor, between) for factor in (1.0, 9.0, 1.0, 0.9, 1.0))
+    return TimingFacts("fit", blocks, 2, 5, "CPU", 500 * MB, 600 * MB, None, 3, **{"profile": profile(), **changes})
+
+
+def layer(path: str, dtype: str) -> LayerFacts:
+    return LayerFacts(path, "Dense", "mixed_float16", compute_dtype=dtype, variable_dtype="float32")
+
+
+def diagnosis(losses: tuple[float, ...], name: str = "a.py") -> Diagnosis:
+    model = ModelFacts("m", "m", "Sequential", "mixed_float16", Keras("keras"),
+                       layers=(layer("d", "float16"), layer("e", "float16"), layer("head", "float32")))  # fmt: skip
+    steps = tuple(StepFacts(None, place != 1, loss=loss) for place, loss in enumerate(losses))
+    probes = (Probe(TrainingFacts(model, "real", "CPU", 3, steps), Verdict.HEALTHY, ""),) if losses else ()
+    target = TargetReport(name, name, "script", Keras("keras"), stages={"source": Stage("done")})
+    return Diagnosis((target,), (), (("a.py", model),), probes, (), (), (), {}, 0, 0, "mpdoctor compare a.py", "0.1.0")
+
+
+def run(policy: str, *timings: TimingFacts | None, losses: tuple[float, ...] = (2.0, 1.5, 1.0)) -> PolicyRun:
+    return PolicyRun(policy, diagnosis(losses), timings, "" if all(timings) else "its training raises")
+
+
+FLOAT32 = run("float32", timing(0.02), timing(0.03))
+FASTER = run("mixed_bfloat16", timing(0.01), timing(0.01))
+SAME = run("mixed_float16", timing(0.019), timing(0.031))
+UNTIMED = run("mixed_float16", None, None, losses=(2.0, float("inf"), float("nan")))
+ALL = Compared((FLOAT32, FASTER, UNTIMED), 2)
+
+
+def texts(compared: Compared, policy: str) -> str:
+    return "\n".join(sentence for named, sentence in reasons_from_compared(compared, LOOK) if named == policy)
+
+
+def test_times_are_medians_and_ratios_are_of_the_same_round() -> None:
+    assert FLOAT32.seconds == 0.025 and FASTER.seconds == 0.01
+    speed = ALL.speed(FASTER)
+    assert speed is not None and (speed.middle, speed.low, speed.high) == pytest.approx((2.5, 2.0, 3.0))
+    assert speed.is_clear and ALL.speed(UNTIMED) is None and ALL.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("runs", "words"),
+    [
+        ((FLOAT32, FASTER), "a.py trains 2.50 times as fast under mixed_bfloat16 as under float32."),
+        ((FASTER, FLOAT32), "a.py trains fastest under mixed_bfloat16."),
+        ((FLOAT32, SAME), "a.py: no policy was faster than float32 in each round, or slower."),
+        ((FASTER, FLOAT32, run("mixed_float16", timing(0.0101), timing(0.0099))),
+         "a.py: none was faster than mixed_bfloat16 in each round."),
+        ((FLOAT32, UNTIMED), "a.py: there is nothing to compare the time of a step with."),
+    ],
+)  # fmt: skip
+def test_the_first_line(runs: tuple[PolicyRun, ...], words: str) -> None:
+    assert headline(Compared(runs, 2), LOOK) == words
+
+
+def test_the_table() -> None:
+    rows = dict(rows_from_compared(ALL, LOOK))
+    assert rows["time a step"] == ["25 ms", "10 ms", ""]
+    assert rows["times as fast"] == ["", "2.50 (2.00–3.00)", ""]
+    assert rows["peak memory, process"] == ["600 MiB", "600 MiB", ""]
+    assert rows["of it in training"] == ["100 MiB", "100 MiB", ""]
+    assert rows["steps lost"] == ["1 of 3"] * 3
+    assert rows["loss"][0] == "2 → 1" and rows["layers in 16 bits"] == ["2 of 3"] * 3
+    assert "peak memory, device" not in rows
+    assert [time_text(seconds) for seconds in (2.5, 0.0123, 0.000045)] == ["2.5 s", "12.3 ms", "45 µs"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "between", "words"),
+    [
+        ({}, 0.001, ""),
+        ({"profile": profile(cast=0.03)}, 0.001, "Casts take 30% of the operations' time, and 3 casts between"),
+        ({"profile": profile(cast=0.03), "casts": 0}, 0.001, ""),
+        ({}, 0.006, "60% of a step's time passes between two steps"),
+        ({"profile": profile(busy=0.02)}, 0.001, "In 80% of a profiled step's time no operation was under way"),
+        ({"profile": None}, 0.001, ""),
+    ],
+)
+def test_advice_is_given_where_it_was_measured_to_pay(changes: dict[str, Any], between: float, words: str) -> None:
+    plain = {"casts": 3, **changes}
+    made = dataclasses.replace(timing(0.01, between), **plain)
+    told = texts(Compared((FLOAT32, run("mixed_float16", made, made)), 2), "mixed_float16")
+    advice = [line for line in told.splitlines() if not line.startswith(("Computes", "`MatMul`"))]
+    assert len(advice) == bool(words) and (not words or advice[0].startswith(words)), told
+
+
+def test_what_takes_the_time_and_which_layers_stay_behind() -> None:
+    told = texts(ALL, "mixed_bfloat16")
+    assert "Computes 2 layers in float16, 1 layer in float32 (head)." in told
+    assert "`MatMul` takes 60% of the operations' time: 20 ms a step, and 20 ms under float32." in told
+    assert "Its step was not timed: its training raises." in texts(ALL, "mixed_float16")
+    assert "No difference from float32 was measured: 0.97 to 1.05 times as fast" in texts(
+        Compared((FLOAT32, SAME), 2), "mixed_float16"
+    )
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_the_text_fits(width: int) -> None:
+    told = report_from_compared(ALL, "terminal", width=width, blocks=False)
+    assert max(map(len, told.splitlines())) <= max(width, 60) and "Measured on a CPU." in told
+
+
+def test_the_page_has_all_losses_on_one_plot() -> None:
+    page = report_from_compared(ALL, "html")
+    assert page.count("<polyline") == 3 and page.count('<svg class="course"') == 1
+    assert all(f'class="line {mark}"' in page for mark in ("first", "second", "third"))
+
+
+def test_names_stay_data() -> None:
+    hostile = diagnosis((1.0, 0.5), "<script>x</script>\x1b[2J|`a.py")
+    compared = Compared((PolicyRun("float32", hostile), PolicyRun("mixed_float16", hostile)), 1)
+    assert "<script>" not in report_from_compared(compared, "html")
+    assert "\x1b[2J" not in report_from_compared(compared, "terminal") + report_from_compared(compared, "markdown")
+
+
+@pytest.mark.parametrize("compared", [ALL, Compared((FLOAT32, SAME), 2), Compared((UNTIMED, UNTIMED), 2)])
+def test_the_json_is_what_its_schema_says(compared: Compared) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    from referencing import Registry, Resource
+
+    schemas = {name: json.loads((SCHEMAS / name).read_text()) for name in ("compared-1.json", "diagnosis-1.json")}
+    registry = Registry().with_resources((name, Resource.from_contents(schema)) for name, schema in schemas.items())
+    jsonschema.Draft202012Validator.check_schema(schemas["compared-1.json"])
+    told = json.loads(report_from_compared(compared, "json"))
+    jsonschema.Draft202012Validator(schemas["compared-1.json"], registry=registry).validate(told)
+    assert [each["policy"] for each in told["policies"]] == [each.policy for each in compared.runs]
+
+
+def test_two_policies_must_have_something_to_compare() -> None:
+    nothing = run("mixed_float16", None, losses=())
+    assert Compared((FLOAT32, nothing), 1).exit_code == 2
+    assert Compared((run("float32", None), UNTIMED), 1).exit_code == 0
