@@ -71,7 +71,7 @@ def _of_rule(finding: Finding) -> Iterator[Answer]:
 
 def _tried(finding: Finding, making: _Making, without: list[str]) -> Iterator[Answer]:
     for remedy in finding.remedies:
-        if remedy.tried != "healed":
+        if remedy.tried != "healed" or remedy.kind == "smaller-scale":  # of the scale, see below
             continue
         try:
             yield Answer(finding, tuple(making.proposals(finding.code, remedy)), from_trial=True)
@@ -92,10 +92,15 @@ def _of_the_scale(finding: Finding, optimizers: list[OptimizerFacts], source_at:
     for link in optimizers:
         facts = source_at(link.made_at.path) if link.made_at is not None else None
         if facts is not None and link.made_at is not None:
-            for title, edit in usual_scale(facts, link.made_at):
+            for title, edit in usual_scale(facts, link.made_at, _tried_scale(finding)):
                 found.setdefault(edit, Proposal(title, False, finding.code, (edit,)))
     if found:
         yield Answer(finding, tuple(found.values()))
+
+
+def _tried_scale(finding: Finding) -> float | None:
+    """A smaller fixed scale with which the batches were finite."""
+    return next((remedy.scale for remedy in finding.remedies if remedy.tried == "healed" and remedy.scale), None)
 
 
 def _of_the_layer(finding: Finding, making: _Making) -> Iterator[Answer]:

@@ -81,6 +81,7 @@ HEAD = ("`head` computes in float32", ', dtype="float32"')
         (finding("MP907", remedies=(remedy("healed", kind="float32-loss"),)), [[[HEAD]]]),
         (finding("MP408"), [[[HEAD]]]),
         (finding("MP911"), [[[("Leave `dynamic` to Keras", "")]]]),
+        (finding("MP911", remedies=(remedy("healed", kind="smaller-scale"),)), [[[("Leave `dynamic` to Keras", "")]]]),
         (finding("MP216", layer="outer/inner"), [[[INNER], [OUTER, INNER]]]),
         (finding("MP216", layer="outer/inner", stage="source"), []),
         (finding("MP605", layer="head"), []),  # nothing that float32 may mend
