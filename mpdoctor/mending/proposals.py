@@ -17,6 +17,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.project.shown_paths import shown_path
 from mpdoctor.semantics.source.edits.made_layers import MadeLayer, NoPlace, given_dtype, makings_of_class_around
 from mpdoctor.semantics.source.edits.made_optimizers import usual_scale
+from mpdoctor.semantics.source.edits.seen_defects import clipped_inside, kept_from_zero, unscaled_once
 
 SourceAt = Callable[[str], SourceFacts | None]
 
@@ -56,6 +57,7 @@ def proposed(diagnosis: Diagnosis, sources: Sources) -> Proposed:
     optimizers = [link for _, model in diagnosis.models for link in model.optimizer]
     for finding in failing(diagnosis):
         found = [*_tried(finding, making, without), *_of_rule(finding), *_of_the_loss(finding, making)]
+        found = found or list(_of_what_was_seen(finding, optimizers, making.source_at))
         found = found or list(_of_the_scale(finding, optimizers, making.source_at))
         found = found or list(_of_the_layer(finding, making))
         if found:
@@ -83,6 +85,27 @@ def _of_the_loss(finding: Finding, making: _Making) -> Iterator[Answer]:
     if finding.code in OF_THE_LOSS and finding.fix is None:
         with suppress(NoPlace):  # what else is proposed stands for itself
             yield Answer(finding, tuple(making.outputs_in_float32(finding.code)))
+
+
+def _of_what_was_seen(finding: Finding, optimizers: list[OptimizerFacts], source_at: SourceAt) -> Iterator[Answer]:
+    """What the running program did, and its source leaves in doubt."""
+    place = finding.location
+    facts = source_at(place.path) if place is not None and finding.stage == "training" else None
+    if facts is None or place is None:
+        return
+    found = None
+    if finding.code == "MP403":
+        found = unscaled_once(facts, place)
+    elif finding.code == "MP405":
+        inner = {link.made_at: link.class_name for link in optimizers if not link.is_wrapper and link.made_at}
+        if len(inner) == 1:
+            ((made_at, made),) = inner.items()
+            found = clipped_inside(facts, place, made_at, made) if source_at(made_at.path) is facts else None
+    elif "operation" in finding.evidence:
+        found = kept_from_zero(facts, place, finding.evidence["operation"])
+    if found is not None:
+        title, edits = found
+        yield Answer(finding, (Proposal(title, False, finding.code, edits),))
 
 
 def _of_the_scale(finding: Finding, optimizers: list[OptimizerFacts], source_at: SourceAt) -> Iterator[Answer]:

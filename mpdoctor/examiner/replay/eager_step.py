@@ -62,8 +62,8 @@ def _loops(code: CodeType) -> tuple[tuple[int, int], ...]:
 
 
 def _arguments_of(frame: FrameType) -> tuple[list[Any], dict[str, Any]] | None:
-    """As they were given; None where the function may have bound them anew, or where one is an iterator, which has moved
-    on."""
+    """As they were given; None where the function may have bound them anew, or where one is an iterator, which
+    has moved on."""
     code, values = frame.f_code, frame.f_locals
     positional = code.co_varnames[: code.co_argcount]
     rest = code.co_argcount + code.co_kwonlyargcount
