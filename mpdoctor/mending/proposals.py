@@ -58,6 +58,7 @@ def proposed(diagnosis: Diagnosis, sources: Sources) -> Proposed:
     for finding in failing(diagnosis):
         found = [*_tried(finding, making, without), *_of_rule(finding), *_of_the_loss(finding, making)]
         found = found or list(_of_what_was_seen(finding, optimizers, making.source_at))
+        found = found or list(_of_the_operation(finding, diagnosis, making.source_at))
         found = found or list(_of_the_scale(finding, optimizers, making.source_at))
         found = found or list(_of_the_layer(finding, making))
         if found:
@@ -101,11 +102,25 @@ def _of_what_was_seen(finding: Finding, optimizers: list[OptimizerFacts], source
         if len(inner) == 1:
             ((made_at, made),) = inner.items()
             found = clipped_inside(facts, place, made_at, made) if source_at(made_at.path) is facts else None
-    elif "operation" in finding.evidence:
-        found = kept_from_zero(facts, place, finding.evidence["operation"])
     if found is not None:
         title, edits = found
         yield Answer(finding, (Proposal(title, False, finding.code, edits),))
+
+
+def _of_the_operation(finding: Finding, diagnosis: Diagnosis, source_at: SourceAt) -> Iterator[Answer]:
+    """A root or a logarithm of 0, where the training broke: by the line of that operation."""
+    trainings = [probe.training for probe in diagnosis.probes if probe.training.model.id == finding.model]
+    culprits = [one.gradient_culprit.operation for one in trainings if one.gradient_culprit is not None]
+    culprits += [one.loss_culprit for one in trainings] + [one.culprit.operation for one in trainings if one.culprit]
+    for operation in culprits:
+        if operation is None or operation.name != finding.evidence.get("operation") or operation.location is None:
+            continue
+        facts = source_at(operation.location.path)
+        found = kept_from_zero(facts, operation.location, operation.name) if facts is not None else None
+        if found is not None:
+            title, edits = found
+            yield Answer(finding, (Proposal(title, False, finding.code, edits),))
+            return
 
 
 def _of_the_scale(finding: Finding, optimizers: list[OptimizerFacts], source_at: SourceAt) -> Iterator[Answer]:

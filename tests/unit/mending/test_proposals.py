@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from samples import training
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import LayerFacts, ModelFacts, OptimizerFacts
 from mpdoctor.facts.remedies import RemedyFacts
+from mpdoctor.facts.training import GradientCulpritFacts, OperationFacts
 from mpdoctor.facts.versions import Keras
-from mpdoctor.finding import Diagnosis, Edit, Finding, Fix, Severity
+from mpdoctor.finding import Diagnosis, Edit, Finding, Fix, Probe, Severity, Verdict
 from mpdoctor.fixes.texts import edited
 from mpdoctor.mending.proposals import proposed
 from mpdoctor.program.source_facts import SourceFacts
@@ -136,11 +138,13 @@ ROOT = "def call(x):\n    return tf.sqrt({})\n"
     ],
 )
 def test_what_the_running_program_showed(code: str, text: str, line: int, operation: str, after: str | None) -> None:
-    evidence = {"operation": operation} if operation else {}
-    found = finding(code, location=Location("a.py", line), evidence=evidence)
+    broke = OperationFacts(operation, "gradient", "float16", "inf", location=Location("a.py", line))
+    seen = training((), gradient_culprit=GradientCulpritFacts(0, "kernel", operation=broke))
+    found = finding(code, model=seen.model.id, location=Location("a.py", line), evidence={"operation": operation})
     links = (OPTIMIZER, OptimizerFacts("Adam", "keras", made_at=Location("a.py", 1)))
     model = ModelFacts("m", "m", "Sequential", "mixed_float16", Keras("keras"), (), links)
-    diagnosis = Diagnosis((), (found,), (("a.py", model),), (), (), (), (), {}, 0, 1, "", "")
+    probes = (Probe(seen, Verdict.OVERFLOWING, ""),)
+    diagnosis = Diagnosis((), (found,), (("a.py", model),), probes, (), (), (), {}, 0, 1, "", "")
     answers_to = proposed(diagnosis, {"a.py": SourceFacts("a.py", text)}).answers
     edits = [edit for answers in answers_to for answer in answers for one in answer.proposals for edit in one.edits]
     assert (edited(text, edits) if edits else None) == after
