@@ -17,6 +17,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.project.shown_paths import shown_path
 from mpdoctor.semantics.source.edits.made_layers import MadeLayer, NoPlace, given_dtype, makings_of_class_around
 from mpdoctor.semantics.source.edits.made_optimizers import usual_scale
+from mpdoctor.semantics.source.edits.seen_defects import clipped_inside, kept_from_zero, unscaled_once
 
 SourceAt = Callable[[str], SourceFacts | None]
 
@@ -56,6 +57,8 @@ def proposed(diagnosis: Diagnosis, sources: Sources) -> Proposed:
     optimizers = [link for _, model in diagnosis.models for link in model.optimizer]
     for finding in failing(diagnosis):
         found = [*_tried(finding, making, without), *_of_rule(finding), *_of_the_loss(finding, making)]
+        found = found or list(_of_what_was_seen(finding, optimizers, making.source_at))
+        found = found or list(_of_the_operation(finding, diagnosis, making.source_at))
         found = found or list(_of_the_scale(finding, optimizers, making.source_at))
         found = found or list(_of_the_layer(finding, making))
         if found:
@@ -71,7 +74,7 @@ def _of_rule(finding: Finding) -> Iterator[Answer]:
 
 def _tried(finding: Finding, making: _Making, without: list[str]) -> Iterator[Answer]:
     for remedy in finding.remedies:
-        if remedy.tried != "healed":
+        if remedy.tried != "healed" or remedy.kind == "smaller-scale":  # of the scale, see below
             continue
         try:
             yield Answer(finding, tuple(making.proposals(finding.code, remedy)), from_trial=True)
@@ -85,6 +88,41 @@ def _of_the_loss(finding: Finding, making: _Making) -> Iterator[Answer]:
             yield Answer(finding, tuple(making.outputs_in_float32(finding.code)))
 
 
+def _of_what_was_seen(finding: Finding, optimizers: list[OptimizerFacts], source_at: SourceAt) -> Iterator[Answer]:
+    """What the running program did, and its source leaves in doubt."""
+    place = finding.location
+    facts = source_at(place.path) if place is not None and finding.stage == "training" else None
+    if facts is None or place is None:
+        return
+    found = None
+    if finding.code == "MP403":
+        found = unscaled_once(facts, place)
+    elif finding.code == "MP405":
+        inner = {link.made_at: link.class_name for link in optimizers if not link.is_wrapper and link.made_at}
+        if len(inner) == 1:
+            ((made_at, made),) = inner.items()
+            found = clipped_inside(facts, place, made_at, made) if source_at(made_at.path) is facts else None
+    if found is not None:
+        title, edits = found
+        yield Answer(finding, (Proposal(title, False, finding.code, edits),))
+
+
+def _of_the_operation(finding: Finding, diagnosis: Diagnosis, source_at: SourceAt) -> Iterator[Answer]:
+    """A root or a logarithm of 0, where the training broke: by the line of that operation."""
+    trainings = [probe.training for probe in diagnosis.probes if probe.training.model.id == finding.model]
+    culprits = [one.gradient_culprit.operation for one in trainings if one.gradient_culprit is not None]
+    culprits += [one.loss_culprit for one in trainings] + [one.culprit.operation for one in trainings if one.culprit]
+    for operation in culprits:
+        if operation is None or operation.name != finding.evidence.get("operation") or operation.location is None:
+            continue
+        facts = source_at(operation.location.path)
+        found = kept_from_zero(facts, operation.location, operation.name) if facts is not None else None
+        if found is not None:
+            title, edits = found
+            yield Answer(finding, (Proposal(title, False, finding.code, edits),))
+            return
+
+
 def _of_the_scale(finding: Finding, optimizers: list[OptimizerFacts], source_at: SourceAt) -> Iterator[Answer]:
     if finding.code not in OF_THE_SCALE:
         return
@@ -92,10 +130,15 @@ def _of_the_scale(finding: Finding, optimizers: list[OptimizerFacts], source_at:
     for link in optimizers:
         facts = source_at(link.made_at.path) if link.made_at is not None else None
         if facts is not None and link.made_at is not None:
-            for title, edit in usual_scale(facts, link.made_at):
+            for title, edit in usual_scale(facts, link.made_at, _tried_scale(finding)):
                 found.setdefault(edit, Proposal(title, False, finding.code, (edit,)))
     if found:
         yield Answer(finding, tuple(found.values()))
+
+
+def _tried_scale(finding: Finding) -> float | None:
+    """A smaller fixed scale with which the batches were finite."""
+    return next((remedy.scale for remedy in finding.remedies if remedy.tried == "healed" and remedy.scale), None)
 
 
 def _of_the_layer(finding: Finding, making: _Making) -> Iterator[Answer]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
+from itertools import islice
 from pathlib import Path
 
 from .comparing import compared, line_from_outcome, outcomes_from_files, run_and_write
@@ -60,6 +61,17 @@ def remedies(given: argparse.Namespace) -> None:
     print(told(read([given.results])))
 
 
+def mend(given: argparse.Namespace) -> None:
+    from .mends import mends, read, told  # it needs the repository's root on sys.path
+
+    numbers = given.numbers or range(given.first, given.first + given.scripts)
+    sick = (script for number in numbers if not (script := script_from_seed(given.seed, number)).truth.is_healthy)
+    for row in mends(islice(sick, given.most), Path(given.folder or tempfile.mkdtemp(prefix="mends-")), given.results):
+        what = "mended" if row.mended else "not mended"
+        print(f"{row.seed} {row.number} {row.disease} ({row.keras}): {what}, {row.after}, {row.edits}", flush=True)
+    print(told(read([given.results])))
+
+
 def show(given: argparse.Namespace) -> None:
     script = script_from_seed(given.seed, given.number)
     print(script.text)
@@ -85,14 +97,23 @@ def main() -> None:
     judges.add_argument("results", type=Path)
     judges.add_argument("folder", type=Path)
     judges.set_defaults(does=judge)
-    mends = commands.add_parser("remedies", help="make the edits that were tried, of sick scripts alone, and count")
+    tries = commands.add_parser("remedies", help="make the edits that were tried, of sick scripts alone, and count")
+    tries.add_argument("results", type=Path)
+    tries.add_argument("--seed", type=int, default=1)
+    tries.add_argument("--first", type=int, default=0)
+    tries.add_argument("--scripts", type=int, default=len(KINDS))
+    tries.add_argument("--numbers", type=int, nargs="+", help="these alone")
+    tries.add_argument("--folder", help="where scripts and records are kept")
+    tries.set_defaults(does=remedies)
+    mends = commands.add_parser("mend", help="mend sick scripts, train what came of it in plain Keras, and count")
     mends.add_argument("results", type=Path)
     mends.add_argument("--seed", type=int, default=1)
     mends.add_argument("--first", type=int, default=0)
     mends.add_argument("--scripts", type=int, default=len(KINDS))
+    mends.add_argument("--most", type=int, help="this many sick ones")
     mends.add_argument("--numbers", type=int, nargs="+", help="these alone")
-    mends.add_argument("--folder", help="where scripts and records are kept")
-    mends.set_defaults(does=remedies)
+    mends.add_argument("--folder", help="where scripts, reports and records are kept")
+    mends.set_defaults(does=mend)
     shows = commands.add_parser("show", help="one script, as a text that runs alone")
     shows.add_argument("seed", type=int)
     shows.add_argument("number", type=int)

@@ -116,6 +116,8 @@ class ObservedOptimizer:
         How many of its steps the last call of a tf.function held.
     failing
         The step whose failure is explained; None where there is none, or only the user's own code can repeat it.
+    call_of_step
+        Repeats the last step of an eager loop, once one is looked at that failed; None where it is no such call.
     culprit, loss_culprit, gradient_culprit, dependence, standstill, not_looked
         What the closer looks brought.
     """
@@ -155,6 +157,7 @@ class ObservedOptimizer:
         self._weights_from = 0  # steps that had been seen when the weights were remembered
         self._before_step: list[tuple[KerasVariable, tf.Tensor]] = []
         self.failing: FailingStep | None = None
+        self.call_of_step: Callable[[], object] | None = None
 
     # --- its optimizers -------------------------------------------------------------------------------------------
     @property
@@ -290,6 +293,11 @@ class ObservedOptimizer:
         """The last step failed, and why is known. `state`: of all variables before it."""
         if self.repeat is not None:
             self.failing = FailingStep(self.repeat, state)
+
+    def keep_failing_call(self, state: Snapshot) -> None:
+        """The same of an eager loop, where the function that takes a step can be called again."""
+        if self.call_of_step is not None:
+            self.failing = FailingStep(self.call_of_step, state)
 
     def weights_changed(self) -> bool | None:
         """None where nothing was applied since: all steps may have been taken in one call of a tf.function."""

@@ -323,6 +323,8 @@ class Training:
         if self.is_loop and not tf.executing_eagerly() and not self._first_step_at:
             self._stop.allow(self.session.request.budget)  # counted from here: the graph is all but traced
         observed.arrive(gradients, variables)
+        if self.is_loop and tf.executing_eagerly() and not self._is_repeating:
+            self._look.note_eager_step(observed)
         return True
 
     def _around(self, within: list[KerasOptimizer], variables: list[KerasVariable]) -> ObservedOptimizer | None:

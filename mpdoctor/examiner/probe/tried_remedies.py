@@ -38,7 +38,7 @@ def tried_remedies(look: StepReplay, session: Session, observed: ObservedOptimiz
         return Tried()
     kind: Kind = "smaller-scale" if by_scale else "float32-layers"
     if observed.failing is None:
-        return _not_tried(kind, "a step of an eager loop cannot be repeated")
+        return _not_tried(kind, "a step of an eager loop can be repeated only where one call of a function takes it")
     session.events.stage("trying remedies")
     try:
         return (_tried_scale if by_scale else _tried)(look, session, observed)
@@ -89,8 +89,9 @@ def _cases(observed: ObservedOptimizer) -> list[Case]:
     cases = [Case(failing.repeat, failing.state)]
     if failing.repeat_largest is not None:
         cases.append(Case(failing.repeat_largest, failing.state))
-    if observed.repeat is not None and observed.repeat is not failing.repeat:
-        cases.append(Case(observed.repeat, snapshot_of_variables()))
+    last = observed.repeat or observed.call_of_step
+    if last is not None and last is not failing.repeat:
+        cases.append(Case(last, snapshot_of_variables()))
     return cases
 
 
@@ -104,12 +105,20 @@ def _may_be_precision(observed: ObservedOptimizer) -> bool:
     """A step is known to have failed by a number of its own; not by what it was given, by a weight that an earlier one
     broke, by a loss scale too high for its gradients alone, or by a kernel of this device's."""
     gradient = observed.gradient_culprit
-    if gradient is not None and not gradient.without_scale:
+    if gradient is not None and not (gradient.without_scale or _tells_without_scale(observed)):
         return False
     operation = _operation(observed)
     return operation is not None and not (
         operation.given in ("data", "labels") or operation.name in READING or operation.only_on_this_device
     )
+
+
+def _tells_without_scale(observed: ObservedOptimizer) -> bool:
+    """Whether nobody knows yet if the gradient breaks without a loss scale, as in an eager loop, and a trial will
+    show it."""
+    gradient = observed.gradient_culprit
+    unknown = gradient is not None and gradient.without_scale is None
+    return unknown and observed.failing is not None and observed.can_set_scale
 
 
 def _operation(observed: ObservedOptimizer) -> OperationFacts | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Callable, ContextManager
 
 from mpdoctor.examiner.exceptions import first_line
 from mpdoctor.examiner.replay.culprits import Culprits, culprits_from_step
+from mpdoctor.examiner.replay.eager_step import call_of_running_step
 from mpdoctor.examiner.replay.step_observer import Enough, StepObserver
 from mpdoctor.examiner.replay.variable_snapshot import snapshot_of_variables
 from mpdoctor.facts.training import StepFacts
@@ -72,6 +73,11 @@ class CulpritSearch:
                 ("first number not finite", f"the failing step cannot be repeated eagerly: {first_line(error)}")
             )
 
+    def note_eager_step(self, observed: ObservedOptimizer) -> None:
+        """While a step of an eager loop is taken: what repeats it, of the steps that may be tried with a remedy."""
+        if self._watched is observed or observed.failing is not None:
+            observed.call_of_step = call_of_running_step()
+
     def _end_watching(self, observed: ObservedOptimizer, failed: list[int]) -> None:
         observer = self._observer
         assert observer is not None
@@ -85,6 +91,8 @@ class CulpritSearch:
             scale = observed.steps[failed[-1]].loss_scale
             try:
                 self._tell(observed, culprits_from_step(observed.keras, self._watch, observer, failed[-1], scale))
+                if self.has_found(observed) and not observed.steps[failed[-1]].applied:  # no weight was moved
+                    observed.keep_failing_call(snapshot_of_variables())
             except Exception as error:
                 observed.not_looked.append(
                     ("first number not finite", f"the failing step cannot be followed: {first_line(error)}")

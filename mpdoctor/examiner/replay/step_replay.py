@@ -80,6 +80,9 @@ class StepReplay:
     def look_for_culprit(self, observed: ObservedOptimizer, wanted: int) -> None:
         self._search.after_step(observed, wanted)
 
+    def note_eager_step(self, observed: ObservedOptimizer) -> None:
+        self._search.note_eager_step(observed)
+
     # --- one step at two loss scales --------------------------------------------------------------------------------
     def compare_scales(self, observed_optimizers: list[ObservedOptimizer]) -> None:
         """The last batch at two scales, one optimizer's after the other's. Only after a training whose scale found its

@@ -77,6 +77,8 @@ class RemedyTrials:
             first = self._run(frozenset(), self._cases[0], scale=1.0)
             if first.error:
                 return (self._not_tried(f"the failing step cannot be repeated eagerly: {first.error}"),)
+            if not first.calls:
+                return (self._not_tried("no layer is called where the failing step is repeated"),)
             if first.is_finite:
                 return ()
             self._units = units_of_step(self._keras, self._watch, first.calls)

@@ -58,8 +58,8 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Call, Value, known, walk
 from mpdoctor.semantics.source.edits.clipped import without_clipping
-from mpdoctor.semantics.source.edits.expressions import put_around, unsafe_fix, with_keyword
-from mpdoctor.semantics.source.edits.statements import passed_on
+from mpdoctor.semantics.source.edits.expressions import unsafe_fix, with_keyword
+from mpdoctor.semantics.source.edits.scaled_losses import unscaled_at_tape
 from mpdoctor.semantics.source.optimizers.clipping import argument_for, limits
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
@@ -76,7 +76,7 @@ from mpdoctor.semantics.source.optimizers.scaling import (
     with_mapped,
 )
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale, wrapped
-from mpdoctor.semantics.wording import receiver_text, text_at
+from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)
@@ -128,14 +128,7 @@ def _given_to_inner(facts: SourceFacts, clip: Call, apply: Call) -> Fix | None:
 
 
 def _unscaled_first(facts: SourceFacts, unscaling: Call, gradient: Call) -> Fix | None:
-    """The gradients unscaled as they come from the tape, and not once more behind the clipping."""
-    if unscaling.context.function is not gradient.context.function:
-        return None
-    if unscaling.context.branches != gradient.context.branches:
-        return None
-    before = f"{receiver_text(facts, unscaling)}.{UNSCALING}("
-    around = put_around(facts, gradient.location, before, ")")
-    return unsafe_fix("Unscale before clipping", around, passed_on(facts, unscaling.location))
+    return unsafe_fix("Unscale before clipping", unscaled_at_tape(facts, unscaling, gradient))
 
 
 def _clipped_before_apply(facts: SourceFacts) -> Iterator[tuple[Call, Call, Call]]:

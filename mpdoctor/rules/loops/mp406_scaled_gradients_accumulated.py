@@ -55,12 +55,16 @@ keras-team/keras#14829, tensorflow/tensorflow#50454, andreped/GradientAccumulato
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Attribute, Call, Collection, Item, Value, walk
+from mpdoctor.program.values import Api, Attribute, Call, Collection, Item, Operation, Value, walk
+from mpdoctor.semantics.source.edits.expressions import argument_at, expression_written, put_behind, unsafe_fix
+from mpdoctor.semantics.source.edits.made_layers import called
+from mpdoctor.semantics.source.edits.scaled_losses import unscaled_at_tape, zeroed_behind
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.gradients import (
     TRANSPARENT_ROOTS,
@@ -73,12 +77,14 @@ from mpdoctor.semantics.source.optimizers.scaling import (
     UNSCALING,
     applied_by_its_scaler,
     divided_by_scale,
+    holds_gradient,
     is_of_scaled_loss,
     unscales,
 )
 from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.WARNING
+FIXES = ("unsafe",)
 EXPLAINS = {"MP912": "model"}
 SET_BACK = (
     "Set what is kept to zero after each time that it is applied, `variable.assign(tf.zeros_like(variable))`: then all "
@@ -101,6 +107,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                     "several scales, and an overflow stays in it.",
                     _help_for_step(facts, apply) if apply is not None else SET_BACK,
                     call.location,
+                    fix=_fix_of_step(facts, call, apply, gradient)
+                    if apply is not None
+                    else _fix_by_setting_back(facts, call, kept),
                 )
 
 
@@ -111,6 +120,55 @@ def _help_for_step(facts: SourceFacts, apply: Call) -> str:
     return (
         f"Keep unscaled gradients: divide by `{of}.dynamic_scale` first. It exists once the optimizer is built, so "
         f"call `{of}.build(model.trainable_variables)` before the first step."
+    )
+
+
+def _fix_of_step(facts: SourceFacts, kept: Call, apply: Call, gradient: Call) -> Fix | None:
+    """What is kept, unscaled: in Keras 2 with all that is made of these gradients, in Keras 3 where it is kept."""
+    if not facts.keras.is_keras3:
+        unscaling = [
+            call for call in facts.method_calls(UNSCALING) if holds_gradient(call.argument(0), gradient, False)
+        ]
+        edits = unscaled_at_tape(facts, unscaling[0], gradient) if len(unscaling) == 1 else None
+        return unsafe_fix("Unscale before keeping", edits)
+    given = argument_at(facts, kept.location, 0, "delta", "value")
+    written = expression_written(facts, given) if given is not None else None
+    if given is None or not _is_as_large(written) or not _is_built(facts, apply):
+        return None
+    by = f" / {receiver_text(facts, apply)}.dynamic_scale"
+    return unsafe_fix("Divide by the loss scale", put_behind(facts, given, by))
+
+
+def _is_as_large(written: ast.expr | None) -> bool:
+    """Whether it grows as the gradients do: they themselves, or their norm."""
+    if isinstance(written, ast.Call):
+        return called(written) in ("abs", "norm", "global_norm")
+    return isinstance(written, ast.Name)
+
+
+def _is_built(facts: SourceFacts, apply: Call) -> bool:
+    """Whether the optimizer has its `dynamic_scale` before its first step: fit() builds it, or the program does."""
+    function = apply.context.function
+    in_fit = function is not None and function.name == "train_step" and function.owner is not None
+    made = apply.receiver
+    return in_fit or any(
+        call.receiver is not None and made is not None and same_object(call.receiver, made)
+        for call in facts.method_calls("build")
+    )
+
+
+def _fix_by_setting_back(facts: SourceFacts, kept: Call, apply: Call | None) -> Fix | None:
+    """Not for averages, which live on."""
+    edit = zeroed_behind(facts, apply) if apply is not None and _is_sum(kept) else None
+    return unsafe_fix("Set what is kept to zero", edit)
+
+
+def _is_sum(kept: Call) -> bool:
+    given = kept.argument(0, "value")
+    return kept.method == "assign_add" or (
+        isinstance(given, Operation)
+        and given.operator == "+"
+        and not any(isinstance(part, Operation) for part in given.operands)
     )
 
 

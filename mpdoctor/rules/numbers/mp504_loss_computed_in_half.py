@@ -52,20 +52,39 @@ tensorflow/tensorflow#45568, tensorflow/tensorflow#39982, keras-team/keras#16552
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Edit, Finding, Fix, Severity
+from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.program.dtypes import dtype_named
 from mpdoctor.program.source_facts import Return, SourceFacts
-from mpdoctor.program.values import Call, Defined, FunctionFacts, Value, class_of, options
+from mpdoctor.program.values import (
+    Attribute,
+    Call,
+    Context,
+    Defined,
+    FunctionFacts,
+    Parameter,
+    Value,
+    class_of,
+    options,
+)
+from mpdoctor.semantics.source.edits.expressions import argument_replaced, unsafe_fix
+from mpdoctor.semantics.source.edits.made_layers import location_of, tree_of
+from mpdoctor.semantics.source.edits.names import cast, cast_around
+from mpdoctor.semantics.source.edits.statements import line_before
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.layers.output_layers import half_output
 from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled
-from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, target
 
 SEVERITY = Severity.WARNING
+FIXES = ("unsafe",)
 NEVER_RAISES = True
 SCALING = ("scale_loss", "get_scaled_loss")
 
@@ -80,7 +99,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         for loss in options(_unscaled(target(call))):
             dtype = precision.half(loss, call.context)
             if dtype is not None:
-                yield _finding(dtype, loss.location)
+                yield _finding(dtype, loss.location, _fix(facts, loss))
     if facts.keras.is_keras3:
         return
     for call, loss in compiled(facts, 1, "loss"):
@@ -89,7 +108,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         for returned in _returned(facts, loss):
             dtype = precision.half(returned.value, returned.context)
             if dtype is not None:
-                yield _finding(dtype, returned.location)
+                yield _finding(dtype, returned.location, _fix(facts, returned.value))
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
@@ -101,13 +120,62 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         yield _finding(dtype, None)
 
 
-def _finding(dtype: str, location: Location | None) -> Finding:
+def _fix(facts: SourceFacts, loss: Value) -> Fix | None:
+    """All that the loss is made of in float32: predictions cast to it where the model gives them or a function of the
+    loss takes them, and casts to 16 bits made to float32."""
+    precision, around = precision_of(facts), cast_around(facts)
+    if around is None:
+        return None
+    edits: list[Edit | list[Edit] | None] = []
+    waiting, seen = [loss], {id(loss)}
+    for part in waiting:
+        if isinstance(part, Call) and precision.of_model(part.callee) in HALF:
+            edits.append(cast(facts, part.location))
+            continue
+        if isinstance(part, Parameter):
+            edits.append(_cast_at_start(facts, part, around) if _is_half_prediction(precision, part) else [])
+        if isinstance(part, Call) and is_cast(part) and _names_half(facts, part):
+            wide = around[1].removeprefix(", ").removesuffix(")")
+            edits.append(argument_replaced(facts, part.location, "dtype", 1, wide))
+        waiting += [inner for inner in part.parts if id(inner) not in seen]
+        seen.update(map(id, part.parts))
+    found = [edit for edit in edits if edit != []]
+    return unsafe_fix("Compute the loss in float32", *found) if found else None
+
+
+def _names_half(facts: SourceFacts, call: Call) -> bool:
+    """Whether a cast names a 16-bit dtype, and not that of another tensor, which may become another one."""
+    given = call.argument(1, "dtype")
+    return not isinstance(given, Attribute) and dtype_named(given, facts.keras) in HALF
+
+
+def _is_half_prediction(precision: Precision, value: Parameter) -> bool:
+    return value.function is not None and precision.half(value, Context(function=value.function)) is not None
+
+
+def _cast_at_start(facts: SourceFacts, value: Parameter, around: tuple[str, str]) -> Edit | None:
+    """Of the function that it is a parameter of."""
+    assert value.function is not None
+    name, place = value.name, value.function.location
+    for node in ast.walk(tree_of(facts) or ast.Module([], [])):
+        if isinstance(node, ast.FunctionDef) and node.name == value.function.name and node.lineno == place.line:
+            first = next((line for line in node.body if not _is_text(line)), node.body[0])
+            return line_before(facts, location_of(facts, first), f"{name} = {name.join(around)}")
+    return None
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _finding(dtype: str, location: Location | None, fix: Fix | None = None) -> Finding:
     limit = " and ends at 65504" if dtype == "float16" else ""
     return Finding(
         f"This loss is computed in {dtype}, because the predictions are: it has {'three' if limit else 'two'} digits"
         f"{limit}.",
         'Cast the predictions first: `tf.cast(predictions, tf.float32)`, or give the last layer `dtype="float32"`.',
         location,
+        fix=fix,
     )
 
 

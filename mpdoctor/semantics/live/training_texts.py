@@ -208,7 +208,7 @@ def remedy_from_gradient(training: TrainingFacts, found: GradientCulpritFacts) -
         return remedy_after_trials(training, found.operation, "" if found.is_function else found.layer)
     can_be_given = found.layer and not found.is_function and not holds_own_layers(training, found.layer)
     layer = f'give layer `{found.layer}` dtype="float32", or ' if can_be_given else ""
-    if found.without_scale:
+    if found.without_scale or _layers_healed(training):
         beside = "standardise what makes it so large: targets, class weights, sample weights, the loss's factor"
         text = f"{layer}{beside}."
         return after_trials(training, text[0].upper() + text[1:], beside)
@@ -217,6 +217,11 @@ def remedy_from_gradient(training: TrainingFacts, found: GradientCulpritFacts) -
         "optimizer, `LossScaleOptimizer(Adam(global_clipnorm=1.0))`, standardise the targets, or "
         f"{layer or 'use '}a smaller learning rate."
     )
+
+
+def _layers_healed(training: TrainingFacts) -> bool:
+    """Whether the trials showed what the step alone did not, as in an eager loop: it breaks without any loss scale."""
+    return any(one.kind == "float32-layers" and one.tried == "healed" for one in remedies_as_told(training))
 
 
 def in_words(tensor: TensorFacts) -> str:

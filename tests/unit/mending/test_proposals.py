@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from samples import training
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import LayerFacts, ModelFacts, OptimizerFacts
 from mpdoctor.facts.remedies import RemedyFacts
+from mpdoctor.facts.training import GradientCulpritFacts, OperationFacts
 from mpdoctor.facts.versions import Keras
-from mpdoctor.finding import Diagnosis, Edit, Finding, Fix, Severity
+from mpdoctor.finding import Diagnosis, Edit, Finding, Fix, Probe, Severity, Verdict
+from mpdoctor.fixes.texts import edited
 from mpdoctor.mending.proposals import proposed
 from mpdoctor.program.source_facts import SourceFacts
 
@@ -81,6 +84,7 @@ HEAD = ("`head` computes in float32", ', dtype="float32"')
         (finding("MP907", remedies=(remedy("healed", kind="float32-loss"),)), [[[HEAD]]]),
         (finding("MP408"), [[[HEAD]]]),
         (finding("MP911"), [[[("Leave `dynamic` to Keras", "")]]]),
+        (finding("MP911", remedies=(remedy("healed", kind="smaller-scale"),)), [[[("Leave `dynamic` to Keras", "")]]]),
         (finding("MP216", layer="outer/inner"), [[[INNER], [OUTER, INNER]]]),
         (finding("MP216", layer="outer/inner", stage="source"), []),
         (finding("MP605", layer="head"), []),  # nothing that float32 may mend
@@ -88,6 +92,62 @@ HEAD = ("`head` computes in float32", ', dtype="float32"')
 )
 def test_what_is_proposed(found: Finding, wanted: list[object]) -> None:
     assert answers(found) == wanted
+
+
+CLIPPED = """optimizer = Wrapper(Adam(0.1))
+
+def step(gradients):
+    gradients, _ = tf.clip_by_global_norm(gradients, 1.0)
+    gradients = optimizer.get_unscaled_gradients(gradients)
+    optimizer.apply_gradients(gradients)
+"""
+TWICE = """def step(tape):
+    grads = optimizer.get_unscaled_gradients(tape.gradient())
+    keep(grads)
+    kept = optimizer.get_unscaled_gradients([total.read_value() for total in sums])
+    optimizer.apply_gradients(kept)
+"""
+ROOT = "def call(x):\n    return tf.sqrt({})\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "line", "operation", "after"),
+    [
+        (
+            *("MP405", CLIPPED, 6, ""),
+            CLIPPED.replace("0.1)", "0.1, global_clipnorm=1.0)").replace(
+                "    gradients, _ = tf.clip_by_global_norm(gradients, 1.0)\n", ""
+            ),
+        ),
+        ("MP405", CLIPPED.replace("0.1)", "0.1, clipnorm=1.0)"), 6, "", None),
+        ("MP405", CLIPPED.replace("    gradients, _", "    gradients, norm"), 6, "", None),
+        ("MP405", CLIPPED.replace("1.0)\n", "LIMIT)\n"), 6, "", None),
+        ("MP405", CLIPPED.replace("def step", "def other(g):\n    apply(g)\n\n\ndef step"), 4, "", None),
+        (
+            *("MP403", TWICE, 5, ""),
+            TWICE.replace("optimizer.get_unscaled_gradients([total", "[total").replace("sums])", "sums]"),
+        ),
+        ("MP403", TWICE.replace("kept = optimizer", "kept = another"), 5, "", None),
+        ("MP403", TWICE.replace("grads = optimizer.get_unscaled_gradients", "grads = list"), 5, "", None),
+        ("MP905", ROOT.format("x"), 2, "SqrtGrad", ROOT.format("x + 1e-4")),
+        ("MP905", ROOT.format("a if b else c"), 2, "SqrtGrad", ROOT.format("(a if b else c) + 1e-4")),
+        ("MP905", ROOT.format("tf.sqrt(x)"), 2, "SqrtGrad", None),
+        ("MP905", ROOT.format("x"), 2, "MatMul", None),
+        ("MP907", "loss = tf.math.log(p)", 1, "Log", "loss = tf.math.log(p + 1e-7)"),
+        ("MP907", "loss = tf.math.log(p)", 2, "Log", None),
+    ],
+)
+def test_what_the_running_program_showed(code: str, text: str, line: int, operation: str, after: str | None) -> None:
+    broke = OperationFacts(operation, "gradient", "float16", "inf", location=Location("a.py", line))
+    seen = training((), gradient_culprit=GradientCulpritFacts(0, "kernel", operation=broke))
+    found = finding(code, model=seen.model.id, location=Location("a.py", line), evidence={"operation": operation})
+    links = (OPTIMIZER, OptimizerFacts("Adam", "keras", made_at=Location("a.py", 1)))
+    model = ModelFacts("m", "m", "Sequential", "mixed_float16", Keras("keras"), (), links)
+    probes = (Probe(seen, Verdict.OVERFLOWING, ""),)
+    diagnosis = Diagnosis((), (found,), (("a.py", model),), probes, (), (), (), {}, 0, 1, "", "")
+    answers_to = proposed(diagnosis, {"a.py": SourceFacts("a.py", text)}).answers
+    edits = [edit for answers in answers_to for answer in answers for one in answer.proposals for edit in one.edits]
+    assert (edited(text, edits) if edits else None) == after
 
 
 def test_where_no_model_came_all_layers_of_the_class_are_meant() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import re
 import tokenize
@@ -43,6 +44,14 @@ def replaced(facts: SourceFacts, location: Location, text: str) -> Edit | None:
 def text_of(facts: SourceFacts, location: Location) -> str | None:
     written = written_at(facts, location)
     return written.text if written is not None else None
+
+
+def expression_written(facts: SourceFacts, location: Location) -> ast.expr | None:
+    """What stands there, whole and in parts."""
+    try:
+        return ast.parse(f"({text_of(facts, location)})", mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
 
 
 def put_before(facts: SourceFacts, location: Location, text: str) -> Edit | None:

@@ -17,8 +17,9 @@ FACTOR = "loss_scale_factor"  # of any optimizer of Keras 3: fixed, and without 
 SMALLER = "1024.0"
 
 
-def usual_scale(facts: SourceFacts, made_at: Location) -> Iterator[tuple[str, Edit]]:
-    """(a title, the edit) for each argument about the loss scale in the calls around this line."""
+def usual_scale(facts: SourceFacts, made_at: Location, smaller: float | None = None) -> Iterator[tuple[str, Edit]]:
+    """(a title, the edit) for each argument about the loss scale in the calls around this line. `smaller`: a fixed
+    scale that was tried."""
     tree = tree_of(facts)
     for call in ast.walk(tree) if tree is not None else ():
         if not isinstance(call, ast.Call) or not call.lineno <= made_at.line <= (call.end_lineno or call.lineno):
@@ -28,8 +29,9 @@ def usual_scale(facts: SourceFacts, made_at: Location) -> Iterator[tuple[str, Ed
                 edit = without_keyword(facts, location_of(facts, call), keyword.arg)
                 title = f"Leave `{keyword.arg}` to Keras"
             elif keyword.arg == FACTOR:
-                edit = with_keyword(facts, location_of(facts, call), FACTOR, SMALLER)
-                title = f"Give it {FACTOR}={SMALLER}"
+                number = SMALLER if smaller is None else f"{smaller!r}"
+                edit = with_keyword(facts, location_of(facts, call), FACTOR, number)
+                title = f"Give it {FACTOR}={number}"
             else:
                 continue
             if edit is not None:

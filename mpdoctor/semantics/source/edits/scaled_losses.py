@@ -1,14 +1,27 @@
-"""Edits that scale the loss of a training loop of the program's own."""
+"""Edits of a training loop of the program's own: that scale its loss, unscale its gradients, and empty what they are
+added up in."""
 
 from __future__ import annotations
 
+import ast
+
 from mpdoctor.finding import Edit
+from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Operation, options, walk
-from mpdoctor.semantics.source.edits.expressions import argument_at, callee_text, put_around, replaced, text_of
-from mpdoctor.semantics.source.edits.names import keras_name
-from mpdoctor.semantics.source.edits.statements import line_behind, statement_at
+from mpdoctor.semantics.source.edits.expressions import (
+    argument_at,
+    callee_text,
+    expression_written,
+    put_around,
+    replaced,
+    text_of,
+)
+from mpdoctor.semantics.source.edits.made_layers import called
+from mpdoctor.semantics.source.edits.names import keras_name, tensorflow
+from mpdoctor.semantics.source.edits.statements import line_behind, passed_on, statement_at
 from mpdoctor.semantics.source.optimizers.gradients import is_tape, target
+from mpdoctor.semantics.source.optimizers.scaling import UNSCALING
 from mpdoctor.semantics.wording import receiver_text
 
 WRAPPER = "mixed_precision.LossScaleOptimizer"
@@ -38,6 +51,44 @@ def loss_scaled(facts: SourceFacts, apply: Call, gradient: Call, unscales: bool)
         return [line, given]
     around = put_around(facts, gradient.location, f"{of}.get_unscaled_gradients(", ")")
     return [line, given, *around] if around is not None else None
+
+
+def unscaled_at_tape(facts: SourceFacts, unscaling: Call, gradient: Call) -> list[Edit] | None:
+    """The gradients unscaled as they come from the tape (Keras 2), and not once more where they were until now."""
+    if unscaling.context.function is not gradient.context.function:
+        return None
+    if unscaling.context.branches != gradient.context.branches:
+        return None
+    before = f"{receiver_text(facts, unscaling)}.get_unscaled_gradients("
+    around, without = put_around(facts, gradient.location, before, ")"), passed_on(facts, unscaling.location)
+    if around is None or without is None:
+        return None
+    return [*around, *(without if isinstance(without, list) else [without])]
+
+
+def zeroed_behind(facts: SourceFacts, apply: Call) -> Edit | None:
+    """A loop behind a call that applies variables: it sets them to zero."""
+    tf, store = tensorflow(facts), _text_of_store(expression_written(facts, apply.location))
+    first = line_behind(facts, apply.location, f"for kept in {store}:") if tf is not None and store else None
+    if first is None:
+        return None
+    indent = first.text[: len(first.text) - len(first.text.lstrip())]
+    return Edit(first.location, f"{first.text}{indent}    kept.assign({tf}.zeros_like(kept))")
+
+
+def _text_of_store(written: ast.expr | None) -> str:
+    """Of `apply(sums, …)`, `apply_gradients(zip(opt.get_unscaled_gradients(sums), …))`; "" of anything else."""
+    if isinstance(written, ast.Call):
+        inner = called(written) in (*APPLYING, "zip", "list", UNSCALING) and written.args
+        return _text_of_store(written.args[0]) if inner else ""
+    if isinstance(written, ast.ListComp) and len(written.generators) == 1:
+        (each,) = written.generators
+        element = written.elt
+        if isinstance(element, ast.Call) and called(element) in ("read_value", "value") and not element.args:
+            element = element.func.value if isinstance(element.func, ast.Attribute) else element
+        same = isinstance(element, ast.Name) and ast.unparse(element) == ast.unparse(each.target)
+        return _text_of_store(each.iter) if same and not each.ifs else ""
+    return ast.unparse(written) if isinstance(written, ast.Name | ast.Attribute) else ""
 
 
 def wrapped_where_made(facts: SourceFacts, apply: Call) -> list[Edit] | None:

@@ -1,0 +1,96 @@
+"""Edits against what the running program showed, where its source alone leaves a doubt: by the line that it was at."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from mpdoctor.facts.location import Location
+from mpdoctor.finding import Edit
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.semantics.source.edits.clipped import without_clipping
+from mpdoctor.semantics.source.edits.expressions import put_around, put_behind, with_keyword
+from mpdoctor.semantics.source.edits.made_layers import called, location_of, tree_of
+from mpdoctor.semantics.source.edits.statements import passed_on
+from mpdoctor.semantics.source.optimizers.clipping import ARGUMENT
+from mpdoctor.semantics.source.optimizers.scaling import UNSCALING
+
+LIMITS = ("global_clipnorm", "clipnorm", "clipvalue")  # of Keras' optimizers, which take one of them
+# TensorFlow's operation: what a program calls, and what keeps its argument from 0.
+KEPT_FROM_ZERO = {"SqrtGrad": ("sqrt", "1e-4"), "Log": ("log", "1e-7")}
+ARITHMETIC = (ast.Call, ast.Name, ast.Attribute, ast.Subscript, ast.Constant)
+SAFE_BESIDE_PLUS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.MatMult)
+
+Edits = tuple[Edit, ...]
+
+
+def clipped_inside(facts: SourceFacts, applied_at: Location, made_at: Location, made: str) -> tuple[str, Edits] | None:
+    """(a title, the edits): the limit of the one call that clips in the function that applies gradients, given to the
+    optimizer inside, which clips what is unscaled. `made`: its class."""
+    function = _function_around(facts, applied_at.line)
+    clips = [call for call in _calls(function) if called(call) in ARGUMENT]
+    inner = [call for call in _calls(tree_of(facts)) if called(call) == made and _stands_on(call, made_at.line)]
+    if len(clips) != 1 or len(inner) != 1 or len(clips[0].args) != 2:
+        return None
+    limit, (optimizer,) = clips[0].args[1], inner
+    if not isinstance(limit, ast.Constant) or any(keyword.arg in LIMITS for keyword in optimizer.keywords):
+        return None
+    edits = (
+        with_keyword(facts, location_of(facts, optimizer), ARGUMENT[called(clips[0])], ast.unparse(limit)),
+        without_clipping(facts, location_of(facts, clips[0])),
+    )
+    return _together("Let the optimizer inside clip", *edits)
+
+
+def unscaled_once(facts: SourceFacts, applied_at: Location) -> tuple[str, Edits] | None:
+    """(a title, the edits): without the second of the two calls that unscale in the function that applies gradients."""
+    function = _function_around(facts, applied_at.line)
+    unscaling = sorted((call for call in _calls(function) if called(call) == UNSCALING), key=lambda call: call.lineno)
+    if len(unscaling) != 2 or len({ast.unparse(call.func) for call in unscaling}) != 1:
+        return None
+    edits = passed_on(facts, location_of(facts, unscaling[1]), 0, "grads")
+    return _together("Unscale once", *(edits if isinstance(edits, list) else [edits]))
+
+
+def kept_from_zero(facts: SourceFacts, broke_at: Location, operation: str) -> tuple[str, Edits] | None:
+    """(a title, the edits): a small number added to what the one root or logarithm on this line is of."""
+    name, least = KEPT_FROM_ZERO.get(operation, ("", ""))
+    calls = [call for call in _calls(tree_of(facts)) if called(call) == name and _stands_on(call, broke_at.line)]
+    if len(calls) != 1 or len(calls[0].args) != 1 or isinstance(calls[0].args[0], ast.Starred):
+        return None
+    (given,) = calls[0].args
+    place = location_of(facts, given)
+    if _needs_brackets(given):
+        edits = put_around(facts, place, "(", f") + {least}") or []
+        return _together(f"Add {least} inside {name}()", *edits)
+    return _together(f"Add {least} inside {name}()", put_behind(facts, place, f" + {least}"))
+
+
+def _together(title: str, *edits: Edit | None) -> tuple[str, Edits] | None:
+    found = tuple(edit for edit in edits if edit is not None)
+    return (title, found) if found and len(found) == len(edits) else None
+
+
+def _calls(tree: ast.AST | None) -> Iterator[ast.Call]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.Call)) if tree is not None else iter(())
+
+
+def _stands_on(call: ast.Call, line: int) -> bool:
+    return call.lineno <= line <= (call.end_lineno or call.lineno)
+
+
+def _function_around(facts: SourceFacts, line: int) -> ast.AST | None:
+    """The innermost one; the whole file where none is around."""
+    tree = tree_of(facts)
+    around = [
+        node
+        for node in ast.walk(tree or ast.Module([], []))
+        if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or node.lineno)
+    ]
+    return max(around, key=lambda node: node.lineno, default=tree)
+
+
+def _needs_brackets(given: ast.expr) -> bool:
+    if isinstance(given, ast.BinOp):
+        return not isinstance(given.op, SAFE_BESIDE_PLUS)
+    return not isinstance(given, ARITHMETIC)
