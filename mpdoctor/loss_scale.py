@@ -68,13 +68,14 @@ class LossScale:
     def step(self, state: ScaleState, finite: Any, where: Callable[[Any, Any, Any], Any] = where_python) -> Transition:
         """One step whose gradients were all finite (`finite` true), or not."""
         scale, counter, bad = state
-        grown, grown_counter = scale, counter + 1
+        counted, none = counter + 1, counter * 0  # once: of tensors each is an operation
+        grown, grown_counter = scale, counted
         if self.growth_interval is not None:
-            due = counter + 1 >= self.growth_interval
+            due = counted >= self.growth_interval
             larger = scale * self.growth
             if self.cap is not None:
                 larger = where(larger <= self.cap, larger, scale)
-            grown, grown_counter = where(due, larger, scale), where(due, counter * 0, counter + 1)
+            grown, grown_counter = where(due, larger, scale), where(due, none, counted)
         smaller = scale * self.backoff
         if self.floor is not None:
             smaller = where(smaller < self.floor, self.floor, smaller)
@@ -83,7 +84,7 @@ class LossScale:
             patience_over = bad + 1 >= self.hysteresis
             smaller = where(patience_over, smaller, scale)
             still_bad = where(finite, bad * 0, where(patience_over, bad * 0, bad + 1))
-        after = ScaleState(where(finite, grown, smaller), where(finite, grown_counter, counter * 0), still_bad)
+        after = ScaleState(where(finite, grown, smaller), where(finite, grown_counter, none), still_bad)
         return Transition(after, finite)
 
     def trajectory(self, finite_steps: Iterable[bool]) -> list[float]:

@@ -188,7 +188,8 @@ class Keras3Scaling(KerasOwn):
 
     def _step(self, strategy: Any, grads: list[Any], trainable_variables: Any, scaled: bool) -> None:
         """In the context in which a branch may be taken for all replicas: `strategy` is given across replicas."""
-        scale = self.loss_scale if scaled else None
+        now = self.loss_scale
+        scale = now if scaled else None
 
         def apply() -> None:
             if strategy is None:
@@ -201,7 +202,7 @@ class Keras3Scaling(KerasOwn):
             self._accumulate(finite, apply, grads, trainable_variables, scale)
         else:
             tf.cond(finite, apply, _nothing)
-        self._move_scale(finite)
+        self._move_scale(now, finite)
 
     def _apply_inside(self, grads: list[Any], trainable_variables: Any, scale: tf.Tensor | None) -> None:
         self.inner_optimizer.apply(
@@ -217,12 +218,12 @@ class Keras3Scaling(KerasOwn):
             for g, v in zip(grads, variables)
         ]
 
-    def _move_scale(self, finite: tf.Tensor) -> None:
+    def _move_scale(self, now: tf.Tensor, finite: tf.Tensor) -> None:
         if self._machine is None:
             return
         has_hysteresis = self._bounds.hysteresis > 1
         counter = tf.convert_to_tensor(self.step_counter)
-        state = ScaleState(self.loss_scale, counter, self.bad_steps if has_hysteresis else 0)
+        state = ScaleState(now, counter, self.bad_steps if has_hysteresis else 0)
         after = after_step(self._machine, state, finite)
         self.dynamic_scale.assign(after.scale)
         self.step_counter.assign(after.counter)
