@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.program.breakdown import Breakdown, breakdown_from_error
+from mpdoctor.source.imported_names import imported_names
 from mpdoctor.source.modules import Files, package_of
 
 _FRAMEWORK = (b"tensorflow", b"keras")
@@ -27,10 +27,6 @@ _COMPUTES = (
     b"def call(", b"__call__", b"Layer", b"layers.", b"Model(", b"Model)", b"Sequential", b"applications", b"hub.",
     b"add_weight", b"Loss", b"Metric", b"ptimizer", b"GradientTape", b".compile(",
 )  # fmt: skip
-_STATEMENT = rb"(?:from[ \t]*(\.*[\w.\x80-\xff]*)[ \t]*import[ \t]*(\([^)]*\)|[^\n#;]*)|import[ \t]+([^\n#;]+))"
-_IMPORT = re.compile(rb"^[ \t]*" + _STATEMENT, re.M)
-_FURTHER_IMPORT = re.compile(rb"[;:][ \t]*" + _STATEMENT)  # slow, and seldom: it stands behind something in its line
-_SHOWS_FURTHER = (b"; import ", b": import ", b"; from ", b": from ")
 MOST_BEYOND = 400  # files that are not among those to look at, but imported by them
 
 
@@ -164,7 +160,7 @@ class _Tree:
             self._packages[directory] = package_of(path)
         top, package = self._packages[directory]
         own = package.partition(".")[0]
-        for dotted in set(_imported_names(text, package)):
+        for dotted in set(imported_names(text, package)):
             first = dotted.partition(".")[0]
             roots = (top, directory) if own and first == own else (directory,)
             found = next(filter(None, (self._find(root, first, dotted) for root in roots)), None)
@@ -238,40 +234,3 @@ def _digest(*parts: bytes) -> bytes:
     for part in parts:
         found.update(part)
     return found.digest()
-
-
-def _imported_names(text: bytes, package: str) -> Iterator[str]:
-    """Every dotted name that an import statement may mean, those of the packages on the way included."""
-    text = text.replace(b"\\\n", b" ")
-    further = _FURTHER_IMPORT.findall(text) if _holds(text, _SHOWS_FURTHER) else ()
-    for source, names, modules in (*_IMPORT.findall(text), *further):
-        if modules:
-            for module in modules.decode(errors="replace").split(","):
-                yield from _with_packages(module.split()[0] if module.split() else "")
-            continue
-        of = _absolute(source.decode(errors="replace"), package)
-        if of is None:
-            continue
-        yield from _with_packages(of)
-        for name in names.decode(errors="replace").strip("()").replace("\\", " ").split(","):
-            if name.split():
-                yield f"{of}.{name.split()[0]}" if of else name.split()[0]
-
-
-def _with_packages(dotted: str) -> Iterator[str]:
-    """Python runs a package's `__init__` first."""
-    parts = dotted.split(".")
-    for count in range(1, len(parts) + 1):
-        yield ".".join(parts[:count])
-
-
-def _absolute(module: str, package: str) -> str | None:
-    """None where a relative import leaves the package."""
-    name = module.lstrip(".")
-    level = len(module) - len(name)
-    if not level:
-        return name
-    parts = package.split(".") if package else []
-    if level - 1 > len(parts):
-        return None
-    return ".".join((*parts[: len(parts) - (level - 1)], *([name] if name else [])))
