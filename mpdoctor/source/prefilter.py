@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
@@ -31,8 +32,8 @@ MOST_BEYOND = 400  # files that are not among those to look at, but imported by 
 
 
 @dataclass(frozen=True)
-class Outline:
-    """One file, not parsed.
+class Glance:
+    """What an unparsed text shows by itself, as a file of a certain package.
 
     may_speak
         Whether it may show mixed precision, or be wrong without any.
@@ -40,6 +41,39 @@ class Outline:
         Whether TensorFlow or Keras is named in it.
     may_compute
         Whether it may also hold what a model is made of, or trained by.
+    imported
+        Every dotted name that its import statements may mean.
+    """
+
+    may_speak: bool
+    names_framework: bool
+    may_compute: bool
+    imported: tuple[str, ...] = ()
+
+
+Look = Callable[[Path, bytes, bytes, str], Glance]
+"""A file's path, its text, the digest of that, and the package that the file belongs to."""
+
+
+def glance_from_text(text: bytes, package: str) -> Glance:
+    return dataclasses.replace(_signs_in(text), imported=tuple(sorted(set(imported_names(text, package)))))
+
+
+def _signs_in(text: bytes) -> Glance:
+    names_framework = _holds(text, _FRAMEWORK)
+    return Glance(
+        names_framework and (_holds(text, _SIGNS) or _holds(text, _TRAINS)),
+        names_framework,
+        names_framework and _holds(text, _COMPUTES),
+    )
+
+
+@dataclass(frozen=True)
+class Outline:
+    """One file, not parsed.
+
+    may_speak, names_framework, may_compute
+        See `Glance`.
     imports
         The first-party files that it imports.
     size
@@ -112,27 +146,25 @@ class Outlines(dict[Path, Outline]):
         return [sorted(ring, key=_depth) for ring in _rings(self)]
 
 
-def outlines_from_files(paths: Iterable[Path], read: Callable[[Path], bytes]) -> Outlines:
-    """`paths`: absolute. `read` gives a file's bytes."""
+def outlines_from_files(
+    paths: Iterable[Path],
+    read: Callable[[Path], bytes],
+    look: Look = lambda path, text, digest, package: glance_from_text(text, package),
+) -> Outlines:
+    """`paths`: absolute. `read` gives a file's bytes. `look`: for who remembers what texts have shown."""
     outlines, tree = Outlines(), _Tree(paths)
     waiting = deque(tree.given)
     while waiting:
         path = waiting.popleft()
         text = read(path)
-        names_framework = _holds(text, _FRAMEWORK)
+        digest = _digest(text)
         try:
-            imports = frozenset(tree.imported_by(path, text)) - {path}
+            seen = look(path, text, digest, tree.package_of(path))
+            imports = frozenset(tree.imported_by(path, seen.imported)) - {path}
         except Exception as error:
-            imports = frozenset()
+            seen, imports = _signs_in(text), frozenset()
             outlines.breakdowns[path] = breakdown_from_error(str(path), error)
-        outlines[path] = Outline(
-            names_framework and (_holds(text, _SIGNS) or _holds(text, _TRAINS)),
-            names_framework,
-            names_framework and _holds(text, _COMPUTES),
-            imports,
-            len(text),
-            _digest(text),
-        )
+        outlines[path] = Outline(seen.may_speak, seen.names_framework, seen.may_compute, imports, len(text), digest)
         waiting.extend(tree.newly_met(imports))
     outlines.whole = tree.beyond < MOST_BEYOND and not outlines.breakdowns
     outlines.passed_over = tree.passed_over
@@ -154,18 +186,26 @@ class _Tree:
     def passed_over(self) -> tuple[Path, ...]:
         return tuple(self._files.passed_over)
 
-    def imported_by(self, path: Path, text: bytes) -> Iterator[Path]:
+    def package_of(self, path: Path) -> str:
+        return self._package_around(path)[1]
+
+    def imported_by(self, path: Path, names: Iterable[str]) -> Iterator[Path]:
         directory = path.parent
-        if directory not in self._packages:
-            self._packages[directory] = package_of(path)
-        top, package = self._packages[directory]
+        top, package = self._package_around(path)
         own = package.partition(".")[0]
-        for dotted in set(imported_names(text, package)):
+        for dotted in names:
             first = dotted.partition(".")[0]
             roots = (top, directory) if own and first == own else (directory,)
             found = next(filter(None, (self._find(root, first, dotted) for root in roots)), None)
             if found is not None:
                 yield found
+
+    def _package_around(self, path: Path) -> tuple[Path, str]:
+        """The directory above the outermost package, and the dotted package; one for all files of a directory."""
+        directory = path.parent
+        if directory not in self._packages:
+            self._packages[directory] = package_of(path)
+        return self._packages[directory]
 
     def newly_met(self, paths: Iterable[Path]) -> Iterator[Path]:
         for path in sorted(paths):
