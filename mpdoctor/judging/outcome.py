@@ -9,7 +9,7 @@ from mpdoctor.finding import Crashed, Finding, Stage
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.project.shown_paths import shown_path
 from mpdoctor.project.targets import SOURCE_ONLY, Target
-from mpdoctor.rules.registry import rules_by_code
+from mpdoctor.rules.registry import rule_with_code
 from mpdoctor.settings.options import Settings
 
 
@@ -54,5 +54,5 @@ def brings_nothing(target: Target, sources: tuple[SourceFacts, ...], findings: l
     named = shown_path(str(target.path))
     if any(source.unreadable and source.path == named for source in sources):
         return True
-    ended = {f.code for f in findings if rules_by_code()[f.code].says_that_no_model_came}
+    ended = {f.code for f in findings if rule_with_code(f.code).says_that_no_model_came}
     return bool(ended) and "MP001" not in ended and not saw_model

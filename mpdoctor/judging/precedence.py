@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import cache
 
 from mpdoctor.finding import AlsoSeen, Finding
-from mpdoctor.rules.registry import Rule, all_rules, rules_by_code
+from mpdoctor.rules.registry import Rule, rule_with_code, rules_with_codes
 
 Ties = Callable[[str, str], bool]  # whether what stands in two files, by path as shown, may be about one model
 
@@ -65,6 +64,7 @@ class Candidates:
     def __init__(self, merged: list[Finding]) -> None:
         self._on_line: dict[tuple[str, str | None, int | None], list[int]] = {}
         self._by_code: dict[tuple[str, str], list[int]] = {}
+        self._rules = rules_with_codes({finding.code for finding in merged})
         for number, finding in enumerate(merged):
             self._by_code.setdefault((finding.target, finding.code), []).append(number)
             for path, line in _lines(finding):
@@ -74,21 +74,18 @@ class Candidates:
         """In order."""
         place = finding.location
         found = set(self._on_line.get((finding.target, place.path, place.line), ()) if place else ())
-        for code in (*_explaining_from_anywhere(finding.code), _told_by(finding)):
+        explaining = (rule.code for rule in self._rules if _explains_from_anywhere(rule, _rule(finding)))
+        for code in (*explaining, _told_by(finding)):
             found.update(self._by_code.get((finding.target, code), ()))
         return sorted(found)
 
 
-@cache
-def _explaining_from_anywhere(code: str) -> tuple[str, ...]:
-    """The codes of the rules that explain this one's findings wherever they stand."""
-    raised = rules_by_code()[code].says_that_it_raised
-    return tuple(
-        rule.code
-        for rule in all_rules()
-        if rule.explains.get(code, "line") != "line"
-        or (raised and rule.speaks_of_the_error)
-        or (rules_by_code()[code].tells_of_divergence and (rule.causes_divergence or rule.tells_of_divergence))
+def _explains_from_anywhere(rule: Rule, other: Rule) -> bool:
+    """Whether it explains findings of the other one wherever they stand."""
+    return (
+        rule.explains.get(other.code, "line") != "line"
+        or (other.says_that_it_raised and rule.speaks_of_the_error)
+        or bool(other.tells_of_divergence and (rule.causes_divergence or rule.tells_of_divergence))
     )
 
 
@@ -123,7 +120,7 @@ def _same_error(one: Finding, other: Finding) -> bool:
 
 
 def _rule(finding: Finding) -> Rule:
-    return rules_by_code()[finding.code]
+    return rule_with_code(finding.code)
 
 
 def _tells_why_weights_ran_away(primary: Finding, finding: Finding) -> bool:

@@ -13,7 +13,7 @@ from mpdoctor.facts.location import Location, lines_of, location_in_cell
 from mpdoctor.finding import AlsoSeen, Edit, Finding, Fix, RuleSummary
 from mpdoctor.judging.excerpts import excerpt_from_location
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.rules.registry import all_rules
+from mpdoctor.rules.registry import rules_with_codes
 
 
 def presented(
@@ -44,8 +44,7 @@ def rule_summaries(findings: Sequence[Finding], site: str = "") -> tuple[RuleSum
     spoken = {f.code for f in findings} | {also.code for f in findings for also in f.also_seen}
     return tuple(
         RuleSummary(rule.code, rule.name, rule.summary, rule.page_at(site) or rule.url, rule.docs, rule.severity)
-        for rule in (all_rules() if spoken else ())
-        if rule.code in spoken
+        for rule in rules_with_codes(spoken)
     )
 
 

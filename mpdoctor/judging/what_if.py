@@ -10,7 +10,7 @@ from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.failure import FailureFacts, MendedFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed, Finding, Severity
-from mpdoctor.rules.registry import Rule, all_rules, codes_and_names, findings_from_facts, rules_by_code
+from mpdoctor.rules.registry import Rule, all_rules, codes_and_names, findings_from_facts, rule_with_code
 from mpdoctor.settings.options import FORCED_POLICY, Settings
 
 
@@ -66,7 +66,7 @@ def with_what_if_marked(findings: list[Finding]) -> list[Finding]:
         if not finding.what_if:
             kept.append(finding)
         elif (finding.code, finding.location, finding.layer) not in real:
-            kept.append(dataclasses.replace(finding, what_if=not rules_by_code()[finding.code].is_never_what_if))
+            kept.append(dataclasses.replace(finding, what_if=not rule_with_code(finding.code).is_never_what_if))
     return kept
 
 

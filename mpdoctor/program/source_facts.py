@@ -363,13 +363,24 @@ class SourceFacts:
         found = self.dtype_of(value)
         if found is not None or value is None or not context.loops:
             return found
-        rounds = [one for one in walk(value) if isinstance(one, Earlier)]
-        if not rounds or any(len(context.branches) > one.branches for one in rounds):
+        if len(context.branches) > self._fewest_branches_of_rounds(value):
             return None
         if id(value) not in self._dtypes_at_first:
             first = dtype_of(value, self.keras, self._dtypes_at_first, first_round=True)
             self._dtypes_at_first[id(value)] = value, first
         return self._dtypes_at_first[id(value)][1]
+
+    def _fewest_branches_of_rounds(self, value: Value) -> int:
+        """Of the loops' variables that a tensor was made from, how many arms surround the one with the fewest; -1 where
+        it was made from none. Remembered by id: `_dtypes` keeps the value."""
+        if id(value) not in self._rounds:
+            branches = [part.branches for part in walk(value) if isinstance(part, Earlier)]
+            self._rounds[id(value)] = min(branches, default=-1)
+        return self._rounds[id(value)]
+
+    @cached_property
+    def _rounds(self) -> dict[int, int]:
+        return {}
 
     @cached_property
     def _dtypes_at_first(self) -> dict[int, tuple[Value, str | None]]:

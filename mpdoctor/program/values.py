@@ -212,7 +212,9 @@ class Call(Value):
 
     @property
     def parts(self) -> tuple[Value, ...]:
-        return (self.callee, *self.args, *(argument for _, argument in self.keywords))
+        if not self.keywords:
+            return (self.callee, *self.args)
+        return (self.callee, *self.args, *[argument for _, argument in self.keywords])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -514,19 +516,23 @@ def walk(value: Value | None) -> Iterator[Value]:
 
 def is_api(value: Value | None, *names: str) -> bool:
     """Whether it is for certain one of these library names, synonyms included."""
-    return bool(options(value)) and all(isinstance(option, Api) and option.is_(*names) for option in options(value))
+    if isinstance(value, Api):  # asked for each call, by most rules
+        return public_name(value.name) in _public_names(names)
+    return isinstance(value, Either) and all(is_api(option, *names) for option in value.options)
 
 
 def is_call_of(value: Value | None, *names: str) -> bool:
     """Whether it is for certain the result of calling one of these library functions or classes itself."""
-    choices = options(value)
-    return bool(choices) and all(isinstance(choice, Call) and is_api(choice.callee, *names) for choice in choices)
+    if isinstance(value, Call):
+        return is_api(value.callee, *names)
+    return isinstance(value, Either) and all(is_call_of(option, *names) for option in value.options)
 
 
 def is_instance_of(value: Value | None, *names: str) -> bool:
     """Whether it is for certain an instance of one of these library classes, or of a class of the user's own
     below it."""
-    return bool(options(value)) and all(_is_one_instance(option, names) for option in options(value))
+    choices = options(value)
+    return bool(choices) and all(_is_one_instance(option, names) for option in choices)
 
 
 def may_be_instance_of(value: Value | None, *names: str) -> bool:

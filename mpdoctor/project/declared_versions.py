@@ -4,7 +4,6 @@ conda's environments, lock files, Dockerfiles. All of them are read as text; non
 from __future__ import annotations
 
 import ast
-import configparser
 import json
 import os
 import re
@@ -41,6 +40,12 @@ KERAS = ("keras",)
 _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock")
 _CONDA = ("environment*.y*ml", "conda*.y*ml", "env.y*ml")
 _IMAGES = ("Dockerfile*", "*.Dockerfile")
+_REQUIREMENTS = "requirements*.txt"
+# In small letters, with the folders that are looked into.
+_READ = (
+    *(*_LOCKS, *_CONDA, *map(str.lower, _IMAGES), _REQUIREMENTS, "requirements", "docker"),
+    *("pipfile", "pipfile.lock", "pyproject.toml", "setup.cfg", "setup.py"),
+)
 # NVIDIA's images are named by year and month. Each month stands for itself and those behind it, up to the next; what
 # came before TensorFlow 2.16 was the newest release at the time. Those that are named -tf1- hold 1.15, all of them.
 _NVIDIA = (
@@ -78,6 +83,16 @@ class Pin:
     told: str
 
 
+def may_hold_pins(folder: Path) -> bool:
+    """Whether anything lies there that the functions below read. In most folders of a source tree nothing does, and one
+    look tells. Some systems take upper and lower case for the same."""
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 - one text for each, not one Path
+    except OSError:  # what cannot be listed may be read all the same
+        return True
+    return any(map(_one_of(_READ), map(str.lower, names)))
+
+
 def pins_from_locks(folder: Path) -> list[Pin]:
     pins: list[Pin] = []
     for name in _LOCKS:
@@ -110,7 +125,7 @@ def pins_from_declarations(folder: Path) -> list[Pin]:
     for path in _files(folder, *_CONDA):
         pins += _pins_from_conda(path)
     seen: set[Path] = set()
-    for path in (*_files(folder, "requirements*.txt"), *_files(folder / "requirements", "*.txt")):
+    for path in (*_files(folder, _REQUIREMENTS), *_files(folder / "requirements", "*.txt")):
         pins += _pins_from_requirements(path, seen)
     return pins
 
@@ -148,9 +163,14 @@ def _specifier_from_poetry(version: str) -> str:
 
 
 def _pins_from_setup_cfg(path: Path) -> Iterator[Pin]:
+    text = _text(path)
+    if not text:
+        return
+    import configparser
+
     parser = configparser.ConfigParser(interpolation=None, strict=False)
     try:
-        parser.read_string(_text(path))
+        parser.read_string(text)
     except configparser.Error:
         return
     groups = [parser.get("options", "install_requires", fallback="")]

@@ -13,6 +13,7 @@ from mpdoctor.project.declared_versions import (
     KERAS,
     TENSORFLOW,
     Pin,
+    may_hold_pins,
     pins_from_declarations,
     pins_from_images,
     pins_from_locks,
@@ -42,7 +43,8 @@ def keras_from_project(near: Path, known: dict[Path, Keras | None] | None = None
             found = known[folder]
             break
         passed.append(folder)
-        pins = (_keras_from_pins(read(folder)) for read in (pins_from_locks, pins_from_declarations, pins_from_images))
+        readers = (pins_from_locks, pins_from_declarations, pins_from_images) if may_hold_pins(folder) else ()
+        pins = (_keras_from_pins(read(folder)) for read in readers)
         found = next((keras for keras in pins if keras is not None), None)
         if found is not None or (folder / ".git").exists():
             break

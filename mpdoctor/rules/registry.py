@@ -14,7 +14,7 @@ import dataclasses
 import importlib
 import pkgutil
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import field
 from functools import cache
 from types import ModuleType
@@ -118,10 +118,26 @@ def codes_and_names() -> tuple[tuple[str, str], ...]:
     return tuple((file["code"].upper(), _name(file)) for file in _files())
 
 
+def rules_with_codes(codes: Collection[str]) -> tuple[Rule, ...]:
+    """In the order of their codes. No other rule is imported."""
+    return tuple(_rule(module) for code, module in _modules().items() if code in codes)
+
+
+def rule_with_code(code: str) -> Rule:
+    """Raises KeyError where there is none. No other rule is imported."""
+    return _rule(_modules()[code])
+
+
 def rule_by_code_or_name(text: str) -> Rule | None:
     """Of all rules this one alone is imported."""
     wanted = text.strip().lower()
     return next((_rule(file.string) for file in _files() if wanted in (file["code"], _name(file))), None)
+
+
+@cache
+def _modules() -> Mapping[str, str]:
+    """The modules of all rules by code, in the order of these."""
+    return {file["code"].upper(): file.string for file in _files()}
 
 
 def _files() -> list[re.Match[str]]:
@@ -182,11 +198,6 @@ def _stages(looks: Iterable[str], fails_in: tuple[str, ...]) -> tuple[str, ...]:
 
 def _stage_of(kind: str, facts: Any) -> str:
     return "training" if kind == "in_failure" and facts.in_training else STAGES[kind]
-
-
-@cache
-def rules_by_code() -> Mapping[str, Rule]:
-    return {rule.code: rule for rule in all_rules()}
 
 
 def findings_from_facts(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import dataclasses
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.program.breakdown import Breakdown, breakdown_from_error
+from mpdoctor.source.imported_names import imported_names
 from mpdoctor.source.modules import Files, package_of
 
 _FRAMEWORK = (b"tensorflow", b"keras")
@@ -27,16 +28,12 @@ _COMPUTES = (
     b"def call(", b"__call__", b"Layer", b"layers.", b"Model(", b"Model)", b"Sequential", b"applications", b"hub.",
     b"add_weight", b"Loss", b"Metric", b"ptimizer", b"GradientTape", b".compile(",
 )  # fmt: skip
-_STATEMENT = rb"(?:from[ \t]*(\.*[\w.\x80-\xff]*)[ \t]*import[ \t]*(\([^)]*\)|[^\n#;]*)|import[ \t]+([^\n#;]+))"
-_IMPORT = re.compile(rb"^[ \t]*" + _STATEMENT, re.M)
-_FURTHER_IMPORT = re.compile(rb"[;:][ \t]*" + _STATEMENT)  # slow, and seldom: it stands behind something in its line
-_SHOWS_FURTHER = (b"; import ", b": import ", b"; from ", b": from ")
 MOST_BEYOND = 400  # files that are not among those to look at, but imported by them
 
 
 @dataclass(frozen=True)
-class Outline:
-    """One file, not parsed.
+class Glance:
+    """What an unparsed text shows by itself, as a file of a certain package.
 
     may_speak
         Whether it may show mixed precision, or be wrong without any.
@@ -44,6 +41,39 @@ class Outline:
         Whether TensorFlow or Keras is named in it.
     may_compute
         Whether it may also hold what a model is made of, or trained by.
+    imported
+        Every dotted name that its import statements may mean.
+    """
+
+    may_speak: bool
+    names_framework: bool
+    may_compute: bool
+    imported: tuple[str, ...] = ()
+
+
+Look = Callable[[Path, bytes, bytes, str], Glance]
+"""A file's path, its text, the digest of that, and the package that the file belongs to."""
+
+
+def glance_from_text(text: bytes, package: str) -> Glance:
+    return dataclasses.replace(_signs_in(text), imported=tuple(sorted(set(imported_names(text, package)))))
+
+
+def _signs_in(text: bytes) -> Glance:
+    names_framework = _holds(text, _FRAMEWORK)
+    return Glance(
+        names_framework and (_holds(text, _SIGNS) or _holds(text, _TRAINS)),
+        names_framework,
+        names_framework and _holds(text, _COMPUTES),
+    )
+
+
+@dataclass(frozen=True)
+class Outline:
+    """One file, not parsed.
+
+    may_speak, names_framework, may_compute
+        See `Glance`.
     imports
         The first-party files that it imports.
     size
@@ -116,27 +146,25 @@ class Outlines(dict[Path, Outline]):
         return [sorted(ring, key=_depth) for ring in _rings(self)]
 
 
-def outlines_from_files(paths: Iterable[Path], read: Callable[[Path], bytes]) -> Outlines:
-    """`paths`: absolute. `read` gives a file's bytes."""
+def outlines_from_files(
+    paths: Iterable[Path],
+    read: Callable[[Path], bytes],
+    look: Look = lambda path, text, digest, package: glance_from_text(text, package),
+) -> Outlines:
+    """`paths`: absolute. `read` gives a file's bytes. `look`: for who remembers what texts have shown."""
     outlines, tree = Outlines(), _Tree(paths)
     waiting = deque(tree.given)
     while waiting:
         path = waiting.popleft()
         text = read(path)
-        names_framework = _holds(text, _FRAMEWORK)
+        digest = _digest(text)
         try:
-            imports = frozenset(tree.imported_by(path, text)) - {path}
+            seen = look(path, text, digest, tree.package_of(path))
+            imports = frozenset(tree.imported_by(path, seen.imported)) - {path}
         except Exception as error:
-            imports = frozenset()
+            seen, imports = _signs_in(text), frozenset()
             outlines.breakdowns[path] = breakdown_from_error(str(path), error)
-        outlines[path] = Outline(
-            names_framework and (_holds(text, _SIGNS) or _holds(text, _TRAINS)),
-            names_framework,
-            names_framework and _holds(text, _COMPUTES),
-            imports,
-            len(text),
-            _digest(text),
-        )
+        outlines[path] = Outline(seen.may_speak, seen.names_framework, seen.may_compute, imports, len(text), digest)
         waiting.extend(tree.newly_met(imports))
     outlines.whole = tree.beyond < MOST_BEYOND and not outlines.breakdowns
     outlines.passed_over = tree.passed_over
@@ -158,18 +186,26 @@ class _Tree:
     def passed_over(self) -> tuple[Path, ...]:
         return tuple(self._files.passed_over)
 
-    def imported_by(self, path: Path, text: bytes) -> Iterator[Path]:
+    def package_of(self, path: Path) -> str:
+        return self._package_around(path)[1]
+
+    def imported_by(self, path: Path, names: Iterable[str]) -> Iterator[Path]:
         directory = path.parent
-        if directory not in self._packages:
-            self._packages[directory] = package_of(path)
-        top, package = self._packages[directory]
+        top, package = self._package_around(path)
         own = package.partition(".")[0]
-        for dotted in set(_imported_names(text, package)):
+        for dotted in names:
             first = dotted.partition(".")[0]
             roots = (top, directory) if own and first == own else (directory,)
             found = next(filter(None, (self._find(root, first, dotted) for root in roots)), None)
             if found is not None:
                 yield found
+
+    def _package_around(self, path: Path) -> tuple[Path, str]:
+        """The directory above the outermost package, and the dotted package; one for all files of a directory."""
+        directory = path.parent
+        if directory not in self._packages:
+            self._packages[directory] = package_of(path)
+        return self._packages[directory]
 
     def newly_met(self, paths: Iterable[Path]) -> Iterator[Path]:
         for path in sorted(paths):
@@ -238,40 +274,3 @@ def _digest(*parts: bytes) -> bytes:
     for part in parts:
         found.update(part)
     return found.digest()
-
-
-def _imported_names(text: bytes, package: str) -> Iterator[str]:
-    """Every dotted name that an import statement may mean, those of the packages on the way included."""
-    text = text.replace(b"\\\n", b" ")
-    further = _FURTHER_IMPORT.findall(text) if _holds(text, _SHOWS_FURTHER) else ()
-    for source, names, modules in (*_IMPORT.findall(text), *further):
-        if modules:
-            for module in modules.decode(errors="replace").split(","):
-                yield from _with_packages(module.split()[0] if module.split() else "")
-            continue
-        of = _absolute(source.decode(errors="replace"), package)
-        if of is None:
-            continue
-        yield from _with_packages(of)
-        for name in names.decode(errors="replace").strip("()").replace("\\", " ").split(","):
-            if name.split():
-                yield f"{of}.{name.split()[0]}" if of else name.split()[0]
-
-
-def _with_packages(dotted: str) -> Iterator[str]:
-    """Python runs a package's `__init__` first."""
-    parts = dotted.split(".")
-    for count in range(1, len(parts) + 1):
-        yield ".".join(parts[:count])
-
-
-def _absolute(module: str, package: str) -> str | None:
-    """None where a relative import leaves the package."""
-    name = module.lstrip(".")
-    level = len(module) - len(name)
-    if not level:
-        return name
-    parts = package.split(".") if package else []
-    if level - 1 > len(parts):
-        return None
-    return ".".join((*parts[: len(parts) - (level - 1)], *([name] if name else [])))

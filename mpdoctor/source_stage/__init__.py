@@ -22,7 +22,7 @@ from mpdoctor.source_stage.cache import Cache
 from mpdoctor.source_stage.file_texts import FileTexts
 from mpdoctor.source_stage.pool import WorkerPool
 from mpdoctor.source_stage.process_count import most_processes
-from mpdoctor.source_stage.unchanged_files import IncrementalResults
+from mpdoctor.source_stage.unchanged_files import IncrementalResults, look_from_cache
 from mpdoctor.source_stage.version_guards import guarded_files
 from mpdoctor.source_stage.worker import Judged, Task, crash_from_breakdown, policies_by_importers
 
@@ -59,7 +59,9 @@ class SourceStage:
         self._mixed: set[Path] = set()
         self._crashes: set[Crashed] = set()
         texts = FileTexts(unsaved)
-        self._outlines = Outlines() if with_imports else outlines_from_files(files, texts.of)
+        self._outlines = (
+            Outlines() if with_imports else outlines_from_files(files, texts.of, look_from_cache(cache, texts))
+        )
         self.passed_over = self._outlines.passed_over
         self._memory = IncrementalResults(None if with_imports else cache, self._outlines, files, texts)
         size = sum(
@@ -126,16 +128,21 @@ class SourceStage:
         return tuple(sorted(self._files[path] for path in together & self._files.keys()))
 
     def _float32_classes_seen_by(self, facts: SourceFacts) -> tuple[Location, ...]:
-        seen = {facts.path, *facts.imports}
-        return tuple(sorted(place for place in self._float32_classes if place.path in seen))
+        seen = {facts.path, *facts.imports} if self._float32_classes else ()
+        return tuple(sorted(place for path in seen for place in self._float32_classes.get(path, ())))
 
     @cached_property
-    def _float32_classes(self) -> frozenset[Location]:
+    def _float32_classes(self) -> Mapping[str, list[Location]]:
+        """By path as shown."""
         made: dict[Location, bool] = {}
         for facts in self._facts.values():
             for place, in_float32 in facts.makings:
                 made[place] = made.get(place, True) and in_float32
-        return frozenset(place for place, is_always in made.items() if is_always)
+        found: dict[str, list[Location]] = {}
+        for place, is_always in made.items():
+            if is_always:
+                found.setdefault(place.path, []).append(place)
+        return found
 
     @cached_property
     def _imported_by_text(self) -> frozenset[Path]:

@@ -1,4 +1,5 @@
-"""On-disk cache of the source stage's results. An entry holds while the file and all that it imports are unchanged.
+"""On-disk cache of the source stage's results. An entry holds while the file and all that it imports are unchanged, a
+glance while the file is.
 
 The cache is one file for each working directory, in the user's own cache directory. Of the user's text it holds what
 findings quote. It is signed with a key that lies elsewhere, among the user's data: what this user's mpdoctor has not
@@ -20,6 +21,7 @@ from pathlib import Path
 from mpdoctor import __version__
 from mpdoctor.finding import Finding
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.source.prefilter import Glance
 from mpdoctor.source_stage.cache_values import Row, row_from_value, value_from_row
 from mpdoctor.source_stage.signed_files import Key, signed_bytes, write_signed
 
@@ -79,7 +81,9 @@ class Cache:
         self._entries: dict[str, Entry] = {}
         found = self._key.find()
         kept = signed_bytes(self._file, found, self._made_by) if found is not None else None
-        self._rows: dict[str, Row] = json.loads(kept) if kept is not None else {}
+        self._rows: dict[str, Row]
+        self._glances: dict[str, Row]
+        self._rows, self._glances = json.loads(kept) if kept is not None else ({}, {})
         self._is_changed = kept is None
 
     def find(self, path: Path, shown_as: str, digest: bytes, walked: bool) -> Entry | None:
@@ -98,15 +102,28 @@ class Cache:
         entry.findings[asked] = found
         self._is_changed = True
 
+    def find_glance(self, path: Path, digest: bytes, package: str) -> Glance | None:
+        row = self._glances.get(str(path))
+        if row is None or row[:2] != [digest.hex(), package]:
+            return None
+        _, _, may_speak, names_framework, may_compute, imported = row
+        return Glance(may_speak, names_framework, may_compute, tuple(imported))
+
+    def keep_glance(self, path: Path, digest: bytes, package: str, seen: Glance) -> None:
+        signs = seen.may_speak, seen.names_framework, seen.may_compute
+        self._glances[str(path)] = [digest.hex(), package, *signs, seen.imported]
+        self._is_changed = True
+
     def save(self) -> None:
         if not self._is_changed:
             return
         rows = self._rows | {path: row for path, entry in self._entries.items() if (row := _row_from_entry(entry))}
-        there = {path: row for path, row in rows.items() if os.path.exists(path)}  # noqa: PTH110 - never raises
+        there = {path for path in rows.keys() | self._glances.keys() if os.path.exists(path)}  # noqa: PTH110 - never raises
+        kept = [{path: row for path, row in some.items() if path in there} for some in (rows, self._glances)]
         try:
             key = self._key.find_or_make()
             if key is not None:
-                write_signed(self._file, key, self._made_by, json.dumps(there, separators=(",", ":")).encode())
+                write_signed(self._file, key, self._made_by, json.dumps(kept, separators=(",", ":")).encode())
                 _tidy_up(self._file.parent)
         except OSError:
             return

@@ -9,13 +9,27 @@ from pathlib import Path
 
 from mpdoctor.finding import Finding
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.source.prefilter import Outlines
+from mpdoctor.source.prefilter import Glance, Look, Outlines, glance_from_text
 from mpdoctor.source.reading import text_from_bytes
 from mpdoctor.source_stage.cache import Cache, Entry
 from mpdoctor.source_stage.file_texts import FileTexts
 from mpdoctor.source_stage.worker import Judged, Task
 
 SUFFIX = ".py"  # of a notebook the cells are joined anew each time
+
+
+def look_from_cache(cache: Cache | None, texts: FileTexts) -> Look:
+    """Looks at texts that the cache has not seen."""
+
+    def look(path: Path, text: bytes, digest: bytes, package: str) -> Glance:
+        seen = cache.find_glance(path, digest, package) if cache is not None else None
+        if seen is None:
+            seen = glance_from_text(text, package)
+            if cache is not None and not texts.is_passing(path):
+                cache.keep_glance(path, digest, package, seen)
+        return seen
+
+    return look
 
 
 class IncrementalResults:

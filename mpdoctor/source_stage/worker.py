@@ -6,7 +6,7 @@ import dataclasses
 import gc
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -42,8 +42,14 @@ class Task:
     @cached_property
     def digest(self) -> bytes:
         """Of all that the findings hang on besides the file and what it imports."""
-        asked = sorted(self.changes.items()), sorted(self.codes), self.program
-        return blake2b(repr(asked).encode(), digest_size=16).digest()
+        asked = f"{sorted(self.changes.items())} {_told(self.codes)} {self.program}"
+        return blake2b(asked.encode(), digest_size=16).digest()
+
+
+@lru_cache(maxsize=8)
+def _told(codes: frozenset[str]) -> str:
+    """The same for all files of a run."""
+    return " ".join(sorted(codes))
 
 
 class Worker:

@@ -74,14 +74,15 @@ CONFIRMED_LIVE = True
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
-    met = [mixed_operand for mixed_operand in mixed_operands(facts) if not asks_for_dtype(mixed_operand[0].context)]
-    for variable in raw_variables(facts):
-        if facts.dtype_of(variable) in FLOATS:
-            raising = next(
-                (operand_pair for operand_pair in met if _meets(facts, operand_pair, variable, past_casts=False)), None
-            )
-            if raising is not None or _is_wrongly_untrained(facts, met, variable):
-                yield _finding(facts, variable, raising)
+    variables = [variable for variable in raw_variables(facts) if facts.dtype_of(variable) in FLOATS]
+    operands = mixed_operands(facts) if variables else ()
+    met = [mixed_operand for mixed_operand in operands if not asks_for_dtype(mixed_operand[0].context)]
+    for variable in variables:
+        raising = next(
+            (operand_pair for operand_pair in met if _meets(facts, operand_pair, variable, past_casts=False)), None
+        )
+        if raising is not None or _is_wrongly_untrained(facts, met, variable):
+            yield _finding(facts, variable, raising)
 
 
 def _is_wrongly_untrained(facts: SourceFacts, met: Iterable[MixedOperands], variable: Call) -> bool:

@@ -38,7 +38,7 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.knowledge.layer_kinds import WEIGHTLESS
 from mpdoctor.program.dtypes import policies_named
-from mpdoctor.program.source_facts import SET_FLOATX, SourceFacts
+from mpdoctor.program.source_facts import SET_FLOATX, SourceFacts, sets_policy
 from mpdoctor.program.values import Api, Call, Parameter, Value, class_of, options
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, literal_replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.statements import without_statement
@@ -97,7 +97,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 def _dtype_given(facts: SourceFacts, call: Call) -> tuple[Value | None, str]:
     """The dtype or policy that a call sets, or gives to a layer with weights, and what it is there."""
-    if call in facts.policy_calls:
+    if sets_policy(call) and call in facts.policy_calls:
         given = call.argument(0) or call.keyword("policy") or call.keyword("dtype_policy") or call.keyword("value")
         return given, FLOATX if isinstance(call.callee, Api) and call.callee.is_(SET_FLOATX) else "the global policy"
     name = _layer_with_weights(call)

@@ -30,7 +30,7 @@ FILES = {
     "without.py": "x = 1\n",
 }
 STEPS: dict[str, tuple[Any, str, Callable[..., object]]] = {
-    "what it imports": (prefilter, "_imported_names", lambda text, package: b"burst" in text),
+    "what it imports": (prefilter, "imported_names", lambda text, package: b"burst" in text),
     "parsing": (modules, "source_from_text", lambda data, shown_as: b"burst" in data),
     "the walk": (statements, "evaluate_call", lambda state, node, dropped=False: ast.unparse(node) == "burst()"),
     "signs of mixed precision": (

@@ -11,6 +11,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import (
     Api,
     Attribute,
+    Branch,
     Call,
     ClassFacts,
     Context,
@@ -139,7 +140,13 @@ def _is_in_call(function: FunctionFacts | None) -> bool:
 
 def asks_for_dtype(context: Context) -> bool:
     """Whether code stands behind an `if` about dtypes or policies, so that it may never run in 16 bits."""
-    return any(_is_about_dtypes(part) for branch in context.branches for part in walk(branch.test))
+    return any(map(_is_arm_about_dtypes, context.branches))
+
+
+@lru_cache(maxsize=4096)
+def _is_arm_about_dtypes(branch: Branch) -> bool:
+    """All events of an arm share it, and rule after rule asks about them."""
+    return any(_is_about_dtypes(part) for part in walk(branch.test))
 
 
 def _is_about_dtypes(value: Value) -> bool:

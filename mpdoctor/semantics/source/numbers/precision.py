@@ -55,6 +55,7 @@ class Precision:
         self._models: dict[int, str | None] = {}
         self._nested = 0
         self._lambdas = dict(_lambda_layers(facts))
+        self._in_calls: dict[Context, bool] = {}
         self._calls_at = {call.location: call.context for call in facts.calls}
         self.roles: Roles = {}
         self.roles = roles_from_facts(facts, self.of_model, self._outside)
@@ -75,8 +76,11 @@ class Precision:
 
     def runs_in_call(self, context: Context) -> bool:
         """Whether code runs inside the `call()` of a layer, where Keras hands out its weights in 16 bits."""
-        around = [context, *(self._calls_at[place] for place in context.callers if place in self._calls_at)]
-        return any(_is_call_of_layer(outer.function) for outer in around)
+        found = self._in_calls.get(context)
+        if found is None:
+            around = [context, *(self._calls_at[place] for place in context.callers if place in self._calls_at)]
+            found = self._in_calls[context] = any(_is_call_of_layer(outer.function) for outer in around)
+        return found
 
     def of_model(self, model: Value | None) -> str | None:
         """The dtype of what a model (or a layer of the user's own) returns."""

@@ -14,8 +14,9 @@ from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
 Shape = tuple["int | None", ...]  # with the batch; None: as many as there are
 DEEPEST = 60  # layers
 MEANS = ("tensorflow.reduce_mean", "tensorflow.math.reduce_mean", "keras.backend.mean")
-POOLING = ("GlobalAveragePooling1D", "GlobalAveragePooling2D", "GlobalAveragePooling3D")
-POOLING_BY_SHORT_NAMES = ("GlobalAvgPool1D", "GlobalAvgPool2D", "GlobalAvgPool3D")
+POOLING = frozenset(
+    f"{name}{dimensions}" for name in ("GlobalAveragePooling", "GlobalAvgPool") for dimensions in ("1D", "2D", "3D")
+)
 INPUTS = ("keras.Input", "keras.layers.Input", "keras.layers.InputLayer")
 KEEPING = (
     *("Activation", "Softmax", "ReLU", "LeakyReLU", "PReLU", "ELU", "Dropout", "AlphaDropout"),
@@ -40,7 +41,7 @@ def large_means(facts: SourceFacts) -> Iterator[tuple[Call, Value, int]]:
 def large_pooling(facts: SourceFacts) -> Iterator[tuple[Call, int]]:
     """(the call that makes the layer, how many positions it averages) of those that average too many for float16."""
     for call in facts.calls:
-        if isinstance(call.callee, Call) and layer_name(call.callee) in (*POOLING, *POOLING_BY_SHORT_NAMES):
+        if isinstance(call.callee, Call) and layer_name(call.callee) in POOLING:
             yield from _if_large(call.callee, _shape(call.argument(0)))
         elif is_call_of(call, "keras.Sequential"):
             yield from _pooling_of_sequential(call)
@@ -54,7 +55,7 @@ def _pooling_of_sequential(model: Call) -> Iterator[tuple[Call, int]]:
     for layer in layers.items:
         if not isinstance(layer, Call):
             return
-        if layer_name(layer) in (*POOLING, *POOLING_BY_SHORT_NAMES):
+        if layer_name(layer) in POOLING:
             yield from _if_large(layer, shape)
         shape = _of_input(layer) or _of_layer(layer, shape or _first_shape(layer))
 

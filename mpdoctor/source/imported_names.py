@@ -1,0 +1,48 @@
+"""Names that the import statements of an unparsed text may mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_STATEMENT = rb"(?:from[ \t]*(\.*[\w.\x80-\xff]*)[ \t]*import[ \t]*(\([^)]*\)|[^\n#;]*)|import[ \t]+([^\n#;]+))"
+_IMPORT = re.compile(rb"^[ \t]*" + _STATEMENT, re.M)
+_FURTHER_IMPORT = re.compile(rb"[;:][ \t]*" + _STATEMENT)  # slow, and seldom: it stands behind something in its line
+_SHOWS_FURTHER = (b"; import ", b": import ", b"; from ", b": from ")
+
+
+def imported_names(text: bytes, package: str) -> Iterator[str]:
+    """Every dotted name that an import statement may mean, those of the packages on the way included."""
+    text = text.replace(b"\\\n", b" ")
+    further = _FURTHER_IMPORT.findall(text) if any(sign in text for sign in _SHOWS_FURTHER) else ()
+    for source, names, modules in (*_IMPORT.findall(text), *further):
+        if modules:
+            for module in modules.decode(errors="replace").split(","):
+                yield from _with_packages(module.split()[0] if module.split() else "")
+            continue
+        of = _absolute(source.decode(errors="replace"), package)
+        if of is None:
+            continue
+        yield from _with_packages(of)
+        for name in names.decode(errors="replace").strip("()").replace("\\", " ").split(","):
+            if name.split():
+                yield f"{of}.{name.split()[0]}" if of else name.split()[0]
+
+
+def _with_packages(dotted: str) -> Iterator[str]:
+    """Python runs a package's `__init__` first."""
+    parts = dotted.split(".")
+    for count in range(1, len(parts) + 1):
+        yield ".".join(parts[:count])
+
+
+def _absolute(module: str, package: str) -> str | None:
+    """None where a relative import leaves the package."""
+    name = module.lstrip(".")
+    level = len(module) - len(name)
+    if not level:
+        return name
+    parts = package.split(".") if package else []
+    if level - 1 > len(parts):
+        return None
+    return ".".join((*parts[: len(parts) - (level - 1)], *([name] if name else [])))
