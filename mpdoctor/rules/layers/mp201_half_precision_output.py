@@ -50,7 +50,7 @@ from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.dtypes import dtype_named
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, Instance, Parameter, Value, is_api, known, options
+from mpdoctor.program.values import Api, Call, Instance, Parameter, Value, class_of, is_api, known, options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.layers import in_float32
 from mpdoctor.semantics.source.layers.output_layers import (
@@ -91,7 +91,21 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _trained_models(facts: SourceFacts) -> Iterable[Call]:
     trained = (option for call in facts.method_calls(*TRAINING) for option in options(call.receiver))
-    return dict.fromkeys(model for model in trained if isinstance(model, Call))
+    models = dict.fromkeys(model for model in trained if isinstance(model, Call))
+    return [model for model in models if _trains_its_output(facts, model)]
+
+
+def _trains_its_output(facts: SourceFacts, model: Call) -> bool:
+    """Whether the loss is one of what the model gives; False for a train_step of its own that never calls it."""
+    own = class_of(model)
+    step = own.find_method("train_step") if own is not None else None
+    if own is None or step is None:
+        return True
+    lineage = tuple(own.lineage())
+    return any(
+        call.context.function is step and isinstance(call.callee, Instance) and call.callee.of in lineage
+        for call in facts.calls
+    )
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
@@ -155,9 +169,12 @@ def _is_cast_by_program(facts: SourceFacts) -> bool:
 
 
 def _is_prediction_in_loss(facts: SourceFacts, value: Value) -> bool:
-    """Whether it is the second argument of a loss function of the program's own."""
+    """Whether it is the prediction that a loss function, or a model's `compute_loss`, of the program's own is given."""
     if not isinstance(value, Parameter) or value.function is None:
         return False
+    owner = value.function.owner
+    if value.function.name == "compute_loss" and owner is not None and owner.kind == "model":
+        return value.name == "y_pred"
     role = precision_of(facts).roles.get(id(value.function))
     return role is not None and not role.is_metric and value.index == (1 if value.function.owner is None else 2)
 

@@ -53,7 +53,7 @@ def evaluate_call(state: State, node: ast.Call, dropped: bool = False) -> Value:
         callee = evaluate_attribute(state, function, is_called=True)
     else:
         callee = evaluate(state, function)
-    args, is_open = spread_out(state, node.args)
+    args, is_open, _ = spread_out(state, node.args)
     keywords, more = _evaluate_keywords(state, node.keywords)
     location = state.place(node)
     is_open = is_open or more

@@ -39,26 +39,28 @@ def item_of(of: Value, index: Value | None, location: Location) -> Value:
 
 
 def evaluate_sequence(state: State, node: ast.Tuple | ast.List | ast.Set) -> Value:
-    items, is_open = spread_out(state, node.elts)
-    ending = next((number for number, one in enumerate(reversed(node.elts)) if isinstance(one, ast.Starred)), 0)
+    items, is_open, ending = spread_out(state, node.elts)
     return Collection(state.place(node), type(node).__name__.lower(), items, (), is_open, ending)
 
 
-def spread_out(state: State, nodes: Sequence[ast.expr]) -> tuple[tuple[Value, ...], bool]:
-    """Elements or arguments; `*rest` is spread out where its elements are known."""
+def spread_out(state: State, nodes: Sequence[ast.expr]) -> tuple[tuple[Value, ...], bool, int]:
+    """Elements or arguments, whether there may be more of them, and then how many stand behind all those that are not
+    seen; `*rest` is spread out where its elements are known."""
     items: list[Value] = []
-    is_open = False
+    is_open, ending = False, 0
     for node in nodes:
         if not isinstance(node, ast.Starred):
             items.append(evaluate(state, node))
+            ending += 1
             continue
         rest = evaluate(state, node.value)
         if isinstance(rest, Collection) and rest.kind in ("list", "tuple"):
             items.extend(rest.items)
             is_open = is_open or rest.open
+            ending = rest.ending if rest.open else ending + len(rest.items)
         else:
-            is_open = True
-    return tuple(items), is_open
+            is_open, ending = True, 0
+    return tuple(items), is_open, ending if is_open else 0
 
 
 def evaluate_dictionary(state: State, node: ast.Dict) -> Value:

@@ -86,7 +86,7 @@ def _closure(state: State, node: FunctionNode, name: str, decorators: tuple[Valu
 def execute_class(state: State, node: ast.ClassDef) -> bool:
     for decorator in node.decorator_list:
         evaluate(state, decorator)
-    bases, _ = spread_out(state, node.bases)
+    bases, _, _ = spread_out(state, node.bases)
     for keyword in node.keywords:
         evaluate(state, keyword.value)
     location = state.module.source.name_after(node, "class", node.name)

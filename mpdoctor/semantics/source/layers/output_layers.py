@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.layer_kinds import HANDING_ON, OUTPUT_IN_COMPUTE_DTYPE
 from mpdoctor.program.dtypes import policies_named
 from mpdoctor.program.source_facts import UNSURE, SourceFacts
-from mpdoctor.program.values import Api, Call, Collection, Instance, Value, class_of, is_api, is_call_of, known, options
+from mpdoctor.program.values import (
+    Api,
+    Call,
+    ClassFacts,
+    Collection,
+    Instance,
+    Value,
+    class_of,
+    is_api,
+    is_call_of,
+    known,
+    options,
+)
 
 SIXTEEN_BITS = {
     "float16": "float16",
@@ -28,18 +41,18 @@ def output_layers(facts: SourceFacts, model: Call, depth: int = 0) -> list[Call]
     if is_call_of(model, "keras.Sequential"):
         last = _last_of_sequential(facts, model)
     elif is_call_of(model, "keras.Model"):
-        last = _layers_behind(model.argument(1, "outputs"), depth)
+        last = _layers_behind(model.argument(1, "outputs"))
     elif _is_application(model):
         return [model]
     else:
-        return []
+        last = _last_of_own_class(facts, model)
     found: list[Call] = []
     for layer in last:
         is_nested = is_call_of(layer, "keras.Sequential", "keras.Model") or _is_application(layer)
-        made = output_layers(facts, layer, depth + 1) if is_nested else [layer]
-        if not made:
+        made = output_layers(facts, layer, depth + 1) if is_nested or class_of(layer) is not None else [layer]
+        if not made and is_nested:
             return []
-        found.extend(made)
+        found.extend(made or [layer])
     return found
 
 
@@ -162,6 +175,43 @@ def _last_of_sequential(facts: SourceFacts, model: Call) -> list[Call]:
     return [] if given is None else found + given
 
 
+def _last_of_own_class(facts: SourceFacts, model: Call) -> list[Call]:
+    """The layers that give what `call` of a class of the program's own returns, in this one of its instances."""
+    own = class_of(model)
+    call = own.find_method("call") if own is not None and own.kind in ("layer", "model") else None
+    if own is None or call is None:
+        return []
+    others = [_place_inside(other) for other in facts.makings_of(own) if other is not model]
+    found: list[Call] = []
+    for returned in facts.returns_of(call):
+        behind = _layers_behind(returned.value)
+        mine = [layer for layer in behind if not any(_is_made_inside(layer, place) for place in others)]
+        if not mine or not all(_belongs_to(layer, model, own) for layer in mine):
+            return []
+        found.extend(mine)
+    return list(dict.fromkeys(found))
+
+
+def _belongs_to(layer: Call, model: Call, own: ClassFacts) -> bool:
+    """Whether a layer is one that the model's own methods make, or one that the model is given."""
+    in_methods = layer.context.owner in tuple(own.lineage()) and not layer.context.callers
+    return in_methods or _is_made_inside(layer, _place_inside(model)) or any(layer is part for part in _given(model))
+
+
+def _given(model: Call) -> Iterator[Value]:
+    for argument in model.given:
+        yield from options(argument)
+
+
+def _place_inside(model: Call) -> tuple[Location, ...]:
+    """The calls that lead to what is made while this is made."""
+    return (*model.context.callers, model.location)
+
+
+def _is_made_inside(layer: Call, place: tuple[Location, ...]) -> bool:
+    return layer.context.callers[: len(place)] == place
+
+
 def _all_calls(value: Value | None) -> list[Call] | None:
     """What a value may be, where all of it is the result of calls."""
     choices = options(value)
@@ -169,7 +219,7 @@ def _all_calls(value: Value | None) -> list[Call] | None:
     return calls if len(calls) == len(choices) else None
 
 
-def _layers_behind(outputs: Value | None, depth: int) -> list[Call]:
+def _layers_behind(outputs: Value | None) -> list[Call]:
     """The layers whose calls gave these tensors: `Dense(3)(x)` is a call of what `Dense(3)` made."""
     found: list[Call] = []
     for output in _spread(outputs):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 
 from mpdoctor.knowledge.api_names import public_name
@@ -88,21 +88,27 @@ class Precision:
 
     def _of_one_model(self, model: Value) -> str | None:
         own = class_of(model)
-        key = id(model if own is None else own)
-        if key not in self._models:
-            self._models[key] = None
+        found = self._remembered(own, lambda: self._of_own_class(own)) if own is not None else None
+        if found is None and isinstance(model, Call):
+            found = self._remembered(model, lambda: self._of_last_layers(model))
+        return found
+
+    def _remembered(self, asked: ClassFacts | Call, answer: Callable[[], str | None]) -> str | None:
+        """What was found of a class or a model; None while it is looked for."""
+        if id(asked) not in self._models:
+            self._models[id(asked)] = None
             self._nested += 1
-            if own is not None and own.kind in ("layer", "model"):
-                self._models[key] = self._of_own_class(own)
-            elif own is None and isinstance(model, Call) and self._nested < MOST_NESTED:
-                self._models[key] = _agreed(
-                    self._of_output(output_layer) for output_layer in output_layers(self.facts, model)
-                )
+            self._models[id(asked)] = answer()
             self._nested -= 1
-        return self._models[key]
+        return self._models[id(asked)]
+
+    def _of_last_layers(self, model: Call) -> str | None:
+        if self._nested > MOST_NESTED:
+            return None
+        return _agreed(self._of_output(layer) for layer in output_layers(self.facts, model) if layer is not model)
 
     def _of_own_class(self, own: ClassFacts) -> str | None:
-        call = own.find_method("call")
+        call = own.find_method("call") if own.kind in ("layer", "model") else None
         if call is None or self._nested > MOST_NESTED:
             return None
         return _agreed(self._in_call(event.value) for event in self.facts.returns_of(call))
