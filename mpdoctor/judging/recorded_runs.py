@@ -14,7 +14,7 @@ from mpdoctor.facts.versions import Keras, KerasPackage
 from mpdoctor.finding import Diagnosis, Finding, RecordedRun, Severity, Stage, TargetReport, Verdict
 from mpdoctor.judging.shown_findings import presented, rule_summaries
 from mpdoctor.recorded.run_facts import RunEvent, RunSeries, StepsRow
-from mpdoctor.rules.registry import rules_by_code
+from mpdoctor.rules.registry import rule_with_code
 
 FEWEST_STEPS = 10
 FEWEST_SKIPS = 20  # in a row, at the end of the run
@@ -140,7 +140,7 @@ def _findings(run: RecordedRun, target: str) -> Iterator[Finding]:
         return
     told = [event for event in run.series.events if event.kind in TROUBLES]
     event = told[-1] if told else RunEvent("", run.series.steps)
-    rule = rules_by_code()[CODES[run.verdict]]
+    rule = rule_with_code(CODES[run.verdict])
     yield Finding(
         f"{_subject(run.series)}{run.why}. Nothing is trained.{_since(event, run.series)}{_culprit(event)}",
         _help(event),
