@@ -136,12 +136,22 @@ def _instantiate(
     closure = state.closures.get(id(initializer)) if initializer else None
     if closure is not None:
         inline_call(state, closure, (call, *args), keywords, is_open, location)
-    elif not is_open:  # a dataclass or a named tuple: fields in the order of the class body
-        names = [name for name in own.attributes if not name.startswith("_")]
-        fields = dict(zip(names, args, strict=False)) | {name: value for name, value in keywords if name in names}
-        state.attributes[id(call)] = state.walk.side_effects.created(fields)
+    else:
+        _make_dataclass(state, own, call)
     _inline_handed_over(state, callee, call)
     return call
+
+
+def _make_dataclass(state: State, own: ClassFacts, call: Call) -> None:
+    """A dataclass or a named tuple: fields in the order of the class body, then what `__post_init__` does."""
+    if not call.open:
+        names = [name for name in own.attributes if not name.startswith("_")]
+        given = dict(zip(names, call.args, strict=False)) | {key: value for key, value in call.keywords if key in names}
+        state.attributes[id(call)] = state.walk.side_effects.created(given)
+    finishing = own.find_method("__post_init__")
+    closure = state.closures.get(id(finishing)) if finishing else None
+    if closure is not None:
+        inline_call(state, closure, (call,), (), False, call.location)
 
 
 Inlinable = tuple[Closure, tuple[Value, ...], Keywords]
