@@ -206,18 +206,22 @@ def _inline_handed_over(state: State, callee: Value, call: Call) -> None:
     time."""
     if isinstance(callee, Api) and (callee.is_(*TRANSPARENT) or callee.name == "functools.partial"):
         return
-    for argument in (*call.args, *(value for _, value in call.keywords)):
-        if not isinstance(argument, (Defined, Collection, Either)):
-            continue
+    for argument in call.given:
         for choice in options(argument):
             for value in choice.items if isinstance(choice, Collection) else (choice,):
-                closure = state.closures.get(id(value.of)) if isinstance(value, Defined) else None
-                if (
-                    closure is not None
-                    and id(closure) not in state.walk.executed
-                    and len(state.walk.call_stack) < DEEPEST_CALL
-                ):
-                    inline_uncalled(state, closure)
+                _inline_one_handed_over(state, value)
+
+
+def _inline_one_handed_over(state: State, value: Value) -> None:
+    """A function, or one of which functools.partial has given some keywords."""
+    keywords: Keywords = ()
+    if isinstance(value, Call) and is_api(value.callee, "functools.partial") and len(value.args) == 1:
+        keywords = value.keywords
+        value = value.args[0]
+    closure = state.closures.get(id(value.of)) if isinstance(value, Defined) else None
+    if closure is None or id(closure) in state.walk.executed or len(state.walk.call_stack) >= DEEPEST_CALL:
+        return
+    inline_uncalled(state, closure, keywords)
 
 
 def _is_of_library(partial: Call) -> bool:

@@ -6,7 +6,19 @@ import ast
 from collections.abc import Sequence
 
 from mpdoctor.facts.location import Location
-from mpdoctor.program.values import Api, Call, Collection, Either, Item, Known, Operation, Unknown, Value, known, options
+from mpdoctor.program.values import (
+    Api,
+    Call,
+    Collection,
+    Either,
+    Item,
+    Known,
+    Operation,
+    Unknown,
+    Value,
+    known,
+    options,
+)
 from mpdoctor.source.existence_checks import asks_whether_it_works
 from mpdoctor.source.interpreter.assignments import assign
 from mpdoctor.source.interpreter.dispatch import evaluate
