@@ -270,6 +270,8 @@ class Collection(Value):
         True if it may hold more than is seen here (a `*rest`, an append in a loop).
     ending
         Of an open one: how many of its last items stand behind all that is not seen (`[*rest, head]`: 1).
+    uniform
+        True for what a comprehension makes where its one item stands for each element, whatever their number.
     """
 
     kind: str = "list"
@@ -277,6 +279,7 @@ class Collection(Value):
     keys: tuple[Value, ...] = ()
     open: bool = False
     ending: int = 0
+    uniform: bool = False
 
     def entry(self, key: Any) -> Value | None:
         """The value of a literal key of a dict, or of a position; None where it is not seen."""
@@ -448,8 +451,9 @@ class Context:
         silent here.
     branches
         The enclosing if arms, outermost first, callers' included.
-    loops
-        How many loops surround it, callers' included.
+    loops, comprehensions
+        How many loops surround it, callers' included, and how many of them are comprehensions: what is made there is
+        made once for each element, though one value stands for all.
     reached
         True if running the file gets here (module level, what it calls, what it hands to a library). False
         for functions that nobody calls: they are walked with `Parameter`s, and what came before them is not
@@ -472,6 +476,7 @@ class Context:
     run: int = 0
     callers: tuple[Location, ...] = ()
     swallowed: Location | None = None
+    comprehensions: int = 0
 
     def but(self, **changes: Any) -> Context:
         """The same, some of it changed. (Asked for at each `if`; `dataclasses.replace` takes four times as long.)"""
@@ -487,6 +492,7 @@ class Context:
             new("run", self.run),
             new("callers", self.callers),
             new("swallowed", self.swallowed),
+            new("comprehensions", self.comprehensions),
         )
 
 

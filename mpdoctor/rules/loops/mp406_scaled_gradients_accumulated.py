@@ -194,7 +194,7 @@ def _is_new(stores: tuple[Value, ...], apply: Call) -> bool:
     return any(
         context.run == apply.context.run
         and context.callers[:depth] == apply.context.callers
-        and context.loops - filling >= apply.context.loops
+        and context.loops - max(filling, context.comprehensions) >= apply.context.loops
         for context in made
     )
 

@@ -63,6 +63,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         inner = _optimizer_made(inside)
         if inner is None or (wrapping.method != "compile" and problem_in_keras2(wrapping)):
             continue  # MP310: this line raises before it wraps
+        if inner.context.comprehensions > wrapping.context.comprehensions:
+            continue  # one of several optimizers, and nobody knows which
         before = [call for call, other in used if other is inner and _both_happen(call, wrapping)]
         used.append((wrapping, inner))
         in_a_loop = wrapping.context.loops > inner.context.loops and wrapping.context.run == inner.context.run

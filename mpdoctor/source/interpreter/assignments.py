@@ -58,6 +58,8 @@ def _unpack(state: State, targets: list[ast.expr], value: Value) -> None:
             fits = isinstance(choice, Collection) and choice.kind in ("list", "tuple") and not choice.open
             if fits and starred is None and isinstance(choice, Collection) and len(choice.items) == len(targets):
                 parts.append(choice.items[position])
+            elif isinstance(choice, Collection) and choice.uniform and choice.kind != "dict":
+                parts.append(choice if position == starred else choice.items[0])
             elif starred is None or position < starred:
                 parts.append(Item(location, choice, Known(location, position)))
             else:

@@ -79,7 +79,7 @@ def _call_sequence(kind: str, args: tuple[Value, ...], location: Location) -> Va
         return Collection(location, kind)
     given = args[0]
     if len(args) == 1 and isinstance(given, Collection) and given.kind != "dict":
-        return Collection(location, kind, given.items, (), given.open)
+        return Collection(location, kind, given.items, (), given.open, uniform=given.uniform)
     return None
 
 
@@ -130,7 +130,8 @@ def call_known_method(state: State, callee: Attribute, call: Call, node: ast.Cal
             return default if certain else None
         return found if certain else joined((found, default))
     if callee.name in ("values", "keys"):
-        return Collection(call.location, "list", of.items if callee.name == "values" else of.keys, (), of.open)
+        held = of.items if callee.name == "values" else of.keys
+        return Collection(call.location, "list", held, (), of.open, uniform=of.uniform)
     if callee.name == "items":
         pairs = zip(of.keys, of.items, strict=True)
         return Collection(
@@ -139,6 +140,7 @@ def call_known_method(state: State, callee: Attribute, call: Call, node: ast.Cal
             tuple(Collection(call.location, "tuple", pair) for pair in pairs),
             (),
             of.open,
+            uniform=of.uniform,
         )
     return None
 

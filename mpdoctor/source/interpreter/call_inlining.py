@@ -47,11 +47,12 @@ def inline_call(
     return joined(returned) if returned else Known(location, None)
 
 
-def inline_uncalled(state: State, closure: Closure) -> None:
-    """Execute a function that nobody calls, or that a library will call: its parameters are `Parameter`s."""
+def inline_uncalled(state: State, closure: Closure, keywords: Keywords = ()) -> None:
+    """Execute a function that nobody calls, or that a library will call: its parameters are `Parameter`s, but for
+    `keywords`, which it has been given before."""
     context = state.context
     state.context = state.context.but(function=closure.facts, owner=closure.facts.owner)
-    _execute_body(state, closure, _bound_names(closure, _receiver(closure), (), None))
+    _execute_body(state, closure, _bound_names(closure, _receiver(closure), keywords, None))
     state.context = context
 
 

@@ -136,12 +136,22 @@ def _instantiate(
     closure = state.closures.get(id(initializer)) if initializer else None
     if closure is not None:
         inline_call(state, closure, (call, *args), keywords, is_open, location)
-    elif not is_open:  # a dataclass or a named tuple: fields in the order of the class body
-        names = [name for name in own.attributes if not name.startswith("_")]
-        fields = dict(zip(names, args, strict=False)) | {name: value for name, value in keywords if name in names}
-        state.attributes[id(call)] = state.walk.side_effects.created(fields)
+    else:
+        _make_dataclass(state, own, call)
     _inline_handed_over(state, callee, call)
     return call
+
+
+def _make_dataclass(state: State, own: ClassFacts, call: Call) -> None:
+    """A dataclass or a named tuple: fields in the order of the class body, then what `__post_init__` does."""
+    if not call.open:
+        names = [name for name in own.attributes if not name.startswith("_")]
+        given = dict(zip(names, call.args, strict=False)) | {key: value for key, value in call.keywords if key in names}
+        state.attributes[id(call)] = state.walk.side_effects.created(given)
+    finishing = own.find_method("__post_init__")
+    closure = state.closures.get(id(finishing)) if finishing else None
+    if closure is not None:
+        inline_call(state, closure, (call,), (), False, call.location)
 
 
 Inlinable = tuple[Closure, tuple[Value, ...], Keywords]
@@ -196,18 +206,22 @@ def _inline_handed_over(state: State, callee: Value, call: Call) -> None:
     time."""
     if isinstance(callee, Api) and (callee.is_(*TRANSPARENT) or callee.name == "functools.partial"):
         return
-    for argument in (*call.args, *(value for _, value in call.keywords)):
-        if not isinstance(argument, (Defined, Collection, Either)):
-            continue
+    for argument in call.given:
         for choice in options(argument):
             for value in choice.items if isinstance(choice, Collection) else (choice,):
-                closure = state.closures.get(id(value.of)) if isinstance(value, Defined) else None
-                if (
-                    closure is not None
-                    and id(closure) not in state.walk.executed
-                    and len(state.walk.call_stack) < DEEPEST_CALL
-                ):
-                    inline_uncalled(state, closure)
+                _inline_one_handed_over(state, value)
+
+
+def _inline_one_handed_over(state: State, value: Value) -> None:
+    """A function, or one of which functools.partial has given some keywords."""
+    keywords: Keywords = ()
+    if isinstance(value, Call) and is_api(value.callee, "functools.partial") and len(value.args) == 1:
+        keywords = value.keywords
+        value = value.args[0]
+    closure = state.closures.get(id(value.of)) if isinstance(value, Defined) else None
+    if closure is None or id(closure) in state.walk.executed or len(state.walk.call_stack) >= DEEPEST_CALL:
+        return
+    inline_uncalled(state, closure, keywords)
 
 
 def _is_of_library(partial: Call) -> bool:

@@ -6,7 +6,19 @@ import ast
 from collections.abc import Sequence
 
 from mpdoctor.facts.location import Location
-from mpdoctor.program.values import Api, Call, Collection, Item, Known, Unknown, Value, options
+from mpdoctor.program.values import (
+    Api,
+    Call,
+    Collection,
+    Either,
+    Item,
+    Known,
+    Operation,
+    Unknown,
+    Value,
+    known,
+    options,
+)
 from mpdoctor.source.existence_checks import asks_whether_it_works
 from mpdoctor.source.interpreter.assignments import assign
 from mpdoctor.source.interpreter.dispatch import evaluate
@@ -14,16 +26,27 @@ from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import Scope
 from mpdoctor.source.joining import joined
 
+MOST_PARTS = 200  # of a comprehension's element that are looked at
 _PASSING_ON = ("builtins.reversed", "builtins.sorted", "builtins.iter", "tqdm.tqdm", "tqdm.auto.tqdm")
 
 
 def evaluate_subscript(state: State, node: ast.Subscript) -> Value:
     of, index = evaluate(state, node.value), evaluate(state, node.slice)
+    if isinstance(node.slice, ast.Slice):
+        return joined(_slice_of(choice, index, state.place(node)) for choice in options(of))
     return joined(item_of(choice, index, state.place(node)) for choice in options(of))
+
+
+def _slice_of(of: Value, index: Value, location: Location) -> Value:
+    """Some of what a comprehension makes is as the whole of it."""
+    is_uniform = isinstance(of, Collection) and of.uniform and of.kind != "dict"
+    return of if is_uniform else item_of(of, index, location)
 
 
 def item_of(of: Value, index: Value | None, location: Location) -> Value:
     """`of[index]`; with `index` None one element, nobody knows which."""
+    if isinstance(of, Collection) and of.uniform:
+        return (of.keys if of.kind == "dict" and index is None else of.items)[0]
     if isinstance(of, Collection):
         if isinstance(index, Known):
             try:
@@ -84,7 +107,7 @@ def evaluate_dictionary(state: State, node: ast.Dict) -> Value:
 def evaluate_comprehension(state: State, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
     before, outer = state.scope, state.context
     state.scope = Scope(before.enclosing_function if before.is_class else before)
-    state.context = state.context.but(loops=outer.loops + 1)
+    state.context = state.context.but(loops=outer.loops + 1, comprehensions=outer.comprehensions + 1)
     for generator in node.generators:
         iterable = evaluate(state, generator.iter)
         assign(state, generator.target, element_of(iterable, state.place(generator.target)))
@@ -99,7 +122,24 @@ def evaluate_comprehension(state: State, node: ast.ListComp | ast.SetComp | ast.
         keys, items = (), (evaluate(state, node.elt),)
         kind = "set" if isinstance(node, ast.SetComp) else "list"
     state.scope, state.context = before, outer
-    return Collection(state.place(node), kind, items, keys, True)
+    return Collection(state.place(node), kind, items, keys, True, uniform=_is_uniform(items[0]))
+
+
+def _is_uniform(element: Value) -> bool:
+    """Whether one value tells of all elements of a comprehension; not where something in it depends on a condition or
+    on known values that differ (`dtype=dtype for name, dtype in …`). Numbers and names may differ."""
+    waiting, seen = [element], {id(element)}
+    for value in waiting:
+        if isinstance(value, Either) and not all(isinstance(known(choice), (int, float)) for choice in value.options):
+            return False
+        is_text = isinstance(value, Operation) and value.operator == "f-string"
+        for part in () if is_text or isinstance(value, Either) else value.parts:
+            if id(part) not in seen:
+                seen.add(id(part))
+                waiting.append(part)
+        if len(waiting) > MOST_PARTS:
+            return False
+    return True
 
 
 def element_of(iterable: Value, location: Location) -> Value:

@@ -21,6 +21,7 @@ from mpdoctor.program.values import (
     Parameter,
     Value,
     class_of,
+    is_call_of,
     options,
 )
 
@@ -165,7 +166,10 @@ def _remember(roles: Roles, function: FunctionFacts, role: Role) -> None:
 
 
 def function_of(value: Value, method: str) -> FunctionFacts | None:
-    """The function of the user's own that Keras will call for a loss or metric."""
+    """The function of the user's own that Keras will call for a loss or metric; the labels come first also of what
+    functools.partial gives keywords."""
+    if is_call_of(value, "functools.partial") and isinstance(value, Call) and len(value.args) == 1:
+        value = value.args[0]
     if isinstance(value, Defined) and isinstance(value.of, FunctionFacts):
         return value.of
     own = class_of(value)

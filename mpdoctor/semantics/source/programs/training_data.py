@@ -94,8 +94,10 @@ def mapped_functions(value: Value) -> Iterator[FunctionFacts]:
     for source in behind(value):
         if isinstance(source, Call) and source.method == "map":
             for given in options(source.argument(0, "map_func")):
-                if isinstance(given, Defined) and isinstance(given.of, FunctionFacts):
-                    yield given.of
+                is_partial = isinstance(given, Call) and is_call_of(given, "functools.partial") and given.args
+                function = given.args[0] if isinstance(given, Call) and is_partial else given
+                if isinstance(function, Defined) and isinstance(function.of, FunctionFacts):
+                    yield function.of
 
 
 def _parts(value: Value) -> tuple[Value, ...]:
