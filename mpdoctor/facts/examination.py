@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from mpdoctor.facts.failure import FailureFacts, MendedFacts
+from typing import TYPE_CHECKING
+
 from mpdoctor.facts.frozen import dataclass
-from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.saved_file import OutputFacts
-from mpdoctor.facts.saved_graph import SavedGraphFacts
-from mpdoctor.facts.training import TrainingFacts
-from mpdoctor.facts.versions import Keras
+
+if TYPE_CHECKING:  # a check of the source alone brings none of them
+    from mpdoctor.facts.failure import FailureFacts, MendedFacts
+    from mpdoctor.facts.model import ModelFacts
+    from mpdoctor.facts.saved_file import OutputFacts
+    from mpdoctor.facts.saved_graph import SavedGraphFacts
+    from mpdoctor.facts.training import TrainingFacts
+    from mpdoctor.facts.versions import Keras
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, NoReturn
 
+import mpdoctor.source.project  # noqa: F401 - before the first fork, once for all workers
 from mpdoctor.program.breakdown import Breakdown, breakdown_from_error
 from mpdoctor.source_stage.process_count import FORKS, safe_path
 from mpdoctor.source_stage.worker import Worker, broken_facts, crash_from_breakdown
