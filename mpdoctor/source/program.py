@@ -141,9 +141,9 @@ def _imports_by_guard(module: Module) -> tuple[tuple[str, ...], tuple[str, ...]]
 def _imported(module: Module) -> Iterator[tuple[Module, Import]]:
     """The first-party modules that it imports, also through others, each once; and its own import that leads there."""
     seen, waiting = {module.source.path}, [(found, found) for found in module.imports.values()]
-    while waiting:
-        found, by = waiting.pop(0)
-        if found.module.source.path not in seen:
-            seen.add(found.module.source.path)
+    for found, by in waiting:  # which grows
+        path = found.module.source.path
+        if path not in seen:
+            seen.add(path)
             yield found.module, by
-            waiting.extend((further, by) for further in found.module.imports.values())
+            waiting += [(further, by) for further in found.module.imports.values()]
