@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from mpdoctor.facts.failure import MendedFacts
 from mpdoctor.facts.frozen import dataclass
-
-if TYPE_CHECKING:  # what only runs of programs bring is not waited for
-    from mpdoctor.facts.failure import MendedFacts
-    from mpdoctor.facts.location import Location
-    from mpdoctor.facts.model import ModelFacts
-    from mpdoctor.facts.remedies import RemedyFacts
-    from mpdoctor.facts.saved_graph import SavedGraphFacts
-    from mpdoctor.facts.training import TrainingFacts
-    from mpdoctor.facts.versions import Keras
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.remedies import RemedyFacts
+from mpdoctor.facts.saved_graph import SavedGraphFacts
+from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.facts.versions import Keras
 
 
 class Severity(str, Enum):

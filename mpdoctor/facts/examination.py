@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from mpdoctor.facts.failure import FailureFacts, MendedFacts
 from mpdoctor.facts.frozen import dataclass
-
-if TYPE_CHECKING:  # a check of the source alone brings none of them
-    from mpdoctor.facts.failure import FailureFacts, MendedFacts
-    from mpdoctor.facts.model import ModelFacts
-    from mpdoctor.facts.saved_file import OutputFacts
-    from mpdoctor.facts.saved_graph import SavedGraphFacts
-    from mpdoctor.facts.training import TrainingFacts
-    from mpdoctor.facts.versions import Keras
+from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.saved_file import OutputFacts
+from mpdoctor.facts.saved_graph import SavedGraphFacts
+from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.facts.versions import Keras
 
 
 @dataclass(frozen=True)

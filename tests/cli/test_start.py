@@ -42,11 +42,11 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     ("arguments", "most"),
     [
         (["--version"], 12),
-        (["explain", "MP201"], 74),
+        (["explain", "MP201"], 79),
         (["rules"], 310),
         (["check", "--static", "--output-format=concise", "mixed.py"], 334),
         (["check", "--static", "--output-format=concise", "."], 346),
-        (["check", "--static", "--output-format=concise", "plain"], 143),
+        (["check", "--static", "--output-format=concise", "plain"], 149),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),
 )
