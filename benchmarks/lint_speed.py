@@ -1,11 +1,11 @@
 """How fast is the lint gate beside other linters?
 
-Wall time, processor time and peak memory of `mpdoctor check --static`, torchfix, flake8, pylint and ruff (rules E and
-F), of parsing alone, and of a program that parses its options with typer and does nothing, on the given trees and on
-one small file. They take turns, so that a busy machine slows all; it prints medians, their ratio to mpdoctor's (of wall
-time; with --processor of processor time, which a busy machine changes less), and the ratios that are aimed at. Nobody
-remembers anything, but for "again": that is mpdoctor as it is used, the second time, when no file has changed. Trees
-are unpacked packages, for example
+Wall time, processor time and peak memory of `mpdoctor check --static`, torchfix, flake8 and ruff (rules E and F; with
+--pylint of pylint too, which takes minutes), of parsing alone, and of a program that parses its options with typer and
+does nothing, on the given trees and on one small file. They take turns, so that a busy machine slows all; it prints
+medians, their ratio to mpdoctor's (of wall time; with --processor of processor time, which a busy machine changes
+less), and the ratios that are aimed at. Nobody remembers anything, but for "again": that is mpdoctor as it is used, the
+second time, when no file has changed. Trees are unpacked packages, for example
 
     pip download --no-deps --dest . tf-models-official && unzip -q tf_models_official-*.whl -d tf-models-official
     python benchmarks/lint_speed.py --runs 5 --peers ../peers/bin tf-models-official
@@ -110,10 +110,11 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5, help="runs of each, alternating (default 5)")
     parser.add_argument("--peers", type=Path)
     parser.add_argument("--without", nargs="*", default=[], help="peers to leave out")
+    parser.add_argument("--pylint", action="store_true", help="pylint as well, which takes minutes")
     parser.add_argument("--processor", action="store_true", help="ratios of processor time")
     given = parser.parse_args()
     for tree in (SMALL, *given.trees):
-        tools = commands(given.peers, set(given.without))
+        tools = commands(given.peers, {*given.without, *(() if given.pylint else ("pylint",))})
         measured: dict[str, list[Cost]] = {name: [] for name in tools}
         with tempfile.TemporaryDirectory() as empty:
             cost(tools["again"], tree.absolute(), Path(empty))
@@ -125,13 +126,13 @@ def main() -> None:
 
 
 def show(tree: Path, medians: dict[str, Cost], runs: int, processor: bool) -> None:
-    compared = {name: one.processor if processor else one.wall for name, one in medians.items()}
+    compared = {name: spent.processor if processor else spent.wall for name, spent in medians.items()}
     kind = "processor" if processor else "wall"
     print(f"{tree.name} (medians of {runs} alternating runs; ratios of {kind} time)")
-    for name, one in medians.items():
+    for name, spent in medians.items():
         ratio = compared[name] / compared["mpdoctor"]
         print(
-            f"  {name:10}{one.wall:8.2f} s wall{one.processor:8.2f} s processor{one.memory:8.0f} MiB"
+            f"  {name:10}{spent.wall:8.2f} s wall{spent.processor:8.2f} s processor{spent.memory:8.0f} MiB"
             f"{ratio:9.2f} × mpdoctor's time"
         )
     for of, to, aim in AIMS_FOR_ONE_FILE if tree == SMALL else AIMS_FOR_TREES:

@@ -7,14 +7,16 @@ import dataclasses
 import importlib
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mpdoctor.compared import Compared
-from mpdoctor.finding import Diagnosis
-from mpdoctor.mended import Mended
-from mpdoctor.mended_file import MendedFile
 from mpdoctor.reporters.printable import one_line, visible
 from mpdoctor.reporters.string_walk import with_every_string
+
+if TYPE_CHECKING:
+    from mpdoctor.compared import Compared
+    from mpdoctor.finding import Diagnosis
+    from mpdoctor.mended import Mended
+    from mpdoctor.mended_file import MendedFile
 
 # These may have several lines. Any other string is a name of something, and stays on one.
 SEVERAL_LINES = frozenset(

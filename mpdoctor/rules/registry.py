@@ -34,6 +34,7 @@ STAGES = {
     "in_training": "training",
     "in_failure": "model",
 }
+LOOKING_AT_RUNS = ("devices", "training")  # families of rules none of which looks at source
 Nearness = Literal["line", "model", "training"]
 """How near two findings must be for one to explain the other: on one source line; about one model of one target; or
 about one model, where the second was seen in the training alone."""
@@ -200,13 +201,21 @@ def _stage_of(kind: str, facts: Any) -> str:
     return "training" if kind == "in_failure" and facts.in_training else STAGES[kind]
 
 
+@cache
+def _rules_that_may_look(kind: str) -> tuple[Rule, ...]:
+    """Families that look at runs alone are not imported for a source."""
+    if STAGES[kind] != "source":
+        return all_rules()
+    return tuple(_rule(file.string) for file in _files() if file["family"] not in LOOKING_AT_RUNS)
+
+
 def findings_from_facts(
     kind: str, facts: Any, keras: Keras | None, chosen: Callable[[Rule], bool]
 ) -> Iterator[Finding | Crashed]:
     """Run every chosen rule that looks at this kind of facts ("in_source", …) and fill in what the rule leaves out.
 
     A rule that breaks yields a Crashed and the others go on."""
-    for rule in all_rules():
+    for rule in _rules_that_may_look(kind):
         look = rule.looks.get(kind)
         if look is None or not rule.speaks_about(keras) or not chosen(rule):
             continue

@@ -3,7 +3,8 @@ is run.
 
 `reading` and `notebooks` parse; `prefilter` tells from a text which files need be looked at, `modules` which file an
 import means. `interpreter` executes a syntax tree symbolically, `program` a script with what it imports, `project` many
-files. `existence_checks`, `constant_folding` and `joining` are questions to nodes and values that the interpreter asks.
+files: they are imported where something is walked, and of most files nothing is. `existence_checks`, `constant_folding`
+and `joining` are questions to nodes and values that the interpreter asks.
 """
 
 from __future__ import annotations
@@ -15,16 +16,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 from mpdoctor.facts.location import Location
+from mpdoctor.program.collector import without_garbage_collection
 from mpdoctor.program.source_facts import Problem, SourceFacts
 from mpdoctor.project.project_folder import LEADS_OUT
 from mpdoctor.source.modules import Files
-from mpdoctor.source.program import (
-    execute_script,
-    execute_the_rest,
-    facts_from_module,
-    new_state,
-    without_garbage_collection,
-)
 from mpdoctor.source.reading import Source, source_from_text
 
 __all__ = ["facts_from_file", "facts_from_text", "facts_with_imports", "facts_without_walking", "source_or_problem"]
@@ -33,6 +28,8 @@ __all__ = ["facts_from_file", "facts_from_text", "facts_with_imports", "facts_wi
 @without_garbage_collection()
 def facts_from_text(text: str | bytes, path: str, root: Path | None = None) -> SourceFacts:
     """The facts of one text. First-party imports are looked up below `root`, or not at all without it."""
+    from mpdoctor.source.program import execute_script, execute_the_rest, facts_from_module, new_state
+
     source = source_from_text(text, path)
     if isinstance(source, Problem):
         return SourceFacts(path, unreadable=source)
@@ -60,6 +57,8 @@ def facts_with_imports(
     The script's facts hold the events of running it, in whichever of the files they lie. An imported file's
     hold those of its top level, and of the functions that the script never calls. `given`: how files are shown, by
     absolute path; of the others it follows from the script."""
+    from mpdoctor.source.program import execute_script, execute_the_rest, facts_from_module, new_state
+
     start, shown = path.absolute(), str(path) if shown_as is None else shown_as
     state = new_state(files, shown=given)
     source = source_or_problem(state.files, start, shown)

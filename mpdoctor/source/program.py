@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
@@ -24,21 +22,6 @@ from mpdoctor.source.modules import Files
 from mpdoctor.source.reading import Source
 
 _FRAMES = 6000  # Python frames of the deepest walk: DEEPEST levels in each of DEEPEST_CALL functions, some 3 each
-
-
-@contextmanager
-def without_garbage_collection() -> Iterator[None]:
-    """A walk makes one growing graph and no garbage; the collector would go over it again and again (300,000
-    lines: 65 s with it, 18 s without). What was made meanwhile counts as old behind it, without being gone over."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.freeze()
-            gc.unfreeze()
-            gc.enable()
 
 
 def new_state(
@@ -158,9 +141,9 @@ def _imports_by_guard(module: Module) -> tuple[tuple[str, ...], tuple[str, ...]]
 def _imported(module: Module) -> Iterator[tuple[Module, Import]]:
     """The first-party modules that it imports, also through others, each once; and its own import that leads there."""
     seen, waiting = {module.source.path}, [(found, found) for found in module.imports.values()]
-    while waiting:
-        found, by = waiting.pop(0)
-        if found.module.source.path not in seen:
-            seen.add(found.module.source.path)
+    for found, by in waiting:  # which grows
+        path = found.module.source.path
+        if path not in seen:
+            seen.add(path)
             yield found.module, by
-            waiting.extend((further, by) for further in found.module.imports.values())
+            waiting += [(further, by) for further in found.module.imports.values()]

@@ -2,8 +2,8 @@
 glance while the file is.
 
 The cache is one file for each working directory, in the user's own cache directory. Of the user's text it holds what
-findings quote. It is signed with a key that lies elsewhere, among the user's data: what this user's mpdoctor has not
-written itself is never looked at, and the run is one without a cache.
+findings quote, and the names that its import statements name. It is signed with a key that lies elsewhere, among the
+user's data: what this user's mpdoctor has not written itself is never looked at, and the run is one without a cache.
 """
 
 from __future__ import annotations

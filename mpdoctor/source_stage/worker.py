@@ -9,18 +9,20 @@ from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.finding import Crashed, Finding
 from mpdoctor.program.breakdown import Breakdown, breakdown_from_error
+from mpdoctor.program.collector import without_garbage_collection
 from mpdoctor.program.source_facts import Problem, SourceFacts
 from mpdoctor.rules.registry import findings_from_facts
 from mpdoctor.source import facts_with_cells, facts_with_imports, facts_without_walking, source_or_problem
 from mpdoctor.source.modules import Files
 from mpdoctor.source.prefilter import Outlines
-from mpdoctor.source.program import without_garbage_collection
-from mpdoctor.source.project import Project
+
+if TYPE_CHECKING:
+    from mpdoctor.source.project import Project
 
 Judged = list[Finding | Crashed]
 
@@ -57,9 +59,15 @@ class Worker:
 
     def __init__(self, files: Mapping[Path, str], unsaved: Mapping[Path, bytes], outlines: Outlines) -> None:
         self._shown, self._unsaved = files, unsaved
-        self._files = Files(unsaved)
-        self._project = Project(self._files, files, outlines)
+        self._files, self._outlines = Files(unsaved), outlines
         self._facts: dict[Path, SourceFacts] = {}
+
+    @cached_property
+    def _project(self) -> Project:
+        """The interpreter is imported where something is to be walked."""
+        from mpdoctor.source.project import Project
+
+        return Project(self._files, self._shown, self._outlines)
 
     @without_garbage_collection()
     def read(self, paths: list[Path]) -> dict[Path, tuple[SourceFacts, bool]]:

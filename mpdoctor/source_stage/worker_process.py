@@ -11,6 +11,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, NoReturn
 
+import mpdoctor.source.project  # noqa: F401 - before the first fork, once for all workers
 from mpdoctor.program.breakdown import Breakdown, breakdown_from_error
 from mpdoctor.source_stage.process_count import FORKS, safe_path
 from mpdoctor.source_stage.worker import Worker, broken_facts, crash_from_breakdown
@@ -27,7 +28,7 @@ class WorkerProcess:
         self.has_ended = False
         self._shown = shown
         self._asked: tuple[str, tuple[Any, ...]] = "", ()
-        process = _processes.Process(target=_serve, args=(far_end, shown, *given), daemon=True)
+        process = _processes.Process(target=_serve, args=(far_end, self.line, shown, *given), daemon=True)
         with safe_path():
             process.start()
         far_end.close()
@@ -62,7 +63,8 @@ def ready(workers: Sequence[WorkerProcess]) -> list[WorkerProcess]:
     return [worker for worker in workers if worker.line in lines]
 
 
-def _serve(line: Connection, *given: Any) -> NoReturn:
+def _serve(line: Connection, other_end: Connection, *given: Any) -> NoReturn:
+    other_end.close()  # forked with it: a worker that held it would wait on when the first process was killed
     for number in (signal.SIGINT, signal.SIGTERM):  # forked, it would clean up what is the first process' own
         if callable(signal.getsignal(number)):
             signal.signal(number, signal.SIG_DFL)

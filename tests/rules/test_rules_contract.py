@@ -43,6 +43,11 @@ def keras_for(rule: Rule, example: str) -> str:
     return "3" if "3" in rule.keras else "tf_keras"
 
 
+def test_families_that_look_at_runs_have_nothing_for_source() -> None:
+    looking = {rule.family for rule in all_rules() if "source" in rule.stages or "in_suppression" in rule.looks}
+    assert {rule.family for rule in all_rules()} - looking == set(registry.LOOKING_AT_RUNS)
+
+
 def test_every_rule_file_is_registered() -> None:
     assert [code_of(path) for path in sorted(RULE_FILES, key=code_of)] == [rule.code for rule in all_rules()]
 

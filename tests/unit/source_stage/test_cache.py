@@ -24,7 +24,8 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed, Finding, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.rules.registry import all_rules
-from mpdoctor.source_stage import SourceStage
+from mpdoctor.source.prefilter import Glance, glance_from_text
+from mpdoctor.source_stage import SourceStage, unchanged_files
 from mpdoctor.source_stage.cache import Cache, Entry, users_cache
 from mpdoctor.source_stage.cache_values import row_from_value, value_from_row
 from mpdoctor.source_stage.worker import Worker
@@ -62,6 +63,35 @@ def test_what_is_remembered_is_what_was_found(tmp_path: Path, monkeypatch: pytes
     for what in ("walk", "read", "judge"):
         monkeypatch.delattr(Worker, what)
     assert [found_in(files, cache_in(tmp_path), keras) for keras in kerases] == first
+
+
+def test_a_text_is_looked_over_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Again where it has changed, and where its folder has become a package: then its imports mean other files."""
+    looked: list[bytes] = []
+
+    def noted(text: bytes, package: str) -> Glance:
+        looked.append(text)
+        return glance_from_text(text, package)
+
+    monkeypatch.setattr(unchanged_files, "glance_from_text", noted)
+    layer, main = tmp_path / "files" / "layer.py", tmp_path / "files" / "main.py"
+    layer.parent.mkdir()
+    layer.write_text(LAYER)
+    main.write_text(POLICY + "from . import layer\n")
+    files = {path: path.name for path in (layer, main)}
+
+    def looked_over() -> tuple[int, int]:
+        looked.clear()
+        found, count = found_in(files, cache_in(tmp_path / "cache")), len(looked)
+        assert found == found_in(files, None)
+        return count, len(found)
+
+    assert looked_over() == (2, 0)
+    assert looked_over() == (0, 0)
+    (layer.parent / "__init__.py").write_text("")
+    assert looked_over() == (3, 1), "both, and __init__.py"
+    layer.write_text(LAYER + "# more\n")
+    assert looked_over() == (1, 1)
 
 
 def test_what_was_asked_is_part_of_it(tmp_path: Path) -> None:

