@@ -147,11 +147,10 @@ def _is_as_large(written: ast.expr | None) -> bool:
 
 
 def _is_built(facts: SourceFacts, apply: Call) -> bool:
-    """Whether the optimizer has its `dynamic_scale` before its first step: fit() builds it, or the program does."""
-    function = apply.context.function
-    in_fit = function is not None and function.name == "train_step" and function.owner is not None
+    """Whether the program builds the optimizer, which has its `dynamic_scale` then. That fit() does so is true with a
+    distribution strategy only (Keras 3.15)."""
     made = apply.receiver
-    return in_fit or any(
+    return any(
         call.receiver is not None and made is not None and same_object(call.receiver, made)
         for call in facts.method_calls("build")
     )

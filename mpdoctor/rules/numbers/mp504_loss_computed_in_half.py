@@ -67,6 +67,7 @@ from mpdoctor.program.values import (
     Context,
     Defined,
     FunctionFacts,
+    Item,
     Parameter,
     Value,
     class_of,
@@ -129,6 +130,8 @@ def _fix(facts: SourceFacts, loss: Value) -> Fix | None:
     edits: list[Edit | list[Edit] | None] = []
     waiting, seen = [loss], {id(loss)}
     for part in waiting:
+        if isinstance(part, Item) and isinstance(part.of, Call) and precision.of_model(part.of.callee) in HALF:
+            return None  # one of several outputs: a cast around the call would stack them
         if isinstance(part, Call) and precision.of_model(part.callee) in HALF:
             edits.append(cast(facts, part.location))
             continue

@@ -70,6 +70,8 @@ def told_of(text: str, static: str = "", asked: Callable[[Seen], list[Proposal]]
     course = mending.course(asked) if asked is not None else mending.course()
     (after,) = [file.after.decode() for file in draft.files(course.after.kept)] or [text]
     assert course.examinations == len(doctor.trained) == len(set(doctor.trained))
+    most = 1 + course.rounds + len(draft.proposals)  # as it is, once a round, and once without each edit
+    assert course.examinations <= most
     return course, (after, course.rounds, course.examinations)
 
 
