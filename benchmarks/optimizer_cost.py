@@ -100,7 +100,9 @@ def rounds_of(model: str, rounds: int, keras: str) -> list[list[float]]:
         "BENCH_STEPS": str(STEPS[model]),
         "BENCH_ROUNDS": str(rounds),
     }
-    done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], env=environment, stdout=subprocess.PIPE, text=True, check=True
+    )
     found: list[list[float]] = json.loads(done.stdout.splitlines()[-1])
     return found
 
