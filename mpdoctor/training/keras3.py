@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any, Callable
+from typing import Any
 
 import keras
 import tensorflow as tf
 
 from mpdoctor.loss_scale import ScaleState, keras3
 from mpdoctor.training.delegation import Delegated, delegations_of_base
+from mpdoctor.training.keras3_accumulation import Keras3Accumulation
 from mpdoctor.training.refusals import checked_fixed, refuse_bypassed_override, refuse_wrapper_inside
 from mpdoctor.training.scaling import (
     CAP,
@@ -32,7 +33,7 @@ KEPT = (
 )  # fmt: skip
 
 
-class Keras3Scaling(KerasOwn):
+class Keras3Scaling(Keras3Accumulation, KerasOwn):
     """Stands before Keras 3's LossScaleOptimizer among the bases of a class.
 
     step_counter, dynamic_scale
@@ -229,38 +230,6 @@ class Keras3Scaling(KerasOwn):
         self.step_counter.assign(after.counter)
         if has_hysteresis:
             self.bad_steps.assign(after.bad)
-
-    # --- gradient accumulation --------------------------------------------------------------------------------
-    def _accumulate(
-        self, finite: tf.Tensor, apply: Callable[[], None], grads: list[Any], trainable_variables: Any, scale: Any
-    ) -> None:
-        """A group of steps is applied when all of it was finite, and left out when not: a NaN in the sums stands for a
-        step of the group that was not, so that sums that are saved amid a group know it, too."""
-        inner = self.inner_optimizer
-        steps = inner.gradient_accumulation_steps
-        variables = trainable_variables or self._trainable_variables
-        sums = [inner._accumulated_gradients[inner._get_variable_index(v)].value for v in variables]
-        last = tf.equal((tf.convert_to_tensor(inner._iterations) + 1) % steps, 0)
-
-        def group_is_finite() -> tf.Tensor:
-            return in_every_replica(self._sum_is_finite, grads, sums, trainable_variables, scale)
-
-        def leave_out_step() -> None:
-            for one in sums:
-                one.assign(tf.fill(one.shape, tf.constant(float("nan"), one.dtype)))
-            inner._iterations.assign_add(1)
-
-        def leave_out_group() -> None:
-            for one in sums:
-                one.assign(tf.zeros(one.shape, one.dtype))
-            inner._iterations.assign_sub(steps - 1)
-
-        whole = tf.cond(tf.logical_and(finite, last), group_is_finite, lambda: tf.identity(finite))
-        tf.cond(whole, apply, lambda: tf.cond(last, leave_out_group, leave_out_step))
-
-    def _sum_is_finite(self, grads: list[Any], sums: list[Any], trainable_variables: Any, scale: Any) -> tf.Tensor:
-        unscaled = self._unscaled(grads, trainable_variables, scale)
-        return all_finite([tf.convert_to_tensor(g) + s for g, s in zip(unscaled, sums) if g is not None])
 
     # --- saving -----------------------------------------------------------------------------------------------
     def get_config(self) -> dict[str, Any]:

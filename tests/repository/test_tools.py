@@ -18,6 +18,7 @@ from mpdoctor.examiner.protocol.event_kinds import Event
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
+from tools.delegation_tables import with_table as with_delegation_table  # noqa: E402
 from tools.new_rule import families, files_of_rule, next_code  # noqa: E402
 from tools.readme import README, with_table  # noqa: E402
 
@@ -36,6 +37,15 @@ def test_the_readme_has_the_table_that_the_tool_writes() -> None:
     assert with_table(text) == text
     with pytest.raises(ValueError, match="end"):
         with_table(text.replace("<!-- end -->", ""))
+
+
+def test_a_delegation_table_replaces_the_one_of_the_same_keras() -> None:
+    """That the page has the measured ones is seen in each Keras: tests/live/test_loss_scale_optimizer.py."""
+    page = "a\n<!-- delegated: tf_keras -->\nold\n<!-- end -->\n<!-- delegated: Keras 3 -->\nkept\n<!-- end -->\n"
+    table = "<!-- delegated: tf_keras -->\n\n| new |\n\n<!-- end -->"
+    assert with_delegation_table(page, table) == page.replace("\nold\n", "\n\n| new |\n\n")
+    with pytest.raises(ValueError, match="2\\.15"):
+        with_delegation_table(page, table.replace("tf_keras", "TensorFlow 2.15"))
 
 
 @pytest.mark.parametrize("family", families())

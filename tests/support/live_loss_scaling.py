@@ -831,15 +831,36 @@ def check_a_class_may_derive_from_it():
     assert type(optimizer) is Mine and float(optimizer.get_scaled_loss(tf.constant(2.0))) == 8.0
 
 
+PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "training.md")
+
+
+def check_its_page_has_what_is_delegated():
+    with open(PAGE, encoding="utf-8") as page:
+        assert delegation_table() in page.read(), delegation_table()
+
+
+def delegation_table():
+    """Of this Keras, in Markdown, between the marks that tools/delegation_tables.py looks for."""
+    name = "Keras 3" if IS_KERAS3 else "tf_keras" if keras.__name__.startswith("tf_keras") else "TensorFlow {}.{}"
+    name = name.format(*RELEASE)
+    rows = [f"| {name} | Keras' own | here |", "|---|---|---|"]
+    for kind, settings in delegated().items():
+        by_outcome = {}
+        for setting, outcomes in sorted(settings.items()):
+            by_outcome.setdefault(tuple(outcomes), []).append(f"`{setting}`")
+        for outcomes, names in sorted(by_outcome.items()):
+            rows.append(f"| `{kind}`: {', '.join(names)} | {' | '.join(outcomes)} |")
+    return "\n".join([f"<!-- delegated: {name} -->", "", *rows, "", "<!-- end -->"])
+
+
 def delegated():
-    """{setting of an Adam: what Keras' own wrapper, and ours, does with it}, for each kind of optimizers."""
+    """{kind of optimizers: {setting of an Adam: what Keras' own wrapper, and ours, does with it}}"""
     table = {}
     for family in families():
-        kind = type(family.Adam()).__mro__[1].__module__
-        names = [name for name in dir(family.Adam()) if not name.startswith("_")]
-        for name in names:
+        for name in [name for name in dir(family.Adam()) if not name.startswith("_")]:
             if isinstance(getattr(family.Adam(), name), (bool, float, int, type(None))) and name not in UNCHANGED:
-                table.setdefault(kind, {})[name] = [how_delegated(family, wrapper, name) for wrapper in BETWEEN[1]]
+                outcomes = [how_delegated(family, wrapper, name) for wrapper in BETWEEN[1]]
+                table.setdefault(kind_of(family), {})[name] = outcomes
     return table
 
 
@@ -868,7 +889,7 @@ def main():
     parser.add_argument("--delegated", action="store_true")
     given = parser.parse_args()
     if given.delegated:
-        print(json.dumps(delegated()))
+        print("\n" + delegation_table())
         return
     tf.config.set_logical_device_configuration(
         tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2

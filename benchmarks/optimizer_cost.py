@@ -1,0 +1,128 @@
+"""What does a step cost with mpdoctor.training.LossScaleOptimizer instead of Keras' own?
+
+The same training in four models under mixed_float16, in one process for each model: both optimizers train by turns, a
+round of steps each, so that a busy machine slows both. It prints the median milliseconds of a step and the median of
+the rounds' ratios.
+
+    python benchmarks/optimizer_cost.py --rounds 20 --keras 3
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+
+AIM = 1.02
+STEPS = {"mlp": 60, "cnn": 30, "mobilenet": 8, "transformer": 20}  # of a round
+
+SCRIPT = """
+import json, os, time
+
+import numpy as np
+import tensorflow as tf
+
+from mpdoctor.training import LossScaleOptimizer
+
+MODEL, STEPS, ROUNDS = os.environ["BENCH_MODEL"], int(os.environ["BENCH_STEPS"]), int(os.environ["BENCH_ROUNDS"])
+keras = tf.keras
+keras.mixed_precision.set_global_policy("mixed_float16")
+layers = keras.layers
+
+
+def mlp():
+    hidden = [layers.Dense(256, "relu") for _ in range(3)]
+    return keras.Sequential([keras.Input((64,)), *hidden, layers.Dense(10, dtype="float32")]), (64, 64)
+
+
+def cnn():
+    blocks = [part for n in (16, 32) for part in (layers.Conv2D(n, 3, activation="relu"), layers.MaxPooling2D())]
+    head = [layers.Flatten(), layers.Dense(10, dtype="float32")]
+    return keras.Sequential([keras.Input((28, 28, 1)), *blocks, *head]), (32, 28, 28, 1)
+
+
+def mobilenet():
+    base = keras.applications.MobileNetV2((64, 64, 3), include_top=False, weights=None, pooling="avg", alpha=0.35)
+    return keras.Sequential([base, layers.Dense(10, dtype="float32")]), (16, 64, 64, 3)
+
+
+def transformer():
+    x = inputs = keras.Input((32, 64))
+    for _ in range(2):
+        x = layers.LayerNormalization()(x + layers.MultiHeadAttention(4, 16)(x, x))
+        x = layers.LayerNormalization()(x + layers.Dense(64)(layers.Dense(128, "relu")(x)))
+    outputs = layers.Dense(10, dtype="float32")(layers.GlobalAveragePooling1D()(x))
+    return keras.Model(inputs, outputs), (32, 32, 64)
+
+
+def trained_step(wrapper):
+    keras.utils.set_random_seed(1)
+    model, (batch, *shape) = globals()[MODEL]()
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(wrapper(keras.optimizers.Adam(1e-4)), loss, jit_compile=False)
+    x = tf.constant(np.random.rand(batch, *shape), tf.float32)
+    y = tf.constant(np.random.randint(0, 10, batch))
+    data = tf.data.Dataset.from_tensors((x, y)).repeat()
+    model.fit(data, steps_per_epoch=5, verbose=0)  # traces
+    iterator = iter(data)
+    function = model.make_train_function() or model.train_function
+    return lambda: function(iterator)
+
+
+def milliseconds(step):
+    began = time.perf_counter()
+    for _ in range(STEPS):
+        result = step()
+    tf.nest.map_structure(lambda value: value.numpy() if hasattr(value, "numpy") else value, result)
+    return 1000 * (time.perf_counter() - began) / STEPS
+
+
+steps = [trained_step(wrapper) for wrapper in (keras.mixed_precision.LossScaleOptimizer, LossScaleOptimizer)]
+rounds = []
+for number in range(ROUNDS + 1):
+    order = (0, 1) if number % 2 else (1, 0)
+    taken = {which: milliseconds(steps[which]) for which in order}
+    rounds.append([taken[0], taken[1]])
+print(json.dumps(rounds[1:]))
+"""
+
+
+def rounds_of(model: str, rounds: int, keras: str) -> list[list[float]]:
+    """[milliseconds of a step with Keras' own, with ours] for each round. CalledProcessError where it fails."""
+    environment = {
+        **os.environ,
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "TF_USE_LEGACY_KERAS": str(int(keras == "tf_keras")),
+        "BENCH_MODEL": model,
+        "BENCH_STEPS": str(STEPS[model]),
+        "BENCH_ROUNDS": str(rounds),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], env=environment, stdout=subprocess.PIPE, text=True, check=True
+    )
+    found: list[list[float]] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=20, help="rounds of each, alternating (default 20)")
+    parser.add_argument("--keras", choices=("3", "tf_keras"), default="3")
+    parser.add_argument("--models", nargs="+", choices=tuple(STEPS), default=tuple(STEPS))
+    given = parser.parse_args()
+    print(f"Keras {given.keras}, milliseconds a step, medians of {given.rounds} alternating rounds")
+    print(f"{'model':14}{'Keras own':>12}{'ours':>12}{'ratio':>8}")
+    ratios = []
+    for model in given.models:
+        rounds = rounds_of(model, given.rounds, given.keras)
+        own, ours = (statistics.median(times) for times in zip(*rounds, strict=True))
+        ratios.append(statistics.median(mine / theirs for theirs, mine in rounds))
+        print(f"{model:14}{own:12.2f}{ours:12.2f}{ratios[-1]:8.3f}", flush=True)
+    print(f"largest ratio {max(ratios):.3f}, aim {AIM:.2f} or less")
+
+
+if __name__ == "__main__":
+    main()
