@@ -45,18 +45,25 @@ def main() -> int:
 
 def _row(name: str, expected: dict[str, Any], probe: dict[str, Any]) -> tuple[Any, ...]:
     reference = probe["reference"]
-    if reference["not_measured"]:
-        return (name, "", f"not measured: {reference['not_measured']}", "", "", "", False)
+    if reference is None or reference["not_measured"]:
+        return (
+            name,
+            "",
+            f"not measured: {probe['why'] if reference is None else reference['not_measured']}",
+            *[""] * 3,
+            0,
+        )
     step = reference["steps"][0]
     assert step["loss_scale"] == expected["scale"], (name, step["loss_scale"])
     variables = step["variables"]
     assert len(variables) == len(expected["flushed"]), name
-    flushed = max(abs(v["flushed"] - share) for v, share in zip(variables, expected["flushed"], strict=True))
-    judged = [(v, c) for v, c in zip(variables, expected["cosine"], strict=True) if v["norm_share"] >= RELEVANT]
-    known = [abs(v["cosine"] - c) for v, c in judged if None not in (v["cosine"], c)]
+    pairs = zip(variables, expected["flushed"], expected["cosine"], strict=True)
+    judged = [(v, share, c) for v, share, c in pairs if v["norm_share"] >= RELEVANT]
+    flushed = max(abs(v["flushed"] - share) for v, share, _ in judged)
+    known = [abs(v["cosine"] - c) for v, _, c in judged if None not in (v["cosine"], c)]
     cosines = max([abs(step["cosine"] - expected["fidelity"]), *known])
-    both_none = all((v["cosine"] is None) == (c is None) for v, c in judged)
-    worst = max(v["flushed"] for v in variables)
+    both_none = all((v["cosine"] is None) == (c is None) for v, _, c in judged)
+    worst = max(v["flushed"] for v, _, _ in judged)
     told = f"{expected['scale']:g}", f"{step['cosine']:.6f}", f"{worst:.1%}", f"{flushed:.1e}", f"{cosines:.1e}"
     return (name, *told, flushed <= NEAR and cosines <= NEAR and both_none)
 
