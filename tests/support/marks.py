@@ -9,6 +9,7 @@
     # culprit: encoder                       the layer that a failing batch broke in
     # exponent: -1                           how gradients go with the loss scale; "none" where there is no loss scale
     # args: --epochs 2                       arguments for the script
+    # options: --reference                   options of `mpdoctor check`
     # target: build_model                    examine this factory of the file; "pkg.mod:factory" as it stands
     # directory: library                     run from this directory below the fixtures
     # environment: as it is                  the fixture chooses its Keras by itself
@@ -36,7 +37,20 @@ _MARK = re.compile(
 _LOOKS_LIKE_A_MARK = re.compile(r"#\s*expect\b")
 _SETTING = re.compile(r"#\s*(?P<name>[a-z]+)(?:\[(?P<where>[\w.]+)\])?:\s*(?P<value>.+?)\s*$")
 _SETTINGS = {
-    *("keras", "exit", "verdict", "seed", "steps", "model", "optimizer", "culprit", "exponent", "args", "target"),
+    *(
+        "keras",
+        "exit",
+        "verdict",
+        "seed",
+        "steps",
+        "model",
+        "optimizer",
+        "culprit",
+        "exponent",
+        "args",
+        "options",
+        "target",
+    ),
     *("directory", "environment"),
 }
 

@@ -29,6 +29,7 @@ from mpdoctor.examiner.replay.variable_snapshot import all_have_values
 from mpdoctor.examiner.second_training.second_training import SHARE, SecondTraining
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import CallFacts, ModelFacts
+from mpdoctor.facts.reference import ReferenceFacts
 from mpdoctor.facts.training import StepFacts
 
 if TYPE_CHECKING:
@@ -540,17 +541,19 @@ class Training:
         for observed, (_, model), name in zip(observed_optimizers, models, names):
             name = self._name_among_all(model, name)
             events.training(training_facts(self, observed, model, name, ended, failure))
+        self._compare_with_float32(observed_optimizers, failure)
         if failure is None:
-            self._compare_with_float32(observed_optimizers)
             self._try_remedies(observed_optimizers)
 
-    def _compare_with_float32(self, told: list[ObservedOptimizer]) -> None:
+    def _compare_with_float32(self, told: list[ObservedOptimizer], failure: FailureFacts | None) -> None:
         """Of the trainings that were told last, where that was asked for."""
         if self._reference is None:
             return
-        self.session.events.stage("comparing with float32")
+        failed = None if failure is None else ReferenceFacts(not_measured="the training failed")
+        if failed is None:
+            self.session.events.stage("comparing with float32")
         for place, observed in enumerate(told):
-            self.session.events.send(Reference(place - len(told), self._reference.facts(observed)))
+            self.session.events.send(Reference(place - len(told), failed or self._reference.facts(observed)))
 
     def _try_remedies(self, told: list[ObservedOptimizer]) -> None:
         """Of the trainings that were told last: a process that hangs or dies in a trial has told them."""

@@ -110,9 +110,19 @@ class StepRunner:
         """As they arrived at the innermost optimizer. Those that are not finite a wrapper keeps from it: as the tape
         gave them, then."""
         if caught:
-            return {self._keras.path(variable): _array(gradient) for gradient, variable in caught}
-        taped = [(gradient, variable) for gradient, variable in seen.taped if id(variable) in self._own]
-        return {self._keras.path(variable): _array(gradient) / (scale or 1.0) for gradient, variable in taped}
+            return self._by_path(caught, 1.0)
+        return self._by_path([pair for pair in seen.taped if id(pair[1]) in self._own], scale or 1.0)
+
+    def _by_path(self, pairs: list[tuple[tf.Tensor, KerasVariable]], scale: float) -> Gradients:
+        """Two variables may have one path: the second is told with a mark. Of one variable's the last counts."""
+        found: Gradients = {}
+        owners: dict[str, int] = {}
+        for gradient, variable in pairs:
+            path = self._keras.path(variable)
+            while owners.setdefault(path, id(variable)) != id(variable):
+                path += "'"
+            found[path] = _array(gradient) / np.float32(scale)
+        return found
 
     # --- both -----------------------------------------------------------------------------------------------------
     def twins(self, kept: KeptStep, twice: bool) -> Twins:
