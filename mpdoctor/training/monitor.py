@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import importlib.util
 import os
 import time
 import warnings
@@ -87,7 +88,7 @@ class LossScaleMonitor:
         self._known: list[WatchedSeries] = []
         self._untold: tuple[WatchedSeries, Trouble] | None = None
         self._file: RunFile | None = None
-        self._summaries = None if log_dir is None else tf.summary.create_file_writer(os.fspath(log_dir))
+        self._summaries = None if log_dir is None else _summary_writer(log_dir)
         self._epoch: int | None = None
         self._fit: FitSteps | None = None
         self._at_epoch: dict[int, int] = {}
@@ -187,7 +188,7 @@ class LossScaleMonitor:
         for series in self._series:
             if self._file is not None:
                 series.step = self._file.start(series.number, self._told_of(series))
-            series.reading = series.watched.read()
+            series.begin()
 
     def _series_of(self, optimizer: Any) -> WatchedSeries:
         """Of an optimizer that was watched before, the same: its steps are counted on."""
@@ -327,6 +328,12 @@ _nothing._is_default = True  # type: ignore[attr-defined]  # of Keras 3: a hook 
 
 def _listed(value: Any) -> list[Any]:
     return [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _summary_writer(log_dir: str | os.PathLike[str]) -> Any:
+    if importlib.util.find_spec("tensorboard") is None:
+        raise ImportError("log_dir needs TensorBoard, which is not installed: pip install tensorboard.")
+    return tf.summary.create_file_writer(os.fspath(log_dir))
 
 
 def _nothing_to_watch(optimizers: list[Any]) -> str:

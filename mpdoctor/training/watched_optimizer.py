@@ -77,8 +77,8 @@ class WatchedOptimizer:
         return getattr(self.optimizer, "step_counter", None) if counter is None else counter
 
     def skipped(self, steps: int, before: Reading, after: Reading) -> int:
-        """Of `steps` between two readings. Of several at Keras 2's floor, where the scale no longer falls, those that
-        the counter leaves open: read after each step, it is exact there, too."""
+        """Of `steps` between two readings. Exact for as many as `steps_told` says; of more than those in Keras 2, as
+        many as the counter leaves open."""
         if self.counts_applied and not self.accumulates:
             return min(max(steps - (after.applied - before.applied), 0), steps)
         if before.counter is None or after.counter is None:
@@ -89,6 +89,15 @@ class WatchedOptimizer:
         if self.floor is not None and after.scale <= self.floor:
             return most
         return min(max(self._skips_of_fall(before, after), 1), most)
+
+    def steps_told(self, reading: Reading) -> int | None:
+        """After how many steps the next reading tells in Keras 2 exactly how many were skipped: as long as the scale
+        can neither reach its floor nor grow before the last of them. None: however many."""
+        if (self.counts_applied and not self.accumulates) or not self.is_dynamic:
+            return None
+        halvings = math.log2(reading.scale / self.floor) if self.floor and reading.scale > self.floor else 0
+        to_growth = (self.growth_interval or 1) - (reading.counter or 0)
+        return max(1, min(int(halvings), to_growth))
 
     def _without_skips(self, steps: int, before: Reading) -> tuple[float, int]:
         """The scale and the counter that so many finite steps lead to."""

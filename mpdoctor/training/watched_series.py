@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mpdoctor.training.run_file import Row
 from mpdoctor.training.trouble import Trouble, TroubleWatch
-from mpdoctor.training.watched_optimizer import Reading, WatchedOptimizer
+from mpdoctor.training.watched_optimizer import WatchedOptimizer
 
 CLOSER = 100  # steps that are read one by one after a skipped one
 
@@ -16,9 +16,18 @@ class WatchedSeries:
     def __init__(self, watched: WatchedOptimizer, number: int, every: int) -> None:
         self.watched, self.number, self.every = watched, number, every
         self.step, self.skipped = 0, 0
-        self.reading: Reading = watched.read()
         self.trouble_watch = TroubleWatch(watched.floor, watched.is_dynamic)
         self._unread, self._closer = 0, 0
+        self.begin()
+
+    def begin(self) -> None:
+        """From here on steps are counted: a checkpoint may have been loaded since the last one."""
+        self._unread, self.reading = 0, self.watched.read()
+        self._until = self._next()
+
+    def _next(self) -> int:
+        told = self.watched.steps_told(self.reading)
+        return self.every if told is None else min(self.every, told)
 
     @property
     def scale(self) -> float:
@@ -27,7 +36,7 @@ class WatchedSeries:
     def count(self, steps: int) -> bool:
         """So many more were taken; whether it is time to read."""
         self._unread += steps
-        return self._unread >= self.every or self._closer > 0
+        return self._unread >= self._until or self._closer > 0
 
     def read(self) -> tuple[Row, Trouble | None] | None:
         """The steps since the last reading; None where there were none."""
@@ -36,6 +45,7 @@ class WatchedSeries:
             return None
         before, now = self.reading, self.watched.read()
         self.reading = now
+        self._until = self._next()
         skipped = self.watched.skipped(steps, before, now)
         self.step += steps
         self.skipped += skipped

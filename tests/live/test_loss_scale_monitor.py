@@ -1,0 +1,91 @@
+"""`mpdoctor.training.LossScaleMonitor` in every Keras: tests/support/live_loss_scale_monitor.py."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from checking import needs_keras
+from environments import ENVIRONMENTS, Environment, needs_environment
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "tests" / "support" / "live_loss_scale_monitor.py"
+CHECKS = [
+    node.name[len("check_") :]
+    for node in ast.parse(SCRIPT.read_text(encoding="utf-8")).body
+    if isinstance(node, ast.FunctionDef) and node.name.startswith("check_")
+]
+SHORT = (
+    "a_stuck_fit_names_layer_and_line_and_stops",
+    "a_healthy_fit_is_silent",
+    "a_loop_is_watched_by_wrap",
+    "arguments_that_cannot_be_are_refused",
+)
+OLDER = [environment for environment in ENVIRONMENTS if environment.python is not None]
+KERASES = [pytest.param(keras, marks=needs_keras(keras)) for keras in ("3", "tf_keras")]
+
+
+@functools.cache
+def found(python: str, keras: str, names: tuple[str, ...] = ()) -> dict[str, str]:
+    done = subprocess.run(
+        [python, str(SCRIPT), *names],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TF_USE_LEGACY_KERAS": "1" if keras == "tf_keras" else "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    told: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+@needs_keras("3")
+@pytest.mark.parametrize("name", SHORT)
+def test_it_does_so_in_keras_3(name: str) -> None:
+    assert found(sys.executable, "3", SHORT)[name] == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keras", KERASES)
+@pytest.mark.parametrize("name", CHECKS)
+def test_it_does_so_in_the_newest_kerases(name: str, keras: str) -> None:
+    assert found(sys.executable, keras)[name] == ""
+
+
+@pytest.mark.environments
+@pytest.mark.parametrize(
+    "environment", [pytest.param(older, marks=needs_environment(older), id=older.keras) for older in OLDER]
+)
+@pytest.mark.parametrize("name", SHORT)
+def test_it_does_so_in_older_kerases(name: str, environment: Environment) -> None:
+    assert found(str(environment.python), environment.keras, SHORT)[name] == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keras", KERASES)
+def test_the_run_of_its_page_is_shown(keras: str, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "monitor.md").read_text(encoding="utf-8")
+    example = page.partition("```python\n")[2].partition("```")[0]
+    done = subprocess.run(
+        [sys.executable, "-c", example],
+        env={**os.environ, "TF_USE_LEGACY_KERAS": "1" if keras == "tf_keras" else "0"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Nothing is trained:" in done.stderr, done.stderr[-2000:]
+    shown = subprocess.run(
+        [sys.executable, "-m", "mpdoctor", "show", "run.mpdoctor"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert shown.returncode == 1 and "wide" in shown.stdout, shown.stderr

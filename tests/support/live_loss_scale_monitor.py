@@ -1,0 +1,306 @@
+"""What the LossScaleMonitor of mpdoctor.training does in the Keras at hand: a check each.
+
+`python tests/support/live_loss_scale_monitor.py [name ...]` prints {check: what went wrong, ""} as JSON. It needs
+TensorFlow and, of this project, mpdoctor.training alone; TF_USE_LEGACY_KERAS=1 takes tf_keras.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import json
+import os
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import numpy as np
+import tensorflow as tf
+
+from mpdoctor.training import LossScaleMonitor, LossScaleOptimizer
+
+keras = tf.keras
+IS_KERAS3 = getattr(keras, "__version__", "2").startswith("3")
+KerasOwn = keras.mixed_precision.LossScaleOptimizer
+HERE = os.path.abspath(__file__)
+FINITE = np.ones([4, 3], "float32")
+FAILING = np.full([4, 3], np.nan, "float32")
+TARGET = np.ones([4, 1], "float32")
+
+
+class Large(keras.layers.Layer):
+    """Its output is finite as long as its input is below 1."""
+
+    def build(self, shape):
+        self.kernel = self.add_weight(name="kernel", shape=(4, 4), initializer="ones", trainable=True)
+        self.built = True
+
+    def call(self, inputs):
+        return tf.matmul(inputs, tf.cast(self.kernel, inputs.dtype)) * tf.cast(6e4, inputs.dtype)
+
+
+class Layered(keras.Model):
+    def __init__(self, middle):
+        super().__init__()
+        self.first = keras.layers.Dense(4, kernel_initializer="ones", name="first")
+        self.norm = keras.layers.BatchNormalization(name="norm")
+        self.middle = middle
+        self.last = keras.layers.Dense(1, kernel_initializer="ones", dtype="float32", name="last")
+
+    def call(self, inputs, training=None):
+        hidden = self.norm(self.first(inputs), training=training)
+        hidden = self.middle(hidden + tf.cast(3.0, hidden.dtype))  # line of the call
+        return self.last(hidden)
+
+
+def line_of_call():
+    with open(HERE, encoding="utf-8") as file:
+        return next(number for number, line in enumerate(file, 1) if "# line of the call" in line)
+
+
+def model_of(policy="mixed_float16", fails=False, optimizer=None):
+    keras.mixed_precision.set_global_policy(policy)
+    tf.random.set_seed(1)
+    np.random.seed(1)
+    model = Layered(Large(name="large") if fails else keras.layers.Dense(4, kernel_initializer="ones", name="dense"))
+    model.compile(optimizer or keras.optimizers.SGD(1e-3), "mse")
+    return model
+
+
+def folder():
+    return tempfile.mkdtemp()
+
+
+def lines_of(path):
+    with open(path, encoding="ascii") as file:
+        return [json.loads(line) for line in file]
+
+
+def fitted(model, monitor, batches, epochs=1, callbacks=()):
+    """(history, what was warned of) of a fit with these inputs, a batch each."""
+    data = tf.data.Dataset.from_tensor_slices((np.stack(batches), np.stack([TARGET] * len(batches))))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        history = model.fit(data, epochs=epochs, verbose=0, callbacks=[monitor, *callbacks])
+    return history.history, [
+        str(w.message) for w in caught if "trained:" in str(w.message) or "nothing to" in str(w.message)
+    ]
+
+
+def settled(model):
+    """A scale at which finite batches are applied."""
+    model.fit(FINITE, TARGET, batch_size=4, epochs=30, verbose=0)
+    return model
+
+
+# --- what is counted ----------------------------------------------------------------------------------------------
+def check_skipped_steps_are_counted():
+    for every in (1, 7):
+        model = settled(model_of())
+        for bad in ([], [3], [3, 4, 5], [0, 9, 10, 19], list(range(5, 20))):
+            monitor = LossScaleMonitor(None, every=every)
+            batches = [FAILING if at in bad else FINITE for at in range(20)]
+            history, _ = fitted(model, monitor, batches)
+            assert history["skipped_steps"] == [len(bad)], (every, bad, history)
+            assert history["loss_scale"] == [scale_of(model)], (every, bad, history)
+
+
+def scale_of(model):
+    scale = getattr(model.optimizer, "dynamic_scale", None)
+    return float(tf.convert_to_tensor(model.optimizer.loss_scale if scale is None else scale))
+
+
+def check_epochs_have_their_own_numbers():
+    path = os.path.join(folder(), "log.csv")
+    model = settled(model_of())
+    batches = [FINITE] * 6 + [FAILING] * 2
+    history, _ = fitted(model, LossScaleMonitor(None), batches, 3, [keras.callbacks.CSVLogger(path)])
+    assert history["skipped_steps"] == [2, 2, 2], history
+    with open(path, encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["skipped_steps"] for row in rows] == ["2"] * 3 and "loss_scale" in rows[0], rows
+
+
+def check_ours_is_watched():
+    optimizer = LossScaleOptimizer(keras.optimizers.SGD(1e-3), initial_scale=4.0)
+    path = os.path.join(folder(), "run.mpdoctor")
+    model = model_of(optimizer=optimizer)
+    history, said = fitted(model, LossScaleMonitor(path), [FINITE] * 4 + [FAILING] * 40)
+    assert history["skipped_steps"] == [40] and history["loss_scale"] == [1.0], history
+    start = lines_of(path)[0]
+    assert start["floor"] == 1.0 and start["initial_scale"] == 4, start
+    assert len(said) == 1 and "its floor of 1" in said[0], said
+
+
+def check_summaries_are_written():
+    place = folder()
+    if importlib.util.find_spec("tensorboard") is None:
+        try:
+            LossScaleMonitor(None, log_dir=place)
+        except ImportError:
+            return
+    fitted(settled(model_of()), LossScaleMonitor(None, log_dir=place), [FINITE, FAILING])
+    (name,) = os.listdir(place)
+    with open(os.path.join(place, name), "rb") as file:
+        content = file.read()
+    assert b"loss_scale" in content and b"skipped_steps" in content
+
+
+# --- what is told -------------------------------------------------------------------------------------------------
+def check_a_stuck_fit_names_layer_and_line_and_stops():
+    path = os.path.join(folder(), "run.mpdoctor")
+    model = model_of(fails=True)
+    monitor = LossScaleMonitor(path, stop_when="stuck", keep_batch=True)
+    history, said = fitted(model, monitor, [FINITE] * 60, epochs=3)
+    assert monitor.stopped and len(history["loss"]) == 1, history
+    assert len(said) == 1 and said == [said[0]], said
+    for part in (
+        "'large' (Large)",
+        "is the first that is inf or NaN",
+        f"{os.path.basename(__file__)}:{line_of_call()}",
+    ):
+        assert part in said[0], (part, said)
+    (event,) = [line for line in lines_of(path) if isinstance(line, dict) and line.get("layer")]
+    assert (event["layer"], event["line"], event["since"]) == ("large", line_of_call(), 1), event
+    with np.load(os.path.join(os.path.dirname(path), event["kept"]), allow_pickle=False) as kept:
+        assert np.array_equal(kept["batch_0"], FINITE), list(kept)
+    assert lines_of(path)[-1]["how"] == "stopped"
+
+
+def check_what_the_batch_itself_holds_is_told():
+    _, said = fitted(settled(model_of()), LossScaleMonitor(None), [FAILING] * 60)
+    assert len(said) == 1 and "as the batch itself is" in said[0], said
+
+
+def check_a_healthy_fit_is_silent():
+    model = model_of()
+    _, said = fitted(model, LossScaleMonitor(None), [FINITE] * 40 + [FAILING] + [FINITE] * 40)
+    assert said == [], said
+
+
+def check_trouble_that_was_over_is_told_again():
+    path = os.path.join(folder(), "run.mpdoctor")
+    batches = [FAILING] * 60 + [FINITE] * 130 + [FAILING] * 60
+    fitted(settled(model_of(optimizer=LossScaleOptimizer(keras.optimizers.SGD(1e-3)))), LossScaleMonitor(path), batches)
+    kinds = [line["event"] for line in lines_of(path) if isinstance(line, dict) and "event" in line]
+    assert kinds == ["stuck", "recovered", "stuck", "epoch", "end"], kinds
+
+
+def check_without_a_loss_scale_it_says_so():
+    history, said = fitted(model_of("float32"), LossScaleMonitor(None), [FINITE] * 2)
+    assert "loss_scale" not in history and len(said) == 1 and "nothing to watch" in said[0], (history, said)
+
+
+# --- nothing else changes -----------------------------------------------------------------------------------------
+def check_weights_are_those_of_a_fit_without_it():
+    for fails in (False, True):
+        batches = [FAILING if at % 9 == 0 or 40 < at < 90 else FINITE for at in range(120)]
+        with_it, without = model_of(fails=fails), model_of(fails=fails)
+        fitted(with_it, LossScaleMonitor(None), batches)
+        data = tf.data.Dataset.from_tensor_slices((np.stack(batches), np.stack([TARGET] * len(batches))))
+        without.fit(data, verbose=0)
+        for ours, theirs in zip(with_it.get_weights(), without.get_weights()):
+            assert np.array_equal(ours, theirs, equal_nan=True), (fails, ours, theirs)
+
+
+# --- loops --------------------------------------------------------------------------------------------------------
+def loop_of(model):
+    """(optimizer, a step that is a tf.function)"""
+    optimizer = KerasOwn(keras.optimizers.SGD(1e-3))
+
+    @tf.function
+    def step(inputs, targets):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(model(inputs, training=True) - targets))
+            scaled = optimizer.scale_loss(loss) if IS_KERAS3 else optimizer.get_scaled_loss(loss)
+        grads = tape.gradient(scaled, model.trainable_variables)
+        grads = grads if IS_KERAS3 else optimizer.get_unscaled_gradients(grads)
+        optimizer.apply_gradients(zip(grads, model.trainable_variables))
+        return loss
+
+    return optimizer, step
+
+
+def check_a_loop_is_watched_by_wrap():
+    path = os.path.join(folder(), "run.mpdoctor")
+    model = model_of(fails=True)
+    optimizer, step = loop_of(model)
+    monitor = LossScaleMonitor(path, optimizer=optimizer, model=model)
+    step = monitor.wrap(step)
+    taken = 0
+    with warnings.catch_warnings(record=True) as caught, monitor:
+        warnings.simplefilter("always")
+        for _ in range(60):
+            step(FINITE, TARGET)
+            taken += 1
+            if taken == 30:
+                before = model.get_weights()
+    assert taken == 60
+    said = [str(w.message) for w in caught if "trained:" in str(w.message)]
+    assert len(said) == 1 and "'large' (Large)" in said[0] and f":{line_of_call()}" in said[0], said
+    assert len(before) == len(model.get_weights())
+    (row,) = [line for line in lines_of(path) if isinstance(line, dict) and "layer" in line]
+    assert row["layer"] == "large" and lines_of(path)[-1]["how"] == "finished"
+
+
+def check_a_loop_that_raises_says_so():
+    path = os.path.join(folder(), "run.mpdoctor")
+    model = model_of()
+    optimizer, step = loop_of(model)
+    monitor = LossScaleMonitor(path, optimizer=optimizer, model=model)
+    try:
+        with monitor:
+            for _ in range(5):
+                step(FINITE, TARGET)
+                monitor.after_step()
+            raise KeyError("mine")
+    except KeyError:
+        pass
+    assert lines_of(path)[-1]["how"] == "raised KeyError" and lines_of(path)[-2][1] == 5, lines_of(path)
+
+
+def check_two_optimizers_have_a_series_each():
+    path = os.path.join(folder(), "run.mpdoctor")
+    first, second = model_of(), model_of()
+    (one, step), (other, other_step) = loop_of(first), loop_of(second)
+    with LossScaleMonitor(path, optimizer=[one, other], model=[first, second]) as monitor:
+        for at in range(20):
+            step(FINITE, TARGET)
+            other_step(FAILING if at > 15 else FINITE, TARGET)
+            monitor.after_step()
+    rows = [line for line in lines_of(path) if isinstance(line, list)]
+    assert sorted({row[0] for row in rows}) == [0, 1], rows
+    more = [sum(row[2] for row in rows if row[0] == number) for number in (0, 1)]
+    assert more[1] == more[0] + 4, rows
+
+
+def check_arguments_that_cannot_be_are_refused():
+    for arguments in ({"every": 0}, {"stop_when": "nan"}, {"path": None, "keep_batch": True}):
+        try:
+            LossScaleMonitor(**arguments)
+        except ValueError:
+            continue
+        raise AssertionError(arguments)
+
+
+def main():
+    checks = {name[6:]: value for name, value in globals().items() if name.startswith("check_")}
+    place, found = folder(), {}
+    os.chdir(place)
+    for name in sys.argv[1:] or checks:
+        began = time.process_time()
+        try:
+            checks[name]()
+            found[name] = ""
+        except Exception:
+            found[name] = traceback.format_exc()
+        print(f"{time.process_time() - began:6.2f} s  {name}", file=sys.stderr)
+    print("\n" + json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
