@@ -189,10 +189,8 @@ class Session:
         from mpdoctor.examiner.capture.loss_hooks import Losses
         from mpdoctor.examiner.capture.saved_functions import watch_saved_functions
         from mpdoctor.examiner.probe.predictions import Predictions
-        from mpdoctor.examiner.probe.timed_training import TimedTraining
-        from mpdoctor.examiner.probe.training import Training
 
-        self._new_training = TimedTraining if self.request.timed else Training
+        self._new_training = _training_class(self.request)
         self.watch.install(keras.Layer)
         self.watch.install_policies(keras.Layer)
         parts = [cls for _, cls in classes_of_parts(keras) if not issubclass(cls, keras.Layer)]
@@ -571,3 +569,13 @@ class Session:
         self.events.send(FilesWritten(tuple(sorted(set(self.files_written))[:50])))
         self.events.end()
         os._exit(0)
+
+
+def _training_class(request: Request) -> type[Training]:
+    if request.timed:
+        from mpdoctor.examiner.probe.timed_training import TimedTraining
+
+        return TimedTraining
+    from mpdoctor.examiner.probe.training import Training
+
+    return Training
