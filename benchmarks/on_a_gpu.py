@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", default="3", help="of each comparison")
     options = parser.parse_args(arguments)
     environment = mpdoctor("env", "--python", options.python)
-    if options.device == "gpu" and "gpu" not in environment.stdout.lower():
+    if options.device == "gpu" and not sees_a_gpu(environment.stdout):
         print(f"TensorFlow sees no GPU here:\n{environment.stdout}", file=sys.stderr)
         return 2
     page = page_from(
@@ -62,6 +63,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         options.output.write_text(page, encoding="utf-8")
     return 0
+
+
+def sees_a_gpu(environment: str) -> bool:
+    """`environment`: what `mpdoctor env` prints."""
+    named = re.findall(r"^GPU(?: \d+)? +(.+)$", environment, re.MULTILINE)
+    return any(not name.startswith("none") for name in named)
 
 
 def chosen(paths: list[Path], names: list[str] | None) -> list[Path]:

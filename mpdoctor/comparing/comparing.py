@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 
 from mpdoctor.compared import Compared, PolicyRun
@@ -64,9 +65,23 @@ def _timed(settings: Settings, progress: Progress, time: Time) -> tuple[TimingFa
         seen = time(settings, progress)
     except ExaminerCrashed as crash:
         return None, "mpdoctor itself broke", Crashed("examiner", "timing", str(crash))
+    if seen.timing is not None and not _is_measured(seen.timing):
+        return None, "what came home of its times are none", None
     if seen.timing is not None:
         return seen.timing, "", None
     return None, seen.not_timed or "it ended before its steps were timed", None
+
+
+def _is_measured(timing: TimingFacts) -> bool:
+    """A program can write into the record of its examination, too."""
+    profile = timing.profile
+    positive = [took for took, _ in timing.blocks]
+    if profile is not None:
+        positive += [profile.steps, profile.seconds, profile.in_operations]
+        positive += [known.seconds + 1 for known in profile.operations]
+    return bool(timing.blocks) and all(0 < number < math.inf for number in positive) and all(
+        0 <= between <= took for took, between in timing.blocks
+    )  # fmt: skip
 
 
 def _examined(settings: Settings, progress: Progress) -> ExaminationFacts:

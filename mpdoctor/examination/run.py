@@ -199,12 +199,8 @@ class _Seen:
                 self.failure = failure
             case Mended(mended):
                 self.mended.append(mended)
-            case Outputs(outputs):
-                self.outputs = outputs
-            case Timed(timing):
-                self.timing = timing
-            case NotTimed(reason):
-                self.not_timed = reason
+            case Outputs() | Timed() | NotTimed():
+                self._take_measured(event)
             case NotRestored(what):
                 self.not_restored = what
             case StandInsUsed(names):
@@ -217,6 +213,17 @@ class _Seen:
                 self.ended = True
             case Exited(number, exit_code):
                 self.signal, self.exit_code = number, exit_code
+            case _:
+                _assert_never(event)
+
+    def _take_measured(self, event: Outputs | Timed | NotTimed) -> None:
+        match event:
+            case Outputs(outputs):
+                self.outputs = outputs
+            case Timed(timing):
+                self.timing = timing
+            case NotTimed(reason):
+                self.not_timed = reason
             case _:
                 _assert_never(event)
 

@@ -85,7 +85,7 @@ class Session:
         self.loads = LoadHooks()
         self.keras: KerasAdapter | None = None
         self.training: Training | None = None
-        self._new_training: type[Training]
+        self.new_training: type[Training]
         self.policy_set = False
         self.overrules_policy = False  # whether the program itself sets one where another was forced
         self._forces_policy = False
@@ -189,10 +189,8 @@ class Session:
         from mpdoctor.examiner.capture.loss_hooks import Losses
         from mpdoctor.examiner.capture.saved_functions import watch_saved_functions
         from mpdoctor.examiner.probe.predictions import Predictions
-        from mpdoctor.examiner.probe.timed_training import TimedTraining
-        from mpdoctor.examiner.probe.training import Training
 
-        self._new_training = TimedTraining if self.request.timed else Training
+        self.new_training = _training_class(self.request)
         self.watch.install(keras.Layer)
         self.watch.install_policies(keras.Layer)
         parts = [cls for _, cls in classes_of_parts(keras) if not issubclass(cls, keras.Layer)]
@@ -310,7 +308,7 @@ class Session:
     ) -> object:
         if self.training is not None:
             return original(model, *args, **kwargs)
-        self.training = self._new_training(
+        self.training = self.new_training(
             self, keras, CallFacts("fit", own_location(sys._getframe(2))), model, model.optimizer
         )
         return self.training.run_fit(original, args, kwargs)
@@ -321,7 +319,7 @@ class Session:
         if self.training is None or not self.training.observes(model):
             call = CallFacts("train_on_batch", own_location(sys._getframe(2)))
             if self.training is None:
-                self.training = self._new_training(self, keras, call, model, model.optimizer)
+                self.training = self.new_training(self, keras, call, model, model.optimizer)
             self.training.begin_on_batches(model, call, args, kwargs)
         return original(model, *args, **kwargs)
 
@@ -345,7 +343,7 @@ class Session:
         if training is None:
             call = CallFacts("loop", own_location(sys._getframe(2)))
             model = model_of_variables(keras, variables)
-            training = self.training = self._new_training(self, keras, call, model, optimizer)
+            training = self.training = self.new_training(self, keras, call, model, optimizer)
             with tf.init_scope():
                 training.begin_loop()
         if training.holds_still(optimizer):
@@ -571,3 +569,13 @@ class Session:
         self.events.send(FilesWritten(tuple(sorted(set(self.files_written))[:50])))
         self.events.end()
         os._exit(0)
+
+
+def _training_class(request: Request) -> type[Training]:
+    if request.timed:
+        from mpdoctor.examiner.probe.timed_training import TimedTraining
+
+        return TimedTraining
+    from mpdoctor.examiner.probe.training import Training
+
+    return Training

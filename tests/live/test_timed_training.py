@@ -33,6 +33,7 @@ BATCHES = "model.compile('sgd', 'mse')\nfor _ in range(90):\n    model.train_on_
 EAGER = "model.compile('sgd', 'mse', run_eagerly=True)\nmodel.fit(x, y, epochs=2)\n"
 RAISES = "model.compile('sgd', lambda a, b: no_such_name)\nmodel.fit(x, y)\n"
 SHORT = "model.compile('sgd', 'mse')\nfor _ in range(3):\n    model.train_on_batch(x, y)\n"
+FACTORY = "def build():\n    model.compile('sgd', 'mse')\n    return model\n"
 LOOP = """
 optimizer = K.optimizers.SGD(0.1)
 
@@ -51,7 +52,7 @@ for batch, labels in tf.data.Dataset.from_tensor_slices((x, y)).batch(32).repeat
 def timed(folder: Path, text: str, policy: str, python: Path | None = None, legacy: bool = False) -> ExaminationFacts:
     path = folder / "train.py"
     path.write_text(START + text)
-    target = target_from_text(str(path))
+    target = target_from_text(f"{path}:build" if text is FACTORY else str(path))
     settings = Settings((target,), steps=20, timeout=200, what_if=False, python=python, holds_policy=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TF_USE_LEGACY_KERAS", "1" if legacy else "0")
@@ -80,7 +81,7 @@ def test_a_fit_whose_program_sets_another_policy(tmp_path: Path) -> None:
 
 
 CASES = [
-    pytest.param(FIT, "float32", "fit", False, id="float32"),
+    pytest.param(FACTORY, "float32", "fit", False, id="factory"),
     pytest.param(BATCHES, "mixed_bfloat16", "train_on_batch", True, id="batches"),
     pytest.param(LOOP, "mixed_bfloat16", "loop", True, id="loop"),
 ]

@@ -40,7 +40,9 @@ def test_the_page_lists_what_differs(on_a_gpu: ModuleType) -> None:
 
 
 def test_without_a_gpu_it_says_so(on_a_gpu: ModuleType, monkeypatch: Any, capsys: Any) -> None:
-    told = subprocess.CompletedProcess([], 0, "TensorFlow 2.21 on a CPU", "")
+    told = subprocess.CompletedProcess(
+        [], 0, "TensorFlow 2.21\nGPU           none that TensorFlow can use\nCPU   x", ""
+    )
     monkeypatch.setattr(on_a_gpu, "mpdoctor", lambda *arguments, **_: told)
     assert on_a_gpu.main([]) == 2
     assert "sees no GPU" in capsys.readouterr().err
@@ -51,7 +53,7 @@ def test_everything_is_asked_on_both(on_a_gpu: ModuleType, monkeypatch: Any, cap
 
     def mpdoctor(*arguments: str, **_: Any) -> subprocess.CompletedProcess[str]:
         asked.append(arguments)
-        return subprocess.CompletedProcess(arguments, 0, "a GPU", "")
+        return subprocess.CompletedProcess(arguments, 0, "CPU   x\nGPU 0         NVIDIA H200\n", "")
 
     monkeypatch.setattr(on_a_gpu, "mpdoctor", mpdoctor)
     assert on_a_gpu.main(["--models", "mlp", "lstm"]) == 0

@@ -25,6 +25,8 @@ from mpdoctor.cli.options.compare_options import (
     COMPARED,
     CompareFormat,
     CompareFormatOption,
+    CompareRedactOption,
+    CompareReportOption,
     PoliciesOption,
     RoundsOption,
     policies_from_text,
@@ -36,9 +38,8 @@ from mpdoctor.cli.output import (
     REPORTS,
     SUFFIXES,
     ColorOption,
+    Output,
     OutputFormat,
-    RedactOption,
-    ReportOption,
     WidthOption,
     output_from_options,
 )
@@ -47,6 +48,7 @@ from mpdoctor.cli.streams import Color, fail, has_blocks, has_color, width, writ
 if TYPE_CHECKING:
     from mpdoctor.cli.argument_split import Invocation
     from mpdoctor.compared import Compared
+    from mpdoctor.project.targets import Target
     from mpdoctor.settings.options import Settings
 
 
@@ -70,8 +72,8 @@ def compare(
     device: DeviceOption = Device.auto,
     seed: MendSeedOption = 0,
     output_format: CompareFormatOption = CompareFormat.terminal,
-    report: ReportOption = None,
-    redact: RedactOption = None,
+    report: CompareReportOption = None,
+    redact: CompareRedactOption = None,
     columns: WidthOption = None,
     color: ColorOption = Color.auto,
     python: PythonOption = None,
@@ -88,26 +90,12 @@ def compare(
     Exit status: 0 compared; 2 fewer than two policies could be trained under, or a report not be written; 3 mpdoctor
     itself broke.
     """
-    from mpdoctor.project.targets import TargetError, target_from_text
     from mpdoctor.settings.options import Settings
 
     invocation: Invocation = context.obj
-    try:
-        named = target_from_text(target)
-        chosen = policies_from_text(policies)
-    except TargetError as error:
-        fail(str(error))
-    if named.is_saved:
-        fail(f"{target} is a saved model, whose layers keep their policies: name the script that trains it.")
-    if named.kind not in ("script", "factory"):
-        fail(f"compare runs a script or a function that makes a model, and {target} is neither.")
-    if invocation.script_args and named.kind != "script":
-        fail("arguments after -- are for a script, and the target is none.")
+    named, chosen = _target(target, invocation), _policies(policies)
     output = output_from_options(OutputFormat(output_format.value), report, color, False, redact, columns)
-    for path, form in output.files:
-        if form.value not in CompareFormat.__members__:
-            known = ", ".join(s for s, made in SUFFIXES.items() if made.value in CompareFormat.__members__)
-            fail(f"--report {path}: a comparison is written as {known}.")
+    _refuse_other_formats(output)
     settings = Settings(
         targets=(named,),
         script_args=invocation.script_args,
@@ -124,6 +112,37 @@ def compare(
     look: dict[str, Any] = {"width": columns or width(), "color": has_color(color), "blocks": has_blocks()}
     write(_rendered(compared, output.shown, output.redacts(output.shown), look))
     raise typer.Exit(max([compared.exit_code, *(0 if done else 2 for done in written)]))
+
+
+def _target(text: str, invocation: Invocation) -> Target:
+    """Ends with a usage error where it can't be trained under another policy."""
+    from mpdoctor.project.targets import TargetError, target_from_text
+
+    try:
+        named = target_from_text(text)
+    except TargetError as error:
+        fail(str(error))
+    if named.is_saved:
+        fail(f"{text} is a saved model, whose layers keep their policies: name the script that trains it.")
+    if named.kind not in ("script", "factory"):
+        fail(f"compare runs a script or a function that makes a model, and {text} is neither.")
+    if invocation.script_args and named.kind != "script":
+        fail("arguments after -- are for a script, and the target is none.")
+    return named
+
+
+def _policies(text: str) -> tuple[str, ...]:
+    try:
+        return policies_from_text(text)
+    except ValueError as error:
+        fail(f"--policies {text}: {error}")
+
+
+def _refuse_other_formats(output: Output) -> None:
+    for path, form in output.files:
+        if form.value not in CompareFormat.__members__:
+            known = ", ".join(suffix for suffix, made in SUFFIXES.items() if made.value in CompareFormat.__members__)
+            fail(f"--report {path}: a comparison is written as {known}.")
 
 
 def _compared(settings: Settings, policies: tuple[str, ...], rounds: int, quiet: bool) -> Compared:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -23,13 +24,13 @@ class CompareFormat(str, Enum):
 
 
 def policies_from_text(text: str) -> tuple[str, ...]:
-    """Two or more, each once."""
+    """Two or more, each once. Raises ValueError with a sentence for the user."""
     named = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     unknown = [name for name in named if name not in POLICIES]
     if unknown:
-        raise typer.BadParameter(f"{unknown[0]!r} is none of {', '.join(POLICIES)}.")
+        raise ValueError(f"{unknown[0]!r} is none of {', '.join(POLICIES)}.")
     if len(named) < 2:
-        raise typer.BadParameter("name two of them at least, with commas between them.")
+        raise ValueError("name two of them at least, with commas between them.")
     return named
 
 
@@ -56,5 +57,22 @@ CompareFormatOption = Annotated[
     CompareFormat,
     typer.Option(
         "--output-format", metavar="FORMAT", help="terminal, json, markdown or html.", rich_help_panel=REPORTS
+    ),
+]
+CompareReportOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--report",
+        metavar="FILE",
+        help="Write a report there too; its suffix says which: .html, .md, .json, .txt.",
+        rich_help_panel=REPORTS,
+    ),
+]
+CompareRedactOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--redact/--no-redact",
+        help="Take out home directories, user names and secrets. Without either: of markdown and html.",
+        rich_help_panel=REPORTS,
     ),
 ]

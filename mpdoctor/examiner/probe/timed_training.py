@@ -159,8 +159,9 @@ class TimedTraining(Training):
         blocks, peak = tuple(self._clock.blocks), resident_peak()  # before the profiler takes some for itself
         on_gpu = bool(tf.config.list_logical_devices("GPU"))
         profile, reason = self._profile(again, on_gpu)
+        call = self.training_calls[0].call.kind
         facts = TimingFacts(
-            of=self.training_calls[0].call.kind,
+            of="fit" if call == "none" else call,  # of a factory the probe calls fit() itself
             blocks=blocks,
             steps_a_block=self._clock.steps_a_block,
             warm_up=WARM_UP,

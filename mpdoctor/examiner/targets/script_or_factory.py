@@ -108,7 +108,6 @@ def _as_model(session: Session, made: object) -> KerasModel:
 def train_on_made_up_data(session: Session, model: KerasModel) -> None:
     """A factory or a file brings no data: batches are made from the input specs, labels from the loss."""
     from mpdoctor.examiner.capture.model_facts import model_from_live
-    from mpdoctor.examiner.probe.training import Training
     from mpdoctor.examiner.stand_ins.synthetic_data import MADE_UP_LOSS, data_from_specs
 
     keras = session.hooked_keras
@@ -126,6 +125,8 @@ def train_on_made_up_data(session: Session, model: KerasModel) -> None:
     if not compiled:
         keras.compile(model, MADE_UP_LOSS)
     made_up_loss = None if compiled else MADE_UP_LOSS
-    training = Training(session, keras, CallFacts("none"), model, model.optimizer, "synthetic", made_up_loss)
+    training = session.new_training(
+        session, keras, CallFacts("none"), model, model.optimizer, "synthetic", made_up_loss
+    )
     session.training = training
     training.run_fit(type(model).fit, (), {"x": features, "y": labels})

@@ -74,6 +74,13 @@ def _loss(compared: Compared, run: PolicyRun, look: Style) -> str:
     return "; ".join(filter(None, (course_of_loss(probe.training, look) for probe in run.diagnosis.probes)))
 
 
+def _fidelity(compared: Compared, run: PolicyRun, look: Style) -> str:
+    """Of the gradients, against those of float32 for the same weights and batch; where the check measured it."""
+    reference = getattr(run.probe.training, "reference", None) if run.probe is not None else None
+    fidelity = getattr(reference, "fidelity", None)
+    return f"{fidelity:.4f}" if fidelity is not None else ""
+
+
 def _layers(compared: Compared, run: PolicyRun, look: Style) -> str:
     layers = [layer for _, model in run.diagnosis.models for layer in model.layers]
     computing = [layer for layer in layers if layer.follows_policy and not layer.is_model]
@@ -108,6 +115,7 @@ _ROWS: tuple[tuple[str, Callable[[Compared, PolicyRun, Style], str]], ...] = (
     ("verdict", _verdict),
     ("steps lost", _lost),
     ("loss", _loss),
+    ("gradient fidelity", _fidelity),
     ("layers in 16 bits", _layers),
     ("casts in the graph", _casts),
     ("casts' share of time", _cast_time),

@@ -9,13 +9,14 @@ import pytest
 
 from mpdoctor.comparing.comparing import compare
 from mpdoctor.examination.run import ExaminerCrashed
-from mpdoctor.facts.examination import ExaminationFacts, TimingFacts
+from mpdoctor.facts.examination import ExaminationFacts, OperationTime, ProfileFacts, TimingFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.training import PredictionFacts, TrainingFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Diagnosis, Probe, Verdict
 from mpdoctor.progress import Progress, SilentProgress
 from mpdoctor.project.targets import Target
+from mpdoctor.reporters.rendering import report_from_compared
 from mpdoctor.settings.options import Settings
 
 SETTINGS = Settings((Target("a.py", "script", Path("a.py")),))
@@ -49,6 +50,26 @@ class Machine:
         if isinstance(brings, Exception):
             raise brings
         return brings
+
+
+NAN = float("nan")
+WRITTEN = [
+    dataclasses.replace(TIMING, blocks=()),
+    dataclasses.replace(TIMING, blocks=((0.1, 0.0), (0.0, 0.0))),
+    dataclasses.replace(TIMING, blocks=((NAN, 0.0),)),
+    dataclasses.replace(TIMING, blocks=((0.1, 0.2),)),
+    dataclasses.replace(TIMING, profile=ProfileFacts(0, 1.0, 1.0, 1.0)),
+    dataclasses.replace(TIMING, profile=ProfileFacts(1, 1.0, 1.0, 0.0)),
+    dataclasses.replace(TIMING, profile=ProfileFacts(1, 1.0, 1.0, 1.0, (OperationTime("Cast", 1, NAN),))),
+]
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_times_that_a_program_wrote_itself_are_none(written: TimingFacts) -> None:
+    machine = Machine({}, TIMED, ExaminationFacts(timing=written))
+    compared = compare(SETTINGS, ["float32", "mixed_float16"], 1, SilentProgress(), machine.diagnose, machine.time)
+    assert not compared.runs[1].known and compared.exit_code == 2
+    assert "what came home" in report_from_compared(compared, "terminal")
 
 
 def test_the_policies_take_turns_and_each_is_held_against_the_program() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -95,6 +96,16 @@ def test_the_table() -> None:
     assert rows["loss"][0] == "2 → 1" and rows["layers in 16 bits"] == ["2 of 3"] * 3
     assert "peak memory, device" not in rows
     assert [time_text(seconds) for seconds in (2.5, 0.0123, 0.000045)] == ["2.5 s", "12.3 ms", "45 µs"]
+
+
+def test_fidelity_is_shown_where_it_was_measured() -> None:
+    assert "gradient fidelity" not in dict(rows_from_compared(ALL, LOOK))
+    trained = FASTER.diagnosis.probes[0].training
+    fields = {field.name: getattr(trained, field.name) for field in dataclasses.fields(trained)}
+    measured = SimpleNamespace(**{**fields, "reference": SimpleNamespace(fidelity=0.98765)})
+    probe: Any = SimpleNamespace(training=measured, verdict=Verdict.HEALTHY)
+    with_it = dataclasses.replace(FASTER, diagnosis=dataclasses.replace(FASTER.diagnosis, probes=(probe,)))
+    assert dict(rows_from_compared(Compared((FLOAT32, with_it), 2), LOOK))["gradient fidelity"] == ["", "0.9877"]
 
 
 @pytest.mark.parametrize(
