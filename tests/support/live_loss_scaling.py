@@ -662,11 +662,7 @@ def everything(model):
 def check_checkpoint_resumes_bit_for_bit_and_between_wrappers():
     for family in families():
         expected = everything(trained(LossScaleOptimizer, family, 2))
-        for before, after in (
-            (LossScaleOptimizer,) * 2,
-            (KerasOwn, LossScaleOptimizer),
-            (LossScaleOptimizer, KerasOwn),
-        ):
+        for before, after in BETWEEN:
             with tempfile.TemporaryDirectory() as directory:
                 model = trained(before, family)
                 path = tf.train.Checkpoint(model=model, optimizer=model.optimizer).save(os.path.join(directory, "c"))
@@ -752,19 +748,18 @@ def check_saved_models_load_into_keras_own_wrapper_and_from_it():
 
 
 def check_weights_files_hold_the_scale_where_keras_saves_optimizers_in_them():
-    if IS_KERAS3:
-        for before, after in (
-            (LossScaleOptimizer,) * 2,
-            (KerasOwn, LossScaleOptimizer),
-            (LossScaleOptimizer, KerasOwn),
-        ):
+    """`.weights.h5` of Keras 3, TensorFlow's format of Keras 2: also into Keras' own wrapper, and from it."""
+    for family in families():
+        expected = everything(trained(LossScaleOptimizer, family, 2))
+        for before, after in BETWEEN:
             with tempfile.TemporaryDirectory() as directory:
-                path = os.path.join(directory, "w.weights.h5")
-                model = trained(before, keras.optimizers)
+                path = os.path.join(directory, "w.weights.h5" if IS_KERAS3 else "w")
+                model = trained(before, family)
                 model.save_weights(path)
-                other = trained(after, keras.optimizers, 3)
+                other = trained(after, family, 3)
                 other.load_weights(path)
-                assert everything(other) == everything(model)
+                assert everything(other) == everything(model), (kind_of(family), before, after)
+                assert everything(fit(other)) == expected, (kind_of(family), before, after)
 
 
 # --- refused ------------------------------------------------------------------------------------------------------
