@@ -64,21 +64,25 @@ class SourceStage:
         )
         self.passed_over = self._outlines.passed_over
         self._memory = IncrementalResults(None if with_imports else cache, self._outlines, files, texts)
-        size = sum(
-            outline.size
-            for path, outline in self._outlines.items()
-            if outline.names_framework and path in self._memory.new
-        )
-        processes = min(most_processes(), 1 + size // WORTH_A_PROCESS)
-        self._workers = WorkerPool(processes, self._files, unsaved, self._outlines)
+        self._workers = WorkerPool(self._processes(), self._files, unsaved, self._outlines)
         if with_imports:
             self._do("walk_with_imports", files)
         else:
             self._walk_what_matters()
+        self._keep_what_judging_needs(with_imports)
+
+    def _processes(self) -> int:
+        """As many as there is work for, in bytes of source."""
+        looked_at = (outline for path, outline in self._outlines.items() if path in self._memory.new)
+        size = sum(outline.size for outline in looked_at if outline.names_framework)
+        return min(most_processes(), 1 + size // WORTH_A_PROCESS)
+
+    def _keep_what_judging_needs(self, with_imports: bool) -> None:
         self.facts = {facts.path: facts for facts in (self._facts[path] for path in self._files)}
         self._paths = {facts.path: path for path, facts in self._facts.items()}
         self._imported = {path for facts in self.facts.values() for path in facts.imports}
-        self._imported |= {self._files[one] for path in files for one in self._imports_of(path) & files.keys()}
+        own = self._files.keys()
+        self._imported |= {self._files[imported] for path in own for imported in self._imports_of(path) & own}
         self._guarded = set() if with_imports else guarded_files(self.facts.values())
         self._policies = policies_by_importers(self._facts.values())
         self._reached = {path for mixed in self._mixed for path in self._facts[mixed].imports}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import tensorflow as tf
 
 WIDE = {tf.float32.as_datatype_enum, tf.float64.as_datatype_enum}
@@ -19,6 +17,6 @@ def casts_in_graph(graph: tf.Graph) -> int:
     return sum(_changes_width(node) for node in nodes if node.op == "Cast")
 
 
-def _changes_width(node: Any) -> bool:
+def _changes_width(node: tf.compat.v1.NodeDef) -> bool:
     source, result = node.attr["SrcT"].type, node.attr["DstT"].type
     return (source in WIDE and result in HALF) or (source in HALF and result in WIDE)

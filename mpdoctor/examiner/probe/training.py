@@ -294,22 +294,8 @@ class Training:
     ) -> bool:
         """Gradients arrive at an optimizer, in whatever graph. True if it is an outermost one. `within`: the optimizers
         whose step is under way, the outermost first."""
-        observed = next(
-            (
-                observed_optimizer
-                for observed_optimizer in self.observed_optimizers
-                if observed_optimizer.optimizer is optimizer
-            ),
-            None,
-        )
-        owner = next(
-            (
-                observed_optimizer
-                for observed_optimizer in self.observed_optimizers
-                if observed_optimizer.owns(optimizer)
-            ),
-            None,
-        )
+        observed = next((known for known in self.observed_optimizers if known.optimizer is optimizer), None)
+        owner = next((known for known in self.observed_optimizers if known.owns(optimizer)), None)
         if observed is None and owner is not None and (within or owner.variables):
             if optimizer is owner.innermost:
                 self._look.unscaled_gradients_arrived(owner, gradients, variables)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import inspect
 from contextlib import ExitStack, contextmanager
-from typing import Any, Callable, Iterator
+from types import ModuleType
+from typing import Callable, Iterator
 
 import tensorflow as tf
 from tensorflow.python.eager import context
@@ -19,6 +20,8 @@ UNIFORM = ((random_ops, "random_uniform"), (stateless_random_ops, "stateless_ran
 NORMAL = ((random_ops, "random_normal"), (stateless_random_ops, "stateless_random_normal"))
 PUBLIC = ((tf.random, "uniform"), (tf.random, "stateless_uniform"))
 PUBLIC_NORMAL = ((tf.random, "normal"), (tf.random, "stateless_normal"))
+
+Draw = Callable[..., tf.Tensor]
 
 
 @contextmanager
@@ -43,17 +46,17 @@ def seed_put_back() -> Iterator[None]:
         tf.random.set_seed(before)
 
 
-def _replace(stack: ExitStack, module: Any, name: str, changed: Callable[[Any], Any]) -> None:
+def _replace(stack: ExitStack, module: ModuleType, name: str, changed: Callable[[Draw], Draw]) -> None:
     before = getattr(module, name)
     stack.callback(setattr, module, name, before)
     setattr(module, name, changed(before))
 
 
-def _in_float32(draw: Callable[..., Any], parts: int | None) -> Callable[..., Any]:
+def _in_float32(draw: Draw, parts: int | None) -> Draw:
     """`parts`: of the grid, None for none."""
     signature = inspect.signature(draw)
 
-    def drawn(*args: Any, **kwargs: Any) -> Any:
+    def drawn(*args: object, **kwargs: object) -> tf.Tensor:
         given = signature.bind(*args, **kwargs)
         dtype = tf.as_dtype(given.arguments.get("dtype") or tf.float32)
         if not dtype.is_floating or dtype == tf.float64:
@@ -71,12 +74,12 @@ def _in_float32(draw: Callable[..., Any], parts: int | None) -> Callable[..., An
     return drawn
 
 
-def _is_unit(given: dict[str, Any]) -> bool:
+def _is_unit(given: dict[str, object]) -> bool:
     """Whether numbers from 0 to 1 are drawn."""
     return _is_number(given.get("minval"), 0.0) and _is_number(given.get("maxval"), 1.0)
 
 
-def _is_number(given: Any, number: float) -> bool:
+def _is_number(given: object, number: float) -> bool:
     if given is None:
         return True
     if isinstance(given, tf.Tensor):

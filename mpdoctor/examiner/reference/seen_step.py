@@ -3,7 +3,7 @@ arrives at the optimizer."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Callable
 
 import numpy as np
 import tensorflow as tf
@@ -90,11 +90,11 @@ class SeenStep:
         self._open.append(call)
         return call, args, kwargs
 
-    def leave(self, call: OpenCall, outputs: Any) -> Any:
+    def leave(self, call: OpenCall, outputs: object) -> object:
         self.abandon(call)
         count = [0]
 
-        def noted(part: Any) -> Any:
+        def noted(part: object) -> object:
             if not is_floating(part):
                 return part
             of_layer = self.ranges.setdefault(id(call.layer), RangeOfLayer(call.path, dtype_name(part)))
@@ -161,10 +161,10 @@ class SeenStep:
         return {seen.path: seen.dtype for seen in self.ranges.values() if seen.dtype in HALF}
 
 
-def _mapped(change: Callable[[Any], Any], structure: Any) -> Any:
+def _mapped(change: Callable[[object], object], structure: object) -> object:
     """Every tensor changed, in plain lists, tuples and dicts; other containers are the user's own and stay."""
-    if type(structure) is dict:
+    if isinstance(structure, dict) and type(structure) is dict:
         return {key: _mapped(change, value) for key, value in structure.items()}
-    if type(structure) in (list, tuple):
+    if isinstance(structure, (list, tuple)) and type(structure) in (list, tuple):
         return type(structure)(_mapped(change, value) for value in structure)
     return change(structure)

@@ -11,7 +11,7 @@ import functools
 import inspect
 import sys
 from types import CodeType, FrameType, FunctionType
-from typing import Any, Callable, Iterator
+from typing import Callable, Iterator
 
 import tensorflow as tf
 
@@ -61,7 +61,7 @@ def _loops(code: CodeType) -> tuple[tuple[int, int], ...]:
     return tuple((step.argval, step.offset) for step in jumps if step.argval <= step.offset)
 
 
-def _arguments_of(frame: FrameType) -> tuple[list[Any], dict[str, Any]] | None:
+def _arguments_of(frame: FrameType) -> tuple[list[object], dict[str, object]] | None:
     """As they were given; None where the function may have bound them anew, or where one is an iterator, which
     has moved on."""
     code, values = frame.f_code, frame.f_locals
@@ -111,5 +111,5 @@ def _function_of(frame: FrameType) -> Callable[..., object] | None:
     return None
 
 
-def _has(code: CodeType) -> Callable[[Any], bool]:
+def _has(code: CodeType) -> Callable[[object], bool]:
     return lambda function: getattr(function, "__code__", None) is code

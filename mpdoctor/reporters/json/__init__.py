@@ -17,7 +17,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import LayerFacts, ModelFacts, OptimizerFacts
 from mpdoctor.facts.reference import ReferenceFacts
 from mpdoctor.facts.remedies import RemedyFacts
-from mpdoctor.facts.training import SecondTrainingFacts
+from mpdoctor.facts.training import SecondTrainingFacts, TrainingFacts
 from mpdoctor.finding import AlsoSeen, Diagnosis, Edit, Finding, Fix, Probe, Severity, TargetReport
 
 SCHEMA_VERSION = 1
@@ -214,7 +214,6 @@ def _optimizer(link: OptimizerFacts) -> dict[str, Any]:
 
 def _probe(probe: Probe) -> dict[str, Any]:
     training = probe.training
-    skipped = [(number, step) for number, step in enumerate(training.steps) if not step.applied]
     return {
         "model": training.model.id,
         "name": training.name,
@@ -237,6 +236,25 @@ def _probe(probe: Probe) -> dict[str, Any]:
         "mended": [_mended(mended) for mended in probe.mended],
         "went_on": probe.went_on or None,
         "ended": training.ended,
+        **_steps(training),
+        "gradients": {"scale_dependence": training.scale_dependence, "culprit": training.gradient_culprit},
+        "weights_changed": training.weights_changed,
+        "standstill": training.standstill,
+        "growth": training.growth,
+        "weights_finite": training.weights_finite,
+        "culprit": training.culprit,
+        "loss_culprit": training.loss_culprit,
+        "failure": _failure(training.failure),
+        "prediction": training.prediction,
+        "second_training": _second_training(probe, training.second),
+        "reference": _reference(training.reference),
+        "seconds": training.seconds,
+    }
+
+
+def _steps(training: TrainingFacts) -> dict[str, Any]:
+    skipped = [(number, step) for number, step in enumerate(training.steps) if not step.applied]
+    return {
         "steps_wanted": training.steps_wanted,
         "steps": len(training.steps),
         "script_steps": training.script_steps,
@@ -251,18 +269,6 @@ def _probe(probe: Probe) -> dict[str, Any]:
         },
         "loss": [step.loss for step in training.steps],
         "float32_loss": None,
-        "gradients": {"scale_dependence": training.scale_dependence, "culprit": training.gradient_culprit},
-        "weights_changed": training.weights_changed,
-        "standstill": training.standstill,
-        "growth": training.growth,
-        "weights_finite": training.weights_finite,
-        "culprit": training.culprit,
-        "loss_culprit": training.loss_culprit,
-        "failure": _failure(training.failure),
-        "prediction": training.prediction,
-        "second_training": _second_training(probe, training.second),
-        "reference": _reference(training.reference),
-        "seconds": training.seconds,
     }
 
 
