@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import atexit
 import functools
-import importlib.util
 import os
-import time
 import warnings
 from typing import Any, Callable
-
-import tensorflow as tf
 
 from mpdoctor.training.fit_steps import FitSteps
 from mpdoctor.training.kept_batch import keep_batch, path_of_batch
 from mpdoctor.training.replayed_batch import culprit_of_batch
-from mpdoctor.training.run_file import RunFile, number_in_json, path_of_worker, worker_number
-from mpdoctor.training.trouble import Trouble, told
+from mpdoctor.training.run_file import RunFile, path_of_worker, worker_number
+from mpdoctor.training.summaries import Summaries
+from mpdoctor.training.trouble import Trouble, nothing_to_watch, told
 from mpdoctor.training.watched_optimizer import WatchedOptimizer, loss_scale_optimizer_in
 from mpdoctor.training.watched_series import WatchedSeries
 
@@ -88,7 +85,7 @@ class LossScaleMonitor:
         self._known: list[WatchedSeries] = []
         self._untold: tuple[WatchedSeries, Trouble] | None = None
         self._file: RunFile | None = None
-        self._summaries = None if log_dir is None else _summary_writer(log_dir)
+        self._summaries = Summaries(log_dir)
         self._epoch: int | None = None
         self._fit: FitSteps | None = None
         self._at_epoch: dict[int, int] = {}
@@ -132,7 +129,7 @@ class LossScaleMonitor:
                 logs["loss_scale"] = series.scale
                 logs["skipped_steps"] = series.skipped - self._at_epoch.get(series.number, 0)
             self._event({"event": "epoch", "epoch": epoch}, series)
-            self._summarize(series)
+            self._summaries.write(series)
 
     def on_train_end(self, logs: Any = None) -> None:
         if self._fit is not None:
@@ -183,11 +180,11 @@ class LossScaleMonitor:
         self._models = [model for model in models if model is not None]
         found = [loss_scale_optimizer_in(optimizer) for optimizer in optimizers]
         if all(optimizer is None for optimizer in found):
-            self._warn(_nothing_to_watch(optimizers))
+            self._warn(nothing_to_watch(optimizers))
         self._series = [self._series_of(optimizer) for optimizer in found if optimizer is not None]
         for series in self._series:
             if self._file is not None:
-                series.step = self._file.start(series.number, self._told_of(series))
+                series.step = self._file.start(series.number, series.told(self._models))
             series.begin()
 
     def _series_of(self, optimizer: Any) -> WatchedSeries:
@@ -197,23 +194,6 @@ class LossScaleMonitor:
                 return series
         self._known.append(WatchedSeries(WatchedOptimizer(optimizer), len(self._known), self.every))
         return self._known[-1]
-
-    def _told_of(self, series: WatchedSeries) -> dict[str, Any]:
-        watched = series.watched
-        return {
-            "started": int(time.time()),
-            "keras": watched.keras(),
-            "tensorflow": str(tf.__version__),
-            "optimizer": watched.names(),
-            "model": str(getattr(self._models[0], "name", "")) if self._models else "",
-            "initial_scale": number_in_json(watched.initial_scale),
-            "scale": number_in_json(watched.read().scale),
-            "growth_interval": watched.growth_interval,
-            "floor": watched.floor,
-            "dynamic": watched.is_dynamic,
-            "every": series.every,
-            "worker": worker_number(),
-        }
 
     def _read_all(self) -> None:
         for series in self._series:
@@ -227,7 +207,7 @@ class LossScaleMonitor:
         if self._file is not None:
             self._file.steps(series.number, row)
         if row.skipped or row.low != row.high:
-            self._summarize(series)
+            self._summaries.write(series)
         if trouble is not None:
             self._begin_trouble(series, trouble)
         elif series.trouble_watch.is_over():
@@ -293,19 +273,10 @@ class LossScaleMonitor:
             epoch = {} if self._epoch is None else {"epoch": self._epoch}
             self._file.event({**epoch, **told, "series": series.number, "step": series.step})
 
-    def _summarize(self, series: WatchedSeries) -> None:
-        if self._summaries is None:
-            return
-        of = f"_{series.number}" if len(self._series) > 1 else ""
-        with self._summaries.as_default():
-            tf.summary.scalar(f"loss_scale{of}", series.scale, step=series.step)
-            tf.summary.scalar(f"skipped_steps{of}", series.skipped, step=series.step)
-
     def _end(self, how: str) -> None:
         for series in self._series:
             self._event({"event": "end", "how": how}, series)
-        if self._summaries is not None:
-            self._summaries.flush()
+        self._summaries.flush()
 
     def _warn(self, words: str) -> None:
         if words not in self.warnings:
@@ -328,17 +299,3 @@ _nothing._is_default = True  # type: ignore[attr-defined]  # of Keras 3: a hook 
 
 def _listed(value: Any) -> list[Any]:
     return [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]
-
-
-def _summary_writer(log_dir: str | os.PathLike[str]) -> Any:
-    if importlib.util.find_spec("tensorboard") is None:
-        raise ImportError("log_dir needs TensorBoard, which is not installed: pip install tensorboard.")
-    return tf.summary.create_file_writer(os.fspath(log_dir))
-
-
-def _nothing_to_watch(optimizers: list[Any]) -> str:
-    names = ", ".join(type(optimizer).__name__ for optimizer in optimizers)
-    return (
-        f"LossScaleMonitor finds nothing to watch: {names} scales no loss. Under the policy mixed_float16 `compile` "
-        "puts a LossScaleOptimizer around it; in a loop of your own you do."
-    )

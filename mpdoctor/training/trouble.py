@@ -104,3 +104,11 @@ def told(trouble: Trouble, culprit: dict[str, Any] | None) -> str:
     elif culprit is not None and culprit.get("variable"):
         why = f" In the replayed batch the gradient of {culprit['variable']!r} is the first that is inf or NaN."
     return f"Nothing is trained: {trouble.words}.{why}"
+
+
+def nothing_to_watch(optimizers: list[Any]) -> str:
+    names = ", ".join(type(optimizer).__name__ for optimizer in optimizers)
+    return (
+        f"LossScaleMonitor finds nothing to watch: {names} scales no loss. Under the policy mixed_float16 `compile` "
+        "puts a LossScaleOptimizer around it; in a loop of your own you do."
+    )

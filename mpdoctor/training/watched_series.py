@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from mpdoctor.training.run_file import Row
+import time
+from typing import Any
+
+import tensorflow as tf
+
+from mpdoctor.training.run_file import Row, number_in_json, worker_number
 from mpdoctor.training.trouble import Trouble, TroubleWatch
 from mpdoctor.training.watched_optimizer import WatchedOptimizer
 
@@ -55,3 +60,21 @@ class WatchedSeries:
             self._closer = max(self._closer - steps, 0)
         row = Row(steps, skipped, now.scale, min(before.scale, now.scale), max(before.scale, now.scale))
         return row, self.trouble_watch.after(self.step, row)
+
+    def told(self, models: list[Any]) -> dict[str, Any]:
+        """What the run file says at a start."""
+        watched = self.watched
+        return {
+            "started": int(time.time()),
+            "keras": watched.keras(),
+            "tensorflow": str(tf.__version__),
+            "optimizer": watched.names(),
+            "model": str(getattr(models[0], "name", "")) if models else "",
+            "initial_scale": number_in_json(watched.initial_scale),
+            "scale": number_in_json(watched.read().scale),
+            "growth_interval": watched.growth_interval,
+            "floor": watched.floor,
+            "dynamic": watched.is_dynamic,
+            "every": self.every,
+            "worker": worker_number(),
+        }
