@@ -44,7 +44,7 @@ from mpdoctor.source_stage.target_files import not_followed, passed_over, source
 
 if TYPE_CHECKING:
     from mpdoctor.facts.model import ModelFacts
-    from mpdoctor.facts.saved_graph import SavedGraphFacts
+    from mpdoctor.facts.saved.graph import SavedGraphFacts
     from mpdoctor.facts.training import TrainingFacts
 
 

@@ -12,7 +12,7 @@ from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.remedies import RemedyFacts
-from mpdoctor.facts.saved_graph import SavedGraphFacts
+from mpdoctor.facts.saved.graph import SavedGraphFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.recorded.run_facts import RunSeries

@@ -51,8 +51,8 @@ from mpdoctor.facts.examination import ExaminationFacts, TimingFacts
 from mpdoctor.facts.failure import FailureFacts, MendedFacts
 from mpdoctor.facts.fit_ending import EndingFacts
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.saved_file import OutputFacts
-from mpdoctor.facts.saved_graph import SavedGraphFacts
+from mpdoctor.facts.saved.file import OutputFacts
+from mpdoctor.facts.saved.graph import SavedGraphFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.progress import Progress

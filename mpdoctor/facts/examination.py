@@ -5,8 +5,8 @@ from __future__ import annotations
 from mpdoctor.facts.failure import FailureFacts, MendedFacts
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.saved_file import OutputFacts
-from mpdoctor.facts.saved_graph import SavedGraphFacts
+from mpdoctor.facts.saved.file import OutputFacts
+from mpdoctor.facts.saved.graph import SavedGraphFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.versions import Keras
 

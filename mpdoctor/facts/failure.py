@@ -6,7 +6,7 @@ from typing import Literal
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.saved_file import SavedFileFacts
+from mpdoctor.facts.saved.file import SavedFileFacts
 from mpdoctor.facts.versions import Keras
 
 During = Literal["start", "script", "loading", "training", "ending"]

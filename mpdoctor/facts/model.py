@@ -6,7 +6,7 @@ from mpdoctor.facts.devices import DeviceFacts
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.layer_details import NO_SETTINGS, ConfigFacts, RawVariableFacts, SettingsFacts
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.saved_file import LoadFacts
+from mpdoctor.facts.saved.file import LoadFacts
 from mpdoctor.facts.versions import Keras
 
 

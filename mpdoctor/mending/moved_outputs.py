@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from mpdoctor.facts.saved_file import OutputFacts
+from mpdoctor.facts.saved.file import OutputFacts
 from mpdoctor.mended_file import MovedOutput
 
 

@@ -21,7 +21,7 @@ from typing import Any
 from mpdoctor.diagnosis import diagnose
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved.archives import SavedFile, saved_file_from_path
-from mpdoctor.facts.saved_file import OutputFacts
+from mpdoctor.facts.saved.file import OutputFacts
 from mpdoctor.finding import Diagnosis, Finding
 from mpdoctor.mended_file import ChangedLayer, MendedFile, MovedOutput
 from mpdoctor.mending.health import failing, health_of, is_healthy, is_no_worse

@@ -10,8 +10,8 @@ from test_rules_source import BODY, HEAD, LINE, layer, model, said, wrapper
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import CallFacts, ModelFacts, OptimizerFacts
-from mpdoctor.facts.saved_file import LoadFacts, SavedFileFacts
-from mpdoctor.facts.saved_graph import OpFacts, SavedGraphFacts, SavedVariableFacts
+from mpdoctor.facts.saved.file import LoadFacts, SavedFileFacts
+from mpdoctor.facts.saved.graph import OpFacts, SavedGraphFacts, SavedVariableFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.judging.precedence import merged_findings
 from mpdoctor.knowledge.op_lists import ALLOW, DENY

@@ -8,7 +8,7 @@ import math
 from mpdoctor.facts.failure import FailureFacts, Frame
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ArrayFacts, CallFacts, LayerFacts, ModelFacts, OptimizerFacts
-from mpdoctor.facts.saved_graph import (
+from mpdoctor.facts.saved.graph import (
     CastFacts,
     OpFacts,
     SavedGraphFacts,

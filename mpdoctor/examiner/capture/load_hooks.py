@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.process.user_code import own_location
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.saved_file import LoadFacts, SavedFileFacts
+from mpdoctor.facts.saved.file import LoadFacts, SavedFileFacts
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasModel

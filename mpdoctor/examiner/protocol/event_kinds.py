@@ -17,8 +17,8 @@ from mpdoctor.facts.fit_ending import EndingFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.reference import ReferenceFacts
 from mpdoctor.facts.remedies import RemedyFacts
-from mpdoctor.facts.saved_file import OutputFacts
-from mpdoctor.facts.saved_graph import SavedGraphFacts
+from mpdoctor.facts.saved.file import OutputFacts
+from mpdoctor.facts.saved.graph import SavedGraphFacts
 from mpdoctor.facts.training import SecondTrainingFacts, TrainingFacts
 from mpdoctor.facts.versions import Keras
 

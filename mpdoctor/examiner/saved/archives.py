@@ -20,7 +20,7 @@ from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved.configuration import policies_in
 from mpdoctor.examiner.saved.hdf5_files import SIGNATURE, attributes_of_model, signatures_of_hdf5
 from mpdoctor.examiner.saved.refused_contents import Contents, contents_from_configuration
-from mpdoctor.facts.saved_file import SavedFileFacts
+from mpdoctor.facts.saved.file import SavedFileFacts
 
 if TYPE_CHECKING:
     pass

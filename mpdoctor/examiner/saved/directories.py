@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Iterator
 
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved.archives import SavedFile
-from mpdoctor.facts.saved_file import SavedFileFacts
+from mpdoctor.facts.saved.file import SavedFileFacts
 
 if TYPE_CHECKING:
     import tensorflow as tf

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from mpdoctor.examiner.saved.graph_flow import OUTERMOST, GraphFlow, Place, dtype_of
 from mpdoctor.examiner.saved.graph_ranges import SAME_NUMBERS, Ranges
-from mpdoctor.facts.saved_graph import (
+from mpdoctor.facts.saved.graph import (
     CastFacts,
     OpFacts,
     SavedGraphFacts,

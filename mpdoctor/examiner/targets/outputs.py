@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.protocol.event_kinds import Outputs, TrainingStatus
 from mpdoctor.facts.model import CallFacts
-from mpdoctor.facts.saved_file import MOST_VALUES, SAMPLES, OutputFacts
+from mpdoctor.facts.saved.file import MOST_VALUES, SAMPLES, OutputFacts
 
 if TYPE_CHECKING:
     import tensorflow as tf

@@ -25,7 +25,7 @@ from mpdoctor.examiner.session import Session
 from mpdoctor.examiner.targets.custom_objects import custom_objects_from_module, is_given, is_of_the_platform
 from mpdoctor.examiner.targets.outputs import tell_outputs
 from mpdoctor.examiner.targets.script_or_factory import train_on_made_up_data
-from mpdoctor.facts.saved_file import SavedFileFacts
+from mpdoctor.facts.saved.file import SavedFileFacts
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasModel

@@ -19,7 +19,7 @@ from cattrs.v import format_exception
 
 from mpdoctor.facts.failure import MendedFacts
 from mpdoctor.facts.model import CallFacts, LayerFacts, ModelFacts, OptimizerFacts
-from mpdoctor.facts.saved_graph import SavedGraphFacts
+from mpdoctor.facts.saved.graph import SavedGraphFacts
 from mpdoctor.facts.training import StepFacts, TrainingFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import (

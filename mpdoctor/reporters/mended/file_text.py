@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from mpdoctor.facts.saved_file import SAMPLES
+from mpdoctor.facts.saved.file import SAMPLES
 from mpdoctor.mended_file import ChangedLayer, MendedFile, MovedOutput
 from mpdoctor.reporters.mended.text import (
     BOLD,

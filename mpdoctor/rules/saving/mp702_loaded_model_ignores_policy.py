@@ -47,7 +47,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.model import LayerFacts, ModelFacts
-from mpdoctor.facts.saved_file import LoadFacts
+from mpdoctor.facts.saved.file import LoadFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.program.source_facts import SourceFacts

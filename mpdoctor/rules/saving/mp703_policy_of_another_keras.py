@@ -59,7 +59,7 @@ import re
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.saved_file import SavedFileFacts
+from mpdoctor.facts.saved.file import SavedFileFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES

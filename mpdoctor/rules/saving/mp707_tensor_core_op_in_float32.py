@@ -39,7 +39,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.saved_graph import SavedGraphFacts
+from mpdoctor.facts.saved.graph import SavedGraphFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.knowledge.op_lists import ALLOW

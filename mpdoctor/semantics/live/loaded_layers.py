@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mpdoctor.facts.model import LayerFacts, ModelFacts
-from mpdoctor.facts.saved_file import LoadFacts
+from mpdoctor.facts.saved.file import LoadFacts
 
 
 def layers_inside(model: ModelFacts, load: LoadFacts) -> list[LayerFacts]:

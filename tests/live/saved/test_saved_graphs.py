@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from checking import needs_tensorflow
 
-from mpdoctor.facts.saved_graph import OpFacts, SavedGraphFacts
+from mpdoctor.facts.saved.graph import OpFacts, SavedGraphFacts
 
 pytestmark = needs_tensorflow
 

@@ -13,7 +13,7 @@ from written_models import configuration_of, dtype, layer, model, write_archive
 
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.facts.remedies import RemedyFacts
-from mpdoctor.facts.saved_file import OutputFacts
+from mpdoctor.facts.saved.file import OutputFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Diagnosis, Finding, Severity, TargetReport
 from mpdoctor.mended_file import MendedFile

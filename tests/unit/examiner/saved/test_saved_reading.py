@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved import archives
 from mpdoctor.examiner.saved.archives import saved_file_from_path
-from mpdoctor.facts.saved_file import SavedFileFacts
+from mpdoctor.facts.saved.file import SavedFileFacts
 
 MODEL = {"class_name": "Sequential", "config": {"layers": []}}
 POLICY = {"module": "keras", "class_name": "DTypePolicy", "config": {"name": "mixed_float16"}, "registered_name": None}

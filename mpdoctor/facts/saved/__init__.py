@@ -1,0 +1,1 @@
+"""What was saved: a model in a file, and an inference graph."""
