@@ -49,7 +49,7 @@ def main():
         compile(file.read_text(encoding="utf-8"), str(file), "exec")
         importlib.import_module(name)
         imported += 1
-    for file in sorted((PACKAGE / "training").glob("*.py")):
+    for file in sorted((PACKAGE / "training").rglob("*.py")):
         compile(file.read_text(encoding="utf-8"), str(file), "exec")
     strangers = sorted({name.split(".")[0] for name in sys.modules} & {"cattrs", "rich", "typer"})
     if strangers:

@@ -2,7 +2,7 @@
 and, of mpdoctor, loss_scale."""
 
 from mpdoctor.training.loss_scale_optimizer import made_for_this_process
-from mpdoctor.training.monitor import LossScaleMonitor
+from mpdoctor.training.monitoring.monitor import LossScaleMonitor
 
 LossScaleOptimizer = made_for_this_process()
 

@@ -14,5 +14,5 @@ class CustomBuildHook(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         here = Path(self.root)
         source = here / "mpdoctor" if (here / "mpdoctor").is_dir() else here.parents[1] / "mpdoctor"
-        files = [source / name for name in FILES] + sorted((source / "training").glob("*.py"))
+        files = [source / name for name in FILES] + sorted((source / "training").rglob("*.py"))
         build_data["force_include"].update({str(one): str(Path("mpdoctor") / one.relative_to(source)) for one in files})

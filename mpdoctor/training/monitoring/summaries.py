@@ -7,7 +7,7 @@ import os
 
 import tensorflow as tf
 
-from mpdoctor.training.watched_series import WatchedSeries
+from mpdoctor.training.monitoring.watched_series import WatchedSeries
 
 
 class Summaries:

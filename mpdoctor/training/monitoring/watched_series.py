@@ -7,9 +7,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from mpdoctor.training.run_file import Row, number_in_json, worker_number
-from mpdoctor.training.trouble import Trouble, TroubleWatch
-from mpdoctor.training.watched_optimizer import WatchedOptimizer
+from mpdoctor.training.monitoring.run_file import Row, number_in_json, worker_number
+from mpdoctor.training.monitoring.trouble import Trouble, TroubleWatch
+from mpdoctor.training.monitoring.watched_optimizer import WatchedOptimizer
 
 CLOSER = 100  # steps that are read one by one after a skipped one
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mpdoctor.training.run_file import Row
+from mpdoctor.training.monitoring.run_file import Row
 
 SKIPS_TO_SETTLE = 5  # beyond those that take a scale from where it starts to 1
 FEWEST_SKIPS = 20

@@ -11,14 +11,14 @@ import os
 import warnings
 from typing import Any, Callable
 
-from mpdoctor.training.fit_steps import FitSteps
-from mpdoctor.training.kept_batch import keep_batch, path_of_batch
-from mpdoctor.training.replayed_batch import culprit_of_batch
-from mpdoctor.training.run_file import RunFile, path_of_worker, worker_number
-from mpdoctor.training.summaries import Summaries
-from mpdoctor.training.trouble import Trouble, nothing_to_watch, told
-from mpdoctor.training.watched_optimizer import WatchedOptimizer, loss_scale_optimizer_in
-from mpdoctor.training.watched_series import WatchedSeries
+from mpdoctor.training.monitoring.fit_steps import FitSteps
+from mpdoctor.training.monitoring.kept_batch import keep_batch, path_of_batch
+from mpdoctor.training.monitoring.replayed_batch import culprit_of_batch
+from mpdoctor.training.monitoring.run_file import RunFile, path_of_worker, worker_number
+from mpdoctor.training.monitoring.summaries import Summaries
+from mpdoctor.training.monitoring.trouble import Trouble, nothing_to_watch, told
+from mpdoctor.training.monitoring.watched_optimizer import WatchedOptimizer, loss_scale_optimizer_in
+from mpdoctor.training.monitoring.watched_series import WatchedSeries
 
 EVERY = 20
 STOPS = (None, "stuck")
