@@ -16,8 +16,7 @@ from mpdoctor.reporters.compared.rows import rows_from_compared
 from mpdoctor.reporters.compared.text import how_measured
 from mpdoctor.reporters.html.plot import courses_of_losses
 from mpdoctor.reporters.printable import visible
-from mpdoctor.reporters.text.prose import parts_from_prose
-from mpdoctor.reporters.text.style import Style
+from mpdoctor.reporters.text.style import Style, parts_from_prose
 
 TEMPLATES = Path(__file__).parents[1] / "html" / "templates"
 MARKS = ("first", "second", "third")  # classes of lines in style.css

@@ -42,8 +42,7 @@ from mpdoctor.reporters.text import (
 )
 from mpdoctor.reporters.text.findings import pages_from_rules
 from mpdoctor.reporters.text.operations import numbers_at
-from mpdoctor.reporters.text.prose import parts_from_prose
-from mpdoctor.reporters.text.style import Style, count, number_text
+from mpdoctor.reporters.text.style import Style, count, number_text, parts_from_prose
 
 TEMPLATES = Path(__file__).parent / "templates"
 LONGEST_PROSE = 1500

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 
 from mpdoctor.reporters.printable import one_line, shortened, visible
-from mpdoctor.reporters.text.prose import parts_from_prose
+from mpdoctor.reporters.text.style import parts_from_prose
 
 LONGEST_CELL = 120
 LONGEST_PROSE = 1500

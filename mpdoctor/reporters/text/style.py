@@ -1,12 +1,16 @@
-"""Signs, counts and numbers, and names of the user's on one line."""
+"""Signs, counts and numbers, names of the user's on one line, and what of a sentence is code."""
 
 from __future__ import annotations
+
+import re
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.reporters.printable import one_line, shortened
 
 LONGEST_NAME = 120
 READABLE = 100  # columns of sentences, however wide the terminal is: source lines and tables take all
+
+_CODE = re.compile(r"`([^`\n]+)`")
 
 
 @dataclass(frozen=True)
@@ -54,3 +58,14 @@ def number_text(value: float) -> str:
     if value == value and abs(value) < 1e7 and value == int(value):
         return str(int(value))
     return f"{value:.3g}"
+
+
+def parts_from_prose(text: str) -> list[tuple[bool, str]]:
+    """(whether it stands between backticks and is code, text), in order, the backticks left out."""
+    parts = []
+    end = 0
+    for found in _CODE.finditer(text):
+        parts += [(False, text[end : found.start()]), (True, found.group(1))]
+        end = found.end()
+    parts.append((False, text[end:]))
+    return [part for part in parts if part[1]]
