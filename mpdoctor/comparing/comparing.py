@@ -47,7 +47,10 @@ def compare(
 
 
 def _under(policy: str, settings: Settings) -> Settings:
-    return dataclasses.replace(settings, policy=policy, holds_policy=True, what_if=False, second_training=False)
+    """With the gradients beside those in float32, and without what a check alone is for."""
+    return dataclasses.replace(
+        settings, policy=policy, holds_policy=True, what_if=False, second_training=False, reference=True
+    )
 
 
 def _why_not_timed(diagnosis: Diagnosis) -> str:

@@ -76,9 +76,8 @@ def _loss(compared: Compared, run: PolicyRun, look: Style) -> str:
 
 def _fidelity(compared: Compared, run: PolicyRun, look: Style) -> str:
     """Of the gradients, against those of float32 for the same weights and batch; where the check measured it."""
-    reference = getattr(run.probe.training, "reference", None) if run.probe is not None else None
-    fidelity = getattr(reference, "fidelity", None)
-    return f"{fidelity:.4f}" if fidelity is not None else ""
+    reference = run.probe.training.reference if run.probe is not None else None
+    return f"{reference.fidelity:.4f}" if reference is not None and reference.fidelity is not None else ""
 
 
 def _layers(compared: Compared, run: PolicyRun, look: Style) -> str:
