@@ -28,6 +28,8 @@ QUIET = {
     "TF_CPP_MIN_LOG_LEVEL": "2",
     "TF_FORCE_GPU_ALLOW_GROWTH": "true",
 }
+# LossScaleMonitor of a script that is examined watches and writes nothing: the run file is of the training itself.
+EXAMINED = {"MPDOCTOR_EXAMINES": "1"}
 
 
 class ExaminerProcess:
@@ -45,7 +47,7 @@ class ExaminerProcess:
         self.started = time.monotonic()
         self._process = subprocess.Popen(
             [str(python), str(START), str(request)],
-            env={**QUIET, **environment},
+            env={**QUIET, **environment, **EXAMINED},
             # a keeper waits for the end of it
             stdin=subprocess.PIPE if is_supervised() else subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -130,6 +130,7 @@ def _request(target: Target, settings: Settings, policy: str, folder: Path) -> R
         edited=write_edited(str(folder / "edited"), settings.edited) if settings.edited else None,
         second_training=settings.second_training,
         reference=settings.reference,
+        recorded_batch=str(settings.recorded_batch) if settings.recorded_batch else None,
         holds_policy=settings.holds_policy,
     )
 

@@ -418,7 +418,7 @@ class TrainingFacts:
     replicas
         How many replicas train in step, under a tf.distribute strategy.
     data
-        "real", "synthetic" (made from the input specs) or "stand-in".
+        "real", "synthetic" (made from the input specs), "stand-in", or "recorded" (a batch that another training kept).
     made_up_loss
         The loss that was made up because nobody compiled the model; None where it is the user's own.
     ended

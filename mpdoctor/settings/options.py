@@ -36,6 +36,8 @@ class Settings:
         Patterns of paths, and the rules that do not speak there.
     not_examined
         Of further targets that were named, why each can't be examined, in a sentence.
+    recorded_batch
+        The file of a batch that another training kept, which the script's own training takes in place of its batches.
     docs_url
         Where the pages of the rules are published, for links in reports.
     show_output
@@ -59,6 +61,7 @@ class Settings:
     what_if: bool = True
     second_training: bool = True
     reference: bool = False
+    recorded_batch: Path | None = None
     steps: int = 50
     budget: float = 60.0
     timeout: float = 600.0

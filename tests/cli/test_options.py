@@ -172,3 +172,30 @@ def test_they_are_shown_for_a_keras(tmp_path: Path) -> None:
 def test_the_rules_on_loops_lead_to_them(tmp_path: Path) -> None:
     assert "`mpdoctor explain loop`" in run("explain", "MP401", cwd=tmp_path).stdout
     assert "explain loop" not in run("explain", "MP501", cwd=tmp_path).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--from-run", "absent.mpdoctor", "train.py"], "absent.mpdoctor cannot be read"),
+        (["--from-run", "train.py", "train.py"], "is no run file"),
+        (["--from-run", "run.mpdoctor", "train.py"], "names no batch that was kept"),
+        (["--from-run", "run.mpdoctor", "--static", "train.py"], "name one script"),
+        (["--from-run", "run.mpdoctor", "train.py:build"], "name one script"),
+        (["--from-run", "gone.mpdoctor", "train.py"], "no such file lies beside it"),
+        (["--from-run", "outside.mpdoctor", "train.py"], "no such file lies beside it"),
+    ],
+)
+def test_a_recorded_batch_needs_a_run_that_kept_one_and_a_script(
+    tmp_path: Path, arguments: list[str], told: str
+) -> None:
+    start = (
+        '{"mpdoctor_run":1,"series":0,"step":0,"initial_scale":32768,"scale":32768,"model":"m","optimizer":["SGD"]}\n'
+    )
+    event = '{"event":"stuck","since":1,"text":"","series":0,"step":0,"kept":"%s"}\n'
+    (tmp_path / "train.py").write_text("def build():\n    return None\n", encoding="utf-8")
+    (tmp_path / "run.mpdoctor").write_text(start, encoding="utf-8")
+    (tmp_path / "gone.mpdoctor").write_text(start + event % "run.batch.npz", encoding="utf-8")
+    (tmp_path / "outside.mpdoctor").write_text(start + event % "../train.py", encoding="utf-8")
+    done = run("check", *arguments, cwd=tmp_path)
+    assert done.returncode == 2 and told in " ".join(done.stderr.split())

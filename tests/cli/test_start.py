@@ -42,11 +42,11 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     ("arguments", "most"),
     [
         (["--version"], 12),
-        (["explain", "MP201"], 79),
-        (["rules"], 310),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 334),
-        (["check", "--static", "--output-format=concise", "."], 346),
-        (["check", "--static", "--output-format=concise", "plain"], 149),
+        (["explain", "MP201"], 83),
+        (["rules"], 316),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 339),
+        (["check", "--static", "--output-format=concise", "."], 351),
+        (["check", "--static", "--output-format=concise", "plain"], 153),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),
 )

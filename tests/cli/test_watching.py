@@ -29,6 +29,11 @@ print(opt.lr)
 RIGHT = WRONG.replace("opt.lr", "opt.learning_rate")
 
 
+def _ctrl_c_ends() -> None:
+    """A job in the background of a shell ignores it, and so do its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Watched:
     """A check that watches. `terminal`: whether its standard output is one."""
 
@@ -43,6 +48,7 @@ class Watched:
                 stdout=theirs if theirs is not None else out,
                 stderr=err,
                 start_new_session=True,
+                preexec_fn=_ctrl_c_ends,
             )
 
     def looks(self, count: int) -> str:

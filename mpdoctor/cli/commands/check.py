@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
@@ -37,6 +37,7 @@ from mpdoctor.cli.options.check_options import (
     FailOnOption,
     FixOption,
     ForceExcludeOption,
+    FromRunOption,
     IgnoreOption,
     IsolatedOption,
     KeepRunOption,
@@ -115,6 +116,7 @@ def check(
     steps: StepsOption = 50,
     budget: BudgetOption = 60,
     reference: ReferenceOption = False,
+    from_run: FromRunOption = None,
     no_second_training: NoSecondTrainingOption = False,
     timeout: TimeoutOption = 600,
     device: DeviceOption = Device.auto,
@@ -194,6 +196,7 @@ def check(
         all_fits=all_fits,
         second_training=not no_second_training,
         reference=reference,
+        recorded_batch=_recorded_batch(from_run, examined, static or bool(wishes)),
         steps=steps,
         budget=budget,
         timeout=timeout,
@@ -253,6 +256,23 @@ def _made(directory: Path | None) -> Path | None:
         except OSError as error:
             fail(f"--keep-run: {directory} cannot be made: {error.strerror}.")
     return directory
+
+
+def _recorded_batch(run: Path | None, examined: Sequence[Target], static: bool) -> Path | None:
+    """The file of it. Ends with a usage error where there is none, or nothing that it can be trained in."""
+    if run is None:
+        return None
+    from mpdoctor.recorded.kept_batch import batch_of_run
+    from mpdoctor.recorded.run_reader import NotARunFile
+
+    if static or [target.kind for target in examined] != ["script"]:
+        fail("--from-run trains a script on the recorded batch: name one script, and leave out what only reads source.")
+    try:
+        return batch_of_run(run)
+    except OSError as error:
+        fail(f"--from-run: {run} cannot be read: {error.strerror}.")
+    except NotARunFile as reason:
+        fail(f"--from-run: {run} {reason}")
 
 
 def _target(text: str, stdin_filename: str) -> Target:

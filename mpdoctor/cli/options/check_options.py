@@ -92,6 +92,15 @@ NoSecondTrainingOption = Annotated[
         rich_help_panel=TRAINING,
     ),
 ]
+FromRunOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--from-run",
+        metavar="FILE",
+        help="Train on the batch that failed in this recorded run.",
+        rich_help_panel=TRAINING,
+    ),
+]
 ReferenceOption = Annotated[
     bool,
     typer.Option(

@@ -60,6 +60,8 @@ class KerasModel(KerasLayer, Protocol):
     stop_training: bool
     fit: Callable[..., object]
     train_on_batch: Callable[..., object]
+    get_weights: Callable[[], list[np.ndarray]]
+    set_weights: Callable[[list[np.ndarray]], object]
 
     @property
     def layers(self) -> list[KerasLayer]: ...

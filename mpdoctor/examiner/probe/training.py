@@ -24,6 +24,7 @@ from mpdoctor.examiner.probe.training_facts import names_of_optimizers, trained_
 from mpdoctor.examiner.probe.tried_remedies import tried_remedies
 from mpdoctor.examiner.protocol.event_kinds import Reference, Remedies, TrainedAgain, TrainingStatus
 from mpdoctor.examiner.reference.measurement import ReferenceMeasurement
+from mpdoctor.examiner.replay.recorded_batch import DoesNotFit, RecordedBatch
 from mpdoctor.examiner.replay.step_replay import StepReplay
 from mpdoctor.examiner.replay.variable_snapshot import all_have_values
 from mpdoctor.examiner.second_training.second_training import SHARE, SecondTraining
@@ -90,6 +91,9 @@ class Training:
         self.observed_optimizers: list[ObservedOptimizer] = []
         self.is_loop = call.kind == "loop"
         self.data_kind = "stand-in" if data == "real" and session.stand_ins.data else data
+        self._recorded: RecordedBatch | None = None
+        if session.request.recorded_batch is not None:
+            self._recorded, self.data_kind = RecordedBatch(session.request.recorded_batch), "recorded"
         self.made_up_loss = made_up_loss
         self.wanted = session.request.steps
         self.started = 0.0
@@ -183,6 +187,8 @@ class Training:
 
     @own_work
     def begin_loop(self) -> None:
+        if self._recorded is not None:
+            self._end_unusable("A loop takes its batches itself. Check it without --from-run, which is for fit().")
         self._begin()
 
     def _begin(self) -> None:
@@ -219,11 +225,28 @@ class Training:
         """One batch of fit() or train_on_batch(); `run` is Keras' own compiled step."""
         if self._is_repeating or self._is_ending:
             return run(batch)
+        if self._recorded is not None:
+            batch = self._recorded_in_place_of(batch, training_call, self._recorded)
         self._prepare_step(training_call, batch)
         logs = self._run_until_mended(training_call, run, batch)
         again = Again(training_call, run, batch)
         self.after_step(functools.partial(training_call.repeat_step, batch), batch, again)
         return logs
+
+    @own_work
+    def _recorded_in_place_of(self, batch: object, training_call: TrainingCall, recorded: RecordedBatch) -> object:
+        assert training_call.model is not None
+        try:
+            return recorded.in_place_of(batch, training_call.model, self.keras)
+        except DoesNotFit as reason:
+            self._end_unusable(str(reason))
+            return batch
+
+    def _end_unusable(self, reason: str) -> None:
+        """Never returns."""
+        self.session.events.send(TrainingStatus("skipped", "the recorded batch can't be trained on here"))
+        self.session.fail(FailureFacts("unusable", "start", message=reason, saw_model=True))
+        self.session.finish()
 
     def _run_until_mended(self, training_call: TrainingCall, run: Callable[[object], object], batch: object) -> object:
         """What raises ends the training; under a forced policy only where float32 is no help."""

@@ -41,6 +41,8 @@ class Request:
         Whether what healed a failing batch is trained with once more.
     reference
         Whether steps are compared with their float32 twins.
+    recorded_batch
+        Absolute path of the file of a batch that is trained on in place of the script's own; None where there is none.
     events
         Absolute path of the file that the examiner appends its events to, in a directory of this examination's own.
     """
@@ -66,6 +68,7 @@ class Request:
     edited: str | None = None
     second_training: bool = True
     reference: bool = False
+    recorded_batch: str | None = None
 
     @property
     def scratch(self) -> str:

@@ -40,8 +40,11 @@ def _call(training: TrainingFacts, look: Style) -> str:
     return f"{call.kind}{place}"
 
 
+_DATA = {"real": "real data", "recorded": "the recorded batch and weights, in each step"}
+
+
 def _data(training: TrainingFacts) -> list[str]:
-    data = "real data" if training.data == "real" else f"data: {training.data}"
+    data = _DATA.get(training.data) or f"data: {training.data}"
     replicas = [count(training.replicas, "replica")] if training.replicas > 1 else []
     return [data, *replicas, *(["jit_compile"] if training.jit_compile else [])]
 

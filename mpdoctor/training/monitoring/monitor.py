@@ -22,6 +22,7 @@ from mpdoctor.training.monitoring.watched_series import WatchedSeries
 
 EVERY = 20
 STOPS = (None, "stuck")
+EXAMINED = "MPDOCTOR_EXAMINES"  # is set where a check runs the script: it watches by itself, and no run is recorded
 
 
 class LossScaleMonitor:
@@ -85,13 +86,14 @@ class LossScaleMonitor:
         self._known: list[WatchedSeries] = []
         self._untold: tuple[WatchedSeries, Trouble] | None = None
         self._file: RunFile | None = None
-        self._summaries = Summaries(log_dir)
+        self._is_mute = EXAMINED in os.environ
+        self._summaries = Summaries(None if self._is_mute else log_dir)
         self._epoch: int | None = None
         self._fit: FitSteps | None = None
         self._at_epoch: dict[int, int] = {}
         self._loop_optimizers = _listed(optimizer)
         self._batch: tuple[Callable[..., Any], Any, Any] | None = None
-        if path is not None:
+        if path is not None and not self._is_mute:
             self._file = RunFile(path_of_worker(path, worker_number()))
             atexit.register(self._file.write_all)  # of a training that raised
 
@@ -177,6 +179,8 @@ class LossScaleMonitor:
 
     # --- readings -----------------------------------------------------------------------------------------------------
     def _watch(self, optimizers: list[Any], models: list[Any]) -> None:
+        if self._is_mute:
+            return
         self._models = [model for model in models if model is not None]
         found = [loss_scale_optimizer_in(optimizer) for optimizer in optimizers]
         if all(optimizer is None for optimizer in found):
@@ -264,8 +268,11 @@ class LossScaleMonitor:
     def _what_next(self, kept: str) -> str:
         if self._file is None or self._file.gone:
             return ""
-        batch = f" (the batch is in {kept})" if kept else ""
-        return f" `mpdoctor show {self._file.path}` has the course{batch}."
+        course = f" `mpdoctor show {self._file.path}` has the course"
+        if not kept:
+            return f"{course}."
+        again = f"`mpdoctor check --from-run {self._file.path}` with the script trains on that batch"
+        return f"{course}; {again} ({kept})."
 
     # --- what is told -------------------------------------------------------------------------------------------------
     def _event(self, told: dict[str, Any], series: WatchedSeries) -> None:

@@ -31,7 +31,8 @@ MEGABYTE = 1 << 20
 
 def alone(name: str) -> ModuleType:
     """A module of the training room without its package, which imports TensorFlow."""
-    spec = importlib.util.spec_from_file_location(f"alone_{name}", ROOT / "mpdoctor" / "training" / f"{name}.py")
+    path = ROOT / "mpdoctor" / "training" / "monitoring" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"alone_{name}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module

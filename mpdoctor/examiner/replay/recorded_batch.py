@@ -1,0 +1,101 @@
+"""A batch that a training kept when it failed, with the weights of then, in place of what a script trains on."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from typing import IO, TYPE_CHECKING
+
+import numpy as np
+import tensorflow as tf
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasModel
+
+# As LossScaleMonitor names them: leaves of the batch by their place, weights by the model's number and their place.
+_MEMBER = re.compile(r"(batch_\d{1,6}|weight_\d{1,6}_\d{1,6})\.npy")
+_NUMBERS = "biufc"  # kinds of dtypes
+
+
+class DoesNotFit(Exception):
+    """It can't be trained on in this program. Says why, and what to do, in two sentences."""
+
+
+class RecordedBatch:
+    """Of the file that LossScaleMonitor(keep_batch=True) wrote, numpy's .npz; of what it holds, only arrays of numbers
+    are read, by their own length."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._arrays: dict[str, np.ndarray] = {}
+
+    def in_place_of(self, batch: object, model: KerasModel, keras: KerasAdapter) -> object:
+        """The recorded batch, made as this one is. The model gets the recorded weights before the first.
+
+        Raises DoesNotFit."""
+        if not self._arrays:
+            self._arrays = arrays_from_file(self._path)
+            keras.make_variables(model, batch)
+            self._give_weights(model)
+        return self._packed_as(batch)
+
+    def _give_weights(self, model: KerasModel) -> None:
+        recorded = [self._arrays[name] for name in _in_order(self._arrays, "weight_0_")]
+        own = [tuple(weight.shape) for weight in model.get_weights()]
+        if [weight.shape for weight in recorded] != own:
+            raise DoesNotFit(
+                f"The recorded weights are not those of this model: {_shapes([w.shape for w in recorded])} were kept,"
+                f" and it has {_shapes(own)}. Check the script and the arguments that the run was recorded with."
+            )
+        model.set_weights(recorded)
+
+    def _packed_as(self, batch: object) -> object:
+        leaves = tf.nest.flatten(batch)
+        recorded = [self._arrays[name] for name in _in_order(self._arrays, "batch_")]
+        held = [leaf for leaf in leaves if leaf is not None]
+        if not all(tf.is_tensor(leaf) or isinstance(leaf, np.ndarray) for leaf in held):
+            raise DoesNotFit("The script's batches are not plain tensors. Check it without --from-run.")
+        own, kept = [tuple(leaf.shape[1:]) for leaf in held], [array.shape[1:] for array in recorded]
+        if own != kept:
+            raise DoesNotFit(
+                f"The recorded batch is none of this script's: its samples have the shapes {_shapes(kept)}, and those"
+                f" of the script {_shapes(own)}. Check the script and the arguments that the run was recorded with."
+            )
+        arrays = iter(recorded)
+        packed = [None if leaf is None else tf.cast(next(arrays), leaf.dtype) for leaf in leaves]
+        return tf.nest.pack_sequence_as(batch, packed)
+
+
+def arrays_from_file(path: str) -> dict[str, np.ndarray]:
+    """Raises DoesNotFit."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            found = {}
+            for member in archive.infolist():
+                if not _MEMBER.fullmatch(member.filename) or member.compress_type != zipfile.ZIP_STORED:
+                    raise DoesNotFit(f"{path} is no batch that LossScaleMonitor kept. Check without --from-run.")
+                with archive.open(member) as file:
+                    found[member.filename[: -len(".npy")]] = _array(file, member.file_size)
+            return found
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise DoesNotFit(f"{path} cannot be read: {error}. Check without --from-run.") from error
+
+
+def _array(file: IO[bytes], size: int) -> np.ndarray:
+    """Raises ValueError where it is none of numbers, or of another length than it says."""
+    if np.lib.format.read_magic(file) != (1, 0):
+        raise ValueError("an array of another format")
+    shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
+    content = file.read()
+    if dtype.kind not in _NUMBERS or len(content) != dtype.itemsize * int(np.prod(shape, dtype=object)):
+        raise ValueError(f"an array of {size} bytes is no array of numbers")
+    return np.frombuffer(content, dtype).reshape(shape, order="F" if is_fortran else "C")
+
+
+def _in_order(names: dict[str, np.ndarray], prefix: str) -> list[str]:
+    return sorted((name for name in names if name.startswith(prefix)), key=lambda name: int(name[len(prefix) :]))
+
+
+def _shapes(shapes: list[tuple[int, ...]]) -> str:
+    told = ", ".join(str(shape) for shape in shapes[:6])
+    return told + (f" and {len(shapes) - 6} more" if len(shapes) > 6 else "") or "none"

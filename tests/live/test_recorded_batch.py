@@ -1,0 +1,115 @@
+"""`check --from-run`: a script is trained on the batch that failed in a recorded training of it, far behind the steps
+that a check sees."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from checking import check, needs_keras, needs_tensorflow
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = """
+import numpy as np
+import tensorflow as tf
+from mpdoctor.training import LossScaleMonitor
+
+tf.keras.utils.set_random_seed(1)
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+given = np.ones([1200, 4], "float32")
+given[900:] *= 3e4
+inputs = tf.keras.Input([4])
+added = tf.keras.layers.Dense(UNITS, kernel_initializer="ones", name="added")(inputs)
+scaled = tf.keras.layers.Lambda(lambda x: x * 1e-4, name="scaled")(added)
+outputs = tf.keras.layers.Dense(1, dtype="float32", name="outputs")(scaled)
+model = tf.keras.Model(inputs, outputs)
+model.compile(tf.keras.optimizers.SGD(1e-6), "mse")
+monitor = LossScaleMonitor(KEPT)
+TRAIN
+"""
+FIT = "model.fit(given, np.zeros([1200, 1]), batch_size=4, shuffle=False, verbose=0, callbacks=[monitor])"
+LOOP = """
+@tf.function
+def step(batch):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(model(batch, training=True) ** 2)
+        scaled_loss = model.optimizer.scale_loss(loss)
+    model.optimizer.apply(tape.gradient(scaled_loss, model.trainable_variables), model.trainable_variables)
+for batch in tf.data.Dataset.from_tensor_slices(given).batch(4):
+    step(batch)
+"""
+needs = [pytest.param(keras, marks=[needs_keras(keras), pytest.mark.slow]) for keras in ("3", "tf_keras")]
+
+
+def script(folder: Path, kept: str = "keep_batch=True", train: str = FIT, units: int = 8) -> None:
+    text = SCRIPT.replace("KEPT", kept).replace("TRAIN", train).replace("UNITS", str(units))
+    (folder / "train.py").write_text(text, encoding="utf-8")
+
+
+def trained(folder: Path, keras: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_USE_LEGACY_KERAS": "1" if keras == "tf_keras" else "0"}
+    subprocess.run([sys.executable, "train.py"], cwd=folder, env=environment, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("keras", needs)
+def test_the_layer_of_the_batch_that_failed_is_named(tmp_path: Path, keras: str) -> None:
+    script(tmp_path)
+    trained(tmp_path, keras)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert {"run.mpdoctor", "run.batch.npz"} <= before.keys()
+    alone = check("train.py", directory=tmp_path, keras=keras)
+    assert alone.report["probes"][0]["verdict"] == "healthy"
+    again = check("train.py", "--from-run", "run.mpdoctor", directory=tmp_path, keras=keras)
+    (probe,) = again.report["probes"]
+    assert probe["data"] == "recorded" and probe["verdict"] in ("collapsing", "stuck")
+    assert len(probe["skipped_steps"]) == probe["steps"]
+    assert "MP904" in again.codes() and again.finding("MP904")["layer"] == "added"
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@needs_keras("3")
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("changed", "status", "says"),
+    [
+        ({"units": 4}, 1, "recorded weights are not those of this model"),
+        ({"train": LOOP}, 2, "A loop takes its batches itself"),
+    ],
+)
+def test_what_it_cannot_be_trained_in_is_said(
+    tmp_path: Path, changed: dict[str, object], status: int, says: str
+) -> None:
+    script(tmp_path)
+    trained(tmp_path, "3")
+    script(tmp_path, **changed)  # type: ignore[arg-type]
+    done = check("train.py", "--from-run", "run.mpdoctor", directory=tmp_path, keras="3")
+    assert done.exit_code == status and says in done.finding("MP002")["message"]
+
+
+@needs_tensorflow
+@pytest.mark.parametrize("name", ["batch_0.npy", "code.py", "../batch_0.npy", "weight_0.npy"])
+@pytest.mark.parametrize("held", ["numbers", "objects", "a lie about its length", "compressed", "no array"])
+def test_a_file_of_a_batch_holds_arrays_of_numbers(tmp_path: Path, name: str, held: str) -> None:
+    from mpdoctor.examiner.replay.recorded_batch import DoesNotFit, arrays_from_file
+
+    path = tmp_path / "run.batch.npz"
+    member = tmp_path / "member.npy"
+    np.save(member, np.array([{}]) if held == "objects" else np.ones([3, 2], "float32"), allow_pickle=True)
+    content = member.read_bytes()
+    if held == "a lie about its length":
+        content = content.replace(b"(3, 2)", b"(9, 9)")
+    elif held == "no array":
+        content = b"import os"
+    kind = zipfile.ZIP_DEFLATED if held == "compressed" else zipfile.ZIP_STORED
+    with zipfile.ZipFile(path, "w", kind) as archive:
+        archive.writestr(name, content)
+    if (name, held) == ("batch_0.npy", "numbers"):
+        assert arrays_from_file(str(path))["batch_0"].tolist() == [[1, 1]] * 3
+    else:
+        with pytest.raises(DoesNotFit):
+            arrays_from_file(str(path))
