@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import functools
 import json
 import os
 import subprocess
@@ -39,6 +38,7 @@ every_keras = pytest.mark.parametrize("keras", KERASES)
 
 
 def run(python: str, keras: str, *arguments: str) -> dict[str, str]:
+    """What each check found, "" for nothing: all in one process, which imports TensorFlow once."""
     done = subprocess.run(
         [python, str(SCRIPT), *arguments],
         env={**os.environ, "PYTHONPATH": str(ROOT), "TF_USE_LEGACY_KERAS": "1" if keras == "tf_keras" else "0"},
@@ -51,16 +51,6 @@ def run(python: str, keras: str, *arguments: str) -> dict[str, str]:
     return found
 
 
-@functools.cache
-def found(keras: str, seed: str, names: tuple[str, ...]) -> dict[str, str]:
-    return run(sys.executable, keras, *names, "--sequences", "2", "--seed", seed)
-
-
-@functools.cache
-def found_in_older(environment: Environment, seed: str) -> dict[str, str]:
-    return run(str(environment.python), environment.keras, "--sequences", "10", "--seed", seed)
-
-
 @pytest.fixture
 def seed(pytestconfig: pytest.Config) -> str:
     """Of the random sequences: other ones with each commit."""
@@ -68,25 +58,23 @@ def seed(pytestconfig: pytest.Config) -> str:
 
 
 @every_keras
-@pytest.mark.parametrize("name", SHORT)
-def test_it_does_so_in_the_newest_keras(name: str, keras: str, seed: str) -> None:
-    assert found(keras, seed, tuple(SHORT))[name] == ""
+def test_it_does_so_in_the_newest_keras(keras: str, seed: str) -> None:
+    assert run(sys.executable, keras, *SHORT, "--sequences", "2", "--seed", seed) == dict.fromkeys(SHORT, "")
 
 
 @pytest.mark.slow
 @every_keras
-@pytest.mark.parametrize("name", LONG)
-def test_it_trains_and_saves_in_the_newest_keras(name: str, keras: str, seed: str) -> None:
-    assert found(keras, seed, LONG)[name] == ""
+def test_it_trains_and_saves_in_the_newest_keras(keras: str, seed: str) -> None:
+    assert run(sys.executable, keras, *LONG, "--sequences", "2", "--seed", seed) == dict.fromkeys(LONG, "")
 
 
 @pytest.mark.environments
 @pytest.mark.parametrize(
     "environment", [pytest.param(older, marks=needs_environment(older), id=older.keras) for older in OLDER]
 )
-@pytest.mark.parametrize("name", CHECKS)
-def test_it_does_so_in_older_kerases(name: str, environment: Environment, seed: str) -> None:
-    assert found_in_older(environment, seed)[name] == ""
+def test_it_does_so_in_older_kerases(environment: Environment, seed: str) -> None:
+    found = run(str(environment.python), environment.keras, "--sequences", "10", "--seed", seed)
+    assert found == dict.fromkeys(CHECKS, "")
 
 
 @pytest.mark.slow
