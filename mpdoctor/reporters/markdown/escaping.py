@@ -11,9 +11,9 @@ from mpdoctor.reporters.text.style import parts_from_prose
 
 LONGEST_CELL = 120
 LONGEST_PROSE = 1500
-# Where they stand at the beginning of a line they begin a list, a quotation, a heading or underline one; the others
-# mean something everywhere.
-_MEANING = re.compile(r"(?:^|(?<=^ ))([-+=>#]|\d+(?=[.)]))|([\\`*_\[\]<>|~&$])")
+_MEANING = re.compile(r"[\\`*_\[\]<>|~&$]")
+# Behind blanks alone these begin a list or a heading, or underline one.
+_BEGINNING = re.compile(r"^( *)(?:([-+=#])|(\d+)(?=[.)]))")
 # In prose these would call somebody, refer to an issue, become a link or a picture: as code they do not.
 _CALLING = re.compile(
     r"(?:https?://|ftp://|mailto:|www\.)\S+|(?<!\S)[^\s@]*@\S+|(?<!\w)[\w./-]*#\d+|(?<!\w)GH-\d+|(?<!\w):[\w+-]+:"
@@ -24,7 +24,7 @@ _UNESCAPED_PIPE = re.compile(r"(?<!\\)\|")
 def prose(text: str, longest: int = LONGEST_PROSE) -> str:
     """Sentences on one line; what stands between backticks is code."""
     parts = parts_from_prose(one_line(shortened(text, longest)))
-    return _joined(code(part, longest) if is_code else _plain(part) for is_code, part in parts)
+    return _joined(code(part, longest) if is_code else _plain(part) for is_code, part in parts).strip()
 
 
 def code(text: str, longest: int = LONGEST_CELL) -> str:
@@ -78,7 +78,8 @@ def _joined(parts: Iterable[str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    return _MEANING.sub(lambda found: f"{found[1]}\\" if found[1] and found[1].isdigit() else f"\\{found[0]}", text)
+    shown = _MEANING.sub(r"\\\g<0>", text)
+    return _BEGINNING.sub(lambda found: f"{found[1]}{found[3]}\\" if found[3] else f"{found[1]}\\{found[2]}", shown)
 
 
 def _longest_run(text: str) -> int:

@@ -56,6 +56,15 @@ def squeezed(text: str) -> str:
 
 @given(HOSTILE)
 def test_prose_shows_just_its_text(text: str) -> None:
+    shows_just_its_text(text)
+
+
+@pytest.mark.parametrize("text", ["  0.", "      - a", "` `   0)", "   # a", "  + a", "    code", " > a", "  = "])
+def test_blanks_before_it_begin_nothing(text: str) -> None:
+    shows_just_its_text(text)
+
+
+def shows_just_its_text(text: str) -> None:
     told = prose(text)
     assert {token.type for token in flat(told)} <= {
         "paragraph_open", "paragraph_close", "inline", "text", "code_inline", "text_special",
