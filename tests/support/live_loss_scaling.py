@@ -95,8 +95,7 @@ class Compared:
         self.variable = tf.Variable([1.5, -2.25])
         self.optimizer = wrapper(make_inner(), **settings)
         build(self.optimizer, self.variable)
-        variables = self.optimizer.variables
-        self.variables = list(variables() if callable(variables) else variables)
+        self.variables = variables_of(self.optimizer, self.variable)
         self.values = [tf.identity(v) for v in self.variables]
         self.scale, self.counter = scale_and_counter(self.optimizer)
 
@@ -115,6 +114,17 @@ class Compared:
         numbers = [tf.convert_to_tensor(v) for v in (self.scale, self.counter, self.optimizer.iterations)]
         parts = [tf.convert_to_tensor(part) for part in local_parts(self.variable)]
         return tf.concat([[tf.cast(n, tf.float64)] for n in numbers] + [tf.cast(p, tf.float64) for p in parts], 0)
+
+
+def variables_of(optimizer, trained):
+    """Of a wrapper. Keras' own for the new optimizers of 2.10 has none to give, and builds what is inside when it first
+    applies gradients."""
+    try:
+        variables = optimizer.variables
+        return list(variables() if callable(variables) else variables)
+    except AttributeError:
+        optimizer.inner_optimizer.build([trained])
+        return list(optimizer.inner_optimizer.variables())
 
 
 def build(optimizer, *variables):
