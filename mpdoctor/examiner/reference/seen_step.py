@@ -9,10 +9,11 @@ import numpy as np
 import tensorflow as tf
 
 from mpdoctor.examiner.capture.layer_calls import dtype_name
-from mpdoctor.examiner.keras.private_state import give_mask, mask_of
 from mpdoctor.examiner.process.patching import replace_for_now
 from mpdoctor.examiner.reference.ranges import RangeOfLayer
 from mpdoctor.examiner.replay.magnitudes import array_from_tensor, is_floating
+from mpdoctor.examiner.replay.step_observer import with_gradient_seen
+from mpdoctor.examiner.trials.step_outcome import OpenCall
 from mpdoctor.knowledge.half_dtypes import HALF
 
 if TYPE_CHECKING:
@@ -25,20 +26,12 @@ if TYPE_CHECKING:
     Masks = Dict[Arrival, np.ndarray]
 
 
-class OpenCall:
-    """A call of a layer that is under way. `number` counts the calls of this layer in the step."""
+class NumberedCall(OpenCall):
+    """`number` counts the calls of this layer in the step."""
 
     def __init__(self, layer: KerasLayer, parent: OpenCall | None, number: int) -> None:
-        self.layer, self.parent, self.number = layer, parent, number
-
-    @property
-    def path(self) -> str:
-        """As in the facts of the model: without the model itself."""
-        names, call = [self.layer.name], self.parent
-        while call is not None and call.parent is not None:
-            names.append(call.layer.name)
-            call = call.parent
-        return "/".join(reversed(names))
+        super().__init__(layer, parent)
+        self.number = number
 
 
 class SeenStep:
@@ -67,7 +60,7 @@ class SeenStep:
         self.taped: list[tuple[tf.Tensor, KerasVariable]] = []
         self.back: dict[int, str] = {}
         self.arrived: dict[int, float] = {}
-        self._open: list[OpenCall] = []
+        self._open: list[NumberedCall] = []
         self._count: dict[int, int] = {}
         self._release: Callable[[], object] = lambda: None
 
@@ -83,14 +76,14 @@ class SeenStep:
     # --- called by LayerHooks -------------------------------------------------------------------------------------
     def enter(
         self, layer: KerasLayer, args: tuple[object, ...], kwargs: dict[str, object]
-    ) -> tuple[OpenCall, tuple[object, ...], dict[str, object]]:
+    ) -> tuple[NumberedCall, tuple[object, ...], dict[str, object]]:
         number = self._count[id(layer)] = self._count.get(id(layer), 0) + 1
-        call = OpenCall(layer, self._open[-1] if self._open else None, number)
+        call = NumberedCall(layer, self._open[-1] if self._open else None, number)
         self.layers.setdefault(id(layer), layer)
         self._open.append(call)
         return call, args, kwargs
 
-    def leave(self, call: OpenCall, outputs: object) -> object:
+    def leave(self, call: NumberedCall, outputs: object) -> object:
         self.abandon(call)
         count = [0]
 
@@ -104,26 +97,18 @@ class SeenStep:
 
         return _mapped(noted, outputs)
 
-    def abandon(self, call: OpenCall) -> None:
+    def abandon(self, call: NumberedCall) -> None:
         while self._open and self._open.pop() is not call:
             pass
 
     # --- the way back ---------------------------------------------------------------------------------------------
-    def _marked(self, tensor: tf.Tensor, call: OpenCall, place: int) -> tf.Tensor:
+    def _marked(self, tensor: tf.Tensor, call: NumberedCall, place: int) -> tf.Tensor:
         """The same numbers, and word of the gradient that arrives there."""
         arrival = (id(call.layer), call.number, place)
 
-        @tf.custom_gradient  # type: ignore[untyped-decorator]
-        def passing(values: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-            return tf.raw_ops.Identity(input=values), lambda gradient: self._came_back(gradient, arrival, call)
+        return with_gradient_seen(tensor, lambda gradient: self._came_back(gradient, arrival, call))
 
-        marked = passing(tensor)
-        mask = mask_of(tensor)
-        if mask is not None:
-            give_mask(marked, mask)
-        return marked
-
-    def _came_back(self, gradient: tf.Tensor, arrival: Arrival, call: OpenCall) -> tf.Tensor:
+    def _came_back(self, gradient: tf.Tensor, arrival: Arrival, call: NumberedCall) -> tf.Tensor:
         values = tf.convert_to_tensor(gradient) if isinstance(gradient, tf.IndexedSlices) else gradient
         if not is_floating(values):
             return gradient

@@ -158,15 +158,7 @@ class StepObserver:
         if not is_floating(tensor):
             return tensor
 
-        @tf.custom_gradient  # type: ignore[untyped-decorator]
-        def passing(values: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-            return tf.raw_ops.Identity(input=values), lambda gradient: self._came_back(gradient, owner, leaving)
-
-        marked = passing(tensor)
-        mask = mask_of(tensor)
-        if mask is not None:
-            give_mask(marked, mask)
-        return marked
+        return with_gradient_seen(tensor, lambda gradient: self._came_back(gradient, owner, leaving))
 
     def _came_back(self, gradient: tf.Tensor, owner: LayerCall | None, leaving: bool) -> tf.Tensor:
         if isinstance(gradient, tf.IndexedSlices):
@@ -304,3 +296,17 @@ def _mapped(change: Callable[[tf.Tensor], object], structure: Any) -> Any:
     if type(structure) in (list, tuple):
         return type(structure)(_mapped(change, value) for value in structure)
     return change(structure)
+
+
+def with_gradient_seen(tensor: tf.Tensor, came_back: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
+    """The same numbers, and the same mask; on the way back `came_back` is given their gradient, and gives it on."""
+
+    @tf.custom_gradient  # type: ignore[untyped-decorator]
+    def passing(values: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+        return tf.raw_ops.Identity(input=values), came_back
+
+    marked = passing(tensor)
+    mask = mask_of(tensor)
+    if mask is not None:
+        give_mask(marked, mask)
+    return marked

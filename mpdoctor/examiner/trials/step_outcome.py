@@ -19,7 +19,23 @@ if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasLayer
 
 
-class SeenCall:
+class OpenCall:
+    """A call of a layer that is under way, inside of another one or of none."""
+
+    def __init__(self, layer: KerasLayer, parent: OpenCall | None) -> None:
+        self.layer, self.parent = layer, parent
+
+    @property
+    def path(self) -> str:
+        """As in the facts of the model: without the model itself."""
+        names, call = [self.layer.name], self.parent
+        while call is not None and call.parent is not None:
+            names.append(call.layer.name)
+            call = call.parent
+        return "/".join(reversed(names))
+
+
+class SeenCall(OpenCall):
     """One call of a layer.
 
     dtypes
@@ -32,19 +48,10 @@ class SeenCall:
     """
 
     def __init__(self, layer: KerasLayer, parent: SeenCall | None) -> None:
-        self.layer, self.parent = layer, parent
+        super().__init__(layer, parent)
         self.dtypes: tuple[str, ...] = ()
         self.largest = 0.0
         self.given_bad = self.gave_bad = False
-
-    @property
-    def path(self) -> str:
-        """As in the facts of the model: without the model itself."""
-        names, call = [self.layer.name], self.parent
-        while call is not None and call.parent is not None:
-            names.append(call.layer.name)
-            call = call.parent
-        return "/".join(reversed(names))
 
 
 class StepOutcome:
