@@ -173,19 +173,12 @@ def _culprit(event: RunEvent) -> str:
 
 
 def _help(event: RunEvent) -> str:
-    if event.layer:
-        kind = f" ({event.layer_class})" if event.layer_class else ""
-        return (
-            f'Give `{event.layer}`{kind} dtype="float32", or make the numbers that reach it smaller. '
-            f"{_who_says_which_layers(event)}"
-        )
-    return "`mpdoctor check` of the script names the layer; LossScaleMonitor does, in a fit, with replay=True."
-
-
-def _who_says_which_layers(event: RunEvent) -> str:
     if event.kept:
-        return "`mpdoctor check --from-run` with this file and the script trains on the kept batch, and tries layers."
-    return "With LossScaleMonitor(keep_batch=True), `mpdoctor check --from-run` can try which layers need it."
+        return "`mpdoctor check --from-run` with this file and the script trains on the kept batch and tries float32."
+    return (
+        "Train with LossScaleMonitor(keep_batch=True): it keeps the batch that fails, and "
+        "`mpdoctor check --from-run` trains on it and tries float32."
+    )
 
 
 def _count(number: int, noun: str) -> str:
