@@ -158,8 +158,7 @@ def policies_named(value: Value | None) -> tuple[str, ...]:
     ("mixed_float16",) for "mixed_float16", Policy("mixed_float16"), keras.DTypePolicy(…); ("float16",) for
     tf.float16; two names for `"mixed_float16" if amp else "float32"`. Names that no Keras knows are returned
     as written ("mixed_fp16"). () if any of it is not known."""
-    found = [_policy_named(option) for option in options(value)]
-    return tuple(dict.fromkeys(name for name in found if name)) if all(found) else ()
+    return _policies_named(value, dtype_named)
 
 
 def policy_named(value: Value | None) -> str | None:
@@ -168,7 +167,12 @@ def policy_named(value: Value | None) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _policy_named(value: Value, depth: int = 0) -> str | None:
+def _policies_named(value: Value | None, named: Callable[[Value], str | None]) -> tuple[str, ...]:
+    found = [_policy_named(option, named) for option in options(value)]
+    return tuple(dict.fromkeys(name for name in found if name)) if all(found) else ()
+
+
+def _policy_named(value: Value, named: Callable[[Value], str | None], depth: int = 0) -> str | None:
     if isinstance(value, Known):
         return value.value if isinstance(value.value, str) else None
     inner: Value | None = None
@@ -177,9 +181,9 @@ def _policy_named(value: Value, depth: int = 0) -> str | None:
     elif isinstance(value, Attribute) and value.name == "name":
         inner = value.of
     if inner is not None and depth < _DEPTH:
-        names = {_policy_named(option, depth + 1) for option in options(inner)}
+        names = {_policy_named(option, named, depth + 1) for option in options(inner)}
         return names.pop() if len(names) == 1 else None
-    found = dtype_named(value)
+    found = named(value)
     return None if found in (AUTOCAST, VARIABLE) else found
 
 
@@ -322,7 +326,7 @@ class _Dtypes:
             if _is_initializer(callee.callee.name):
                 given = call.argument(1, "dtype")
                 return "float32" if given is None and not call.open else self.named(given, depth)
-            return self._of_layer_output(callee)
+            return self._of_layer_output(callee, depth)
         return None
 
     def _of_weight(self, call: Call, depth: int) -> str | None:
@@ -332,7 +336,7 @@ class _Dtypes:
             return name
         return AUTOCAST if name in ("float32", VARIABLE) else name
 
-    def _of_layer_output(self, layer: Call) -> str | None:
+    def _of_layer_output(self, layer: Call, depth: int) -> str | None:
         assert isinstance(layer.callee, Api)
         place, _, name = public_name(layer.callee.name).rpartition(".")
         if place != "keras.layers" or name in UNCERTAIN_LAYERS or name in INTEGER_LAYERS:
@@ -340,8 +344,10 @@ class _Dtypes:
         given = layer.keyword("dtype")
         if given is None or known(given) is None:
             return None if layer.open else AUTOCAST
-        policy = policy_named(given)
-        return policy[len("mixed_") :] if policy is not None and policy.startswith("mixed_") else policy
+        policies = _policies_named(given, lambda named: self.named(named, depth + 1))
+        if len(policies) != 1:
+            return None
+        return policies[0][len("mixed_") :] if policies[0].startswith("mixed_") else policies[0]
 
     def _of_library_call(self, name: str, call: Call, depth: int) -> str | None:
         if name == "keras.Input":

@@ -313,3 +313,25 @@ def test_a_caller_who_knows_more_is_asked_on_the_way() -> None:
 
 def is_call_of_model(value: Value) -> bool:
     return isinstance(value, Call) and isinstance(value.callee, Call)
+
+
+DEEP = """
+def block(x, size):
+    y = keras.layers.Dense(size, dtype=x.dtype)(x)
+    return x + y
+
+x = keras.Input((8,))
+for size in (8, 8):
+    for _ in range(size):
+        x = block(x, size)
+    x = keras.layers.Dense(8, dtype=x.dtype)(x)
+    x = keras.layers.Dense(8, dtype=x.dtype)(x)
+print(keras.layers.Dense(8, dtype=x.dtype))
+"""
+
+
+def test_layers_that_take_the_dtype_of_those_before_them_end() -> None:
+    """Each of them asked anew, and the loops asked for each other until the stack was full."""
+    layer = shown(DEEP)
+    assert isinstance(layer, Call)
+    assert policies_named(layer.keyword("dtype")) == ()
