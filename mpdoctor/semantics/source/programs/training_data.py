@@ -17,10 +17,12 @@ from mpdoctor.program.values import (
     Operation,
     Value,
     is_call_of,
+    known,
     options,
 )
 from mpdoctor.semantics.source.programs.models import is_model
 
+MOST_NESTED = 8
 FEEDING = ("fit", "train_on_batch", "fit_generator")
 DATASETS = ("from_tensor_slices", "from_tensors")
 SHAPING = frozenset(
@@ -102,7 +104,7 @@ def mapped_functions(value: Value) -> Iterator[FunctionFacts]:
 
 def _parts(value: Value) -> tuple[Value, ...]:
     if isinstance(value, Item):
-        return () if is_call_of(value.of, "pandas.DataFrame") else (value.of,)
+        return () if is_call_of(value.of, "pandas.DataFrame") else tuple(_taken(value))
     if isinstance(value, Operation):  # x / 255.0 keeps what x is
         arrays = tuple(operand for operand in value.operands if not isinstance(operand, Known))
         return arrays if len(arrays) == 1 and len(value.operands) == 2 else ()
@@ -111,6 +113,21 @@ def _parts(value: Value) -> tuple[Value, ...]:
     if isinstance(value, Collection) and value.kind in ("list", "tuple"):
         return value.items
     return _parts_of_call(value) if isinstance(value, Call) else ()
+
+
+def _taken(item: Item, depth: int = 0) -> Iterator[Value]:
+    """What an item is taken from; out of a list or tuple that the program writes out, the element itself: a pair of a
+    name and an array is no array of names."""
+    for option in options(item.of):
+        holders = _taken(option, depth + 1) if isinstance(option, Item) and depth < MOST_NESTED else (option,)
+        for holder in holders:
+            place = known(item.index)
+            if not isinstance(holder, Collection) or holder.kind == "dict":
+                yield holder
+            elif item.index is None:  # what a loop over it is given
+                yield from holder.items
+            else:
+                yield (holder.entry(place) if isinstance(place, int) else None) or holder
 
 
 def _parts_of_call(call: Call) -> tuple[Value, ...]:
