@@ -37,6 +37,7 @@ TENSORFLOW = (
     "tensorflow-rocm",
 )
 KERAS = ("keras",)
+ADDONS = "tensorflow-addons"
 _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock")
 _CONDA = ("environment*.y*ml", "conda*.y*ml", "env.y*ml")
 _IMAGES = ("Dockerfile*", "*.Dockerfile")
@@ -306,7 +307,7 @@ def _pin(wanted: object, path: Path, verb: str = "asks for", text: str = "") -> 
         return
     written, allowed = plain_requirement(wanted) or _requirement(wanted)
     name = re.sub(r"[-_.]+", "-", written).lower()
-    if name in (*TENSORFLOW, *KERAS):
+    if name in (*TENSORFLOW, *KERAS, ADDONS):
         said = text or wanted.partition(";")[0].strip()
         yield Pin(name, allowed, " ".join(word for word in (path.name, verb, said) if word))
 

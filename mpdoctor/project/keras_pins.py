@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from mpdoctor.facts.versions import Keras
 from mpdoctor.project.declared_versions import (
+    ADDONS,
     KERAS,
     TENSORFLOW,
     Pin,
@@ -61,6 +62,7 @@ def keras_from_file(path: Path, known: dict[Path, Keras | None] | None = None) -
 # --- judging --------------------------------------------------------------------------------------------------------
 def _keras_from_pins(pins: list[Pin]) -> Keras | None:
     """What Keras itself is pinned to decides, else TensorFlow. A package without a release says nothing."""
+    addons = [pin for pin in pins if pin.name == ADDONS]
     pins = [pin for pin in pins if len(pin.allowed)]
     of_tensorflow = [pin for pin in pins if pin.name in TENSORFLOW]
     tensorflow = _releases(of_tensorflow, "2")
@@ -74,14 +76,21 @@ def _keras_from_pins(pins: list[Pin]) -> Keras | None:
         version = _version(of_keras, "keras", "2")
         return Keras("tf.keras", version, version, because)
     if not tensorflow:
-        return _tensorflow1(of_tensorflow)
+        return _tensorflow1(of_tensorflow) or (None if of_tensorflow else _beside_addons(addons))
     because = " and ".join(dict.fromkeys(pin.told for pin in of_tensorflow))
     if max(tensorflow) <= _LAST_KERAS_2:
         version = _version(of_tensorflow, "tensorflow", "2")
         return Keras("tf.keras", version, version, because)
     if min(tensorflow) > _LAST_KERAS_2:
         return Keras("keras", _installed("keras", "3"), _version(of_tensorflow, "tensorflow", "2"), because)
-    return None
+    return _beside_addons(addons)
+
+
+def _beside_addons(addons: list[Pin]) -> Keras | None:
+    """TensorFlow Addons ended with 0.23, of TensorFlow 2.15: its import fails beside Keras 3 (no keras.src.engine)."""
+    if not addons:
+        return None
+    return Keras("tf.keras", f"2.{_LAST_KERAS_2}", f"2.{_LAST_KERAS_2}", " and ".join({pin.told: 0 for pin in addons}))
 
 
 def _tensorflow1(pins: list[Pin]) -> Keras | None:

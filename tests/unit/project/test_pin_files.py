@@ -43,3 +43,22 @@ def test_capitals_tell_nothing_apart(tmp_path: Path) -> None:
     """As on macOS and Windows."""
     (tmp_path / "SETUP.PY").touch()
     assert may_hold_pins(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("requirements", "package"),
+    [
+        ("tensorflow_addons==0.14.0", "tf.keras"),
+        ("tensorflow-addons", "tf.keras"),
+        ("tensorflow>=2.4\ntensorflow-addons>=0.16,<0.22", "tf.keras"),
+        ("tensorflow>=2.16\ntensorflow-addons", "keras"),
+        ("keras>=3\ntensorflow-addons", "keras"),
+        ("tensorflow-datasets", None),
+    ],
+)
+def test_tensorflow_addons_know_no_keras_3(requirements: str, package: str | None, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text(requirements)
+    (tmp_path / ".git").mkdir()
+    found = keras_from_project(tmp_path)
+    assert (found and found.package) == package
+    assert package != "tf.keras" or (found is not None and "addons" in found.because)
