@@ -287,7 +287,9 @@ class _Dtypes:
         if isinstance(value, Parameter):
             return self._of_parameter(value)
         if isinstance(value, Item):
-            return None if isinstance(value.of, Collection) else self.of(value.of, depth)
+            # of several inputs by name, `features["length"]`, some are integers, which nothing casts
+            is_certain = not isinstance(value.of, Collection) and not isinstance(known(value.index), str)
+            return self.of(value.of, depth) if is_certain else None
         if isinstance(value, Operation):
             if value.operator in COMPARISONS:
                 return "bool"

@@ -73,8 +73,8 @@ FIXES = ("unsafe",)
 CONFIRMED_LIVE = True
 MESSAGES = {
     SUM: "This adds up 16-bit values over whole pictures or batches: float16 ends at 65504, which 256×256 ones exceed.",
-    NORM: "The squares of 16-bit values are added up over everything here: float16 ends at 65504, and the result is "
-    "infinite from 65505 values of size 1 on.",
+    NORM: "The squares of many 16-bit values are added up here: float16 ends at 65504, and the result is infinite from "
+    "65505 values of size 1 on.",
     SQUARE: "A factor of 256 or more is squared in float16, which ends at 65504: 1.0 gives infinity already.",
     EXPONENTIAL: "`exp` is infinite in float16 from 11.1 on, and nothing keeps these values below it.",
     GRAM: "Each element of this Gram matrix adds up products over all positions: float16 ends at 65504.",

@@ -20,6 +20,7 @@ BOUNDED = (
     *("tanh", "sigmoid", "softmax", "log_softmax", "log_sigmoid", "logsigmoid", "clip", "clip_by_value", "minimum"),
     *("sin", "cos", "l2_normalize", "reduce_max", "max", "reduce_min", "min", "reduce_logsumexp", "logsumexp"),
 )
+FEW = (4, 5, 6, 7)  # axes that no batch of pictures has
 SQUARED = 256  # from this factor on, the square of a value of size 1 is infinite
 Reduction = tuple["Operation | Call", str, Value]
 
@@ -71,11 +72,14 @@ def _fits(value: Value, squared: bool) -> bool:
 
 
 def _is_wide(call: Call) -> bool:
-    """Over everything, or over at least two axes: the pixels of a picture."""
+    """Over everything, or over at least two axes: the pixels of a picture. Behind its axes 1 to 3 there are heads, levels
+    and points of attention, which are few."""
     axis = call.argument(2 if function_named(call) == "norm" else 1, "axis")
     if axis is None or known(axis) is None:
         return not call.open
-    return isinstance(axis, Collection) and len(axis.items) >= 2
+    if not isinstance(axis, Collection) or len(axis.items) < 2:
+        return False
+    return len(axis.items) > 2 or not any(known(one) in FEW for one in axis.items)
 
 
 def _is_reduced(value: Value) -> bool:
