@@ -39,7 +39,7 @@ from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.knowledge.layer_kinds import WEIGHTLESS
 from mpdoctor.program.dtypes import policies_named
 from mpdoctor.program.source_facts import SET_FLOATX, SourceFacts, sets_policy
-from mpdoctor.program.values import Api, Call, Parameter, Value, class_of, options
+from mpdoctor.program.values import Api, Call, ClassFacts, Parameter, Value, class_of, walk
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, literal_replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.statements import without_statement
 from mpdoctor.semantics.wording import listed
@@ -49,6 +49,8 @@ FIXES = ("unsafe",)
 CONFIRMED_LIVE = True
 FLOATX = "floatx"
 PURE_HALF = ("float16", "bfloat16")
+ADDING = ("add_weight", "add_variable")
+EMPTY = ("Layer", "Wrapper", "TFSMLayer")  # classes of Keras' that have no weights of their own
 _PREDICTING = ("predict", "predict_on_batch", "generate", "load_weights")
 
 
@@ -120,7 +122,7 @@ def _layer_with_weights(call: Call) -> str | None:
     """The class of the layer or model that a call makes, None if it is none, or one that holds no weights."""
     own = class_of(call)
     if own is not None:
-        return own.name if own.kind in ("layer", "model") else None
+        return own.name if own.kind in ("layer", "model") and _makes_weights(own) else None
     if not isinstance(call.callee, Api) or kind_of_class(call.callee.name) not in ("layer", "model"):
         return None
     name = public_name(call.callee.name).rpartition(".")[2]
@@ -130,14 +132,18 @@ def _layer_with_weights(call: Call) -> str | None:
 def _own_dtype(call: Call) -> Value | None:
     """The dtype that a class of the user's, which makes weights of its own, gives itself in `super().__init__(…)`."""
     own = class_of(call)
-    if own is None or not any(_is_made_by(held, "add_weight") for held in own.attributes.values()):
-        return None
-    given = own.base_arguments.get("dtype")
+    given = own.base_arguments.get("dtype") if own is not None and _makes_weights(own) else None
     return None if isinstance(given, Parameter) else given
 
 
-def _is_made_by(value: Value, method: str) -> bool:
-    return any(isinstance(option, Call) and option.method == method for option in options(value))
+def _makes_weights(own: ClassFacts) -> bool:
+    """Whether a class of the user's makes weights itself, or by a layer of Keras' that it derives from. Layers inside of
+    it do not take its dtype."""
+    held = (value for ancestor in own.lineage() for value in ancestor.attributes.values())
+    if any(isinstance(part, Call) and part.method in ADDING for value in held for part in walk(value)):
+        return True
+    bases = (public_name(base.name).rpartition(".") for base in own.library_bases())
+    return any(place == "keras.layers" and name not in (*WEIGHTLESS, *EMPTY) for place, _, name in bases)
 
 
 def _only_predicts(facts: SourceFacts) -> bool:

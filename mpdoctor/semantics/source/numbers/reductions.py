@@ -72,8 +72,8 @@ def _fits(value: Value, squared: bool) -> bool:
 
 
 def _is_wide(call: Call) -> bool:
-    """Over everything, or over at least two axes: the pixels of a picture. Behind its axes 1 to 3 there are heads, levels
-    and points of attention, which are few."""
+    """Over everything, or over at least two axes: the pixels of a picture. Behind axis 3 there are heads, levels and
+    points of attention, which are few."""
     axis = call.argument(2 if function_named(call) == "norm" else 1, "axis")
     if axis is None or known(axis) is None:
         return not call.open
