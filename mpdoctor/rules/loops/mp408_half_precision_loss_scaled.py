@@ -55,7 +55,7 @@ from mpdoctor.semantics.source.edits.names import cast_argument
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.optimizers.scaling import SCALING, scales
-from mpdoctor.semantics.source.optimizers.wrappers import starting_scale
+from mpdoctor.semantics.source.optimizers.wrappers import is_fixed, starting_scale
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
@@ -63,6 +63,7 @@ FIXES = ("unsafe",)
 EXPLAINS = {"MP912": "model"}
 CONFIRMED_LIVE = True
 LARGEST_SCALE = 32768  # the largest power of two that float16 holds
+_CANNOT_GROW = f"scale can never grow past {LARGEST_SCALE} because its gradients start from the scale in float16"
 INFINITE = 65520.0  # the first number that is inf when it is rounded to float16
 
 
@@ -84,9 +85,9 @@ def _finding(facts: SourceFacts, call: Call) -> Finding:
     text = text_at(facts, given.location) if given is not None else ""
     text = text if text.isidentifier() else "loss"
     scale = starting_scale(call.receiver)
+    limit = "" if is_fixed(call.receiver) else f", and the {_CANNOT_GROW}"
     return Finding(
-        f"This loss is float16: times the loss scale of {scale} it is inf from {_largest(float(scale))} on, and the "
-        f"scale can never grow past {LARGEST_SCALE} because its gradients start from the scale in float16.",
+        f"This loss is float16: times the loss scale of {scale} it is inf from {_largest(float(scale))} on{limit}.",
         f"Compute it in float32: cast the predictions, `tf.cast(predictions, tf.float32)`, or at least "
         f"`{call.method}(tf.cast({text}, tf.float32))`.",
         call.location,
@@ -107,8 +108,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     scale = training.initial_scale or LARGEST_SCALE
     now = f" (it was {large:.3g}, times {seen.high:g})" if large is not None else f" from {_largest(scale)} on"
     yield Finding(
-        f"This loss is float16: times the loss scale of {scale:g} it is inf{now}, and the scale can never grow past "
-        f"{LARGEST_SCALE} because its gradients start from the scale in float16.",
+        f"This loss is float16: times the loss scale of {scale:g} it is inf{now}, and the {_CANNOT_GROW}.",
         "Compute it in float32: cast the predictions, `tf.cast(predictions, tf.float32)`, before the loss is taken.",
         seen.scaled_at,
         model=training.model.id,

@@ -137,8 +137,8 @@ def _own_dtype(call: Call) -> Value | None:
 
 
 def _makes_weights(own: ClassFacts) -> bool:
-    """Whether a class of the user's makes weights itself, or by a layer of Keras' that it derives from. Layers inside of
-    it do not take its dtype."""
+    """Whether a class of the user's makes weights itself, or by a layer of Keras' that it derives from. Layers inside
+    do not take its dtype."""
     held = (value for ancestor in own.lineage() for value in ancestor.attributes.values())
     if any(isinstance(part, Call) and part.method in ADDING for value in held for part in walk(value)):
         return True

@@ -86,6 +86,14 @@ def starting_scale(wrapper: Value | None) -> str:
     return f"{number:.15g}" if isinstance(number, (int, float)) else "32768"
 
 
+def is_fixed(wrapper: Value | None) -> bool:
+    """Whether a wrapper of Keras 2 certainly keeps the loss scale that it is given: `dynamic=False`."""
+    made = options(wrapper)
+    return bool(made) and all(
+        isinstance(one, Call) and known(one.argument(1, "dynamic")) is False and not one.open for one in made
+    )
+
+
 def kinds_of_wrapper(inner: Value, keras: Keras) -> tuple[str, ...]:
     """Which of the wrappers in `delegation` it may be that holds this optimizer."""
     if keras.is_keras3:
