@@ -72,6 +72,7 @@ _AMAZONS = ("tensorflow-training", "tensorflow-inference")  # images whose tags 
 _DEFINES = re.compile(r"(?:ARG|ENV)\s", re.IGNORECASE)  # lines of a Dockerfile that give a name to a text
 _WANTED = r"(?<![\w./-])((?:tensorflow|keras)[\w.\[\]-]*[<>=!~]=[\w.,<>=!~*]+)"  # a requirement among other words
 _INSTALLS = re.compile(r"\s*[!%]\s*(?:\S+\s+-m\s+)?pip3?\s+install\b(.*)")  # a line of a notebook that runs pip
+_LONGEST = 200  # a release, or the name of an image
 _MOST_FILES = 50  # requirements that include one another
 
 
@@ -241,7 +242,8 @@ def _instructions(text: str) -> Iterator[str]:
     for line in text.replace("\\\n", " ").splitlines():
         told = re.sub(r"\$(?:\{(\w+)(?::?-([^}]*))?\}|(\w+))", lambda name: _variable(name, said), line.strip())
         for name, value in re.findall(r"(\w+)=(\"[^\"]*\"|'[^']*'|\S+)", told) if _DEFINES.match(told) else ():
-            said[name] = value.strip("\"'")
+            if len(value) <= _LONGEST:  # forty lines of `ENV A=$A$A` say a text of 2^40 characters
+                said[name] = value.strip("\"'")
         yield told
 
 

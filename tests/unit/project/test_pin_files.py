@@ -62,3 +62,12 @@ def test_tensorflow_addons_know_no_keras_3(requirements: str, package: str | Non
     found = keras_from_project(tmp_path)
     assert (found and found.package) == package
     assert package != "tf.keras" or (found is not None and "addons" in found.because)
+
+
+def test_a_variable_that_doubles_itself_ends(tmp_path: Path) -> None:
+    doubling = "ENV A=$A$A\n" * 60
+    (tmp_path / "Dockerfile").write_text(
+        f"ARG A=2.10.0\nFROM tensorflow/tensorflow:${{A}}-gpu\n{doubling}RUN echo $A\n"
+    )
+    found = keras_from_project(tmp_path)
+    assert found is not None and found.version == "2.10.0"
