@@ -331,7 +331,7 @@ def _toml(path: Path) -> Mapping[str, Any]:
         return {}
     try:
         return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):  # it says nothing of Keras that anybody could read
+    except (ValueError, RecursionError):  # no TOML, or a number of more digits than Python reads
         return {}
 
 

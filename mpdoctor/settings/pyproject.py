@@ -94,7 +94,7 @@ def configuration_from_file(path: Path) -> Configuration:
 def _table_from_text(text: str, path: Path) -> Mapping[str, Any] | None:
     try:
         tool = tomllib.loads(text).get("tool", {})
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # or a number of more digits than Python reads
         raise ConfigurationError(f"{_shown(path)} is no TOML: {error}.") from error
     except RecursionError as error:
         raise ConfigurationError(f"{_shown(path)} is nested too deeply.") from error

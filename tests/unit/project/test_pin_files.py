@@ -71,3 +71,13 @@ def test_a_variable_that_doubles_itself_ends(tmp_path: Path) -> None:
     )
     found = keras_from_project(tmp_path)
     assert found is not None and found.version == "2.10.0"
+
+
+@pytest.mark.parametrize("name", ["uv.lock", "poetry.lock", "Pipfile", "pyproject.toml", "Pipfile.lock"])
+def test_a_number_that_python_does_not_read_says_nothing(name: str, tmp_path: Path) -> None:
+    number = "9" * 5000
+    (tmp_path / ".git").mkdir()
+    (tmp_path / name).write_text(
+        f'{{"tensorflow": {number}}}' if name == "Pipfile.lock" else f"tensorflow = {number}\n"
+    )
+    assert keras_from_project(tmp_path) is None

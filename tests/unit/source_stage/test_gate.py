@@ -233,6 +233,7 @@ def test_no_notebook_crashes_the_stage(notebook: object) -> None:
         ('per-file-ignores = ["MP1"]', ":2: [tool.mpdoctor] per-file-ignores must be a table"),
         ('per-file-ignores = { "a*" = "MP1" }', '[tool.mpdoctor] "a*" must be a list of strings'),
         ("select = [", "is no TOML: "),
+        pytest.param(f"select = {'9' * 5000}", "is no TOML: Exceeds the limit", id="more digits than Python reads"),
     ],
 )
 def test_a_mistake_in_the_configuration_is_told_with_its_line(tmp_path: Path, text: str, says: str) -> None:
