@@ -15,7 +15,7 @@ from mpdoctor.reporters.text.style import Style
 LONGEST_COMPARED = 600  # characters: to compare takes the square of it
 MOST_COMPARED = 60  # sentences
 LONGEST_SIGHT = 240
-_BETWEEN_SENTENCES = re.compile(r"(?<=[.!?]) +(?=[A-Z`])")
+_BETWEEN_SENTENCES = re.compile(r"(?<=[.!?]) +(?=[A-Z`]|b?float\d)")
 SEEN = {"source": "in the source", "model": "in the model", "training": "while training"}
 
 

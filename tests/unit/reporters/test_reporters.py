@@ -198,6 +198,17 @@ def test_a_second_sight_that_says_the_same_is_not_spelt_out() -> None:
     ]
 
 
+def test_a_long_sight_ends_with_a_whole_sentence() -> None:
+    """Cut in its middle it read "float16 ends at… a constant"."""
+    first, last = (
+        f"The output of `a` is not finite: {'all of it, ' * 12}from finite inputs.",
+        "float16 ends at 65504; x.",
+    )
+    finding = dataclasses.replace(samples.SHADOWED, also_seen=(AlsoSeen("MP904", "training", f"{first} {last * 4}"),))
+    shown = " ".join(terminal.render(samples.diagnosis(finding)).split())
+    assert f"(MP904): {first}" in shown and "…" not in shown.partition("also seen")[2].partition("Training")[0]
+
+
 def test_the_first_line_keeps_to_one_line() -> None:
     finding = samples.what_if().findings[0]
     target = dataclasses.replace(samples.TARGET, id="a_rather_long_name_of_a_script.py")
