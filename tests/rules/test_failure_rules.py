@@ -587,6 +587,22 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("module", "path", "help"),
+    [
+        ("shop", "src/shop/training/__main__.py", "PYTHONPATH=src,"),
+        ("shop.models", "shop/train.py", "PYTHONPATH=.,"),
+        ("shop.models", "/home/a/shop/train.py", "PYTHONPATH=/home/a,"),
+        ("shop", "/shop/train.py", "PYTHONPATH=/,"),
+        ("shop", "shop.py", "Install what is missing"),
+        ("cv2", "shop/train.py", "Install what is missing"),
+    ],
+)
+def test_a_script_that_imports_the_package_around_it(module: str, path: str, help: str) -> None:
+    ended = raised("ModuleNotFoundError", f"No module named '{module}'", location=Location(path, 3))
+    assert help in said(ended)["MP002"].help
+
+
 @pytest.mark.parametrize(("ended", "codes", "words"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
 def test_an_end_is_told_by_its_rule(ended: FailureFacts, codes: list[str], words: tuple[str, ...]) -> None:
     found = said(ended)

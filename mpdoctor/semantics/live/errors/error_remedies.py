@@ -83,6 +83,22 @@ def _keras_that_fits(keras: Keras) -> str | None:
     return f"keras {mine} is made for another TensorFlow than {theirs}: `pip install keras=={theirs}.*`."
 
 
+def _package_around(failure: FailureFacts) -> str | None:
+    """For a script that imports by its full name the package that it lies in, as `python -m` lets it."""
+    missing = re.search(r"^No module named '(\w+)", failure.said_by_library)
+    if failure.exception != "ModuleNotFoundError" or missing is None or failure.location is None:
+        return None
+    folders = re.split(r"[\\/]", failure.location.path)[:-1]
+    if missing[1] not in folders:
+        return None
+    before = folders[: folders.index(missing[1])]
+    above = "/".join(before) or ("/" if before else ".")
+    return (
+        f"`{missing[1]}` is a folder that this file lies in, and Python looks for it beside the script alone: run the "
+        f"check with PYTHONPATH={above}, as `python -m` would find it."
+    )
+
+
 def remedy_from_failure(failure: FailureFacts) -> str | None:
     """None for an error that speaks of nothing known."""
     said = failure.said_by_library
@@ -91,6 +107,9 @@ def remedy_from_failure(failure: FailureFacts) -> str | None:
         return f"Two dtypes are combined: {mismatch.words}. Cast one to the other's: `tf.cast(value, other.dtype)`."
     if re.search(_OF_ANOTHER_TENSORFLOW, said):
         return _keras_that_fits(failure.keras or Keras())
+    own_package = _package_around(failure)
+    if own_package is not None:
+        return own_package
     if failure.raised_by_program and failure.exception not in ("ImportError", "FileNotFoundError"):
         return None
     known = (entry for entry in _KNOWN if re.search(entry[0], failure.exception) and re.search(entry[1], said))
