@@ -10,6 +10,9 @@ from typing import Any, Iterable, Iterator, Sequence, Tuple, Union
 
 import tensorflow as tf
 
+from mpdoctor.examiner.exceptions import Unusable
+from mpdoctor.examiner.saved.directories import EXPORT_AGAIN
+
 Place = Tuple[Union[str, int], ...]  # (function, node) or (function, node, output); the outermost graph is ""
 OUTERMOST = ""
 
@@ -46,7 +49,7 @@ class GraphFlow:
     def tensor(self, name: str) -> Place:
         """The place of a tensor of the outermost graph: "StatefulPartitionedCall:1"."""
         head, _, index = name.partition(":")
-        called = (OUTERMOST, head, int(index or 0))
+        called = (OUTERMOST, head, _output_number(index or "0", name))
         return called if called in self.inputs else (OUTERMOST, head)
 
     def before(self, places: Iterable[Place]) -> set[Place]:
@@ -110,7 +113,15 @@ class GraphFlow:
 def _place(function: str, text: str, calls: set[str]) -> Place:
     """The place of an input: "node", "node:1", "node:output:1" or an argument."""
     name, *rest = text.split(":")
-    return (function, name, int(rest[-1]) if rest else 0) if name in calls else (function, name)
+    return (function, name, _output_number(rest[-1], text) if rest else 0) if name in calls else (function, name)
+
+
+def _output_number(text: str, tensor: str) -> int:
+    if not text.isdecimal():
+        raise Unusable(
+            f"The graph is damaged: it names a tensor {tensor!r}, and no output has such a number. {EXPORT_AGAIN}"
+        )
+    return int(text)
 
 
 def _closure(places: Iterable[Place], neighbours: dict[Place, list[Place]]) -> set[Place]:

@@ -238,3 +238,14 @@ def test_what_does_not_reach_an_output_is_passed_over() -> None:
         return x * 2
 
     assert not facts_of(asserting).ops_in("float16", frozenset({"Exp"}))
+
+
+@pytest.mark.parametrize("name", ["x:zzz", ":::", "a:b:c", "x:-1"])
+def test_a_tensor_without_a_number_is_told_as_damage(name: str) -> None:
+    from tensorflow.core.framework import graph_pb2
+
+    from mpdoctor.examiner.exceptions import Unusable
+    from mpdoctor.examiner.saved.graph_flow import GraphFlow
+
+    with pytest.raises(Unusable, match="is damaged: it names a tensor"):
+        GraphFlow(graph_pb2.GraphDef()).tensor(name)
