@@ -14,17 +14,13 @@ import zipfile
 import zlib
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved.configuration import policies_in
 from mpdoctor.examiner.saved.hdf5_files import SIGNATURE, attributes_of_model, signatures_of_hdf5
 from mpdoctor.examiner.saved.refused_contents import Contents, contents_from_configuration
 from mpdoctor.facts.saved.file import SavedFileFacts
-
-if TYPE_CHECKING:
-    pass
-
 
 SAVE_AGAIN = "Save the model again with model.save()."
 CONFIGURATION = "config.json"
