@@ -559,6 +559,12 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
         ["MP301", "MP002"],
         ("no `build`",),
     ),
+    (
+        "missing-by-a-name-put-together",
+        raised("AttributeError", LACKS + "'beta_1'", frames=(frame("print(getattr(opt, name))"),)),
+        ["MP301", "MP002"],
+        ("no `beta_1`", "inner_optimizer.beta_1"),
+    ),
     ("missing-to-keras", raised("AttributeError", LACKS + "'name'", frames=(frame("load(path)"),)), ["MP002"], ()),
     (
         "keras2-loop",
