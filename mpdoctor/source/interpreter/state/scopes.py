@@ -145,12 +145,14 @@ class Closure:
 
 @dataclasses.dataclass(eq=False, slots=True)
 class Frame:
-    """One function that is being executed. `returns` fills up; `exits` collects the names at each break and
+    """One function that is being executed. `returns` fills up, and so does `yields`, each with the number of loops
+    around it; `exits` collects the names at each break and
     continue; `ends_program` tells whether the block that ended last did so by raising or exiting; `keywords_set` holds
     what the function itself puts into its `**keywords`."""
 
     function: FunctionFacts | None = None
     returns: list[Value] = field(default_factory=list)
     exits: list[list[dict[str, Value]]] = field(default_factory=list)
+    yields: list[tuple[Value, int]] = field(default_factory=list)
     ends_program: bool = False
     keywords_set: dict[str, Value] = field(default_factory=dict)
