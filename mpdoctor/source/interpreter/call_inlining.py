@@ -37,8 +37,15 @@ def inline_call(
         return None
     names = _bound_names(closure, args, keywords, is_open)
     context = state.context
-    state.context = state.context.but(
-        function=closure.facts, owner=closure.facts.owner, callers=(*context.callers, location)
+    # The `try` of a decorator is about all functions that it may be given, and asks nothing about this one.
+    guarded = walk.guarded if closure.is_wrapped else context.guarded
+    swallowed = None if closure.is_wrapped else context.swallowed
+    state.context = context.but(
+        function=closure.facts,
+        owner=closure.facts.owner,
+        callers=(*context.callers, location),
+        guarded=guarded,
+        swallowed=swallowed,
     )
     frame = _execute_body(state, closure, names)
     state.context = context

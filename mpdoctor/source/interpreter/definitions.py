@@ -47,6 +47,7 @@ def _decorated(state: State, decorator: Value, value: Value, closure: Closure) -
         made = call_value(state, decorator, (value,), closure.facts.location)
         is_itself = isinstance(made, Defined) and made.of is closure.facts
         if is_itself or (isinstance(made, Defined) and not state.scope.is_class):
+            closure.is_wrapped = not is_itself
             return made
     closure.is_inlinable = False
     return Call(closure.facts.location, decorator, (value,), (), state.context, state.next_order())

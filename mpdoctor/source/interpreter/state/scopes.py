@@ -128,7 +128,8 @@ class Import:
 @dataclasses.dataclass(eq=False, slots=True)
 class Closure:
     """A function of the user's, ready to be inlined: its tree, and where it looks names up. `is_plain` is True if it
-    was executed and named nothing of TensorFlow or Keras."""
+    was executed and named nothing of TensorFlow or Keras, `is_wrapped` if a decorator of the user's own put another
+    function in its place."""
 
     facts: FunctionFacts
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -141,6 +142,7 @@ class Closure:
     is_classmethod: bool = False
     is_property: bool = False
     is_inlinable: bool = True
+    is_wrapped: bool = False
 
 
 @dataclasses.dataclass(eq=False, slots=True)
