@@ -59,6 +59,8 @@ class PartFacts:
         The user's line that made it, where one did.
     asked_by
         Of a configuration the library's function that the user's line called: "save", "clone_model".
+    result_refused
+        Of a constraint: that it ran, and what it gave cannot be assigned to the weight.
     """
 
     kind: PartKind
@@ -67,6 +69,7 @@ class PartFacts:
     own: bool = True
     made_at: Location | None = None
     asked_by: str = ""
+    result_refused: bool = False
 
     @property
     def called(self) -> str:

@@ -68,7 +68,7 @@ KEEPING = _words(
     """
     abs exp expm1 log log1p sqrt rsqrt square sin cos tan tanh sigmoid erf negative sign floor ceil round
     cumsum cumprod softmax log_softmax relu relu6 elu selu gelu silu swish softplus softsign
-    leaky_relu dropout reduce_sum reduce_mean reduce_max reduce_min reduce_prod reduce_std reduce_variance
+    leaky_relu dropout moments reduce_sum reduce_mean reduce_max reduce_min reduce_prod reduce_std reduce_variance
     reduce_logsumexp sum mean max min prod std var logsumexp norm l2_normalize reshape transpose
     expand_dims squeeze tile pad reverse roll repeat gather gather_nd take boolean_mask split unstack
     broadcast_to stop_gradient identity slice clip_by_value clip_by_norm clip matrix_transpose flip sort

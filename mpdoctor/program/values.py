@@ -141,6 +141,8 @@ class Call(Value):
     result
         Where a function of the user's own was followed: what it returned for these arguments. The expression
         that calls it then stands for that result, and this Call is only an event in `SourceFacts.calls`.
+    yielded
+        Of a generator of the user's own that was followed: what it gives, one after the other.
     dropped
         True if the call is a statement of its own, so that nobody keeps its result.
     order
@@ -155,6 +157,7 @@ class Call(Value):
     open: bool = False
     dropped: bool = field(default=False, repr=False)
     result: Value | None = field(default=None, repr=False)
+    yielded: Value | None = field(default=None, repr=False)
 
     def keyword(self, name: str) -> Value | None:
         """The value of one keyword argument, None where it is not given."""

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mpdoctor.program.values import Api, Earlier, Either, Known, Unknown, Value, options
+from mpdoctor.program.values import Api, Earlier, Either, Known, Operation, Unknown, Value, known, options
 
 MOST_OPTIONS = 8
+MOST_PARTS = 200  # of a comprehension's element that are looked at
 
 
 def without_earlier(value: Value) -> Value:
     """A value behind the loop: what it was earlier is among what the body made of it."""
     rest = [choice for choice in options(value) if not isinstance(choice, Earlier)]
     return joined(rest) if rest else value
+
+
+def without_none(value: Value) -> Value:
+    """What is left of a dot: None has no attribute that a program reads, so that it is one of the others."""
+    rest = [choice for choice in options(value) if not (isinstance(choice, Known) and choice.value is None)]
+    return joined(rest) if rest and isinstance(value, Either) else value
 
 
 def joined(values: Iterable[Value | None]) -> Value:
@@ -46,3 +53,20 @@ def _is_equal(value: Value, other: Value) -> bool:
     if isinstance(value, Api) and isinstance(other, Api):
         return value.spelled == other.spelled
     return type(value) is Unknown
+
+
+def tells_of_all(element: Value) -> bool:
+    """Whether one value tells of all elements of a comprehension; not where something in it depends on a condition or
+    on known values that differ (`dtype=dtype for name, dtype in …`). Numbers and names may differ."""
+    waiting, seen = [element], {id(element)}
+    for value in waiting:
+        if isinstance(value, Either) and not all(isinstance(known(choice), (int, float)) for choice in value.options):
+            return False
+        is_text = isinstance(value, Operation) and value.operator == "f-string"
+        for part in () if is_text or isinstance(value, Either) else value.parts:
+            if id(part) not in seen:
+                seen.add(id(part))
+                waiting.append(part)
+        if len(waiting) > MOST_PARTS:
+            return False
+    return True

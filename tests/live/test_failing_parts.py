@@ -166,6 +166,14 @@ class Patches(K.layers.Layer):  # here
 
 trained(K.layers.Dense(8), Patches())
 """, "MP605", "Layer `patches` (Patches) is given 32 samples and returns 64, and the loss finds no label for each"),
+    ("result-of-a-constraint", "tf_keras", """\
+class Clipped(K.constraints.Constraint):
+    def __call__(self, w):
+        return tf.cast(tf.clip_by_value(w, -1.0, 1.0), "float16")
+
+
+trained(K.layers.Dense(8, kernel_constraint=Clipped()))  # here
+""", "MP901", "What the constraint `Clipped` returns cannot be assigned to its weight: ValueError"),
     ("caught", "3", """\
 try:
     rows = np.load("rows.npy")  # here

@@ -313,6 +313,7 @@ def test_what_a_script_catches_itself_is_told_where_it_never_trained(
 
 DICE = PartFacts("metric", "Dice", "update_state", own=False, made_at=Location("train.py", 3))
 UNIT = PartFacts("constraint", "Unit", "__call__", own=False, made_at=Location("train.py", 3))
+REFUSED = PartFacts("constraint", "Unit", made_at=Location("train.py", 3), result_refused=True)
 CALLED = PartFacts("configuration", "Scale", "get_config", asked_by="save")
 SIGNED = "Can not cast TensorSpec(shape=(8,), dtype=tf.float16) to TensorSpec(shape=(None,), dtype=tf.float32)"
 SAVED = PartFacts("saved-model", "Embedding", own=False, made_at=Location("train.py", 3))
@@ -326,6 +327,7 @@ SAVED = PartFacts("saved-model", "Embedding", own=False, made_at=Location("train
         ("MP901", "no", {"part": CALLED}, "`Scale.get_config`, which `save` asks for, raises: KeyError"),
         ("MP901", "no", {"part": PartFacts("metric", "gap")}, "The metric `gap` raises: KeyError"),
         ("MP901", "no", {"part": PartFacts("metric", "M", "result")}, "The metric `M` raises in result: KeyError"),
+        ("MP901", "no", {"part": REFUSED}, "What the constraint `Unit` returns cannot be assigned to its weight: "),
         ("MP901", "no", {"part": PartFacts("loss", "Loss", "call")}, "The loss `Loss` raises in call: KeyError"),
         ("MP901", "no", {"part": PartFacts("pipeline", "parse")}, "The input pipeline's function `parse` raises: "),
         ("MP901", "no", {"part": PartFacts("pipeline", "")}, "The input pipeline raises: KeyError"),
@@ -558,6 +560,12 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
         ),
         ["MP301", "MP002"],
         ("no `build`",),
+    ),
+    (
+        "missing-by-a-name-put-together",
+        raised("AttributeError", LACKS + "'beta_1'", frames=(frame("print(getattr(opt, name))"),)),
+        ["MP301", "MP002"],
+        ("no `beta_1`", "inner_optimizer.beta_1"),
     ),
     ("missing-to-keras", raised("AttributeError", LACKS + "'name'", frames=(frame("load(path)"),)), ["MP002"], ()),
     (

@@ -14,15 +14,16 @@ from marks import marks_from_source
 from mpdoctor.source import facts_from_file
 
 HERE = Path(__file__).parents[2] / "fixtures" / "held_out"
-FILES = sorted([*HERE.glob("mp*.py"), *HERE.glob("second/mp*.py")])
+THIRD = HERE / "third"  # a package of its own
+FILES = sorted([*HERE.glob("mp*.py"), *HERE.glob("second/mp*.py"), *THIRD.glob("mp*.py")])
 
 
 @pytest.mark.fast
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_what_is_wrong_is_found_and_what_is_right_is_left_alone(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     for keras in marks_from_source(text).keras:
-        found = lines_and_codes(findings_in(facts_of(text, keras, str(path), HERE)))
+        found = lines_and_codes(findings_in(facts_of(text, keras, str(path), THIRD if path.parent == THIRD else HERE)))
         assert found == expected_in(text, keras), keras
 
 

@@ -3,6 +3,7 @@ regularizer, a function of the input pipeline, the configuration of what is save
 
 from __future__ import annotations
 
+import linecache
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Callable, Iterator
 
@@ -25,6 +26,7 @@ _BASES: tuple[tuple[PartKind, str, tuple[str, ...]], ...] = (
 )
 _KERAS = ("keras", "tf_keras", "tensorflow")
 _CONFIGURING = ("get_config", "get_build_config", "get_compile_config", "from_config", "build_from_config")
+_CONSTRAINING = ("apply_gradients", "apply_grad_to_update_var")
 _WRAPPERS = ("wrapper", "error_handler", "run")
 _FROM_GENERATOR = ("/tensorflow/python/data/ops/from_generator_op.py", "/data_adapters/generator_data_adapter.py")
 
@@ -50,7 +52,12 @@ def part_of_error(
     float32 ones: what its gradient raises is its own."""
     if saved is not None and any(_takes_gradients(frame) for frame in frames):
         return saved
-    return _configuration(error, frames) or _object_of_error(keras, error, made_at) or _of_pipeline(error, frames)
+    return (
+        _configuration(error, frames)
+        or _object_of_error(keras, error, made_at)
+        or _refused_constraint(error, made_at)
+        or _of_pipeline(error, frames)
+    )
 
 
 def _takes_gradients(frame: Frame) -> bool:
@@ -85,12 +92,32 @@ def _object_of_error(
     return found
 
 
+def _refused_constraint(error: BaseException, made_at: Callable[[object], Location | None]) -> PartFacts | None:
+    """A constraint of Keras 2 whose result cannot be assigned to its weight: the line of the optimizer's that raised is
+    `variable.assign(variable.constraint(variable))`."""
+    for frame, line in _frames_and_lines(error):
+        variable = frame.f_locals.get("variable", frame.f_locals.get("var"))
+        constraint = getattr(variable, "constraint", None)
+        if constraint is None or frame.f_code.co_name not in _CONSTRAINING:
+            continue
+        if ".constraint(" in linecache.getline(frame.f_code.co_filename, line):
+            cls = type(constraint)
+            name = getattr(constraint, "__name__", cls.__name__)
+            own = _is_own(getattr(constraint, "__module__", cls.__module__))
+            return PartFacts("constraint", name, own=own, made_at=made_at(constraint) or None, result_refused=True)
+    return None
+
+
 def _frames(error: BaseException) -> Iterator[FrameType]:
+    return (frame for frame, _ in _frames_and_lines(error))
+
+
+def _frames_and_lines(error: BaseException) -> Iterator[tuple[FrameType, int]]:
     """Of the error and of those that it was made from, the outermost first of each."""
     for one in chain_of(error):
         trace = one.__traceback__
         while trace is not None:
-            yield trace.tb_frame
+            yield trace.tb_frame, trace.tb_lineno
             trace = trace.tb_next
 
 

@@ -346,6 +346,7 @@ def _part(part: PartFacts | None) -> dict[str, Any] | None:
         "own": part.own,
         "made_at": _place(part.made_at),
         "asked_by": part.asked_by or None,
+        "result_refused": part.result_refused,
     }
 
 

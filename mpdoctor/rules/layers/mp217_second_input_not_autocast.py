@@ -145,14 +145,15 @@ def _second_input(value: Value) -> Parameter | None:
     one = origin(value)
     if not isinstance(one, Parameter) or one.function is None or one.function.name != "call":
         return None
-    return one if one.index > 1 and one.function.owner is not None else None
+    is_later = one.index > 1 or one.name in one.function.parameters[2:]  # keyword-only ones have no position
+    return one if is_later and one.function.owner is not None else None
 
 
 def _given(call: Call, own: ClassFacts, parameter: Parameter) -> Value | None:
     function = own.find_method("call")
     if function is not parameter.function:
         return None
-    return call.argument(parameter.index - 1, parameter.name)
+    return call.argument(parameter.index - 1 if parameter.index > 0 else None, parameter.name)
 
 
 def _is_float32(facts: SourceFacts, value: Value | None) -> bool:

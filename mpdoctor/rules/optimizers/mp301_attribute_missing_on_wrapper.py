@@ -110,6 +110,8 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     # Keras itself may miss an attribute, in a method that the program calls or in one that it knows nothing of
     named = re.findall(r"\.(\w+)\b", failure.failing_line)
     name = next((name for name in named if name == found[1] or name in SOMEWHERE_MISSING), None)
+    if name is None and "getattr(" in failure.failing_line:  # the name is put together, or held in a variable
+        name = found[1]
     if name is None:
         return
     yield Finding(

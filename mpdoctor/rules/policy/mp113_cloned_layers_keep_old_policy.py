@@ -64,12 +64,17 @@ CONFIGS = ("get_config", "to_json", "to_yaml")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    originals: dict[int, tuple[Call, list[Call]]] = {}
     for call, model in _clones(facts):
-        now, before = facts.policies_at(call), policies_inside(facts, model)
-        if call.context.guarded or UNSURE in now or UNSURE in before or not before or len(now) != 1:
+        originals.setdefault(id(call), (call, []))[1].append(model)
+    for call, models in originals.values():
+        now, before = facts.policies_at(call), [policies_inside(facts, model) for model in models]
+        if call.context.guarded or UNSURE in now or len(now) != 1:
             continue
-        kept = _half_policy(before)
-        if (kept is None) == (_half_policy(now) is None):
+        if not all(inside and UNSURE not in inside for inside in before):
+            continue
+        kept = _half_policy(before[0])
+        if any((_half_policy(inside) is None) == (_half_policy(now) is None) for inside in before):
             continue
         yield Finding(
             f"The global policy is {now[0] or 'float32'} here, and the layers of this clone keep the policy of the "

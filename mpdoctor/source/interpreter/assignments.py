@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from mpdoctor.program.values import Collection, Item, Known, Unknown, Value, known, options
-from mpdoctor.source.interpreter.attributes import store_attribute
+from mpdoctor.source.interpreter.attributes import name_of_item, store_attribute
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_write
@@ -14,7 +14,8 @@ from mpdoctor.source.joining import joined
 
 def assign(state: State, target: ast.expr, value: Value, augmented: bool = False) -> None:
     if isinstance(target, ast.Name):
-        if state.scope.parent is None and target.id in state.module.changed_globals:
+        is_placeholder = isinstance(value, Known) and value.value is None
+        if state.scope.parent is None and target.id in state.module.changed_globals and not is_placeholder:
             value = joined((value, Unknown(value.location)))
         state.bind(target.id, value)
     elif isinstance(target, (ast.Tuple, ast.List)):
@@ -25,12 +26,34 @@ def assign(state: State, target: ast.expr, value: Value, augmented: bool = False
         of = evaluate(state, target.value)
         record_write(state, of, target.attr, value, state.place(target), None, augmented)
         store_attribute(state, of, target.attr, value)
+        _forget_tree(state, target.value, of)
     elif isinstance(target, ast.Subscript):
         of, index = evaluate(state, target.value), evaluate(state, target.slice)
         record_write(state, of, "", value, state.place(target), index, augmented)
         remember_keyword(state, target.value, index, value)
         if isinstance(target.value, ast.Name) and isinstance(of, Collection):
-            state.bind(target.value.id, _with_item(state, of, index, value))
+            rebind(state, target.value.id, _with_item(state, of, index, value))
+        elif (name := name_of_item(of, index)) is not None:
+            store_attribute(state, of, name, value)
+
+
+def _forget_tree(state: State, holder: ast.expr, of: Value) -> None:
+    """`settings.train.dtype = …`: of a tree of settings that the program changes, nothing is known any more."""
+    while isinstance(holder, ast.Attribute):
+        holder = holder.value
+    if isinstance(holder, ast.Name) and any(isinstance(choice, Collection) for choice in options(of)):
+        rebind(state, holder.id, Unknown(of.location))
+
+
+def rebind(state: State, name: str, value: Value) -> None:
+    """A list or dict that was changed in place, under the name that holds it, in the function or around it."""
+    holder = state.scope
+    while name not in holder.names and name not in holder.redirected and holder.parent is not None:
+        holder = holder.parent
+    if holder is state.scope or name not in holder.names or not state.context.reached:
+        state.bind(name, value)
+    else:
+        state.walk.side_effects.set(holder.names, name, value)
 
 
 def remember_keyword(state: State, holder: ast.expr, key: Value, value: Value) -> None:

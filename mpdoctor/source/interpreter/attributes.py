@@ -12,6 +12,7 @@ from mpdoctor.program.values import (
     Attribute,
     Call,
     ClassFacts,
+    Collection,
     Defined,
     FunctionFacts,
     Known,
@@ -27,7 +28,7 @@ from mpdoctor.source.interpreter.name_lookup import find, library_name
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_read, record_use
 from mpdoctor.source.interpreter.state.scopes import Module
-from mpdoctor.source.joining import joined
+from mpdoctor.source.joining import joined, without_none
 
 SETTING_UP = ("__init__", "build", "setup", "__post_init__")
 
@@ -66,6 +67,7 @@ def _left_of_dot(state: State, node: ast.expr) -> Value:
 def _read_attribute(state: State, of: Value, node: ast.Attribute, is_called: bool) -> Value:
     location = state.place(node)
     found, others = [], []
+    of = without_none(of)
     for choice in options(of):
         value = attribute_of(state, choice, node.attr, location)
         found.append(value)
@@ -88,6 +90,10 @@ def attribute_of(state: State, of: Value, name: str, location: Location) -> Valu
     found: Value | None = None
     if isinstance(of, Super):
         found = _attribute_behind(state, of, name, location)
+    elif isinstance(of, Collection):
+        found = of.entry(name) if of.kind == "dict" and not hasattr(dict, name) else None
+    elif isinstance(of, Defined) and name == "__name__":
+        found = Known(location, of.of.name)
     elif isinstance(of, Defined) and isinstance(of.of, ClassFacts):
         found = _attribute_of_class(state, of.of, of, name, location, of)
     else:
@@ -130,6 +136,23 @@ def _bound_method(
     if closure.is_property and bound is not None:
         return inline_call(state, closure, (bound,), (), False, location)
     return Defined(location, facts, bound)
+
+
+def name_of_item(of: Value, index: Value | None) -> str | None:
+    """Under which name an object of the user's own class of dicts keeps an item: `registry["adam"]`."""
+    own = class_of(of)
+    if own is None or not isinstance(index, Known) or not isinstance(index.value, (str, int)):
+        return None
+    is_dict = any(base.is_("builtins.dict", "collections.UserDict") for base in own.library_bases())
+    return f"[{index.value!r}]" if is_dict else None
+
+
+def item_of_object(state: State, of: Value, index: Value | None) -> Value | None:
+    """What was kept there, None where nothing is known of it."""
+    names = [name_of_item(of, choice) for choice in options(index)]
+    held = state.attributes.get(id(of), {})
+    found = [held.get(name) for name in names if name is not None]
+    return joined(found) if found and None not in found else None
 
 
 def store_attribute(state: State, of: Value, name: str, value: Value) -> None:

@@ -24,12 +24,18 @@ from mpdoctor.program.values import (
 from mpdoctor.source.constant_folding import constant_from_call
 from mpdoctor.source.interpreter.assignments import remember_keyword
 from mpdoctor.source.interpreter.attributes import Super, attribute_of, store_attribute
-from mpdoctor.source.interpreter.containers import item_of
+from mpdoctor.source.interpreter.containers import contents_of, item_of
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_read, record_write
 from mpdoctor.source.interpreter.state.scopes import Keywords
 from mpdoctor.source.joining import joined
+from mpdoctor.source.names import api_from_name
 
+# A dict whose items are attributes as well: it is followed as the dict that it is given.
+_TREES = (
+    *("omegaconf.OmegaConf.create", "types.SimpleNamespace", "argparse.Namespace", "easydict.EasyDict", "box.Box"),
+    *("ml_collections.ConfigDict", "ml_collections.config_dict.ConfigDict", "munch.munchify", "munch.Munch"),
+)
 _MUTATING = ("append", "extend", "insert", "add", "update", "pop", "remove", "clear", "setdefault")
 
 
@@ -52,6 +58,21 @@ def call_builtin(
             return None if is_open else _call_sequence(name.partition(".")[2], args, location)
     constant = constant_from_call(name, args)
     return None if constant is MISSING else Known(location, constant)
+
+
+def call_library(
+    name: str, args: tuple[Value, ...], keywords: Keywords, is_open: bool, location: Location
+) -> Value | None:
+    """What a library's function gives that the interpreter follows itself: a tree of settings, a module by its name."""
+    if name == "importlib.import_module" and len(args) == 1 and isinstance(known(args[0]), str):
+        return api_from_name(known(args[0]), location)
+    if name not in _TREES or is_open:
+        return None
+    if not args and keywords:
+        keys = tuple(Known(location, key) for key, _ in keywords)
+        return Collection(location, "dict", tuple(value for _, value in keywords), keys)
+    is_dict = len(args) == 1 and isinstance(args[0], Collection) and args[0].kind == "dict"
+    return args[0] if is_dict and not keywords else None
 
 
 def _call_getattr(state: State, args: tuple[Value, ...], is_open: bool, location: Location) -> Value | None:
@@ -77,7 +98,7 @@ def _call_sequence(kind: str, args: tuple[Value, ...], location: Location) -> Va
     """`list(…)` and `tuple(…)`."""
     if not args:
         return Collection(location, kind)
-    given = args[0]
+    given = contents_of(args[0])
     if len(args) == 1 and isinstance(given, Collection) and given.kind != "dict":
         return Collection(location, kind, given.items, (), given.open, uniform=given.uniform)
     return None

@@ -10,7 +10,7 @@ from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_return
 from mpdoctor.source.interpreter.state.scopes import Closure, Frame, Keywords, Scope
-from mpdoctor.source.joining import joined
+from mpdoctor.source.joining import joined, tells_of_all
 
 DEEPEST_CALL = 6  # functions inlined into one another
 DEEPEST_ALONE = 3  # the same from a function that nobody calls: of its parameters little is known
@@ -37,13 +37,22 @@ def inline_call(
         return None
     names = _bound_names(closure, args, keywords, is_open)
     context = state.context
-    state.context = state.context.but(
-        function=closure.facts, owner=closure.facts.owner, callers=(*context.callers, location)
+    # The `try` of a decorator is about all functions that it may be given, and asks nothing about this one.
+    guarded = walk.guarded if closure.is_wrapped else context.guarded
+    swallowed = None if closure.is_wrapped else context.swallowed
+    state.context = context.but(
+        function=closure.facts,
+        owner=closure.facts.owner,
+        callers=(*context.callers, location),
+        guarded=guarded,
+        swallowed=swallowed,
     )
-    returned = _execute_body(state, closure, names)
+    frame = _execute_body(state, closure, names)
     state.context = context
     if closure.is_generator:
-        return None
+        is_context = closure.facts.decorated_by("contextlib.contextmanager")
+        return None if is_context else _yielded(frame, context.loops, closure.facts.location)
+    returned = frame.returns
     return joined(returned) if returned else Known(location, None)
 
 
@@ -56,7 +65,7 @@ def inline_uncalled(state: State, closure: Closure, keywords: Keywords = ()) -> 
     state.context = context
 
 
-def _execute_body(state: State, closure: Closure, names: dict[str, Value]) -> list[Value]:
+def _execute_body(state: State, closure: Closure, names: dict[str, Value]) -> Frame:
     outer = state.scope, state.frame, state.module
     walk, named, inlined = state.walk, state.frameworks_named, state.walk.inlined_statements
     walk.executed.add(id(closure))
@@ -68,12 +77,22 @@ def _execute_body(state: State, closure: Closure, names: dict[str, Value]) -> li
         closure.module,
     )
     _execute(state, closure.node.body)
-    returned = state.frame.returns
+    executed = state.frame
     state.scope, state.frame, state.module = outer
     walk.call_stack.pop()
     walk.statements_in[id(closure)] += walk.inlined_statements - inlined
     closure.is_plain = state.frameworks_named == named
-    return returned
+    return executed
+
+
+def _yielded(frame: Frame, loops: int, location: Location) -> Value:
+    """What a generator gives: a list, which is open where it yields in a loop. What its one `yield` gives in a loop
+    stands for each element, as in a comprehension."""
+    numbers = [number for number, (_, inside) in enumerate(frame.yields) if inside > loops]
+    ending = len(frame.yields) - 1 - numbers[-1] if numbers else 0
+    items = tuple(value for value, _ in frame.yields)
+    is_uniform = len(numbers) == len(items) == 1 and tells_of_all(items[0])
+    return Collection(location, "list", items, (), bool(numbers), ending, is_uniform)
 
 
 def _execute(state: State, body: list[ast.stmt] | ast.expr) -> None:

@@ -20,11 +20,18 @@ from mpdoctor.program.values import (
     options,
 )
 from mpdoctor.source.interpreter.attributes import evaluate_attribute
-from mpdoctor.source.interpreter.builtin_calls import call_builtin, call_known_method, remember_base_arguments
+from mpdoctor.source.interpreter.builtin_calls import (
+    call_builtin,
+    call_known_method,
+    call_library,
+    remember_base_arguments,
+)
 from mpdoctor.source.interpreter.call_inlining import DEEPEST_CALL, inline_call, inline_uncalled
 from mpdoctor.source.interpreter.containers import spread_out
 from mpdoctor.source.interpreter.dispatch import evaluate
+from mpdoctor.source.interpreter.higher_order_calls import result_of_higher_order
 from mpdoctor.source.interpreter.state.interpreter_state import State
+from mpdoctor.source.interpreter.state.recording import record_use
 from mpdoctor.source.interpreter.state.scopes import Closure, Keywords
 from mpdoctor.source.joining import joined
 
@@ -87,9 +94,9 @@ def _call(
     is_open: bool,
     location: Location,
     dropped: bool,
-    node: ast.Call,
+    node: ast.Call | None,
 ) -> Value:
-    result = None
+    result = yielded = None
     if isinstance(callee, Call) and is_api(callee.callee, "functools.partial") and _is_of_library(callee):
         given = [name for name, _ in keywords]
         keywords = (*keywords, *(pair for pair in callee.keywords if pair[0] not in given))
@@ -99,22 +106,39 @@ def _call(
         return _instantiate(state, callee, callee.of, args, keywords, is_open, location, dropped)
     inlinable = _inlinable(state, callee, args, keywords)
     if inlinable is not None:
-        remember_base_arguments(state, callee, keywords, node)
+        if node is not None:
+            remember_base_arguments(state, callee, keywords, node)
         result = inline_call(state, *inlinable, is_open, location)
+        if inlinable[0].is_generator:
+            result, yielded = None, result
     elif isinstance(callee, Api) and callee.root == "builtins":
         special = call_builtin(state, callee.name, args, keywords, is_open, location)
         if special is not None:
             return special
+    elif isinstance(callee, Api):
+        followed = call_library(callee.name, args, keywords, is_open, location)
+        if isinstance(followed, Api):
+            record_use(state, followed, location, is_import=True)
+        if followed is not None:
+            return followed
     order = state.next_order()
-    call = Call(location, callee, args, keywords, state.context, order, is_open, dropped, result)
+    call = Call(location, callee, args, keywords, state.context, order, is_open, dropped, result, yielded)
     state.events.calls.append(call)
     if inlinable is None:
-        if isinstance(callee, Attribute):
+        if isinstance(callee, Attribute) and node is not None:
             special = call_known_method(state, callee, call, node)
-            if special is not None:
-                return special
+        else:
+            special = result_of_higher_order(state, call, lambda of, given: call_value(state, of, given, location))
+        if special is not None:
+            return special
         _inline_handed_over(state, callee, call)
     return call if result is None else result
+
+
+def call_value(state: State, callee: Value, args: tuple[Value, ...], location: Location) -> Value:
+    """What a value gives that is called with these arguments by something else than a call of the program's own: by a
+    decorator's `@`, or by a function that it was given to."""
+    return joined(_call(state, choice, args, (), False, location, False, None) for choice in options(callee))
 
 
 def _instantiate(

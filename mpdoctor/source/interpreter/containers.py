@@ -10,23 +10,20 @@ from mpdoctor.program.values import (
     Api,
     Call,
     Collection,
-    Either,
     Item,
     Known,
-    Operation,
     Unknown,
     Value,
-    known,
     options,
 )
 from mpdoctor.source.existence_checks import asks_whether_it_works
 from mpdoctor.source.interpreter.assignments import assign
+from mpdoctor.source.interpreter.attributes import item_of_object
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import Scope
-from mpdoctor.source.joining import joined
+from mpdoctor.source.joining import joined, tells_of_all
 
-MOST_PARTS = 200  # of a comprehension's element that are looked at
 _PASSING_ON = ("builtins.reversed", "builtins.sorted", "builtins.iter", "tqdm.tqdm", "tqdm.auto.tqdm")
 
 
@@ -34,7 +31,8 @@ def evaluate_subscript(state: State, node: ast.Subscript) -> Value:
     of, index = evaluate(state, node.value), evaluate(state, node.slice)
     if isinstance(node.slice, ast.Slice):
         return joined(_slice_of(choice, index, state.place(node)) for choice in options(of))
-    return joined(item_of(choice, index, state.place(node)) for choice in options(of))
+    place = state.place(node)
+    return joined(item_of_object(state, choice, index) or item_of(choice, index, place) for choice in options(of))
 
 
 def _slice_of(of: Value, index: Value, location: Location) -> Value:
@@ -76,7 +74,7 @@ def spread_out(state: State, nodes: Sequence[ast.expr]) -> tuple[tuple[Value, ..
             items.append(evaluate(state, node))
             ending += 1
             continue
-        rest = evaluate(state, node.value)
+        rest = contents_of(evaluate(state, node.value))
         if isinstance(rest, Collection) and rest.kind in ("list", "tuple"):
             items.extend(rest.items)
             is_open = is_open or rest.open
@@ -84,6 +82,11 @@ def spread_out(state: State, nodes: Sequence[ast.expr]) -> tuple[tuple[Value, ..
         else:
             is_open, ending = True, 0
     return tuple(items), is_open, ending if is_open else 0
+
+
+def contents_of(iterable: Value) -> Value:
+    """What a generator of the user's own gives, in the place of the generator."""
+    return iterable.yielded if isinstance(iterable, Call) and iterable.yielded is not None else iterable
 
 
 def evaluate_dictionary(state: State, node: ast.Dict) -> Value:
@@ -122,29 +125,12 @@ def evaluate_comprehension(state: State, node: ast.ListComp | ast.SetComp | ast.
         keys, items = (), (evaluate(state, node.elt),)
         kind = "set" if isinstance(node, ast.SetComp) else "list"
     state.scope, state.context = before, outer
-    return Collection(state.place(node), kind, items, keys, True, uniform=_is_uniform(items[0]))
-
-
-def _is_uniform(element: Value) -> bool:
-    """Whether one value tells of all elements of a comprehension; not where something in it depends on a condition or
-    on known values that differ (`dtype=dtype for name, dtype in …`). Numbers and names may differ."""
-    waiting, seen = [element], {id(element)}
-    for value in waiting:
-        if isinstance(value, Either) and not all(isinstance(known(choice), (int, float)) for choice in value.options):
-            return False
-        is_text = isinstance(value, Operation) and value.operator == "f-string"
-        for part in () if is_text or isinstance(value, Either) else value.parts:
-            if id(part) not in seen:
-                seen.add(id(part))
-                waiting.append(part)
-        if len(waiting) > MOST_PARTS:
-            return False
-    return True
+    return Collection(state.place(node), kind, items, keys, True, uniform=tells_of_all(items[0]))
 
 
 def element_of(iterable: Value, location: Location) -> Value:
     """What a `for` over this is given each time."""
-    return joined(_element_of(choice, location) for choice in options(iterable))
+    return joined(_element_of(contents_of(choice), location) for choice in options(iterable))
 
 
 def _element_of(iterable: Value, location: Location) -> Value:

@@ -6,7 +6,7 @@ import ast
 import sys
 from collections.abc import Callable
 
-from mpdoctor.program.values import MISSING, Api, Attribute, Branch, Call, Earlier, Unknown, Value, known
+from mpdoctor.program.values import MISSING, Api, Attribute, Branch, Call, Earlier, Known, Unknown, Value, known
 from mpdoctor.source.existence_checks import (
     arm_of_wrapper,
     asks_whether_it_works,
@@ -162,7 +162,11 @@ def execute_with(state: State, node: ast.With | ast.AsyncWith) -> bool:
 def execute_match(state: State, node: ast.Match) -> bool:
     subject = evaluate(state, node.subject)
     before, outer, ends = state.scope.names, state.context, []
+    is_certain = False
     for case in node.cases:
+        fits = _fits(case.pattern, subject if may_prune(node.subject) else Unknown())
+        if fits is False:
+            continue
         state.scope.names = dict(before)
         state.context = state.context.but(branches=(*outer.branches, Branch(id(case), True, subject)))
         for part in ast.walk(case.pattern):
@@ -174,8 +178,27 @@ def execute_match(state: State, node: ast.Match) -> bool:
         if execute_block(state, case.body):
             ends.append(state.scope.names)
         state.context = outer
-    state.scope.names = merged_names([before, *ends])
-    return True
+        if fits and case.guard is None:
+            is_certain = True
+            break
+    if not is_certain:
+        ends.append(before)
+    state.scope.names = merged_names(ends) if ends else before
+    return bool(ends)
+
+
+def _fits(pattern: ast.pattern, subject: Value) -> bool | None:
+    """Whether a pattern of constants matches a constant; None where nobody knows. A plain name, and `_`, match all."""
+    if isinstance(pattern, ast.MatchAs) and pattern.pattern is None:
+        return True
+    if isinstance(pattern, ast.MatchOr):
+        found = [_fits(inner, subject) for inner in pattern.patterns]
+        return True if True in found else None if None in found else False
+    if not isinstance(subject, Known):
+        return None
+    if isinstance(pattern, ast.MatchValue) and isinstance(pattern.value, ast.Constant):
+        return bool(subject.value == pattern.value.value)
+    return subject.value is pattern.value if isinstance(pattern, ast.MatchSingleton) else None
 
 
 def _known_true(test: ast.expr) -> bool:

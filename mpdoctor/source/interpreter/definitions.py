@@ -7,7 +7,7 @@ import ast
 from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.program.values import Api, Attribute, Call, ClassFacts, Defined, FunctionFacts, Value, options
 from mpdoctor.source.interpreter.attributes import SETTING_UP
-from mpdoctor.source.interpreter.calls import TRANSPARENT
+from mpdoctor.source.interpreter.calls import TRANSPARENT, call_value
 from mpdoctor.source.interpreter.containers import spread_out
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.state.interpreter_state import State
@@ -32,14 +32,25 @@ def execute_def(state: State, node: ast.FunctionDef | ast.AsyncFunctionDef) -> b
         elif isinstance(decorator, Attribute) and decorator.name in ("setter", "deleter", "getter"):
             is_accessor = True
         elif not _is_transparent(decorator):
-            closure.is_inlinable = False
-            value = Call(closure.facts.location, decorator, (value,), (), state.context, state.next_order())
+            value = _decorated(state, decorator, value, closure)
     if not is_accessor:
         state.bind(node.name, value)
         if state.owner is not None and state.scope.is_class:
             assert isinstance(state.owner.methods, dict)
             state.owner.methods[node.name] = closure.facts
     return True
+
+
+def _decorated(state: State, decorator: Value, value: Value, closure: Closure) -> Value:
+    """What a decorator of the user's own makes of a function; of another one nobody knows what it does with it."""
+    if isinstance(decorator, Defined) and isinstance(decorator.of, FunctionFacts):
+        made = call_value(state, decorator, (value,), closure.facts.location)
+        is_itself = isinstance(made, Defined) and made.of is closure.facts
+        if is_itself or (isinstance(made, Defined) and not state.scope.is_class):
+            closure.is_wrapped = not is_itself
+            return made
+    closure.is_inlinable = False
+    return Call(closure.facts.location, decorator, (value,), (), state.context, state.next_order())
 
 
 def evaluate_lambda(state: State, node: ast.Lambda) -> Value:
@@ -84,8 +95,7 @@ def _closure(state: State, node: FunctionNode, name: str, decorators: tuple[Valu
 
 
 def execute_class(state: State, node: ast.ClassDef) -> bool:
-    for decorator in node.decorator_list:
-        evaluate(state, decorator)
+    decorators = [evaluate(state, decorator) for decorator in node.decorator_list]
     bases, _, _ = spread_out(state, node.bases)
     for keyword in node.keywords:
         evaluate(state, keyword.value)
@@ -108,7 +118,11 @@ def execute_class(state: State, node: ast.ClassDef) -> bool:
     state.scope, state.owner = outer_scope, outer_owner
     closures = state.module.closures
     closures[first:] = sorted(closures[first:], key=_setting_up_first)
-    state.bind(node.name, Defined(location, own))
+    value = Defined(location, own)
+    for decorator in reversed(decorators):
+        if isinstance(decorator, Defined) and isinstance(decorator.of, FunctionFacts):
+            call_value(state, decorator, (value,), location)  # it may keep the class somewhere
+    state.bind(node.name, value)
     return True
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from mpdoctor.program.values import MISSING, Branch, Known, Operation, Unknown, Value, known
+from mpdoctor.program.values import MISSING, Branch, Call, Collection, Known, Operation, Unknown, Value, known
 from mpdoctor.source.constant_folding import OPERATORS, folded_binary, folded_unary, is_told
 from mpdoctor.source.existence_checks import arm_of_wrapper, asks_whether_it_works, may_prune
 from mpdoctor.source.interpreter.assignments import assign
+from mpdoctor.source.interpreter.containers import element_of
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_operation
@@ -124,8 +125,15 @@ def evaluate_await(state: State, node: ast.Await) -> Value:
 
 
 def evaluate_yield(state: State, node: ast.Yield | ast.YieldFrom) -> Value:
-    if node.value is not None:
-        evaluate(state, node.value)
+    value = Known(state.place(node), None) if node.value is None else evaluate(state, node.value)
+    loops = state.context.loops
+    if isinstance(node, ast.Yield):
+        state.frame.yields.append((value, loops))
+    else:
+        held = value.yielded if isinstance(value, Call) and value.yielded is not None else value
+        is_whole = isinstance(held, Collection) and held.kind in ("list", "tuple") and not held.open
+        given = held.items if is_whole and isinstance(held, Collection) else (element_of(value, value.location),)
+        state.frame.yields += [(item, loops if is_whole else loops + 1) for item in given]
     return Unknown(state.place(node))
 
 

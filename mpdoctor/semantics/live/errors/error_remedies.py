@@ -6,7 +6,7 @@ import re
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.versions import Keras
-from mpdoctor.semantics.live.errors.dtype_errors import mismatch_from_failure
+from mpdoctor.semantics.live.errors.dtype_errors import half_given_for_float32, mismatch_from_failure
 
 # (class of the exception, words in its text, what to do; an empty pattern fits whatever stands there)
 _KNOWN: tuple[tuple[str, str, str], ...] = (
@@ -102,6 +102,9 @@ def _package_around(failure: FailureFacts) -> str | None:
 def remedy_from_failure(failure: FailureFacts) -> str | None:
     """None for an error that speaks of nothing known."""
     said = failure.said_by_library
+    if failure.part is not None and failure.part.result_refused:
+        is_half = half_given_for_float32(failure) is not None
+        return "Return it in the weight's own dtype: `tf.cast(…, w.dtype)`." if is_half else None
     mismatch = mismatch_from_failure(failure)
     if mismatch is not None:
         return f"Two dtypes are combined: {mismatch.words}. Cast one to the other's: `tf.cast(value, other.dtype)`."

@@ -30,6 +30,8 @@ def subject_from_failure(failure: FailureFacts) -> str:
         return f"The input pipeline's function `{part.name}` raises" if part.name else "The input pipeline raises"
     if part.kind == "data":
         return f"`{part.called}`, which gives the training its batches, raises"
+    if part.result_refused:
+        return f"What {_lower(named_part(part))} returns cannot be assigned to its weight"
     called = f" in {part.method}" if part.method else ""
     return f"{named_part(part)}{_of_layer(failure)} raises{called}{_inner(failure, part.method or part.name)}"
 
@@ -39,9 +41,15 @@ def named_part(part: PartFacts) -> str:
     return f"{_METHODS[part.kind]} `{part.name}`"
 
 
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
 def place_of_part(failure: FailureFacts) -> Location | None:
-    """Of a library's part the line that makes it; else the line that raised."""
+    """Of a library's part, and of one that did not raise itself, the line that makes it; else the line that raised."""
     part = failure.part
+    if part is not None and part.result_refused:
+        return part.made_at or failure.location
     return part.made_at or failure.location if part is not None and not part.own else failure.location
 
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from mpdoctor.program.dtypes import dtype_named
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Collection, Value, is_api, walk
+from mpdoctor.program.values import Api, Call, Collection, Parameter, Value, is_api, walk
 
 CASTS = ("tensorflow.cast", "tensorflow.saturate_cast", "keras.ops.cast", "keras.backend.cast")
 KEEPERS = ("assign", "assign_add", "assign_sub", "add_loss", "add_metric", "update_state", "add_update")
@@ -16,9 +16,19 @@ KEEPERS = ("assign", "assign_add", "assign_sub", "add_loss", "add_metric", "upda
 def casts(facts: SourceFacts) -> Iterator[tuple[Call, str]]:
     """Every cast whose dtype is known, with that dtype."""
     for call in facts.calls_of(*CASTS):
-        dtype = dtype_named(call.argument(1, "dtype"), facts.keras)
+        dtype = dtype_named(_given_or_default(facts, call.argument(1, "dtype")), facts.keras)
         if dtype is not None:
             yield call, dtype
+
+
+def _given_or_default(facts: SourceFacts, dtype: Value | None) -> Value | None:
+    """A dtype that is a keyword of `call()`: its default, where no call in the program gives another."""
+    if not isinstance(dtype, Parameter) or dtype.default is None or dtype.function is None:
+        return dtype
+    is_of_layer = dtype.function.name == "call" and dtype.function.owner is not None
+    calls = (call for call in facts.calls if not isinstance(call.callee, Api))  # of layers, not of Keras' own makers
+    is_given = dtype.index >= 0 or any(name == dtype.name for call in calls for name, _ in call.keywords)
+    return dtype if is_given or not is_of_layer else dtype.default
 
 
 def is_cast(value: Value) -> bool:

@@ -31,6 +31,12 @@ def rewrites(facts: SourceFacts) -> Iterator[tuple[Call | Write, str]]:
     for call in facts.calls_of("os.environ.setdefault", "os.putenv"):
         if known(call.argument(0)) in VARIABLES and _is_on(known(call.argument(1))):
             yield call, str(known(call.argument(0)))
+    for call in facts.calls_of("os.environ.update"):
+        variables = call.argument(0)
+        if isinstance(variables, Collection):
+            for key, value in zip(variables.keys, variables.items, strict=False):
+                if known(key) in VARIABLES and _is_on(known(value)):
+                    yield call, str(known(key))
     for write in facts.writes:
         if known(write.index) in VARIABLES and _is_on(known(write.value)):
             yield write, str(known(write.index))

@@ -128,7 +128,8 @@ class Import:
 @dataclasses.dataclass(eq=False, slots=True)
 class Closure:
     """A function of the user's, ready to be inlined: its tree, and where it looks names up. `is_plain` is True if it
-    was executed and named nothing of TensorFlow or Keras."""
+    was executed and named nothing of TensorFlow or Keras, `is_wrapped` if a decorator of the user's own put another
+    function in its place."""
 
     facts: FunctionFacts
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -141,16 +142,19 @@ class Closure:
     is_classmethod: bool = False
     is_property: bool = False
     is_inlinable: bool = True
+    is_wrapped: bool = False
 
 
 @dataclasses.dataclass(eq=False, slots=True)
 class Frame:
-    """One function that is being executed. `returns` fills up; `exits` collects the names at each break and
+    """One function that is being executed. `returns` fills up, and so does `yields`, each with the number of loops
+    around it; `exits` collects the names at each break and
     continue; `ends_program` tells whether the block that ended last did so by raising or exiting; `keywords_set` holds
     what the function itself puts into its `**keywords`."""
 
     function: FunctionFacts | None = None
     returns: list[Value] = field(default_factory=list)
     exits: list[list[dict[str, Value]]] = field(default_factory=list)
+    yields: list[tuple[Value, int]] = field(default_factory=list)
     ends_program: bool = False
     keywords_set: dict[str, Value] = field(default_factory=dict)

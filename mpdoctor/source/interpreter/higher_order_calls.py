@@ -1,0 +1,117 @@
+"""Functions that call at once the function that they are given, for each element: functools.reduce, map,
+tf.nest.map_structure and tf.while_loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mpdoctor.facts.location import Location
+from mpdoctor.program.values import Api, Call, Collection, Defined, Value, options
+from mpdoctor.source.interpreter.containers import element_of
+from mpdoctor.source.interpreter.state.interpreter_state import State
+from mpdoctor.source.joining import joined
+
+MOST_ELEMENTS = 12  # of one list that are followed one by one
+MAP_STRUCTURE = ("tensorflow.nest.map_structure", "keras.tree.map_structure", "tree.map_structure")
+
+Apply = Callable[[Value, tuple[Value, ...]], Value]  # calls the first with the others
+
+
+def result_of_higher_order(state: State, call: Call, apply: Apply) -> Value | None:
+    """What such a function gives; None where it is another function, or what it is given cannot be followed."""
+    if call.open or not isinstance(call.callee, Api) or not call.args:
+        return None
+    function, *rest = call.args
+    if not all(isinstance(choice, (Api, Defined, Call)) for choice in options(function)):
+        return None
+    name = call.callee.name
+    if name == "functools.reduce" and len(rest) in (1, 2):
+        return _reduced(state, function, rest, call.location, apply)
+    if name == "builtins.map" and rest:
+        return _mapped(state, function, rest, call.location, apply)
+    if name in MAP_STRUCTURE and rest:
+        return _mapped_structure(state, function, rest, call.location, apply)
+    if name == "tensorflow.while_loop" and len(rest) > 1:
+        return _looped(function, rest, apply)
+    return None
+
+
+def _reduced(state: State, function: Value, rest: list[Value], location: Location, apply: Apply) -> Value | None:
+    elements = _elements(rest[0])
+    if elements is None:
+        element = element_of(rest[0], location)
+        start = rest[1] if len(rest) > 1 else element
+        return joined((start, _repeated(state, lambda: apply(function, (start, element)))))
+    if len(rest) > 1:
+        elements = (rest[1], *elements)
+    if not elements:
+        return None
+    value = elements[0]
+    for element in elements[1:]:
+        value = apply(function, (value, element))
+    return value
+
+
+def _mapped(state: State, function: Value, rest: list[Value], location: Location, apply: Apply) -> Value:
+    columns = [_elements(given) for given in rest]
+    if all(column is not None for column in columns):
+        rows = zip(*(column for column in columns if column is not None), strict=False)
+        return Collection(location, "list", tuple(apply(function, row) for row in rows))
+    return _for_any(state, function, rest, location, apply)
+
+
+def _mapped_structure(state: State, function: Value, rest: list[Value], location: Location, apply: Apply) -> Value:
+    """Leaf by leaf; of what is no list, tuple or dict that the program writes out, one leaf stands for all."""
+    first = rest[0]
+    if not isinstance(first, Collection) or first.uniform or _elements(first) is None:
+        return _for_any(state, function, rest, location, apply)
+    leaves = []
+    for number, item in enumerate(first.items):
+        others = [_at(given, number, location) for given in rest[1:]]
+        is_nested = isinstance(item, Collection)
+        leaves.append(
+            _mapped_structure(state, function, [item, *others], location, apply)
+            if is_nested
+            else apply(function, (item, *others))
+        )
+    return Collection(location, first.kind, tuple(leaves), first.keys)
+
+
+def _at(given: Value, number: int, location: Location) -> Value:
+    elements = _elements(given)
+    return element_of(given, location) if elements is None or number >= len(elements) else elements[number]
+
+
+def _for_any(state: State, function: Value, rest: list[Value], location: Location, apply: Apply) -> Value:
+    """One call stands for all of them, as in a comprehension."""
+    row = tuple(element_of(given, location) for given in rest)
+    made = _repeated(state, lambda: apply(function, row))
+    return Collection(location, "list", (made,), (), True, uniform=True)
+
+
+def _looped(condition: Value, rest: list[Value], apply: Apply) -> Value | None:
+    body, variables = rest[0], rest[1]
+    held = _elements(variables)
+    if held is None:
+        return None
+    apply(condition, held)
+    after = apply(body, held)
+    if not isinstance(after, Collection) or len(after.items) != len(held):
+        return None
+    items = tuple(joined(pair) for pair in zip(held, after.items, strict=True))
+    return Collection(after.location, "tuple", items)
+
+
+def _repeated(state: State, make: Callable[[], Value]) -> Value:
+    outer = state.context
+    state.context = outer.but(loops=outer.loops + 1, comprehensions=outer.comprehensions + 1)
+    made = make()
+    state.context = outer
+    return made
+
+
+def _elements(value: Value) -> tuple[Value, ...] | None:
+    """Of a list, tuple or dict that is known as a whole, and not too long."""
+    if not isinstance(value, Collection) or value.open or value.kind == "set" or len(value.items) > MOST_ELEMENTS:
+        return None
+    return value.items
