@@ -84,6 +84,11 @@ class Lab:
                         return size
         return None
 
+    def fails_without(self, model: Any, batches: list[tuple[Any, Any]], path: str, remedy: Any) -> bool:
+        rest = [layer for layer in model.layers if layer.name in remedy.layers and layer.name != path]
+        with self.in_place(self.adapter, rest):
+            return not all(self.is_finite(model, *batch) for batch in batches)
+
     def is_finite(self, model: Any, x: Any, y: Any) -> bool:
         loss, gradients = self.step(model, x, y)
         numbers = [loss, *(gradient for gradient in gradients if gradient is not None)]
@@ -171,6 +176,7 @@ def test_the_layers_are_hardly_more_than_the_fewest_there_are(lab: Lab, name: st
     assert fewest is not None
     if remedy.tried == "healed":
         assert len(remedy.layers) <= 1.2 * fewest, remedy
+        assert remedy.needed == tuple(path for path in remedy.layers if lab.fails_without(model, batches, path, remedy))
     else:
         assert fewest > 3, remedy
     assert [layer.compute_dtype for layer in model.layers] == dtypes

@@ -9,6 +9,7 @@ on the batch that failed, on the one with the largest magnitudes, and on a late 
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Callable, FrozenSet, NamedTuple, Tuple
 
 from mpdoctor.examiner.replay.two_scales import GradientCatcher
@@ -66,6 +67,7 @@ class RemedyTrials:
         self._fixed: dict[str, str] = {}  # layers that put out 16 bits whatever their policy: (path, dtype)
         self._errors: list[str] = []
         self._failed: list[Chosen] = []
+        self._broken: set[Chosen] = {frozenset()}  # of those that failed, those with which a batch was not finite
         self._tight: tuple[str, float] | None = None  # what stayed in 16 bits of a finite step, and came near their end
         self.healing: tuple[Unit, ...] = ()  # the layers that were found
         self._exempt: set[int] = set()  # layers whose outputs are not finite in float32 either, as those of masks are
@@ -108,7 +110,15 @@ class RemedyTrials:
             return self._told("failed", tuple(sorted(found)), reason=reason)
         self.healing = tuple(self._units[place] for place in sorted(found))
         fewer = next((failed for failed in self._failed if failed and failed < found), frozenset())
-        return self._told("healed", tuple(sorted(found)), not_enough=tuple(sorted(fewer)))
+        needed = [place for place in sorted(found) if self._is_broken(found - {place})]
+        return self._told("healed", tuple(sorted(found)), not_enough=tuple(sorted(fewer)), needed=tuple(needed))
+
+    def _is_broken(self, chosen: Chosen) -> bool:
+        """Whether a batch was seen not to be finite with these. The search may have seen more of them alone."""
+        if chosen not in self._failed and chosen not in self._broken:
+            with suppress(OutOfTime):
+                self._heals(chosen)
+        return chosen in self._broken
 
     def _leave_out_fixed(self) -> None:
         """Layers that put out 16 bits although they compute in float32: what they would do if they had been made with
@@ -159,7 +169,10 @@ class RemedyTrials:
         if trial.error:
             self._errors.append(trial.error)
             return False
-        if self._still_in_half(trial, [self._units[place] for place in chosen]) or not trial.is_finite:
+        if self._still_in_half(trial, [self._units[place] for place in chosen]):
+            return False
+        if not trial.is_finite:
+            self._broken.add(chosen)
             return False
         if len(chosen) == len(self._units):
             self._exempt |= {id(call.layer) for call in trial.calls if call.gave_bad or call.given_bad}
@@ -214,6 +227,7 @@ class RemedyTrials:
         kind: RemedyKind = "float32-layers",
         reason: str = "",
         not_enough: tuple[int, ...] = (),
+        needed: tuple[int, ...] = (),
     ) -> RemedyFacts:
         units = [self._units[place] for place in chosen]
         return RemedyFacts(
@@ -224,6 +238,7 @@ class RemedyTrials:
             tuple(unit.path for unit in units if unit.holds_given_layers),
             reason,
             tuple(self._units[place].path for place in not_enough),
+            tuple(self._units[place].path for place in needed),
             len(self._cases),
             self._trials,
             time.monotonic() - self._began,
