@@ -36,7 +36,8 @@ class RemedyFacts:
     not_enough
         A smaller set of these layers, the first that was tried and did not heal; () where there was none.
     needed
-        Those of the layers without which, with all the others in float32, a batch was seen not to be finite.
+        Those of the layers without which, with all the others in float32, a batch was seen not to be finite at a loss
+        scale of 1.
     scale
         The largest power of 2 at ROOM times which every batch is finite; None of another kind, or where none is.
     batches, trials, seconds

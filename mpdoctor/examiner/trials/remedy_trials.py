@@ -67,7 +67,6 @@ class RemedyTrials:
         self._fixed: dict[str, str] = {}  # layers that put out 16 bits whatever their policy: (path, dtype)
         self._errors: list[str] = []
         self._failed: list[Chosen] = []
-        self._broken: set[Chosen] = {frozenset()}  # of those that failed, those with which a batch was not finite
         self._tight: tuple[str, float] | None = None  # what stayed in 16 bits of a finite step, and came near their end
         self.healing: tuple[Unit, ...] = ()  # the layers that were found
         self._exempt: set[int] = set()  # layers whose outputs are not finite in float32 either, as those of masks are
@@ -114,11 +113,12 @@ class RemedyTrials:
         return self._told("healed", tuple(sorted(found)), not_enough=tuple(sorted(fewer)), needed=tuple(needed))
 
     def _is_broken(self, chosen: Chosen) -> bool:
-        """Whether a batch was seen not to be finite with these. The search may have seen more of them alone."""
-        if chosen not in self._failed and chosen not in self._broken:
-            with suppress(OutOfTime):
-                self._heals(chosen)
-        return chosen in self._broken
+        """Whether a batch is seen not to be finite with these at a loss scale of 1. That it is not at ROOM proves
+        nothing: the scale may come to rest below."""
+        with suppress(OutOfTime):
+            trials = (self._run(chosen, case, scale=1.0) for case in self._cases)
+            return any(not trial.error and not trial.is_finite for trial in trials)
+        return False
 
     def _leave_out_fixed(self) -> None:
         """Layers that put out 16 bits although they compute in float32: what they would do if they had been made with
@@ -169,10 +169,7 @@ class RemedyTrials:
         if trial.error:
             self._errors.append(trial.error)
             return False
-        if self._still_in_half(trial, [self._units[place] for place in chosen]):
-            return False
-        if not trial.is_finite:
-            self._broken.add(chosen)
+        if self._still_in_half(trial, [self._units[place] for place in chosen]) or not trial.is_finite:
             return False
         if len(chosen) == len(self._units):
             self._exempt |= {id(call.layer) for call in trial.calls if call.gave_bad or call.given_bad}
