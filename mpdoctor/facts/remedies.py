@@ -35,6 +35,9 @@ class RemedyFacts:
         Why it is "failed" or "not-tried", a clause; "" else.
     not_enough
         A smaller set of these layers, the first that was tried and did not heal; () where there was none.
+    needed
+        Those of the layers without which, with all the others in float32, a batch was seen not to be finite at a loss
+        scale of 1.
     scale
         The largest power of 2 at ROOM times which every batch is finite; None of another kind, or where none is.
     batches, trials, seconds
@@ -48,6 +51,7 @@ class RemedyFacts:
     with_parts: tuple[str, ...] = ()
     reason: str = ""
     not_enough: tuple[str, ...] = ()
+    needed: tuple[str, ...] = ()
     batches: int = 0
     trials: int = 0
     seconds: float = 0.0

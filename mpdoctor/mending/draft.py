@@ -22,12 +22,15 @@ Kept = Collection[int]  # numbers of the proposals that stand in the text
 @dataclass(frozen=True)
 class Proposal:
     """Edits that are made together or not at all, because of a finding of this code ("" for what the user asked
-    for)."""
+    for).
+
+    `needed`: whether a trial in place saw the program fail without it, with all else that it proposed."""
 
     title: str
     safe: bool
     code: str
     edits: tuple[Edit, ...]
+    needed: bool = False
 
 
 class CannotEdit(Exception):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import LayerFacts, OptimizerFacts
@@ -170,7 +170,8 @@ class _Making:
             yield from self.outputs_in_float32(code)
             return
         for path, place in zip(remedy.layers, remedy.locations, strict=True):
-            yield self._in_float32(code, path, place, path in remedy.with_parts)
+            proposal = self._in_float32(code, path, place, path in remedy.with_parts)
+            yield replace(proposal, needed=path in remedy.needed)
 
     def outputs_in_float32(self, code: str) -> Iterator[Proposal]:
         """Of the layers that put out what the loss is given. Raises NoPlace."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mpdoctor.finding import Diagnosis, Edit
@@ -61,6 +61,7 @@ class Mending:
         self._seen: dict[frozenset[tuple[Path, bytes]], Seen] = {}
         self._read_already: dict[frozenset[tuple[Path, bytes]], Diagnosis] = {}
         self._hindered: dict[str, None] = {}
+        self._needed: dict[tuple[int, ...], frozenset[int]] = {}  # of a choice, those that a trial saw to be needed
 
     def course(self, asked: Asked = nothing) -> Course:
         """`asked`: what is to be made first and to stay, whatever comes of it.
@@ -117,14 +118,17 @@ class Mending:
                 continue
             kept = (*state.kept, *made)
             if self._key(kept) not in self._seen:
+                self._needed[kept] = _seen_to_be_needed(made, proposals)
                 return kept
         return None
 
     # --- what is not needed ---------------------------------------------------------------------------------------
     def _without_needless(self, state: State, fixed: Sequence[int]) -> State:
-        """An edit is needed if without it a defect comes back, or the training looks worse."""
+        """An edit is needed if without it a defect comes back, or the training looks worse. What a trial in place
+        showed before the last edits were made is not asked again."""
+        needed = {*fixed, *self._needed.get(state.kept, ())}
         for number in reversed(state.kept):
-            if number in fixed or number not in state.kept:
+            if number in needed or number not in state.kept:
                 continue
             rest = self._draft.closed([one for one in state.kept if one != number])
             if set(fixed) <= set(rest) and self._is_as_good(rest, state):
@@ -168,8 +172,18 @@ def _choices(proposed: Proposed) -> Iterator[list[Proposal]]:
 
 
 def _proposals(answers: Sequence[Answer]) -> list[Proposal]:
+    """Each edit once. Of several trials none has seen what an edit does beside those of the other ones."""
     by_edits: dict[tuple[Edit, ...], Proposal] = {}
     for answer in answers:
         for proposal in answer.proposals:
-            by_edits.setdefault(proposal.edits, proposal)
-    return list(by_edits.values())
+            known = by_edits.setdefault(proposal.edits, proposal)
+            by_edits[proposal.edits] = replace(known, needed=known.needed or proposal.needed)
+    several = len({frozenset(proposal.edits for proposal in answer.proposals) for answer in answers}) > 1
+    return [replace(proposal, needed=proposal.needed and not several) for proposal in by_edits.values()]
+
+
+def _seen_to_be_needed(made: Mapping[int, Proposal], proposals: Sequence[Proposal]) -> frozenset[int]:
+    """A trial has seen an edit beside all those that it proposed, and beside these alone."""
+    if len(made) < len(proposals):
+        return frozenset()
+    return frozenset(number for number, proposal in made.items() if proposal.needed)

@@ -25,6 +25,11 @@ class Lab:
         self.trials = importlib.import_module("mpdoctor.examiner.trials.remedy_trials")
         self.in_place = importlib.import_module("mpdoctor.examiner.keras.in_place").float32_in_place
 
+        self.scale = 1.0
+
+    def set_scale(self, scale: float) -> None:
+        self.scale = scale
+
     def own(self, call: Callable[[Any], Any], name: str, **given: Any) -> Any:
         return type("Own", (self.layers.Layer,), {"call": lambda layer, x: call(x)})(name=name, **given)
 
@@ -55,9 +60,10 @@ class Lab:
         tf = self.tf
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean((tf.cast(model(x, training=True), tf.float32) - y) ** 2)
-        return loss, tape.gradient(loss, self.adapter.trainable_variables(model))
+            scaled = loss * self.scale
+        return loss, tape.gradient(scaled, self.adapter.trainable_variables(model))
 
-    def found(self, model: Any, batches: list[tuple[Any, Any]], **sickness: Any) -> Any:
+    def found(self, model: Any, batches: list[tuple[Any, Any]], scaled: bool = False, **sickness: Any) -> Any:
         """The remedies that the trials bring, as facts."""
         catching = importlib.import_module("mpdoctor.examiner.replay.two_scales").GradientCatcher
         snapshot = importlib.import_module("mpdoctor.examiner.replay.variable_snapshot").snapshot_of_variables
@@ -71,7 +77,9 @@ class Lab:
         state = snapshot()
         cases = [self.trials.Case(lambda x=x, y=y: repeat(x, y), state) for x, y in batches]
         with catching(self.adapter, optimizer) as catcher:
-            trials = self.trials.RemedyTrials(self.adapter, self.watch, catcher, None, cases, 300.0)
+            trials = self.trials.RemedyTrials(
+                self.adapter, self.watch, catcher, self.set_scale if scaled else None, cases, 300.0
+            )
             return trials.remedies(self.trials.Sickness(**sickness))
 
     def fewest(self, model: Any, batches: list[tuple[Any, Any]], most: int) -> int | None:
@@ -83,6 +91,11 @@ class Lab:
                     if all(self.is_finite(model, *batch) for batch in batches):
                         return size
         return None
+
+    def fails_without(self, model: Any, batches: list[tuple[Any, Any]], path: str, remedy: Any) -> bool:
+        rest = [layer for layer in model.layers if layer.name in remedy.layers and layer.name != path]
+        with self.in_place(self.adapter, rest):
+            return not all(self.is_finite(model, *batch) for batch in batches)
 
     def is_finite(self, model: Any, x: Any, y: Any) -> bool:
         loss, gradients = self.step(model, x, y)
@@ -171,7 +184,28 @@ def test_the_layers_are_hardly_more_than_the_fewest_there_are(lab: Lab, name: st
     assert fewest is not None
     if remedy.tried == "healed":
         assert len(remedy.layers) <= 1.2 * fewest, remedy
+        assert remedy.needed == tuple(path for path in remedy.layers if lab.fails_without(model, batches, path, remedy))
     else:
         assert fewest > 3, remedy
     assert [layer.compute_dtype for layer in model.layers] == dtypes
     assert all((old == new).all() for old, new in zip(before, model.get_weights(), strict=True))
+
+
+def test_what_trains_at_a_loss_scale_of_1_is_not_told_as_needed(lab: Lab) -> None:
+    """The bias of `b` sums gradients up: to a third of what float16 holds, and at the trials' scale beyond."""
+    batches = lab.batches(1.0)
+
+    def made(factor: float) -> Any:
+        lab.adapter.set_seed(1)
+        broken = lab.times(1e6, "s"), norm(lab, "n")
+        return lab.chain(lab.dense(8, "b"), lab.gradient_times(factor, "g"), *broken, lab.dense(1, "o"))
+
+    with lab.in_place(lab.adapter, (healthy := made(1.0)).layers):
+        gradients = lab.step(healthy, *batches[0])[1]
+    largest = max(float(abs(lab.np.asarray(gradient)).max()) for gradient in gradients[:2])
+    try:
+        remedy, *_ = lab.found(made(20000 / largest), batches[:1], scaled=True)
+    finally:
+        lab.scale = 1.0
+    assert remedy.tried == "healed", remedy
+    assert {"s"} <= set(remedy.needed) < set(remedy.layers), remedy

@@ -9,6 +9,7 @@ on the batch that failed, on the one with the largest magnitudes, and on a late 
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Callable, FrozenSet, NamedTuple, Tuple
 
 from mpdoctor.examiner.replay.two_scales import GradientCatcher
@@ -108,7 +109,16 @@ class RemedyTrials:
             return self._told("failed", tuple(sorted(found)), reason=reason)
         self.healing = tuple(self._units[place] for place in sorted(found))
         fewer = next((failed for failed in self._failed if failed and failed < found), frozenset())
-        return self._told("healed", tuple(sorted(found)), not_enough=tuple(sorted(fewer)))
+        needed = [place for place in sorted(found) if self._is_broken(found - {place})]
+        return self._told("healed", tuple(sorted(found)), not_enough=tuple(sorted(fewer)), needed=tuple(needed))
+
+    def _is_broken(self, chosen: Chosen) -> bool:
+        """Whether a batch is seen not to be finite with these at a loss scale of 1. That it is not at ROOM proves
+        nothing: the scale may come to rest below."""
+        with suppress(OutOfTime):
+            trials = (self._run(chosen, case, scale=1.0) for case in self._cases)
+            return any(not trial.error and not trial.is_finite for trial in trials)
+        return False
 
     def _leave_out_fixed(self) -> None:
         """Layers that put out 16 bits although they compute in float32: what they would do if they had been made with
@@ -214,6 +224,7 @@ class RemedyTrials:
         kind: RemedyKind = "float32-layers",
         reason: str = "",
         not_enough: tuple[int, ...] = (),
+        needed: tuple[int, ...] = (),
     ) -> RemedyFacts:
         units = [self._units[place] for place in chosen]
         return RemedyFacts(
@@ -224,6 +235,7 @@ class RemedyTrials:
             tuple(unit.path for unit in units if unit.holds_given_layers),
             reason,
             tuple(self._units[place].path for place in not_enough),
+            tuple(self._units[place].path for place in needed),
             len(self._cases),
             self._trials,
             time.monotonic() - self._began,

@@ -136,6 +136,7 @@ def _remedy(remedy: RemedyFacts) -> dict[str, Any]:
         "tried": remedy.tried,
         "reason": remedy.reason or None,
         "not_enough": remedy.not_enough,
+        "needed": remedy.needed,
         "scale": remedy.scale,
         "batches": remedy.batches,
         "trials": remedy.trials,

@@ -34,7 +34,7 @@ def render(mended: Mended, *, width: int = 80, color: bool = False, blocks: bool
         list(_table(mended, look)),
         wrapped(_edits(mended, look), look),
         wrapped([*remaining(mended.after, look), *_hindered(mended, look)], look),
-        wrapped(_costs(mended), look),
+        wrapped([*_stand_ins(mended, look), *_costs(mended)], look),
     ]
     return "\n".join("".join(f"{line}\n" for line in lines) for lines in paragraphs if lines)
 
@@ -210,6 +210,12 @@ def _hindered(mended: Mended, look: Style) -> Iterator[str]:
         yield f"  {look.name(title)}{f' ({code})' if code else ''}"
     for reason in mended.hindered[:MOST_NAMED]:
         yield f"  No edit: {look.name(reason, 400)}."
+
+
+def _stand_ins(mended: Mended, look: Style) -> Iterator[str]:
+    made_up = [one for target in mended.after.targets for one in target.stand_ins]
+    if made_up:
+        yield f"Trained on stand-ins, because it could not be downloaded: {look.listed(made_up)}."
 
 
 def _costs(mended: Mended) -> Iterator[str]:

@@ -72,6 +72,7 @@ from mpdoctor.semantics.live.training_texts import (
     remedy_from_culprit,
     why_from_culprit,
 )
+from mpdoctor.semantics.live.tried_remedies import NOT_TRIED
 from mpdoctor.semantics.live.verdict import verdict_from_training
 
 SEVERITY = Severity.ERROR
@@ -87,7 +88,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     upwards = any(math.isinf(scale) for scale in scales)
     yield Finding(
         _up(training) if upwards else _down(training, scales[-1]),
-        f"Let it grow more slowly: dynamic_growth_steps=2000 instead of {training.growth_interval}."
+        f"Let it grow more slowly: dynamic_growth_steps=2000 instead of {training.growth_interval}. {NOT_TRIED}"
         if upwards
         else remedy_from_culprit(training),
         training.model.call.location,

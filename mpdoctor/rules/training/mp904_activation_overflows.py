@@ -165,7 +165,7 @@ def _remedy(training: TrainingFacts, culprit: CulpritFacts) -> str:
     overflow, operation = culprit.overflow, culprit.operation
     if operation is not None and not is_overflow(operation):
         return remedy_after_trials(training, operation, overflow.layer)
-    smaller = "normalise what goes in, or use smaller initial weights or a smaller constant"
+    smaller = "normalise what goes in, use smaller initial weights or a smaller constant"
     if operation is not None and operation.name in ADDING:
         smaller = "average instead of adding up"
     if holds_own_layers(training, overflow.layer):

@@ -69,6 +69,7 @@ from mpdoctor.semantics.live.training_texts import (
     story_of_growth,
     why_from_culprit,
 )
+from mpdoctor.semantics.live.tried_remedies import NOT_TRIED
 from mpdoctor.semantics.live.verdict import (
     first_applied,
     loses_its_own_steps,
@@ -146,7 +147,10 @@ def _remedy(training: TrainingFacts) -> str:
     skips = _skips_without_reason(training)
     variable = training.steps[skips[-1]].first_nonfinite if skips else None
     layer = f', or compute the layer of `{variable}` in float32 (dtype="float32")' if variable else ""
-    return f"Look at the batches of these steps for values far beyond the others, clip or standardise them{layer}."
+    return (
+        f"Look at the batches of these steps for values far beyond the others, clip or standardise them{layer}. "
+        f"{NOT_TRIED}"
+    )
 
 
 # --- a scale below 1 --------------------------------------------------------------------------------------------
@@ -173,7 +177,10 @@ def _first_to_break(training: TrainingFacts, skips: list[int]) -> str:
 def _remedy_below_one(training: TrainingFacts) -> str:
     if training.gradient_culprit or training.broken_operation is not None or training.diverges:
         return remedy_from_culprit(training)
-    return "Make the gradients smaller: standardise inputs and targets, average in the loss instead of adding up."
+    return (
+        "Make the gradients smaller: standardise inputs and targets, average in the loss instead of adding up. "
+        f"{NOT_TRIED}"
+    )
 
 
 # --- a growth interval of a few steps ---------------------------------------------------------------------------
@@ -211,5 +218,5 @@ def _good_steps(interval: int | None) -> str:
 def _remedy_of_growth(training: TrainingFacts) -> str:
     return (
         f"Let it grow more slowly: `dynamic_growth_steps={DEFAULT_INTERVAL}`, the default, instead of "
-        f"{training.growth_interval}."
+        f"{training.growth_interval}. {NOT_TRIED}"
     )

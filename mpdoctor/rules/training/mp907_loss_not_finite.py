@@ -70,6 +70,7 @@ from mpdoctor.semantics.live.training_texts import (
     remedy_from_culprit,
     story_of_growth,
 )
+from mpdoctor.semantics.live.tried_remedies import NOT_TRIED
 
 SEVERITY = Severity.ERROR
 EXPLAINS = {"MP503": "training"}
@@ -116,7 +117,7 @@ def _remedy(training: TrainingFacts) -> str:
         return remedy_from_culprit(training)
     return (
         "Compute the loss in float32: `tf.cast(predictions, tf.float32)` before anything is squared, summed or "
-        "divided; and look for NaN in the data."
+        f"divided; and look for NaN in the data. {NOT_TRIED}"
     )
 
 

@@ -132,7 +132,7 @@ def remedy_from_operation(operation: OperationFacts, layer: str = "") -> str:
             "Look at what wrote it: its initial value, or a step before. A dynamic loss scale skips a step whose "
             "gradients are inf or NaN."
         )
-    if operation.given == "constant" and not operation.masked:
+    if says_where_to_look(operation):
         return "Look at the constants and weights that are read there: `tf.debugging.assert_all_finite(w, 'w')`."
     if operation.given == "constant" or (operation.name == "Cast" and operation.result == "-inf"):
         return (
@@ -159,6 +159,12 @@ def remedy_from_operation(operation: OperationFacts, layer: str = "") -> str:
     sums = "average instead of adding up, or " if operation.name in ADDING else ""
     text = f"{sums}{in_float32}" + ("" if layer else " before anything is squared, summed or divided") + "."
     return text[0].upper() + text[1:]
+
+
+def says_where_to_look(operation: OperationFacts) -> bool:
+    """Whether `remedy_from_operation` advises no change, because what broke came from elsewhere."""
+    of_a_constant = operation.given == "constant" and not operation.masked
+    return operation.given in GIVEN or operation.name in READING or of_a_constant
 
 
 def beside_float32(operation: OperationFacts) -> str | None:

@@ -17,9 +17,10 @@ from mpdoctor.semantics.live.broken_operations import (
     is_overflow,
     number,
     remedy_from_operation,
+    says_where_to_look,
 )
 from mpdoctor.semantics.live.second_training import remedies_as_told
-from mpdoctor.semantics.live.tried_remedies import after_trials
+from mpdoctor.semantics.live.tried_remedies import NOT_TRIED, after_trials
 from mpdoctor.semantics.source.layers.output_layers import activation_of, half_output
 
 FLOAT16_LIMIT = 65504
@@ -55,8 +56,10 @@ def story_of_growth(training: TrainingFacts) -> str:
 def remedy_of_growth(training: TrainingFacts) -> str:
     rate = training.growth.learning_rate if training.growth is not None else None
     if rate is None:
-        return "Lower the learning rate."
-    return f"Lower the learning rate: {rate:.3g} is too high for this model, {rate / 10:.2g} is a tenth of it."
+        return f"Lower the learning rate. {NOT_TRIED}"
+    return (
+        f"Lower the learning rate: {rate:.3g} is too high for this model, {rate / 10:.2g} is a tenth of it. {NOT_TRIED}"
+    )
 
 
 def evidence_of_growth(training: TrainingFacts) -> dict[str, Any]:
@@ -144,7 +147,7 @@ def remedy_from_culprit(training: TrainingFacts) -> str:
         return "The failing step could not be repeated: look at its batch, at the loss and at each layer's output."
     return (
         "No layer's output overflows, so look at the loss and at what happens between the layers: compute it in "
-        "float32, tf.cast(predictions, tf.float32)."
+        f"float32, tf.cast(predictions, tf.float32). {NOT_TRIED}"
     )
 
 
@@ -184,7 +187,9 @@ def remedy_after_trials(training: TrainingFacts, operation: OperationFacts, laye
         return after_trials(training, text, beside, in_layers=training.loss_culprit is None)
     tried = (remedy for remedy in remedies_as_told(training) if remedy.kind != "smaller-scale")
     healed = any(remedy.tried == "healed" for remedy in tried)
-    return f"{after_trials(training, text)} Or: {text}" if healed else text
+    if healed:
+        return f"{after_trials(training, text)} Not tried: {text}"
+    return text if says_where_to_look(operation) else f"{text} {NOT_TRIED}"
 
 
 def story_of_gradient(found: GradientCulpritFacts, shown: Location | None) -> str:
@@ -215,7 +220,7 @@ def remedy_from_gradient(training: TrainingFacts, found: GradientCulpritFacts) -
     return (
         "Look at the batches of these steps for values far beyond the others; clip the gradients of the inner "
         "optimizer, `LossScaleOptimizer(Adam(global_clipnorm=1.0))`, standardise the targets, or "
-        f"{layer or 'use '}a smaller learning rate."
+        f"{layer or 'use '}a smaller learning rate. {NOT_TRIED}"
     )
 
 

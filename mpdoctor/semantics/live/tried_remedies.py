@@ -11,6 +11,7 @@ from mpdoctor.semantics.live.second_training import contradiction, remedies_as_t
 from mpdoctor.semantics.wording import listed
 
 MOST_NAMED = 6
+NOT_TRIED = "(Not tried.)"  # what is advised all the same says so
 COUNTED = {1: "it", 2: "both", 3: "all three", 4: "all four"}
 
 
@@ -21,23 +22,28 @@ def after_trials(training: TrainingFacts, text: str, beside: str = "", *, in_lay
     healed = [remedy for remedy in remedies if remedy.tried == "healed"]
     if healed:
         told = " Or: ".join(_healed(training, remedy) for remedy in healed)
-        return f"{told} Or {beside}." if beside else told
+        return f"{told}{untried(beside)}"
     failed = [remedy for remedy in remedies if remedy.tried == "failed"]
     if failed:
         if not in_layers:
             told = "; ".join(remedy.reason for remedy in failed)
             return f"{text} That was not tried; remedies outside of the loss were: {told}."
         told = " ".join(_failed(training, remedy) for remedy in failed)
-        return f"{told} {beside[0].upper()}{beside[1:]}." if beside else told
+        return f"{told}{untried(beside)}"
     not_tried = next(iter(remedies), None)
-    return text if not_tried is None else f"{text} (Not tried: {not_tried.reason}.)"
+    return f"{text} {NOT_TRIED}" if not_tried is None else f"{text} (Not tried: {not_tried.reason}.)"
+
+
+def untried(beside: str) -> str:
+    """What may be done besides, a clause that begins with a verb, as a sentence to add; "" of none."""
+    return f" Not tried: {beside}." if beside else ""
 
 
 def after_scale_trial(training: TrainingFacts, text: str) -> str:
     """The help of a finding on a fixed loss scale. `text` ends with advising a smaller one."""
     tried = next((remedy for remedy in training.remedies if remedy.kind == "smaller-scale"), None)
     if tried is None:
-        return f"{text}."
+        return f"{text}. {NOT_TRIED}"
     if tried.scale is not None:
         return f"{text}: with {tried.scale:g} {_finite(tried)} finite, and at four times as much (tried)."
     return f"{text}. ({'Tried' if tried.tried == 'failed' else 'Not tried'}: {tried.reason}.)"

@@ -3,6 +3,7 @@ one."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 from pathlib import Path
@@ -35,6 +36,10 @@ BAD, GOOD = diagnosis(ERROR), diagnosis()
 HEALED = Mended(BAD, GOOD, True, 1, 2, (EDIT,), PATCH)
 NOTHING = Mended(GOOD, GOOD, True, 0, 1)
 HOPELESS = Mended(BAD, BAD, False, 1, 2, tried=(("MP101", "Write `new`"),), hindered=("a.py: it was changed",))
+ON_STAND_INS = dataclasses.replace(
+    HEALED,
+    after=dataclasses.replace(GOOD, targets=(dataclasses.replace(GOOD.targets[0], stand_ins=("mnist",)),)),
+)
 NOT_IN_FORCE = Mended(GOOD, GOOD, False, 1, 2, (EDIT,), PATCH, policy="mixed_float16", policy_in_force=False)
 
 
@@ -48,6 +53,7 @@ NOT_IN_FORCE = Mended(GOOD, GOOD, False, 1, 2, (EDIT,), PATCH, policy="mixed_flo
                     "Tried without success:\n  Write `new` (MP101)",
                     "No edit: a.py: it was changed.",
                     "What remains:\n  a.py:1:1: MP101 It is old.")),
+        (ON_STAND_INS, ("Trained on stand-ins, because it could not be downloaded: mnist.",)),
         (NOT_IN_FORCE, ("a.py is not mended: mixed_float16 is not in force where it trains after 1 edit.",)),
     ],
 )  # fmt: skip

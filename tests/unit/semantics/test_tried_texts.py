@@ -62,35 +62,35 @@ NEVER_FINITE = not_so("failed", "with all layers in float32 the step is not fini
             SUM,
             (IN_TWO,),
             'Give `boost` (line 12) and `mix` (layers.py, line 3) dtype="float32": with both in float32 this batch and '
-            "2 others are finite (tried). `boost` alone is not enough. Or average instead of adding up.",
+            "2 others are finite (tried). `boost` alone is not enough. Not tried: average instead of adding up.",
         ),
         (
             "MP904",
             broken("Square"),
             (healed(),),
-            'Give `boost` (line 12) dtype="float32": with it in float32 this batch is finite (tried). Or normalise '
-            "what goes in, or use smaller initial weights or a smaller constant.",
+            'Give `boost` (line 12) dtype="float32": with it in float32 this batch is finite (tried). Not tried: '
+            "normalise what goes in, use smaller initial weights or a smaller constant.",
         ),
         (
             "MP904",
             SUM,
             (healed(3, batches=2),),
             'Give `boost` (line 12), `mix` (line 12) and `norm` (line 12) dtype="float32": with all three in float32 '
-            "this batch and one other are finite (tried). Or average instead of adding up.",
+            "this batch and one other are finite (tried). Not tried: average instead of adding up.",
         ),
         (
             "MP904",
             SUM,
             (healed(locations=(None,), with_parts=("boost",)),),
-            'Give `boost` and the layer in it dtype="float32": with it in float32 this batch is finite (tried). Or '
-            "average instead of adding up.",
+            'Give `boost` and the layer in it dtype="float32": with it in float32 this batch is finite (tried). Not '
+            "tried: average instead of adding up.",
         ),
         (
             "MP904",
             SUM,
             (NEVER_FINITE,),
-            "float32 is no remedy here (tried): with all layers in float32 the step is not finite either. Average "
-            "instead of adding up.",
+            "float32 is no remedy here (tried): with all layers in float32 the step is not finite either. Not tried: "
+            "average instead of adding up.",
         ),
         (
             "MP904",
@@ -111,7 +111,7 @@ NEVER_FINITE = not_so("failed", "with all layers in float32 the step is not fini
             in_loss("Sum"),
             (not_so("failed", "7 of the 8 layers in 16 bits would have to compute in float32", 7), loss()),
             "Compute the loss in float32, `tf.cast(predictions, tf.float32)` first: this batch is finite then (tried). "
-            "Or average instead of adding up.",
+            "Not tried: average instead of adding up.",
         ),
         (
             "MP907",
@@ -128,17 +128,17 @@ NEVER_FINITE = not_so("failed", "with all layers in float32 the step is not fini
             "MP905",
             on_the_way_back(in_float32=1e6),
             (healed(),),
-            'Give `boost` (line 12) dtype="float32": with it in float32 this batch is finite (tried). Or standardise '
-            "what makes it so large: targets, class weights, sample weights, the loss's factor.",
+            'Give `boost` (line 12) dtype="float32": with it in float32 this batch is finite (tried). Not tried: '
+            "standardise what makes it so large: targets, class weights, sample weights, the loss's factor.",
         ),
         (
             "MP503",
             SUM,
             (healed(),),
-            'Give `boost` (line 12) dtype="float32": with it in float32 this batch is finite (tried). Or average '
-            "instead of adding up.",
+            'Give `boost` (line 12) dtype="float32": with it in float32 this batch is finite (tried). Not tried: '
+            "average instead of adding up.",
         ),
-        ("MP503", SUM, (), "Cast first, `tf.cast(x, tf.float32)`."),
+        ("MP503", SUM, (), "Cast first, `tf.cast(x, tf.float32)`. (Not tried.)"),
     ],
 )
 def test_the_help_says_what_was_tried_and_what_came_of_it(
@@ -158,7 +158,7 @@ def again(skipped: int = 0, late: bool = False, loss: float = 1.0, **more: Any) 
 
 
 HOLDS = 'Give `boost` (line 12) dtype="float32": with it in float32 this batch is finite (tried).'
-INSTEAD = " Average instead of adding up."
+INSTEAD = " Not tried: average instead of adding up."
 NOT_ENOUGH = "`boost` (line 12) in float32 is not enough (tried): finite on these batches; trained again, "
 
 
@@ -205,7 +205,7 @@ NOT_ENOUGH = "`boost` (line 12) in float32 is not enough (tried): finite on thes
 )
 def test_the_help_says_what_a_second_training_showed(second: SecondTrainingFacts, help_: str, tried: str) -> None:
     (finding,) = said("MP904", **SUM, remedies=(healed(),), second=second)
-    assert finding.help.replace(" Or average instead of adding up.", "") == help_
+    assert finding.help.removesuffix(INSTEAD) == help_.removesuffix(INSTEAD)
     assert [remedy.tried for remedy in finding.remedies] == [tried]
 
 
