@@ -24,6 +24,7 @@ SHORT = (
     "a_stuck_fit_names_layer_and_line_and_stops",
     "a_healthy_fit_is_silent",
     "a_loop_is_watched_by_wrap",
+    "a_warning_points_to_the_line_that_trains",
     "arguments_that_cannot_be_are_refused",
 )
 OLDER = [environment for environment in ENVIRONMENTS if environment.python is not None]

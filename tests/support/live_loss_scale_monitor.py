@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import importlib.util
 import json
+import linecache
 import os
 import sys
 import tempfile
@@ -188,6 +189,27 @@ def check_trouble_that_was_over_is_told_again():
     fitted(settled(model_of(optimizer=LossScaleOptimizer(keras.optimizers.SGD(1e-3)))), LossScaleMonitor(path), batches)
     kinds = [line["event"] for line in lines_of(path) if isinstance(line, dict) and "event" in line]
     assert kinds == ["stuck", "recovered", "stuck", "epoch", "end"], kinds
+
+
+def check_a_warning_points_to_the_line_that_trains():
+    data = tf.data.Dataset.from_tensors((FINITE, TARGET)).repeat(60)
+    model = model_of(fails=True)
+    looped = model_of(fails=True)
+    optimizer, step = loop_of(looped)
+    monitor = LossScaleMonitor(None, optimizer=optimizer, model=looped)
+    step = monitor.wrap(step)
+    with warnings.catch_warnings(record=True) as caught, monitor:
+        warnings.simplefilter("always")
+        model.fit(data, verbose=0, callbacks=[LossScaleMonitor(None)])
+        for _ in range(60):
+            step(FINITE, TARGET)
+    places = [(w.filename, line_text(w.lineno)) for w in caught if "trained:" in str(w.message)]
+    trains = ("model.fit(data, verbose=0, callbacks=[LossScaleMonitor(None)])", "step(FINITE, TARGET)")
+    assert places == [(__file__, line) for line in trains], places
+
+
+def line_text(number):
+    return linecache.getline(__file__, number).strip()
 
 
 def check_without_a_loss_scale_it_says_so():

@@ -220,7 +220,9 @@ def trajectory_of(compared, how, strategy):
 
 
 def compare(sequences, seed, how, group, strategy=None):
-    """Groups of so many sequences have one optimizer of each kind, and one compiled graph."""
+    """Groups of so many sequences have one optimizer of each kind, and one compiled graph; of long runs it is a
+    hundredth."""
+    group = max(group, sequences // 100)
     for first in range(0, sequences, group):
         same_as_own(seed + first, min(group, sequences - first), how, strategy)
 

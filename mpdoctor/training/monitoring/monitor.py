@@ -8,7 +8,6 @@ from __future__ import annotations
 import atexit
 import functools
 import os
-import warnings
 from typing import Any, Callable
 
 from mpdoctor.training.monitoring.fit_steps import FitSteps
@@ -17,6 +16,7 @@ from mpdoctor.training.monitoring.replayed_batch import culprit_of_batch
 from mpdoctor.training.monitoring.run_file import RunFile, path_of_worker, worker_number
 from mpdoctor.training.monitoring.summaries import Summaries
 from mpdoctor.training.monitoring.trouble import Trouble, nothing_to_watch, told
+from mpdoctor.training.monitoring.users_line import warn_of_training
 from mpdoctor.training.monitoring.watched_optimizer import WatchedOptimizer, loss_scale_optimizer_in
 from mpdoctor.training.monitoring.watched_series import WatchedSeries
 
@@ -288,7 +288,7 @@ class LossScaleMonitor:
     def _warn(self, words: str) -> None:
         if words not in self.warnings:
             self.warnings.append(words)
-            warnings.warn(words, UserWarning, stacklevel=2)
+            warn_of_training(words)
 
     def __getattr__(self, name: str) -> Any:
         """The other hooks that a Keras asks for do nothing."""

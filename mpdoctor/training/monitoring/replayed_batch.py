@@ -16,8 +16,9 @@ from typing import Any, Callable, Iterator
 
 import tensorflow as tf
 
+from mpdoctor.training.monitoring.users_line import is_of_library
+
 LARGEST_FLOAT16 = 65504.0
-HERE = Path(__file__).parent
 
 
 class GradientsGiven(BaseException):
@@ -195,9 +196,8 @@ def _line_of_call(layer: Any) -> tuple[str, int] | None:
 
 
 def _is_of_user(file: str) -> bool:
-    """Not of a library, nor of mpdoctor, nor a copy that AutoGraph has made."""
-    path = Path(file)
-    return path.is_file() and not {"site-packages", "dist-packages"} & set(path.parts) and path.parent != HERE
+    """Neither of a library nor a copy that AutoGraph has made."""
+    return Path(file).is_file() and not is_of_library(file)
 
 
 def _first_gradient(seen: Seen) -> dict[str, Any] | None:

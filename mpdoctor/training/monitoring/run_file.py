@@ -10,9 +10,10 @@ import json
 import math
 import os
 import time
-import warnings
 from pathlib import Path
 from typing import Any
+
+from mpdoctor.training.monitoring.users_line import warn_of_training
 
 VERSION = 1
 ROWS_BEFORE_COARSER = 16_384
@@ -121,9 +122,8 @@ class RunFile:
                 file.write(line.encode("ascii"))
         except OSError as error:
             self.gone = error.strerror or type(error).__name__
-            warnings.warn(
-                f"The run file {self.path} cannot be written ({self.gone}): the training goes on without it.",
-                stacklevel=2,
+            warn_of_training(
+                f"The run file {self.path} cannot be written ({self.gone}): the training goes on without it."
             )
 
 

@@ -1,0 +1,28 @@
+"""A warning that points to the line of the user's program that trains: the innermost frame of no library."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+TRAINING = Path(__file__).parents[1]
+STANDARD_LIBRARY = Path(os.__file__).parent
+INSTALLED = {"site-packages", "dist-packages"}
+
+
+def warn_of_training(words: str) -> None:
+    """Where all frames are of libraries, the warning points to whoever called this."""
+    frame: Any = sys._getframe(1)
+    level = 2  # as `warnings.warn` counts from here
+    while frame is not None and is_of_library(frame.f_code.co_filename):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(words, UserWarning, stacklevel=2 if frame is None else level)
+
+
+def is_of_library(file: str) -> bool:
+    """Of mpdoctor's training, the standard library or an installed package; a notebook's cell is of none of them."""
+    path = Path(file)
+    return bool(INSTALLED & set(path.parts)) or TRAINING in path.parents or STANDARD_LIBRARY in path.parents
