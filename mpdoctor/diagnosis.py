@@ -39,7 +39,7 @@ from mpdoctor.project.shown_paths import shown_path
 from mpdoctor.project.targets import Target
 from mpdoctor.rules.registry import all_rules, findings_from_facts
 from mpdoctor.settings.options import Settings
-from mpdoctor.source_stage import SourceStage
+from mpdoctor.source_stage import SILENT, SourceStage
 from mpdoctor.source_stage.target_files import not_followed, passed_over, source_stage_of_targets
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def diagnose(settings: Settings, progress: Progress) -> Diagnosis:
 def diagnose_with_sources(settings: Settings, progress: Progress) -> tuple[Diagnosis, Mapping[str, SourceFacts]]:
     """The same, and what was read: facts without their events, by path as shown."""
     progress.stage("reading the source")
-    stage, paths = source_stage_of_targets(settings)
+    stage, paths = source_stage_of_targets(settings, progress)
     suppressions = Suppressions((stage.facts[path] for own in paths for path in own), settings)
     examined = [
         _examine(target, stage, own, suppressions, settings, progress)
@@ -193,7 +193,8 @@ def _of_forced_loop(
         return
     chosen = chosen_rules(settings)
     codes = frozenset(rule.code for rule in all_rules() if rule.shows_in_forced_loops and chosen(rule))
-    stage, (paths,) = source_stage_of_targets(dataclasses.replace(settings, targets=(target,), assume_mixed=True))
+    forced = dataclasses.replace(settings, targets=(target,), assume_mixed=True)
+    stage, (paths,) = source_stage_of_targets(forced, SILENT)
     for item in stage.judge(keras.of, codes, paths):
         yield dataclasses.replace(item, what_if=settings.policy == "auto") if isinstance(item, Finding) else item
 

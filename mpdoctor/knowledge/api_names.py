@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from typing import Dict
+
 SYNONYMS = {
     "keras.optimizers.LossScaleOptimizer": "keras.mixed_precision.LossScaleOptimizer",
     "keras.optimizers.loss_scale_optimizer.LossScaleOptimizer": "keras.mixed_precision.LossScaleOptimizer",
@@ -77,7 +79,17 @@ _KIND_BY_PLACE = {
     "callbacks": "callback",
 }
 _PACKAGES = ("keras", "keras_cv", "keras_nlp", "keras_hub", "tensorflow_addons")
-_known_names: dict[str, str] = {}
+
+
+class _PublicNames(Dict[str, str]):
+    """Remembers each answer: rules ask millions of times, about a few thousand names."""
+
+    def __missing__(self, name: str) -> str:
+        found = self[name] = _public_name(name)
+        return found
+
+
+_public_names = _PublicNames()
 
 
 def public_name(name: str) -> str:
@@ -87,10 +99,7 @@ def public_name(name: str) -> str:
     "keras.mixed_precision.set_global_policy"; "keras.layers.core.Dense" is "keras.layers.Dense";
     "tensorflow.math.add" is "tensorflow.add". A name that is no synonym stays as it is.
     """
-    found = _known_names.get(name)
-    if found is None:
-        found = _known_names[name] = _public_name(name)
-    return found
+    return _public_names[name]
 
 
 def kind_of_class(name: str) -> str | None:

@@ -25,6 +25,9 @@ _NAMES = (
     "tensorflow.compat.v1.train.experimental.enable_mixed_precision_graph_rewrite",
     "tensorflow.compat.v1.train.experimental.MixedPrecisionLossScaleOptimizer",
 )
+_SETS_OPTIONS = "tensorflow.config.optimizer.set_experimental_options"
+_MAKES_POLICY = "keras.mixed_precision.Policy"
+_SETS_VARIABLE = ("os.environ.setdefault", "os.putenv")
 _VARIABLES = ("TF_ENABLE_AUTO_MIXED_PRECISION", "TF_ENABLE_AUTO_MIXED_PRECISION_GRAPH_REWRITE")
 
 
@@ -47,26 +50,34 @@ def _name_is_a_sign(name: str) -> bool:
     return any(name == sign or name.startswith(sign + ".") for sign in _NAMES)
 
 
+@lru_cache(maxsize=None)
+def _may_set_precision(name: str) -> bool:
+    """Asked for each call of a library's: of nearly all of them the name alone tells that they do not."""
+    return public_name(name) in (*_SETS_POLICY, _MAKES_POLICY) or name in (_SETS_OPTIONS, *_SETS_VARIABLE)
+
+
 def _call_is_a_sign(call: Call) -> bool:
     callee = call.callee
-    if isinstance(callee, Api):
+    if isinstance(callee, Api) and _may_set_precision(callee.name):
         if callee.is_(*_SETS_POLICY):
             given = policies_named(call.argument(0) or call.keyword("policy") or call.keyword("dtype_policy"))
             return not given or any(name in HALF_POLICIES for name in given)
-        if callee.name == "tensorflow.config.optimizer.set_experimental_options":
+        if callee.name == _SETS_OPTIONS:
             return any(
                 isinstance(option, Collection)
                 and option.entry("auto_mixed_precision") is not None
                 and known(option.entry("auto_mixed_precision")) is not False
                 for option in options(call.argument(0, "options"))
             )
-        if callee.is_("keras.mixed_precision.Policy"):
+        if callee.is_(_MAKES_POLICY):
             return any(name in HALF_POLICIES for name in policies_named(call.argument(0, "name")))
-        if callee.name in ("os.environ.setdefault", "os.putenv"):
-            return known(call.argument(0)) in _VARIABLES
-        is_layer = kind_of_class(callee.name) in ("layer", "model")
-    else:
-        own = class_of(call)
-        is_layer = own is not None and own.kind in ("layer", "model")
-    dtype = call.keyword("dtype") if is_layer else None
-    return dtype is not None and any(name in HALF_POLICIES for name in policies_named(dtype))
+        return known(call.argument(0)) in _VARIABLES
+    dtype = call.keyword("dtype")
+    return dtype is not None and _makes_layer(call) and any(name in HALF_POLICIES for name in policies_named(dtype))
+
+
+def _makes_layer(call: Call) -> bool:
+    if isinstance(call.callee, Api):
+        return kind_of_class(call.callee.name) in ("layer", "model")
+    own = class_of(call)
+    return own is not None and own.kind in ("layer", "model")

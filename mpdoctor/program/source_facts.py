@@ -16,9 +16,10 @@ no reason to report it twice (findings at one location are merged).
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import field
 from functools import cached_property
-from typing import Iterator, Union
+from typing import Any, Iterator, Mapping, Union
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Cells, Location, lines_of
@@ -40,11 +41,12 @@ from mpdoctor.program.values import (
     Operation,
     Unknown,
     Value,
-    walk,
 )
 
 SET_POLICY = "keras.mixed_precision.set_global_policy"
 SET_FLOATX = "keras.backend.set_floatx"
+# Answers of `SourceFacts` that hang on its events and its text alone.
+_OF_EVENTS = frozenset(("lines", "mixed_precision_signs", "library_calls", "_calls_by_name", "_calls_by_method"))
 
 
 @dataclass(frozen=True)
@@ -248,6 +250,13 @@ class SourceFacts:
         problems = self.unreadable or self.broken_cells or self.breakdowns
         return not (any(events) or self.classes or self.functions or problems)
 
+    def to_judge(self, changes: Mapping[str, Any]) -> SourceFacts:
+        """The same, as a run knows it that has seen the other files too. What was worked out from the events alone is
+        taken along."""
+        changed = dataclasses.replace(self, **changes)
+        vars(changed).update((name, vars(self)[name]) for name in _OF_EVENTS & vars(self).keys())
+        return changed
+
     @cached_property
     def lines(self) -> list[str]:
         """Of the text, as Python counts them."""
@@ -372,10 +381,18 @@ class SourceFacts:
 
     def _fewest_branches_of_rounds(self, value: Value) -> int:
         """Of the loops' variables that a tensor was made from, how many arms surround the one with the fewest; -1 where
-        it was made from none. Remembered by id: `_dtypes` keeps the value."""
-        if id(value) not in self._rounds:
-            branches = [part.branches for part in walk(value) if isinstance(part, Earlier)]
-            self._rounds[id(value)] = min(branches, default=-1)
+        it was made from none. Remembered by id, of its parts as well: `_dtypes` keeps the value, and that its parts."""
+        waiting = [value]
+        while waiting:
+            current = waiting[-1]
+            unknown = [part for part in current.parts if id(part) not in self._rounds]
+            if unknown:
+                waiting += unknown
+                continue
+            waiting.pop()
+            found = [self._rounds[id(part)] for part in current.parts]
+            own = [current.branches] if isinstance(current, Earlier) else []
+            self._rounds[id(current)] = min((*own, *(branches for branches in found if branches >= 0)), default=-1)
         return self._rounds[id(value)]
 
     @cached_property

@@ -6,7 +6,7 @@ import ast
 import itertools
 from functools import cache
 
-from mpdoctor.program.values import Api, Call, Unknown, Value, is_api, walk
+from mpdoctor.program.values import Api, Call, Unknown, Value, is_api
 
 UNKNOWN = Unknown()
 WRAPPER_CLASSES = ("LossScaleOptimizer", "LossScaleOptimizerV1", "LossScaleOptimizerV3", "BaseLossScaleOptimizer")
@@ -85,7 +85,15 @@ def _asks_for_wrapper(value: Value) -> bool:
 
 def _comes_from_asking(value: Value) -> bool:
     """Whether a value was computed from an answer. An answer lies near: what takes many steps is data."""
-    return any(isinstance(part, Api) and _is_of_an_answer(part.name) for part in itertools.islice(walk(value), _NEAR))
+    waiting, seen = [value], {id(value)}
+    for part in itertools.islice(waiting, _NEAR):  # which grows; without `walk`, as it is asked at each test
+        if isinstance(part, Api) and _is_of_an_answer(part.name):
+            return True
+        for further in part.parts if len(waiting) < _NEAR else ():
+            if id(further) not in seen:
+                seen.add(id(further))
+                waiting.append(further)
+    return False
 
 
 @cache

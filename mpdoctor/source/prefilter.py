@@ -103,13 +103,7 @@ class Outlines(dict[Path, Outline]):
 
     def reached_from(self, starts: Iterable[Path]) -> set[Path]:
         """The files that these import, also through others."""
-        reached: set[Path] = set()
-        waiting = list(starts)
-        while waiting:
-            found = self[waiting.pop()].imports - reached
-            reached |= found
-            waiting += found
-        return reached
+        return set().union(*(self._reached[path] for path in starts))
 
     def importers_of(self, paths: Collection[Path]) -> set[Path]:
         """The files that import these, or a package that hands on what it imports from them."""
@@ -140,6 +134,16 @@ class Outlines(dict[Path, Outline]):
     @cached_property
     def _ranks(self) -> dict[Path, int]:
         return {path: rank for rank, path in enumerate(path for ring in self._rings for path in ring)}
+
+    @cached_property
+    def _reached(self) -> dict[Path, frozenset[Path]]:
+        """By file, those that it imports, also through others. The files of a ring reach the same ones."""
+        found: dict[Path, frozenset[Path]] = {}
+        for ring in self._rings:
+            imports = frozenset().union(*(self[path].imports for path in ring))
+            below = imports.union(*(found[path] for path in imports if path in found))
+            found |= dict.fromkeys(ring, below)
+        return found
 
     @cached_property
     def _rings(self) -> list[list[Path]]:

@@ -62,9 +62,13 @@ class Source:
         return Location(self.path, node.lineno, start + 1, node.lineno, start + 1 + len(name))
 
     def attribute_name(self, node: ast.Attribute) -> Location:
-        """The name behind the dot."""
-        end_line, end = node.end_lineno or node.lineno, node.end_col_offset or 0
-        return self.span(end_line, max(0, end - len(node.attr.encode())), end_line, end)
+        """The name behind the dot. It is remembered, too."""
+        place: Location | None = getattr(node, "name_place", None)
+        if place is None:
+            end_line, end = node.end_lineno or node.lineno, node.end_col_offset or 0
+            place = self.span(end_line, max(0, end - len(node.attr.encode())), end_line, end)
+            node.name_place = place  # type: ignore[attr-defined]
+        return place
 
     def line(self, number: int) -> str:
         if not self._lines:

@@ -17,6 +17,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed, Finding
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.progress import Progress, SilentProgress
 from mpdoctor.source.prefilter import Outlines, outlines_from_files
 from mpdoctor.source_stage.cache import Cache
 from mpdoctor.source_stage.file_texts import FileTexts
@@ -26,6 +27,7 @@ from mpdoctor.source_stage.unchanged_files import IncrementalResults, look_from_
 from mpdoctor.source_stage.version_guards import guarded_files
 from mpdoctor.source_stage.worker import Judged, Task, crash_from_breakdown, policies_by_importers
 
+SILENT = SilentProgress()
 WORTH_A_PROCESS = 400_000  # bytes of source: fewer are walked before another process is up
 MOST_TOGETHER = 40  # files of a program that is walked once more as one
 
@@ -42,6 +44,7 @@ class SourceStage:
         with_imports: bool = False,
         assume_mixed: bool = False,
         cache: Cache | None = None,
+        progress: Progress = SILENT,
     ) -> None:
         """
         files
@@ -52,7 +55,10 @@ class SourceStage:
             The files are one program: all that it imports is walked and judged with it.
         cache
             What earlier runs have said. One program is always looked at anew.
+        progress
+            Is told how many of the files have been read, and then how many have been judged.
         """
+        self._progress, self._with_imports = progress, with_imports
         self._files = dict(files)
         self._assume_mixed = assume_mixed
         self._facts: dict[Path, SourceFacts] = {}
@@ -109,12 +115,19 @@ class SourceStage:
         for what, walked in (("walk", True), ("read", False)):
             unknown = [path for path in new if not self._workers.know(path) and self._memory.was_walked(path) is walked]
             list(self._workers.all_do(what, unknown, self._size_of))
-        judged = self._workers.judge(new)
-        for path, said in judged.items():
+        for path, said in self._judged(new):
             self._memory.keep_findings(new[path], said)
-        found |= judged
+            found[path] = said
         programs_first = sorted(tasks, key=lambda path: not tasks[path].program)
         return self._each_once([*self._broken(paths), *(item for path in programs_first for item in found[path])])
+
+    def _judged(self, tasks: Mapping[Path, Task]) -> Iterator[tuple[Path, Judged]]:
+        if len(tasks) > 1:
+            self._progress.stage("judging the source")
+        for done, (path, said) in enumerate(self._workers.judge(tasks), 1):
+            yield path, said
+            if len(tasks) > 1:
+                self._progress.steps(done, len(tasks))
 
     def save(self) -> None:
         """Leave to later runs what this one has found."""
@@ -177,6 +190,8 @@ class SourceStage:
         for path, (facts, is_mixed) in self._workers.all_do(what, new, self._size_of):
             self._take(path, facts, is_mixed)
             self._memory.keep(path, facts, is_mixed, walked=what == "walk")
+            if not self._with_imports:  # how many files a program brings is known when they have been read
+                self._progress.steps(len(self._facts), len(self._files))
 
     def _take(self, path: Path, facts: SourceFacts, is_mixed: bool) -> None:
         self._files.setdefault(path, facts.path)

@@ -53,14 +53,24 @@ class WorkerPool:
                 yield from answer.items()
                 free.append(worker)
 
-    def judge(self, tasks: Mapping[Path, Task]) -> dict[Path, Judged]:
+    def judge(self, tasks: Mapping[Path, Task]) -> Iterator[tuple[Path, Judged]]:
         """Each file where it was looked at."""
-        by_worker: dict[LocalWorker | WorkerProcess, list[Task]] = {}
+        waiting: dict[LocalWorker | WorkerProcess, list[Task]] = {}
         for path, task in tasks.items():
-            by_worker.setdefault(self._worker_of[path], []).append(task)
-        for worker, own in by_worker.items():
-            worker.ask("judge", (own,))
-        return {path: judged for worker in by_worker for path, judged in worker.answer().items()}
+            waiting.setdefault(self._worker_of[path], []).append(task)
+        most = {worker: -(-len(own) // PORTIONS) for worker, own in waiting.items()}
+        free = list(waiting)
+        busy: list[LocalWorker | WorkerProcess] = []
+        while free or busy:
+            for worker in free:
+                worker.ask("judge", (waiting[worker][: most[worker]],))
+                del waiting[worker][: most[worker]]
+            busy += free
+            answering = self._ready(busy)
+            for worker in answering:
+                yield from worker.answer().items()
+            busy = [worker for worker in busy if worker not in answering]
+            free = [worker for worker in answering if waiting[worker]]
 
     def _in_place_of(self, ended: LocalWorker | WorkerProcess) -> LocalWorker | WorkerProcess:
         from mpdoctor.source_stage.worker_process import WorkerProcess

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mpdoctor.finding import Skipped
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.progress import Progress
 from mpdoctor.project.edited_files import EditedFiles
 from mpdoctor.project.files import walk
 from mpdoctor.project.project_folder import LEADS_OUT
@@ -17,7 +18,7 @@ from mpdoctor.source_stage import SourceStage
 from mpdoctor.source_stage.cache import users_cache
 
 
-def source_stage_of_targets(settings: Settings) -> tuple[SourceStage, list[tuple[str, ...]]]:
+def source_stage_of_targets(settings: Settings, progress: Progress) -> tuple[SourceStage, list[tuple[str, ...]]]:
     """The source of all targets, and the paths (as shown) of each. A program alone brings the files that it imports;
     several targets, and directories, are understood together, and a file that two of them hold is the first one's."""
     targets = settings.targets
@@ -28,7 +29,14 @@ def source_stage_of_targets(settings: Settings) -> tuple[SourceStage, list[tuple
     owners = _owners(named)
     shown = {path: shown_path(str(path)) for path in owners}
     cache = users_cache() if settings.cache and shown and not is_program else None
-    stage = SourceStage(shown, handed_over, with_imports=is_program, assume_mixed=settings.assume_mixed, cache=cache)
+    stage = SourceStage(
+        shown,
+        handed_over,
+        with_imports=is_program,
+        assume_mixed=settings.assume_mixed,
+        cache=cache,
+        progress=progress,
+    )
     if is_program:
         return stage, [tuple(stage.facts)]
     return stage, [tuple(shown[path] for path, owner in owners.items() if owner is target) for target in targets]

@@ -119,7 +119,7 @@ class Worker:
         with self._guard(task.path):
             if task.changes.get("is_guarded"):
                 self._walk(task.path, guarded=True)
-            facts = dataclasses.replace(self._facts[task.path], **task.changes)
+            facts = self._facts[task.path].to_judge(task.changes)
             with self._project.as_walked(task.path):
                 said += _findings(facts, task.codes)
         return [*map(crash_from_breakdown, self._facts[task.path].breakdowns), *said]

@@ -77,8 +77,9 @@ TRAINING = ("compile", "fit", "train_on_batch", "fit_generator")
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
-    cast_by_program = _is_cast_by_program(facts)
-    for model in _trained_models(facts):
+    models = _trained_models(facts)
+    cast_by_program = bool(models) and _is_cast_by_program(facts)
+    for model in models:
         for layer in output_layers(facts, model):
             dtype = sixteen_bit_output(facts, layer)
             if cast_by_program and activations_of_outputs(facts, layer) <= set(KEEPING_DIGITS):

@@ -56,7 +56,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
 from mpdoctor.program.dtypes import is_array
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, ClassFacts, Defined, Parameter, Value, class_of, options
+from mpdoctor.program.values import Call, ClassFacts, Defined, Either, Parameter, Value, class_of, options
 from mpdoctor.semantics.live.errors.dtype_error_causes import is_float32_state, later_input, mismatch_in_call
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.edits.expressions import name_at, safe_fix
@@ -76,7 +76,12 @@ EXPLAINS = {"MP202": "line"}
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
-    given = [(call, own) for call in facts.calls for own in _called_layer(facts, call)]
+    given = [
+        (call, own)
+        for call in facts.calls
+        if isinstance(call.callee, Call | Either)
+        for own in _called_layer(facts, call)
+    ]
     for met in mixed_operands(facts) if given else ():
         wide = next(_wide_inputs(facts, met, given), None)
         if wide is not None and not asks_for_dtype(met[0].context):

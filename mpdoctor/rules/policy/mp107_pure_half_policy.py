@@ -39,7 +39,7 @@ from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.knowledge.layer_kinds import WEIGHTLESS
 from mpdoctor.program.dtypes import policies_named
 from mpdoctor.program.source_facts import SET_FLOATX, SourceFacts, sets_policy
-from mpdoctor.program.values import Api, Call, ClassFacts, Parameter, Value, class_of, walk
+from mpdoctor.program.values import Api, Call, ClassFacts, Defined, Parameter, Value, class_of, walk
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, literal_replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.statements import without_statement
 from mpdoctor.semantics.wording import listed
@@ -57,7 +57,7 @@ _PREDICTING = ("predict", "predict_on_batch", "generate", "load_weights")
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if _only_predicts(facts):
         return
-    for call in facts.calls:
+    for call in _calls_that_may_give_a_dtype(facts):
         given, what = _dtype_given(facts, call)
         policy = next((one for one in policies_named(given) if one in PURE_HALF), None)
         if policy is not None:
@@ -95,6 +95,14 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             layer=pure_layer.path,
             evidence={"policy": pure_layer.policy, "layers": alike},
         )
+
+
+def _calls_that_may_give_a_dtype(facts: SourceFacts) -> Iterator[Call]:
+    """Those that set a policy, those that have a keyword, and those that make an object of the user's own classes."""
+    for call in facts.calls:
+        is_library = isinstance(call.callee, Api) and (bool(call.keywords) or sets_policy(call))
+        if is_library or isinstance(call.callee, Defined):
+            yield call
 
 
 def _dtype_given(facts: SourceFacts, call: Call) -> tuple[Value | None, str]:

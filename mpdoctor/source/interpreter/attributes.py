@@ -14,6 +14,7 @@ from mpdoctor.program.values import (
     ClassFacts,
     Collection,
     Defined,
+    Either,
     FunctionFacts,
     Known,
     Unknown,
@@ -42,30 +43,36 @@ class Super(Call):
 
 
 def evaluate_attribute(state: State, node: ast.Attribute, is_called: bool = False) -> Value:
-    names, inner = [node.attr], node.value
+    dotted, inner = [node], node.value
     while isinstance(inner, ast.Attribute):
-        names.append(inner.attr)
+        dotted.append(inner)
         inner = inner.value
-    if isinstance(inner, ast.Name):
-        root = find(state, inner.id, inner)
-        if isinstance(root, Api):
-            location = state.place(node)
-            value = library_name(".".join((root.spelled, *reversed(names))), location)
-            if isinstance(value, Api):
-                record_use(state, value, location, dotted=len(names))
-            return value
-    return _read_attribute(state, _left_of_dot(state, node.value), node, is_called)
+    if not isinstance(inner, ast.Name):
+        value = evaluate(state, inner)
+    else:  # the start of a dotted name is a use of its own only where nothing of a library follows
+        value = find(state, inner.id, inner)
+        if isinstance(value, Api):
+            return _library_attribute(state, value, dotted)
+    for read in reversed(dotted):
+        value = _read_attribute(state, value, read, is_called and read is node)
+    return value
 
 
-def _left_of_dot(state: State, node: ast.expr) -> Value:
-    """The start of a dotted name is a use of its own only where nothing of a library follows."""
-    if isinstance(node, ast.Attribute):
-        return evaluate_attribute(state, node)
-    return find(state, node.id, node) if isinstance(node, ast.Name) else evaluate(state, node)
+def _library_attribute(state: State, root: Api, dotted: list[ast.Attribute]) -> Value:
+    location = state.place(dotted[0])
+    value = library_name(".".join((root.spelled, *(read.attr for read in reversed(dotted)))), location)
+    if isinstance(value, Api):
+        record_use(state, value, location, dotted=len(dotted))
+    return value
 
 
 def _read_attribute(state: State, of: Value, node: ast.Attribute, is_called: bool) -> Value:
     location = state.place(node)
+    if not isinstance(of, (Either, Api, Module)):
+        name_at = state.module.source.attribute_name(node)
+        value = attribute_of(state, of, node.attr, location)
+        record_read(state, of, node.attr, location, name_at, is_called)
+        return value
     found, others = [], []
     of = without_none(of)
     for choice in options(of):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 
 from mpdoctor.facts.location import Location
+from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.values import (
     Api,
     Attribute,
@@ -51,6 +53,8 @@ TRANSPARENT = (
     "typing.final",
     "jax.jit",
 )
+_TRANSPARENT = frozenset(map(public_name, TRANSPARENT))
+_MAY_HOLD_FUNCTIONS = (Defined, Call, Collection, Either)
 _RUNS = ("run", "experimental_run_v2", "call_for_each_replica")
 
 
@@ -228,12 +232,21 @@ def _with_closure(
 def _inline_handed_over(state: State, callee: Value, call: Call) -> None:
     """Functions that a library is handed (`compile(loss=f)`, `dataset.map(f)`) are called by it some
     time."""
-    if isinstance(callee, Api) and (callee.is_(*TRANSPARENT) or callee.name == "functools.partial"):
+    if len(state.walk.call_stack) >= DEEPEST_CALL:
         return
-    for argument in call.given:
+    may_hold_functions = [argument for argument in call.given if isinstance(argument, _MAY_HOLD_FUNCTIONS)]
+    if not may_hold_functions or (isinstance(callee, Api) and _hands_on(callee.name)):
+        return
+    for argument in may_hold_functions:
         for choice in options(argument):
             for value in choice.items if isinstance(choice, Collection) else (choice,):
                 _inline_one_handed_over(state, value)
+
+
+@cache
+def _hands_on(name: str) -> bool:
+    """Whether a library's function gives back what it is given, or something that calls it when it is called."""
+    return public_name(name) in _TRANSPARENT or name == "functools.partial"
 
 
 def _inline_one_handed_over(state: State, value: Value) -> None:
@@ -243,7 +256,7 @@ def _inline_one_handed_over(state: State, value: Value) -> None:
         keywords = value.keywords
         value = value.args[0]
     closure = state.closures.get(id(value.of)) if isinstance(value, Defined) else None
-    if closure is None or id(closure) in state.walk.executed or len(state.walk.call_stack) >= DEEPEST_CALL:
+    if closure is None or id(closure) in state.walk.executed:
         return
     inline_uncalled(state, closure, keywords)
 

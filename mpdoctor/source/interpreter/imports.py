@@ -48,7 +48,7 @@ def execute_module(state: State, module: Module) -> None:
     state.module, state.scope, state.events = module, module.scope, module.events
     state.frame, state.qualified, state.owner = Frame(), [], None
     state.context = state.context.but(function=None, owner=None, guarded=state.context.guarded or state.walk.guarded)
-    if _SAYS_GLOBAL.search(module.source.text):
+    if "global" in module.source.text and _SAYS_GLOBAL.search(module.source.text):
         for node in ast.walk(module.source.tree):
             if isinstance(node, ast.Global):
                 module.changed_globals.update(node.names)

@@ -18,7 +18,7 @@ from mpdoctor.progress import SilentProgress
 from mpdoctor.project.targets import target_from_text
 from mpdoctor.rules.registry import all_rules
 from mpdoctor.settings.options import Settings
-from mpdoctor.source.prefilter import outlines_from_files
+from mpdoctor.source.prefilter import Outline, Outlines, outlines_from_files
 from mpdoctor.source_stage import SourceStage
 
 CODES = frozenset(rule.code for rule in all_rules())
@@ -382,3 +382,51 @@ def test_the_policy_of_a_training_step_may_be_set_in_another_file(
     tmp_path: Path, texts: dict[str, str], expected: list[str]
 ) -> None:
     assert [code for path, _, code in found_in(written(tmp_path, texts)) if path == "net.py"] == expected
+
+
+class Told:
+    """What a progress bar is told."""
+
+    def __init__(self) -> None:
+        self.stages: dict[str, list[tuple[int, int]]] = {"": []}
+
+    def stage(self, name: str) -> None:
+        self.stages[name] = []
+
+    def steps(self, done: int, total: int) -> None:
+        self.stages[[*self.stages][-1]].append((done, total))
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_progress_counts_the_files_that_are_read_and_then_judged(
+    processes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mpdoctor.source_stage.SourceStage._processes", lambda stage: processes)
+    text = 'import keras\nkeras.mixed_precision.set_global_policy("mixed_float16")\n'
+    written(tmp_path, {f"train{number}": text for number in range(20)} | {"plain": "x = 1\n"})
+    files = {path.absolute(): path.name for path in sorted(tmp_path.iterdir())}
+    told = Told()
+    SourceStage(files, progress=told).judge(lambda path: Keras(), CODES, list(files.values()))
+    for steps in told.stages.values():
+        done = [number for number, _ in steps]
+        assert {total for _, total in steps} == {21} and done == sorted(done) and done[-1] == 21
+    assert [*told.stages] == ["", "judging the source"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_files_reach_is_what_a_search_from_each_finds(seed: int) -> None:
+    chance = random.Random(seed)
+    paths = [Path(f"/p/{number}.py") for number in range(12)]
+    outlines = Outlines()
+    for path in paths:
+        imports = frozenset(chance.sample(paths, chance.choice([0, 0, 1, 1, 2, 3]))) - {path}
+        outlines[path] = Outline(False, False, False, imports, 0, b"")
+    for path in paths:
+        found, waiting = set[Path](), [path]
+        while waiting:
+            new = outlines[waiting.pop()].imports - found
+            found |= new
+            waiting += new
+        assert outlines.reached_from([path]) == found
