@@ -65,10 +65,11 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.reference import ReferenceFacts, ScaleRoom, power_text
 from mpdoctor.facts.training import TrainingFacts
-from mpdoctor.finding import Finding, Severity, Verdict
-from mpdoctor.semantics.live.verdict import verdict_from_training
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.semantics.live.verdict import finds_its_scale
 
 SEVERITY = Severity.WARNING
+EXPLAINS = {"MP908": "model"}
 BATCHES = 2  # on which a variable must lose its gradient: one element of a short bias may cancel out on one
 NAMED = 3
 DEFAULT = 2.0**15  # of LossScaleOptimizer
@@ -105,12 +106,10 @@ def _is_by_scale(training: TrainingFacts) -> bool:
     depends = training.scale_dependence
     if depends is not None and abs(depends.median) > RIGHT:
         return False
-    return verdict_from_training(training)[0] in (
-        Verdict.HEALTHY,
-        Verdict.SETTLING,
-        Verdict.NO_UPDATE,
-        Verdict.INCONCLUSIVE,
-    )
+    divergence = None if training.reference is None else training.reference.divergence
+    if divergence is not None and divergence.diverges and divergence.healing is not None:
+        return False  # what a layer puts out is wrong before any gradient is
+    return finds_its_scale(training)
 
 
 def _lost(reference: ReferenceFacts) -> dict[str, float]:
