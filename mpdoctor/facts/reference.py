@@ -10,6 +10,7 @@ from mpdoctor.facts.frozen import dataclass
 
 RELEVANT = 1e-4  # of the norm of the whole gradient: below, a variable's numbers are noise (a bias before a BatchNorm)
 FLUSHED_TOO_MUCH = 0.05  # share of a variable's gradient
+FAR = 0.05  # of its norm, a layer's output from float32's on the same weights
 
 Moment = Literal["first", "settled", "late"]
 

@@ -16,6 +16,7 @@ from mpdoctor.examiner.reference.comparison import REPEATABLE
 from mpdoctor.examiner.reference.twin_steps import with_sublayers
 from mpdoctor.examiner.second_training.second_training import NotTried
 from mpdoctor.facts.divergence import FEWEST_STEPS, DivergenceFacts, TriedLayer
+from mpdoctor.facts.reference import FAR
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasLayer
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 RUNS = 6  # at most, that share the budget
 REPEATED = 3  # calls
-FAR = 0.05  # the output of a layer from float32's, on the same weights
 
 
 class DivergenceSearch:
