@@ -1,6 +1,6 @@
 """How near `check --reference` comes to a calculation that builds each float32 model anew: one row for each model.
 
-python -m benchmarks.fidelity [--python PYTHON] [--legacy]
+python -m benchmarks.fidelity [--python PYTHON] [--legacy] [--budget SECONDS]
 """
 
 from __future__ import annotations
@@ -23,12 +23,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--python", default=sys.executable, help="the interpreter with TensorFlow")
     parser.add_argument("--legacy", action="store_true", help="tf_keras in place of Keras 3")
+    parser.add_argument("--budget", default="8", help="seconds for each model; more where the machine is busy")
     given = parser.parse_args()
     environment = {**os.environ, "TF_USE_LEGACY_KERAS": "1" if given.legacy else "0", "TF_CPP_MIN_LOG_LEVEL": "3"}
     with tempfile.TemporaryDirectory() as folder:
         numbers = Path(folder) / "numbers.json"
         command = [sys.executable, "-m", "mpdoctor", "check", str(TARGET), "--reference", "--all-fits", "--steps", "3"]
-        options = ["--budget", "8", "--timeout", "1500", "--output-format", "json", "--python", given.python]
+        options = [
+            "--budget",
+            given.budget,
+            "--no-second-training",
+            "--timeout",
+            "1500",
+            "--output-format",
+            "json",
+            "--python",
+            given.python,
+        ]
         command += [*options, "--", str(numbers)]
         ran = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
         report, expected = json.loads(ran.stdout), json.loads(numbers.read_text())

@@ -60,7 +60,8 @@ from mpdoctor.project.interpreters import Choice, NoInterpreter, choice_for
 from mpdoctor.project.targets import Target
 from mpdoctor.settings.options import Settings
 
-WITH_BUDGET = ("comparing with float32", "trying remedies", "training once more")  # stages
+# Stages.
+WITH_BUDGET = ("comparing with float32", "training in float32 as well", "trying remedies", "training once more")
 POLL = 0.03  # seconds between two looks at the events
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+from mpdoctor.facts.divergence import DivergenceFacts
 from mpdoctor.facts.frozen import dataclass
 
 RELEVANT = 1e-4  # of the norm of the whole gradient: below, a variable's numbers are noise (a bias before a BatchNorm)
 FLUSHED_TOO_MUCH = 0.05  # share of a variable's gradient
+FAR = 0.05  # of its norm, a layer's output from float32's on the same weights
 
 Moment = Literal["first", "settled", "late"]
 
@@ -58,6 +60,9 @@ class LayerRange:
     flushed
         Of the gradient that arrives at its output, the share of float32's non-zero elements that are 0 in 16 bits;
         None where none arrives.
+    apart
+        Norm of its difference to what the layer puts out in float32, by the norm of that, over a sample of the
+        elements; None where these are not known or 0.
     """
 
     path: str
@@ -67,6 +72,7 @@ class LayerRange:
     near_limit: float
     subnormal: float
     flushed: float | None = None
+    apart: float | None = None
 
 
 @dataclass(frozen=True)
@@ -80,7 +86,7 @@ class ComparedStep:
     cosine
         Between the whole gradients; None where that in 16 bits is not finite, or one is 0.
     layers
-        In the order in which they were called; those that put out 16 bits.
+        In the order in which they returned; those that put out 16 bits.
     begins
         The layer at whose output, on the way back, the first gradient with FLUSHED_TOO_MUCH zeros arrives; "" where
         none does.
@@ -147,6 +153,8 @@ class ReferenceFacts:
         Whether the budget was spent before the room was found.
     not_measured
         Why there are no numbers, a clause; "" where there are.
+    divergence
+        Of the whole training, run once more; None where that was not tried.
     """
 
     dtype: str = ""
@@ -155,6 +163,7 @@ class ReferenceFacts:
     no_time: bool = False
     seconds: float = 0.0
     not_measured: str = ""
+    divergence: DivergenceFacts | None = None
 
     @property
     def worst_step(self) -> ComparedStep | None:

@@ -15,7 +15,7 @@ from test_rules_contract import code_blocks
 
 from mpdoctor.rules.registry import Rule, all_rules
 
-OPTIONS = {"MP003": ("--timeout", "25"), "MP906": ("--reference",)}
+OPTIONS = {"MP003": ("--timeout", "25"), "MP906": ("--reference",), "MP908": ("--reference",)}
 LIVE = [rule for rule in all_rules() if not {"in_source", "in_suppression"} & set(rule.looks)]
 pytestmark = [pytest.mark.slow, pytest.mark.sampled(26)]
 

@@ -105,6 +105,14 @@ def test_a_smaller_fixed_scale_is_tried(keras: str, tmp_path: Path) -> None:
     assert 1 <= remedy["scale"] < 2.0**30
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("keras", [pytest.param("tf_keras", marks=needs_keras("tf_keras"))])
+def test_a_variable_that_its_first_step_makes_of_a_number(keras: str, tmp_path: Path) -> None:
+    """Nadam of tf_keras begins with a 1 of its own, made while the step is traced."""
+    probe, _ = examined(tmp_path, SICK + FIT.replace("Adam", "Nadam"), keras)
+    assert "not_tried" not in probe["second_training"]
+
+
 @pytest.mark.parametrize("keras", [pytest.param(keras, marks=needs_keras(keras)) for keras in BOTH])
 def test_before_and_after_are_told(keras: str, tmp_path: Path) -> None:
     probe, _ = examined(tmp_path, SICK + FIT, keras, "--steps", "50")

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from samples import good_steps, layer, model, steps_from_finiteness, training
 
+from mpdoctor.facts.divergence import DivergenceFacts, TriedLayer
 from mpdoctor.facts.layer_details import SettingsFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import CallFacts, OptimizerFacts
-from mpdoctor.facts.reference import ComparedStep, ReferenceFacts, ScaleRoom, VariableFidelity
+from mpdoctor.facts.reference import ComparedStep, LayerRange, ReferenceFacts, ScaleRoom, VariableFidelity
 from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.facts.training import (
     CulpritFacts,
@@ -197,14 +198,29 @@ FIXED: dict[str, Any] = {
 def flushed(*shares: float, norm: float = 0.5, dtype: str = "float16", room: Any = None, **more: Any) -> dict[str, Any]:
     """A variable that loses this share of its gradient, on a batch each."""
     scale = more.pop("scale", 4.0)
+    layers = (LayerRange("first", "float16", 1.0, 0.1, 0.0, 0.0, apart=more.pop("apart", 1e-3)),)
     steps = tuple(
         ComparedStep(
-            "late", n, scale, 0.4, (VariableFidelity("first/kernel", 64, share, 0.0, 0.1, 0.5, norm),), (), "second"
+            "late", n, scale, 0.4, (VariableFidelity("first/kernel", 64, share, 0.0, 0.1, 0.5, norm),), layers, "second"
         )
         for n, share in enumerate(shares)
     )
     reference = ReferenceFacts(dtype, steps, room or ScaleRoom(2.0**9, 2.0**19, 12))
     return {"reference": reference, "steps": tuple(StepFacts(scale, True) for _ in range(50)), **more}
+
+
+def parted(half: float, rounded: float | None, single: float = 0.01, **more: Any) -> dict[str, Any]:
+    """Losses of 30 steps that fall to these numbers; `rounded` None: not trained, as `half` was near `single`."""
+    dtype, reason = more.pop("dtype", "float16"), more.pop("not_measured", "")
+    layers = more.pop("layers", ())
+
+    def falling(end: float) -> tuple[float, ...]:
+        return tuple(end + (1 - end) * 0.5**step for step in range(30))
+
+    ends = falling(half), falling(single), () if rounded is None else falling(rounded)
+    divergence = DivergenceFacts(dtype, tuple(range(30)), *ends, layers, 1.0, reason)
+    reference = ReferenceFacts(dtype, divergence=divergence)
+    return {"reference": reference, "steps": tuple(StepFacts(2.0**15, True) for _ in range(50)), **more}
 
 
 # (code, id, facts, what the message or the help holds; SILENT: the rule says nothing)
@@ -826,6 +842,28 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     ("MP906", "without-a-part", flushed(1.0, 1.0, norm=1e-5), SILENT),
     ("MP906", "bfloat16", flushed(1.0, 1.0, dtype="bfloat16"), SILENT),
     ("MP906", "never-scaled", flushed(1.0, 1.0, scale_dependence=dependence(-1.0)), SILENT),
+    (
+        "MP908",
+        "with-its-layer",
+        parted(0.3, 0.011, layers=(TriedLayer("cancel", (0.02,) * 30, True),)),
+        ("the last 10 of 30 steps", "0.3 in float16 and 0.01 in float32", 'Give `cancel` `dtype="float32"`'),
+    ),
+    (
+        "MP908",
+        "no-layer-alone",
+        parted(0.3, 0.011, layers=(TriedLayer("a", (0.3,) * 30, False), TriedLayer("b", (0.3,) * 30, False))),
+        ("With all layers in float32", "`a` and `b` alone did each not"),
+    ),
+    ("MP908", "bfloat16", parted(0.3, 0.011, dtype="bfloat16"), ("in bfloat16", "With all layers in float32")),
+    ("MP908", "less-than-a-tenth-of-the-change", parted(0.1, 0.011), SILENT),
+    ("MP908", "rounding-does-as-much", parted(0.3, 0.07), SILENT),
+    ("MP908", "without-the-control", parted(0.3, None), SILENT),
+    ("MP908", "roundings-of-the-loss", parted(1.005, 1.0, single=1.0), SILENT),
+    ("MP908", "not-finite", parted(math.inf, 0.011), SILENT),
+    ("MP908", "a-stuck-training", {**parted(0.3, 0.011), "steps": skipped(50)["steps"]}, SILENT),
+    ("MP908", "nobody-asked", {}, SILENT),
+    ("MP906", "an-output-is-wrong-before", flushed(1.0, 1.0, apart=0.3, room=ScaleRoom(2.0**9, 2.0**10, 12)), SILENT),
+    ("MP906", "and-a-scale-keeps-them", flushed(1.0, 1.0, apart=0.3), ("leave out `initial",)),
     ("MP906", "not-measured", {"reference": ReferenceFacts(not_measured="an eager loop")}, SILENT),
 ]
 

@@ -23,11 +23,14 @@ from mpdoctor.examiner.probe.short_fit import shortened_fit
 from mpdoctor.examiner.probe.training_facts import names_of_optimizers, trained_models, training_facts
 from mpdoctor.examiner.probe.tried_remedies import tried_remedies
 from mpdoctor.examiner.protocol.event_kinds import Reference, Remedies, TrainedAgain, TrainingStatus
+from mpdoctor.examiner.reference.divergence import RUNS, DivergenceSearch
 from mpdoctor.examiner.reference.measurement import ReferenceMeasurement
+from mpdoctor.examiner.reference.twin_training import TwinTraining
 from mpdoctor.examiner.replay.recorded_batch import DoesNotFit, RecordedBatch
 from mpdoctor.examiner.replay.step_replay import StepReplay
 from mpdoctor.examiner.replay.variable_snapshot import all_have_values
 from mpdoctor.examiner.second_training.second_training import SHARE, SecondTraining
+from mpdoctor.facts.divergence import DivergenceFacts
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import CallFacts, ModelFacts
 from mpdoctor.facts.reference import ReferenceFacts
@@ -561,8 +564,21 @@ class Training:
         failed = None if failure is None else ReferenceFacts(not_measured="the training failed")
         if failed is None:
             self.session.events.stage("comparing with float32")
-        for place, observed in enumerate(told):
-            self.session.events.send(Reference(place - len(told), failed or self._reference.facts(observed)))
+        found = [failed or self._reference.facts(observed) for observed in told]
+        for place, facts in enumerate(found):  # first: a process that hangs or dies in the long way has told them
+            self.session.events.send(Reference(place - len(told), facts))
+        if failed is None and self.session.request.second_training:
+            for place, (observed, facts) in enumerate(zip(told, found)):
+                if not facts.not_measured:
+                    self.session.events.stage("training in float32 as well")
+                    facts = replace(facts, divergence=self._divergence(observed, facts))
+                    self.session.events.send(Reference(place - len(told), facts))
+
+    def _divergence(self, observed: ObservedOptimizer, reference: ReferenceFacts) -> DivergenceFacts:
+        seconds = self.session.request.budget / RUNS
+        call, watch = self._run_again, self.session.watch
+        training = TwinTraining(watch, self._second, call, self.observed_optimizers, reference.dtype, seconds)
+        return DivergenceSearch(observed.keras, training, observed, reference).facts()
 
     def _try_remedies(self, told: list[ObservedOptimizer]) -> None:
         """Of the trainings that were told last: a process that hangs or dies in a trial has told them."""

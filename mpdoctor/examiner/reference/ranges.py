@@ -10,6 +10,15 @@ from mpdoctor.facts.training import FLOAT16_LIMIT
 SMALLEST_NORMAL = 2.0**-14
 
 
+SAMPLE = 4096  # elements of an output that are compared
+
+
+def sample_of(values: np.ndarray) -> np.ndarray:
+    """The same places of each array of one shape."""
+    flat = values.reshape(-1)
+    return flat[:: max(flat.size // SAMPLE, 1)].astype(np.float32)
+
+
 class RangeOfLayer:
     """Of one layer; `dtype` is that of its first output."""
 
@@ -18,6 +27,7 @@ class RangeOfLayer:
         self._largest, self._smallest = 0.0, np.inf
         self._values = self._near = self._nonzero = self._subnormal = 0
         self._flushed = self._expected = 0
+        self._difference = self._reference = 0.0  # squares, summed
 
     def note_output(self, values: np.ndarray) -> None:
         magnitudes = np.abs(values.astype(np.float32))
@@ -36,6 +46,17 @@ class RangeOfLayer:
         self._flushed += flushed
         self._expected += expected
 
+    def note_difference(self, half: np.ndarray, single: np.ndarray) -> None:
+        """Of a sample of one output."""
+        if half.shape == single.shape:
+            self._difference += float(np.sum(np.square(half - single, dtype=np.float64)))
+            self._reference += float(np.sum(np.square(single, dtype=np.float64)))
+
+    @property
+    def apart(self) -> float | None:
+        known = 0 < self._reference < np.inf and np.isfinite(self._difference)
+        return float(np.sqrt(self._difference / self._reference)) if known else None
+
     @property
     def flushed(self) -> float | None:
         return self._flushed / self._expected if self._expected else None
@@ -49,4 +70,5 @@ class RangeOfLayer:
             near_limit=self._near / max(self._values, 1),
             subnormal=self._subnormal / max(self._nonzero, 1),
             flushed=self.flushed,
+            apart=self.apart,
         )

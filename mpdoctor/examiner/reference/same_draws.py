@@ -1,12 +1,15 @@
 """The same random numbers in 16 bits and in float32.
 
 TensorFlow draws those of a mask in the dtype of what it masks, and one seed gives other numbers in another dtype: here
-all are drawn in float32, and those of masks moved to a grid that both dtypes hold.
+all are drawn in float32, and those of masks moved to a grid that both dtypes hold. In a graph an operation without a
+seed of its own has one by its place among all operations, of which there are others in float32: there it gets its place
+among those that draw.
 """
 
 from __future__ import annotations
 
 import inspect
+import itertools
 from contextlib import ExitStack, contextmanager
 from types import ModuleType
 from typing import Callable, Iterator
@@ -26,13 +29,14 @@ Draw = Callable[..., tf.Tensor]
 
 @contextmanager
 def same_draws(half: str) -> Iterator[None]:
-    """While it is entered, operations that draw by a name of TensorFlow's modules do so; steps run eagerly."""
-    parts = GRID[half]
+    """While it is entered, operations that draw by a name of TensorFlow's modules do so; steps run eagerly in here, or
+    are traced."""
+    parts, places = GRID[half], itertools.count(1)
     with ExitStack() as stack:
         for module, name in (*UNIFORM, *PUBLIC):
-            _replace(stack, module, name, lambda draw: _in_float32(draw, parts))
+            _replace(stack, module, name, lambda draw: _in_float32(draw, parts, places))
         for module, name in (*NORMAL, *PUBLIC_NORMAL):
-            _replace(stack, module, name, lambda draw: _in_float32(draw, None))
+            _replace(stack, module, name, lambda draw: _in_float32(draw, None, places))
         yield
 
 
@@ -52,15 +56,17 @@ def _replace(stack: ExitStack, module: ModuleType, name: str, changed: Callable[
     setattr(module, name, changed(before))
 
 
-def _in_float32(draw: Draw, parts: int | None) -> Draw:
-    """`parts`: of the grid, None for none."""
+def _in_float32(draw: Draw, parts: int | None, places: Iterator[int]) -> Draw:
+    """`parts`: of the grid, None for none. `places`: of the operations that draw, in their order."""
     signature = inspect.signature(draw)
 
     def drawn(*args: object, **kwargs: object) -> tf.Tensor:
         given = signature.bind(*args, **kwargs)
+        if given.arguments.get("seed") is None and not tf.executing_eagerly():
+            given.arguments["seed"] = next(places)
         dtype = tf.as_dtype(given.arguments.get("dtype") or tf.float32)
         if not dtype.is_floating or dtype == tf.float64:
-            return draw(*args, **kwargs)
+            return draw(*given.args, **given.kwargs)
         given.arguments["dtype"] = tf.float32
         for name in ("minval", "maxval", "mean", "stddev"):
             bound = given.arguments.get(name)

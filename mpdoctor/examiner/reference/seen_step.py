@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from mpdoctor.examiner.capture.layer_calls import dtype_name
 from mpdoctor.examiner.process.patching import replace_for_now
-from mpdoctor.examiner.reference.ranges import RangeOfLayer
+from mpdoctor.examiner.reference.ranges import RangeOfLayer, sample_of
 from mpdoctor.examiner.replay.magnitudes import array_from_tensor, is_floating
 from mpdoctor.examiner.replay.step_observer import with_gradient_seen
 from mpdoctor.examiner.trials.step_outcome import OpenCall
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasLayer, KerasVariable
 
     Arrival = Tuple[int, int, int]  # (layer, its call in the step, its output)
-    Masks = Dict[Arrival, np.ndarray]
+    Arrays = Dict[Arrival, np.ndarray]
 
 
 class NumberedCall(OpenCall):
@@ -37,9 +37,12 @@ class NumberedCall(OpenCall):
 class SeenStep:
     """Watches the layers and tapes of one step while it is entered.
 
+    single
+        The same step seen in float32, to compare with. None of a run that is to note what follows:
     nonzero
-        Of an earlier run of this step, in float32: where the gradients that arrive at layers' outputs are not 0, as
-        bits. None of a run that is to note them itself.
+        Where the gradients that arrive at layers' outputs are not 0, as bits.
+    samples
+        Of what layers put out.
     layers
         Those that were called, each once, in the order of their first calls.
     ranges
@@ -52,9 +55,10 @@ class SeenStep:
         By layer, the largest magnitude of a gradient that arrived at its output; of a run that compares with none.
     """
 
-    def __init__(self, watch: LayerHooks, nonzero: Masks | None = None) -> None:
-        self._watch = watch
-        self._compared, self.nonzero = nonzero, {} if nonzero is None else nonzero
+    def __init__(self, watch: LayerHooks, single: SeenStep | None = None) -> None:
+        self._watch, self._single = watch, single
+        self.nonzero: Arrays = {}
+        self.samples: Arrays = {}
         self.layers: dict[int, KerasLayer] = {}
         self.ranges: dict[int, RangeOfLayer] = {}
         self.taped: list[tuple[tf.Tensor, KerasVariable]] = []
@@ -91,11 +95,19 @@ class SeenStep:
             if not is_floating(part):
                 return part
             of_layer = self.ranges.setdefault(id(call.layer), RangeOfLayer(call.path, dtype_name(part)))
-            of_layer.note_output(array_from_tensor(part))
+            values = array_from_tensor(part)
+            of_layer.note_output(values)
             count[0] += 1
+            self._compare_output(of_layer, values, (id(call.layer), call.number, count[0]))
             return self._marked(part, call, count[0])
 
         return _mapped(noted, outputs)
+
+    def _compare_output(self, of_layer: RangeOfLayer, values: np.ndarray, arrival: Arrival) -> None:
+        if self._single is None:
+            self.samples[arrival] = sample_of(values)
+        elif arrival in self._single.samples:
+            of_layer.note_difference(sample_of(values), self._single.samples[arrival])
 
     def abandon(self, call: NumberedCall) -> None:
         while self._open and self._open.pop() is not call:
@@ -114,12 +126,12 @@ class SeenStep:
             return gradient
         numbers = array_from_tensor(values)
         self.back.setdefault(arrival[0], call.path)
-        if self._compared is None:
+        if self._single is None:
             self.nonzero[arrival] = np.packbits(numbers != 0)
             largest = float(np.max(np.abs(numbers))) if numbers.size else 0.0
             self.arrived[arrival[0]] = max(self.arrived.get(arrival[0], 0.0), largest)
-        elif arrival in self._compared:
-            kept = np.unpackbits(self._compared[arrival])[: numbers.size].astype(bool)
+        elif arrival in self._single.nonzero:
+            kept = np.unpackbits(self._single.nonzero[arrival])[: numbers.size].astype(bool)
             flushed = np.count_nonzero(kept & (numbers.ravel() == 0))
             self.ranges[arrival[0]].note_gradient(int(flushed), int(np.count_nonzero(kept)))
         return gradient

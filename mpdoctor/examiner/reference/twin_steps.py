@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from mpdoctor.examiner.capture.layer_hooks import LayerHooks
     from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasLayer, KerasVariable
     from mpdoctor.examiner.reference.comparison import Gradients
-    from mpdoctor.examiner.reference.seen_step import Masks
     from mpdoctor.examiner.replay.two_scales import GradientCatcher
 
 
@@ -84,16 +83,21 @@ class StepRunner:
         self._in_half: list[KerasLayer] = []
 
     def run(
-        self, kept: KeptStep, layers: Iterable[KerasLayer] = (), scale: float | None = None, masks: Masks | None = None
+        self,
+        kept: KeptStep,
+        layers: Iterable[KerasLayer] = (),
+        scale: float | None = None,
+        single: SeenStep | None = None,
     ) -> Run:
-        """With these layers in float32, at the loss scale of then or this one. Raises NotComparable."""
+        """With these layers in float32, at the loss scale of then or this one; compared with `single`, the same step in
+        float32. Raises NotComparable."""
         scale = kept.scale if scale is None else scale
         put_back(kept.state)
         if self._set_scale is not None and scale is not None:
             self._set_scale(scale)
         tf.random.set_seed(1)
         self._catcher.take()
-        seen = SeenStep(self._watch, masks)
+        seen = SeenStep(self._watch, single)
         with same_draws(self._half), float32_in_place(self._keras, layers), suppress(Enough), seen:
             try:
                 kept.repeat()
@@ -129,24 +133,14 @@ class StepRunner:
         """`twice`: whether the one in float32 shall be run once more, to see that it gives the same. Raises
         NotComparable."""
         if not self._layers:
-            self._layers = self._with_sublayers(self.run(kept).seen.layers.values())
+            self._layers = with_sublayers(self._keras, self.run(kept).seen.layers.values())
             self._in_half = [layer for layer in self._layers if layer.compute_dtype in HALF]
         single = self.run(kept, self._layers)
         self._refuse(single)
         if twice and not repeats(single.gradients, self.run(kept, self._layers).gradients):
             raise NotComparable("two runs of one batch in float32 differ: its random numbers cannot be repeated")
-        half = self.run(kept, masks=single.seen.nonzero)
+        half = self.run(kept, single=single.seen)
         return Twins(kept, half, single, self._weights_in_half(), self._largest(single, kept.scale))
-
-    def _with_sublayers(self, layers: Iterable[KerasLayer]) -> list[KerasLayer]:
-        found: dict[int, KerasLayer] = {}
-        waiting = list(layers)
-        while waiting:
-            layer = waiting.pop()
-            if id(layer) not in found:
-                found[id(layer)] = layer
-                waiting += self._keras.sublayers(layer)
-        return list(found.values())
 
     def _refuse(self, single: Run) -> None:
         for path, dtype in single.seen.still_in_half.items():
@@ -169,6 +163,18 @@ class StepRunner:
         weights = (np.max(np.abs(g)) for path, g in single.gradients.items() if path in paths and g.size)
         arrived = (single.seen.arrived.get(id(layer), 0.0) / (scale or 1.0) for layer in self._in_half)
         return max((float(number) for number in (*weights, *arrived)), default=0.0)
+
+
+def with_sublayers(keras: KerasAdapter, layers: Iterable[KerasLayer]) -> list[KerasLayer]:
+    """Each once."""
+    found: dict[int, KerasLayer] = {}
+    waiting = list(layers)
+    while waiting:
+        layer = waiting.pop()
+        if id(layer) not in found:
+            found[id(layer)] = layer
+            waiting += keras.sublayers(layer)
+    return list(found.values())
 
 
 def compared_step(twins: Twins) -> ComparedStep:

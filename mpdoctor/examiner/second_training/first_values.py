@@ -8,6 +8,7 @@ import weakref
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Callable
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
@@ -78,7 +79,8 @@ class FirstValues:
         else:
             values.append(given)
         original(variable, *args, initial_value=initial_value, **kwargs)
-        if values and hasattr(values[0], "numpy") and is_of_program(variable):
+        is_number = bool(values) and isinstance(values[0], (bool, int, float, np.ndarray, np.generic))
+        if values and (is_number or hasattr(values[0], "numpy")) and is_of_program(variable):
             with tf.init_scope():
                 self._keep(variable, tf.cast(values[0], variable.dtype))
 

@@ -7,9 +7,9 @@ it remains: variables, policies and traces are afterwards what they were.
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Callable, Dict, List
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List
 
 from mpdoctor.examiner.exceptions import first_line
 from mpdoctor.examiner.keras.in_place import float32_in_place
@@ -96,6 +96,14 @@ class SecondTraining:
         call: Callable[[PlayedStep], None],
     ) -> dict[ObservedOptimizer, SecondTrainingFacts]:
         """Raises NotTried."""
+        with self.from_the_first_weights([layer for unit in units for layer in unit.layers]) as played:
+            taken, ended = self._steps(played, list(healed), [unit.layer for unit in units], call)
+            return {one: self._told(one, steps, ended) for one, steps in taken.items()}
+
+    @contextmanager
+    def from_the_first_weights(self, layers: Iterable[KerasLayer]) -> Iterator[PlayedSteps]:
+        """What the training ran, to be run once more: while it is entered, variables begin as before the first step,
+        these layers compute in float32 and every function is traced anew. Raises NotTried."""
         self._refuse()
         now = snapshot_of_variables()
         self.is_running = True
@@ -103,12 +111,13 @@ class SecondTraining:
             with ExitStack() as stack:
                 stack.callback(put_back, now)
                 stack.enter_context(self._session.mender.at_rest())
-                stack.enter_context(
-                    float32_in_place(self._session.hooked_keras, [layer for unit in units for layer in unit.layers])
-                )
+                stack.enter_context(float32_in_place(self._session.hooked_keras, layers))
                 stack.enter_context(traced_anew())
-                taken, ended = self._steps(list(healed), [unit.layer for unit in units], call)
-                return {one: self._told(one, steps, ended) for one, steps in taken.items()}
+                assert self._first is not None
+                unknown = self._first.put_back()
+                if unknown:
+                    raise NotTried(f"nobody knows what the variable `{unknown[0]}` began with")
+                yield self._played
         finally:
             self.is_running = False
 
@@ -127,20 +136,20 @@ class SecondTraining:
                 raise NotTried("the step takes its batches from a data set of its own, whose order nobody knows")
 
     def _steps(
-        self, optimizers: list[ObservedOptimizer], layers: list[KerasLayer], call: Callable[[PlayedStep], None]
+        self,
+        played: PlayedSteps,
+        optimizers: list[ObservedOptimizer],
+        layers: list[KerasLayer],
+        call: Callable[[PlayedStep], None],
     ) -> tuple[Taken, str]:
         """(the steps of each optimizer, "steps" or "budget"). Raises NotTried."""
-        assert self._first is not None
-        unknown = self._first.put_back()
-        if unknown:
-            raise NotTried(f"nobody knows what the variable `{unknown[0]}` began with")
         seconds, first_step_at = SHARE * self._session.request.budget, 0.0
         taken: Taken = {one: [] for one in optimizers}
         for one in optimizers:
             one.unread()
         with SeenLayers(self._session.watch, layers) as seen:
-            for step in self._played.all:
-                seen.counts = self._played.takes_steps(step.owner)
+            for step in played.all:
+                seen.counts = played.takes_steps(step.owner)
                 try:
                     call(step)
                 except Exception as error:  # of the user's step: two dtypes meet
@@ -152,7 +161,7 @@ class SecondTraining:
                     break
         if seen.problem:
             raise NotTried(seen.problem)
-        spent = step is not self._played.all[-1]
+        spent = step is not played.all[-1]
         return taken, "budget" if spent else "steps"
 
     def _told(self, observed: ObservedOptimizer, steps: list[StepFacts], ended: str) -> SecondTrainingFacts:

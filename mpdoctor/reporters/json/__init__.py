@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
+from mpdoctor.facts.divergence import DivergenceFacts
 from mpdoctor.facts.failure import FailureFacts, MendedFacts, PartFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import LayerFacts, ModelFacts, OptimizerFacts
@@ -308,6 +309,17 @@ def _reference(reference: ReferenceFacts | None) -> dict[str, Any] | None:
         "no_time": reference.no_time,
         "seconds": reference.seconds,
         "not_measured": reference.not_measured or None,
+        "divergence": _divergence(reference.divergence),
+    }
+
+
+def _divergence(divergence: DivergenceFacts | None) -> dict[str, Any] | None:
+    if divergence is None:
+        return None
+    return {
+        **_plain(divergence),
+        "diverges": divergence.diverges,
+        "not_measured": divergence.not_measured or None,
     }
 
 

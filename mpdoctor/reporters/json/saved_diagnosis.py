@@ -199,7 +199,12 @@ def _second_training(row: Row, read: Callable[..., Any]) -> Row | None:
 
 def _reference(row: Row) -> Row | None:
     reference = row.get("reference")
-    return reference if reference is None else {**reference, "not_measured": reference.get("not_measured") or ""}
+    if reference is None:
+        return None
+    divergence = reference.get("divergence")
+    if divergence is not None:
+        divergence = {**divergence, "not_measured": divergence.get("not_measured") or ""}
+    return {**reference, "not_measured": reference.get("not_measured") or "", "divergence": divergence}
 
 
 def _steps(row: Row, read: Callable[..., Any]) -> tuple[StepFacts, ...]:

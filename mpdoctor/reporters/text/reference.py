@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from statistics import mean
+
+from mpdoctor.facts.divergence import DivergenceFacts
 from mpdoctor.facts.reference import ReferenceFacts, ScaleRoom, power_text
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.reporters.text.style import Style
@@ -37,7 +40,19 @@ def lines(training: TrainingFacts, look: Style) -> list[tuple[str, str]]:
         told.append(("room", "not looked for: the time of --budget was spent"))
     elif reference.room is not None:
         told.append(("room", room_text(reference, reference.room, look)))
+    if reference.divergence is not None:
+        told.append(("loss", _loss_text(reference.divergence, look)))
     return told
+
+
+def _loss_text(divergence: DivergenceFacts, look: Style) -> str:
+    """Of the training once more, in 16 bits and in float32."""
+    if divergence.not_measured:
+        return f"not compared over the training, because {look.name(divergence.not_measured, 300)}"
+    last, steps = divergence.last_third, len(divergence.steps)
+    half, single = (f"{mean(losses[last]):.4g}" for losses in (divergence.half, divergence.single))
+    compared = f"{half} in {divergence.dtype}, {single} in float32: mean of the last {steps // 3} of {steps} steps"
+    return f"{compared}, trained once more with the same random numbers"
 
 
 def _compared(reference: ReferenceFacts, look: Style) -> str:

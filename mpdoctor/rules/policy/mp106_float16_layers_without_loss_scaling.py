@@ -61,7 +61,7 @@ from mpdoctor.semantics.source.programs.models import is_model
 from mpdoctor.semantics.wording import listed, receiver_text
 
 SEVERITY = Severity.WARNING
-EXPLAINS = {"MP906": "model"}
+EXPLAINS = {"MP906": "model", "MP908": "model"}
 FIXES = ("unsafe",)
 CONFIRMED_LIVE = True
 SHOWS_IN_FORCED_LOOPS = True

@@ -63,12 +63,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from mpdoctor.facts.reference import ReferenceFacts, ScaleRoom, power_text
+from mpdoctor.facts.reference import FAR, ReferenceFacts, ScaleRoom, power_text
 from mpdoctor.facts.training import TrainingFacts
-from mpdoctor.finding import Finding, Severity, Verdict
-from mpdoctor.semantics.live.verdict import verdict_from_training
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.semantics.live.verdict import finds_its_scale
 
 SEVERITY = Severity.WARNING
+EXPLAINS = {"MP908": "model"}
 BATCHES = 2  # on which a variable must lose its gradient: one element of a short bias may cancel out on one
 NAMED = 3
 DEFAULT = 2.0**15  # of LossScaleOptimizer
@@ -105,12 +106,18 @@ def _is_by_scale(training: TrainingFacts) -> bool:
     depends = training.scale_dependence
     if depends is not None and abs(depends.median) > RIGHT:
         return False
-    return verdict_from_training(training)[0] in (
-        Verdict.HEALTHY,
-        Verdict.SETTLING,
-        Verdict.NO_UPDATE,
-        Verdict.INCONCLUSIVE,
-    )
+    reference = training.reference
+    if reference is None or _is_wrong_before(reference):
+        return False
+    return finds_its_scale(training)
+
+
+def _is_wrong_before(reference: ReferenceFacts) -> bool:
+    """Whether a layer puts out something else than in float32, which leaves zeros on the way back that no loss scale
+    keeps."""
+    room = reference.room
+    outputs = [layer.apart or 0.0 for step in reference.steps for layer in step.layers]
+    return max(outputs, default=0.0) >= FAR and (room is None or room.is_empty)
 
 
 def _lost(reference: ReferenceFacts) -> dict[str, float]:

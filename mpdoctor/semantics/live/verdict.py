@@ -33,6 +33,12 @@ def verdict_from_training(training: TrainingFacts) -> tuple[Verdict, str]:
     )
 
 
+def finds_its_scale(training: TrainingFacts) -> bool:
+    """Whether neither overflow nor an error stands in the way of what its numbers lose."""
+    verdict, _ = verdict_from_training(training)
+    return verdict in (Verdict.HEALTHY, Verdict.SETTLING, Verdict.NO_UPDATE, Verdict.INCONCLUSIVE)
+
+
 def _too_little_seen(training: TrainingFacts, not_finite: str) -> tuple[Verdict, str] | None:
     """Of a training that raised, that the device broke, or that was too short."""
     if training.failure is not None:

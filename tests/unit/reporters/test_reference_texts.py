@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from samples import diagnosis, good_steps, model, training
 
+from mpdoctor.facts.divergence import DivergenceFacts, TriedLayer
 from mpdoctor.facts.reference import ComparedStep, LayerRange, ReferenceFacts, ScaleRoom, VariableFidelity
 from mpdoctor.finding import Probe, Verdict
 from mpdoctor.reporters import html, markdown, terminal
@@ -34,6 +35,9 @@ def step(cosine: float | None, *variables: VariableFidelity, number: int = 0) ->
 
 GOOD = step(0.9997, variable("conv/kernel", 0.98), variable("conv/bias", -0.16, norm=1e-7))
 LOST = step(0.9998, variable("conv/kernel", None, flushed=1.0), number=9)
+PARTED = DivergenceFacts(
+    "float16", (0, 1, 3), (1.0, 0.5, 0.25), (1.0, 0.5, 0.125), (1.0, 0.5, 0.2), (TriedLayer("a", (1.0,), False),)
+)
 REFERENCES = {
     "room": (
         ReferenceFacts("float16", (GOOD,), ScaleRoom(2.0**9, 2.0**19, 12)),
@@ -52,6 +56,14 @@ REFERENCES = {
         ("no gradient was finite", "at every scale tried a gradient overflows, a/kernel"),
     ),
     "below 1": (ReferenceFacts("float16", (GOOD,), ScaleRoom(2.0**-8, 2.0**2, 12)), ("room: 2^-8 to 2^0",)),
+    "loss": (
+        ReferenceFacts("float16", (GOOD,), divergence=PARTED),
+        ("0.25 in float16, 0.125 in float32: mean of the last 1 of 3 steps",),
+    ),
+    "loss not compared": (
+        ReferenceFacts("float16", (GOOD,), divergence=DivergenceFacts(not_measured="its order is unknown")),
+        ("not compared over the training, because its order is unknown",),
+    ),
     "not measured": (ReferenceFacts(not_measured="an eager loop"), ("not compared, because an eager loop",)),
 }
 

@@ -1,0 +1,101 @@
+"""Does the loss leave that of the same training in float32, and with which layer does that begin?
+
+In 16 bits and in float32, each once more from the first weights. Where both part, in float32 once more for a few steps,
+to see that its random numbers can be repeated; from rounded weights, to see how far rounding alone carries this loss;
+and with single layers in float32.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mpdoctor.examiner.reference.comparison import REPEATABLE
+from mpdoctor.examiner.reference.twin_steps import with_sublayers
+from mpdoctor.examiner.second_training.second_training import NotTried
+from mpdoctor.facts.divergence import FEWEST_STEPS, DivergenceFacts, TriedLayer
+from mpdoctor.facts.reference import FAR
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasLayer
+    from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer
+    from mpdoctor.examiner.reference.twin_training import TrainedOnceMore, TwinTraining
+    from mpdoctor.facts.reference import ReferenceFacts
+
+RUNS = 6  # at most, that share the budget
+REPEATED = 3  # calls
+
+
+class DivergenceSearch:
+    """Of one optimizer's loss, in 16 bits of this kind."""
+
+    def __init__(
+        self, keras: KerasAdapter, training: TwinTraining, observed: ObservedOptimizer, reference: ReferenceFacts
+    ) -> None:
+        self._keras, self._training, self._observed = keras, training, observed
+        self._reference = reference
+
+    def facts(self) -> DivergenceFacts:
+        began = time.monotonic()
+        try:
+            found = self._found()
+        except NotTried as reason:
+            found = DivergenceFacts(not_measured=str(reason))
+        return replace(found, dtype=self._reference.dtype, seconds=time.monotonic() - began)
+
+    def _found(self) -> DivergenceFacts:
+        """Raises NotTried."""
+        half = self._training.run()
+        layers = with_sublayers(self._keras, half.seen.layers.values())
+        single = self._training.run(layers, skipping=half)
+        for path in single.seen.in_half:
+            raise NotTried(f"`{path}` puts out 16 bits under any policy that is set later")
+        found = self._compared(half, single)
+        if not found.is_apart:
+            return found
+        self._repeat(layers, half, single)
+        rounded = self._training.run(layers, skipping=half, rounded=True)
+        found = replace(found, rounded=self._losses(rounded, found.steps))
+        return replace(found, layers=self._tried(found, half)) if found.diverges else found
+
+    def _compared(self, half: TrainedOnceMore, single: TrainedOnceMore) -> DivergenceFacts:
+        pairs = list(zip(half.steps(self._observed), single.steps(self._observed)))
+        steps = tuple(n for n, pair in enumerate(pairs) if all(step.applied for step in pair))
+        if len(steps) < FEWEST_STEPS:
+            raise NotTried(f"{len(steps)} steps could be compared, fewer than {FEWEST_STEPS}")
+        return DivergenceFacts(self._reference.dtype, steps, self._losses(half, steps), self._losses(single, steps))
+
+    def _losses(self, run: TrainedOnceMore, steps: tuple[int, ...]) -> tuple[float, ...]:
+        """Raises NotTried where one is not known."""
+        taken = run.steps(self._observed)
+        losses = [taken[step].loss if step < len(taken) else None for step in steps]
+        known = tuple(loss for loss in losses if loss is not None)
+        if len(known) < len(steps):
+            fewer = len(taken) <= steps[-1]
+            raise NotTried("the time of --budget was spent" if fewer else "the loss of a step is not known")
+        return known
+
+    def _repeat(self, layers: list[KerasLayer], half: TrainedOnceMore, single: TrainedOnceMore) -> None:
+        """Raises NotTried."""
+        again = self._training.run(layers, skipping=half, most=REPEATED)
+        for first, second in zip(single.steps(self._observed), again.steps(self._observed)):
+            if not math.isclose(first.loss or 0.0, second.loss or 0.0, rel_tol=REPEATABLE, abs_tol=1e-30):
+                raise NotTried("two trainings in float32 differ: their random numbers cannot be repeated")
+
+    # --- where it begins ------------------------------------------------------------------------------------------
+    def _tried(self, found: DivergenceFacts, half: TrainedOnceMore) -> tuple[TriedLayer, ...]:
+        """Until one heals: the first layer whose output is far from float32's, and the last one in 16 bits."""
+        tried: list[TriedLayer] = []
+        for path in dict.fromkeys([*self._first_far(), *half.seen.in_half[-1:]]):
+            if path in half.seen.layers and not any(layer.heals for layer in tried):
+                layers = with_sublayers(self._keras, [half.seen.layers[path]])
+                losses = self._losses(self._training.run(layers, skipping=half), found.steps)
+                stays = not found.parts_from_float32(losses)
+                tried.append(TriedLayer(path, losses, stays))
+        return tuple(tried)
+
+    def _first_far(self) -> list[str]:
+        first = self._reference.steps[0].layers if self._reference.steps else ()
+        return [layer.path for layer in first if layer.apart is not None and layer.apart >= FAR][:1]

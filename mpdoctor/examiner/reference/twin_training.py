@@ -1,0 +1,161 @@
+"""A whole training, run once more from its first weights: as it is, with all layers in float32, and the control."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Callable, Dict, List, NamedTuple
+
+import tensorflow as tf
+
+from mpdoctor.examiner.capture.layer_calls import dtype_name, flat_tensors
+from mpdoctor.examiner.exceptions import first_line
+from mpdoctor.examiner.reference.same_draws import same_draws, seed_put_back
+from mpdoctor.examiner.second_training.second_training import NotTried
+from mpdoctor.examiner.trials.step_outcome import OpenCall
+from mpdoctor.knowledge.half_dtypes import HALF
+
+if TYPE_CHECKING:
+    from typing import Iterable
+
+    from mpdoctor.examiner.capture.layer_hooks import LayerHooks
+    from mpdoctor.examiner.keras.adapter import KerasLayer, KerasOptimizer, KerasVariable
+    from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer
+    from mpdoctor.examiner.second_training.played_steps import PlayedStep
+    from mpdoctor.examiner.second_training.second_training import SecondTraining
+    from mpdoctor.facts.training import StepFacts
+
+    Calls = List[Dict[ObservedOptimizer, List[StepFacts]]]  # by call, the steps taken in it
+
+
+class CalledLayers:
+    """Notes the layers that are called while it is entered, and the dtypes that they put out, by path."""
+
+    def __init__(self, watch: LayerHooks) -> None:
+        self._watch = watch
+        self.layers: dict[str, KerasLayer] = {}  # in the order in which they returned
+        self.dtypes: dict[str, set[str]] = {}
+        self._open: list[OpenCall] = []
+
+    def __enter__(self) -> CalledLayers:
+        self._watch.observer = self
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._watch.observer = None
+
+    # --- called by LayerHooks -------------------------------------------------------------------------------------
+    def enter(
+        self, layer: KerasLayer, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> tuple[OpenCall, tuple[object, ...], dict[str, object]]:
+        self._open.append(OpenCall(layer, self._open[-1] if self._open else None))
+        return self._open[-1], args, kwargs
+
+    def leave(self, call: OpenCall, outputs: object) -> object:
+        self.abandon(call)
+        self.layers.setdefault(call.path, call.layer)
+        self.dtypes.setdefault(call.path, set()).update(map(dtype_name, flat_tensors(outputs)))
+        return outputs
+
+    def abandon(self, call: OpenCall) -> None:
+        while self._open and self._open.pop() is not call:
+            pass
+
+    @property
+    def in_half(self) -> list[str]:
+        """Paths of layers that put out 16 bits, in the order in which they returned."""
+        return [path for path, dtypes in self.dtypes.items() if dtypes & set(HALF)]
+
+
+class TrainedOnceMore(NamedTuple):
+    """`calls`: of the training, with the steps that each optimizer took in it."""
+
+    calls: Calls
+    seen: CalledLayers
+
+    def steps(self, observed: ObservedOptimizer) -> list[StepFacts]:
+        return [step for call in self.calls for step in call[observed]]
+
+
+class TwinTraining:
+    """Of these optimizers; `call(step)` runs a step of the first training, `seconds` are for each run of it, counted
+    from the end of its first call, as those of the training are."""
+
+    def __init__(
+        self,
+        watch: LayerHooks,
+        second: SecondTraining,
+        call: Callable[[PlayedStep], None],
+        optimizers: list[ObservedOptimizer],
+        half: str,
+        seconds: float,
+    ) -> None:
+        self._watch, self._second, self._call = watch, second, call
+        self._optimizers, self._half, self._seconds = optimizers, half, seconds
+
+    def run(
+        self,
+        layers: Iterable[KerasLayer] = (),
+        skipping: TrainedOnceMore | None = None,
+        rounded: bool = False,
+        most: int | None = None,
+    ) -> TrainedOnceMore:
+        """With these layers in float32, without the steps that were skipped in another run; from weights that were
+        `rounded` to 16 bits; no more than so many calls. Raises NotTried."""
+        with ExitStack() as stack:
+            stack.enter_context(seed_put_back())
+            stack.enter_context(same_draws(self._half))
+            played = stack.enter_context(self._second.from_the_first_weights(layers))
+            seen = stack.enter_context(CalledLayers(self._watch))
+            tf.random.set_seed(1)
+            for one in self._optimizers:
+                one.unread()
+                if rounded:
+                    _round(one.variables, self._half)
+            return TrainedOnceMore(self._calls(played.all[:most], skipping), seen)
+
+    def _calls(self, played: list[PlayedStep], skipping: TrainedOnceMore | None) -> Calls:
+        calls: Calls = []
+        first_call_at = 0.0
+        for step in played if skipping is None else played[: len(skipping.calls)]:
+            skipped = [] if skipping is None else _skipped(skipping.calls[len(calls)])
+            before = [(v, tf.identity(v)) for one in skipped for v in _moved_by(one)]
+            try:
+                self._call(step)
+            except Exception as error:  # of the user's step: two dtypes meet
+                raise NotTried(f"the step raises when it is trained once more: {first_line(error)}") from error
+            for variable, value in before:
+                variable.assign(value)
+            calls.append({one: one.steps_from_record() for one in self._optimizers})
+            first_call_at = first_call_at or time.monotonic()
+            if time.monotonic() - first_call_at > self._seconds:
+                break
+        return calls
+
+
+def _skipped(call: dict[ObservedOptimizer, list[StepFacts]]) -> list[ObservedOptimizer]:
+    """The optimizers that skipped their steps in this call. Raises NotTried where one skipped some of several."""
+    found = []
+    for one, steps in call.items():
+        if not all(step.applied for step in steps):
+            if any(step.applied for step in steps):
+                raise NotTried("one call takes several steps, of which some were skipped")
+            found.append(one)
+    return found
+
+
+def _moved_by(observed: ObservedOptimizer) -> list[KerasVariable]:
+    return [*observed.variables, *_own_variables(observed.innermost)]
+
+
+def _own_variables(optimizer: KerasOptimizer) -> list[KerasVariable]:
+    """Its slots and its count of steps."""
+    variables = optimizer.variables  # type: ignore[attr-defined]
+    return list(variables() if callable(variables) else variables)
+
+
+def _round(variables: Iterable[KerasVariable], half: str) -> None:
+    for variable in variables:
+        value = tf.convert_to_tensor(variable)
+        there = tf.cast(tf.cast(value, half), value.dtype)
+        variable.assign(tf.where(tf.math.is_finite(there), there, value))

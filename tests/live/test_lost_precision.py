@@ -1,0 +1,48 @@
+"""MP906 and MP908 on trainings that lose numbers in 16 bits, and silence on healthy ones and in bfloat16."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from checking import check, needs_keras
+from lost_precision import PARTING, UNDERFLOWING, healthy, script
+
+BOTH = [pytest.param(keras, marks=needs_keras(keras)) for keras in ("3", "tf_keras")]
+SEEDS = range(30)
+ABOUT_PRECISION = {"MP906", "MP908"}
+pytestmark = [pytest.mark.slow]
+
+
+def codes(folder: Path, text: str, keras: str) -> set[str]:
+    """Of findings, and of what they explain."""
+    path = folder / "train.py"
+    path.write_text(text, encoding="utf-8")
+    done = check(path.name, "--reference", "--budget", "60", directory=folder, keras=keras)
+    (probe,) = done.report["probes"]
+    assert probe["steps"] == 50
+    assert probe["reference"]["divergence"]["not_measured"] is None
+    findings = done.report["findings"]
+    return {finding["code"] for finding in findings} | {also["code"] for f in findings for also in f["also_seen"]}
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("keras", BOTH)
+@pytest.mark.parametrize("name", UNDERFLOWING)
+def test_gradients_that_underflow_are_told(name: str, keras: str, tmp_path: Path) -> None:
+    assert "MP906" in codes(tmp_path, script(UNDERFLOWING[name]), keras)
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("keras", BOTH)
+@pytest.mark.parametrize("name", PARTING)
+def test_a_loss_that_leaves_that_of_float32_is_told(name: str, keras: str, tmp_path: Path) -> None:
+    assert "MP908" in codes(tmp_path, script(PARTING[name]), keras)
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("keras", BOTH)
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_healthy_trainings_are_not_blamed(seed: int, policy: str, keras: str, tmp_path: Path) -> None:
+    assert not codes(tmp_path, script(healthy(seed), policy, seed), keras) & ABOUT_PRECISION
