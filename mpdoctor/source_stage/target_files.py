@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from mpdoctor.finding import Skipped
@@ -16,10 +16,16 @@ from mpdoctor.settings.options import Settings
 from mpdoctor.source_stage import SourceStage
 from mpdoctor.source_stage.cache import users_cache
 
+JudgeTarget = Callable[[Target, SourceStage, tuple[str, ...]], object]
+"""Judges some files of a target: their paths as shown."""
 
-def source_stage_of_targets(settings: Settings) -> tuple[SourceStage, list[tuple[str, ...]]]:
+
+def source_stage_of_targets(
+    settings: Settings, judge_ahead: JudgeTarget | None = None
+) -> tuple[SourceStage, list[tuple[str, ...]]]:
     """The source of all targets, and the paths (as shown) of each. A program alone brings the files that it imports;
-    several targets, and directories, are understood together, and a file that two of them hold is the first one's."""
+    several targets, and directories, are understood together, and a file that two of them hold is the first one's.
+    `judge_ahead`: see `SourceStage`."""
     targets = settings.targets
     named = [target for target in targets if target.path is not None and not target.is_saved]
     unsaved = {t.path.absolute(): t.content for t in named if t.path is not None and t.content is not None}
@@ -28,7 +34,21 @@ def source_stage_of_targets(settings: Settings) -> tuple[SourceStage, list[tuple
     owners = _owners(named)
     shown = {path: shown_path(str(path)) for path in owners}
     cache = users_cache() if settings.cache and shown and not is_program else None
-    stage = SourceStage(shown, handed_over, with_imports=is_program, assume_mixed=settings.assume_mixed, cache=cache)
+
+    def judge_group(stage: SourceStage, group: list[Path]) -> None:
+        for target in targets if judge_ahead is not None else ():
+            own = tuple(shown[path] for path in group if owners[path] is target)
+            if own:
+                judge_ahead(target, stage, own)
+
+    stage = SourceStage(
+        shown,
+        handed_over,
+        with_imports=is_program,
+        assume_mixed=settings.assume_mixed,
+        cache=cache,
+        judge_ahead=judge_group if judge_ahead is not None else None,
+    )
     if is_program:
         return stage, [tuple(stage.facts)]
     return stage, [tuple(shown[path] for path, owner in owners.items() if owner is target) for target in targets]
