@@ -127,19 +127,16 @@ class Outlines(dict[Path, Outline]):
         return sorted(self.reached_from([path]) if path in self else (), key=self._ranks.__getitem__)
 
     def groups(self, size: int) -> list[list[Path]]:
-        """The files, in parts that import nothing of one another: what is said of a file hangs on its own part alone.
-        Those of less than `size` bytes of source go with the next ones. One part where it is not known what all files
-        import."""
-        if not self.whole:
-            return [list(self)]
-        groups: list[list[Path]] = [[]]
-        so_far = 0
-        for part in self._parts():
-            if so_far >= size:
+        """The files, in parts that import nothing of one another; those of less than `size` bytes of source go with the
+        next ones. One part where it is not known what all files import."""
+        groups: list[list[Path]] = []
+        room = 0
+        for part in self._parts() if self.whole else [list(self)]:
+            if room <= 0:
                 groups.append([])
-                so_far = 0
+                room = size
             groups[-1] += part
-            so_far += sum(self[path].size for path in part)
+            room -= sum(self[path].size for path in part)
         return groups
 
     def _parts(self) -> Iterable[list[Path]]:
@@ -147,7 +144,7 @@ class Outlines(dict[Path, Outline]):
         part_of = {path: [path] for path in self}
         for path, outline in self.items():
             for imported in outline.imports:
-                larger, smaller = sorted((part_of[path], part_of[imported]), key=len, reverse=True)
+                smaller, larger = sorted((part_of[path], part_of[imported]), key=len)
                 if larger is not smaller:
                     larger += smaller
                     part_of |= dict.fromkeys(smaller, larger)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from mpdoctor.finding import Skipped
@@ -13,7 +13,7 @@ from mpdoctor.project.project_folder import LEADS_OUT
 from mpdoctor.project.shown_paths import shown_path
 from mpdoctor.project.targets import Target
 from mpdoctor.settings.options import Settings
-from mpdoctor.source_stage import SourceStage
+from mpdoctor.source_stage import JudgeAhead, SourceStage
 from mpdoctor.source_stage.cache import users_cache
 
 JudgeTarget = Callable[[Target, SourceStage, tuple[str, ...]], object]
@@ -34,24 +34,27 @@ def source_stage_of_targets(
     owners = _owners(named)
     shown = {path: shown_path(str(path)) for path in owners}
     cache = users_cache() if settings.cache and shown and not is_program else None
-
-    def judge_group(stage: SourceStage, group: list[Path]) -> None:
-        for target in targets if judge_ahead is not None else ():
-            own = tuple(shown[path] for path in group if owners[path] is target)
-            if own:
-                judge_ahead(target, stage, own)
-
     stage = SourceStage(
         shown,
         handed_over,
         with_imports=is_program,
         assume_mixed=settings.assume_mixed,
         cache=cache,
-        judge_ahead=judge_group if judge_ahead is not None else None,
+        judge_ahead=_of_group(judge_ahead, shown, owners) if judge_ahead is not None else None,
     )
     if is_program:
         return stage, [tuple(stage.facts)]
     return stage, [tuple(shown[path] for path, owner in owners.items() if owner is target) for target in targets]
+
+
+def _of_group(judge: JudgeTarget, shown: Mapping[Path, str], owners: Mapping[Path, Target]) -> JudgeAhead:
+    """Judges what each target has of a group of files."""
+
+    def judge_group(stage: SourceStage, group: list[Path]) -> None:
+        for target in {id(owners[path]): owners[path] for path in group}.values():
+            judge(target, stage, tuple(shown[path] for path in group if owners[path] is target))
+
+    return judge_group
 
 
 def _owners(named: Iterable[Target]) -> dict[Path, Target]:
