@@ -47,11 +47,14 @@ def diagnosed(monkeypatch: pytest.MonkeyPatch, size: int, *targets: str, keras: 
     return diagnose(settings, SilentProgress())
 
 
-@pytest.mark.parametrize("processes", [1, 3])
 @pytest.mark.parametrize(
-    "targets", [["."], ["program0", "older", "program1", "broken/broken.py"]], ids=["one", "several"]
+    ("processes", "targets", "keras"),
+    [
+        pytest.param(1, ["."], None, id="a directory, a guessed Keras"),
+        pytest.param(3, ["."], Keras("keras"), id="a directory, Keras 3, three processes"),
+        pytest.param(3, ["program0", "older", "program1", "broken/broken.py"], None, id="several targets"),
+    ],
 )
-@pytest.mark.parametrize("keras", [None, Keras("keras")], ids=["the Keras that is guessed", "Keras 3"])
 def test_groups_change_nothing(
     directory: Path, monkeypatch: pytest.MonkeyPatch, processes: int, targets: list[str], keras: Keras | None
 ) -> None:
