@@ -56,7 +56,14 @@ def diagnose(settings: Settings, progress: Progress) -> Diagnosis:
 def diagnose_with_sources(settings: Settings, progress: Progress) -> tuple[Diagnosis, Mapping[str, SourceFacts]]:
     """The same, and what was read: facts without their events, by path as shown."""
     progress.stage("reading the source")
-    stage, paths = source_stage_of_targets(settings, progress)
+
+    def judge_ahead(target: Target, stage: SourceStage, own: tuple[str, ...]) -> None:
+        """By the Keras that most likely will be that of the whole target: if it is not, the files are judged again."""
+        findings_of_source(
+            stage.judge, stage.facts, own, keras_of_target(target, settings, own, stage.facts, ()), settings
+        )
+
+    stage, paths = source_stage_of_targets(settings, progress, judge_ahead)
     suppressions = Suppressions((stage.facts[path] for own in paths for path in own), settings)
     examined = [
         _examine(target, stage, own, suppressions, settings, progress)

@@ -120,6 +120,30 @@ class Outlines(dict[Path, Outline]):
         before it, and of modules that import one another the outermost package first."""
         return sorted(self.reached_from([path]) if path in self else (), key=self._ranks.__getitem__)
 
+    def groups(self, size: int) -> list[list[Path]]:
+        """The files, in parts that import nothing of one another; those of less than `size` bytes of source go with the
+        next ones. One part where it is not known what all files import."""
+        groups: list[list[Path]] = []
+        room = 0
+        for part in self._parts() if self.whole else [list(self)]:
+            if room <= 0:
+                groups.append([])
+                room = size
+            groups[-1] += part
+            room -= sum(self[path].size for path in part)
+        return groups
+
+    def _parts(self) -> Iterable[list[Path]]:
+        """What hangs together by imports, in whichever direction."""
+        part_of = {path: [path] for path in self}
+        for path, outline in self.items():
+            for imported in outline.imports:
+                smaller, larger = sorted((part_of[path], part_of[imported]), key=len)
+                if larger is not smaller:
+                    larger += smaller
+                    part_of |= dict.fromkeys(smaller, larger)
+        return {id(part): part for part in part_of.values()}.values()
+
     @cached_property
     def digests(self) -> dict[Path, bytes]:
         """Of each file's text and of all that it imports, also through others: as long as it stays the same, so does

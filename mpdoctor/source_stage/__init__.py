@@ -29,7 +29,11 @@ from mpdoctor.source_stage.worker import Judged, Task, crash_from_breakdown, pol
 
 SILENT = SilentProgress()
 WORTH_A_PROCESS = 400_000  # bytes of source: fewer are walked before another process is up
+GROUP = 8_000_000  # bytes of source: of so much the workers hold some 400 MiB until it is judged
 MOST_TOGETHER = 40  # files of a program that is walked once more as one
+
+JudgeAhead = Callable[["SourceStage", list[Path]], None]
+"""Files by absolute path, and with them all that they hang together with by imports."""
 
 
 class SourceStage:
@@ -45,6 +49,7 @@ class SourceStage:
         assume_mixed: bool = False,
         cache: Cache | None = None,
         progress: Progress = SILENT,
+        judge_ahead: JudgeAhead | None = None,
     ) -> None:
         """
         files
@@ -57,11 +62,16 @@ class SourceStage:
             What earlier runs have said. One program is always looked at anew.
         progress
             Is told how many of the files have been read, and then how many have been judged.
+        judge_ahead
+            Judges the files of a group as they will be judged in the end. Of many files a group is walked and judged at
+            a time, so that what was made of it can be given back before the next one.
         """
-        self._progress, self._with_imports = progress, with_imports
+        self._progress, self._with_imports, self._is_read = progress, with_imports, False
         self._files = dict(files)
         self._assume_mixed = assume_mixed
         self._facts: dict[Path, SourceFacts] = {}
+        self._walked: set[Path] = set()
+        self._judged_ahead: dict[tuple[Path, bytes], Judged] = {}
         self._mixed: set[Path] = set()
         self._crashes: set[Crashed] = set()
         texts = FileTexts(unsaved)
@@ -74,8 +84,9 @@ class SourceStage:
         if with_imports:
             self._do("walk_with_imports", files)
         else:
-            self._walk_what_matters()
-        self._keep_what_judging_needs(with_imports)
+            self._walk_in_groups(judge_ahead)
+        self._keep_what_judging_needs(self._files, with_imports)
+        self._is_read = True
 
     def _processes(self) -> int:
         """As many as there is work for, in bytes of source."""
@@ -83,15 +94,28 @@ class SourceStage:
         size = sum(outline.size for outline in looked_at if outline.names_framework)
         return min(most_processes(), 1 + size // WORTH_A_PROCESS)
 
-    def _keep_what_judging_needs(self, with_imports: bool) -> None:
-        self.facts = {facts.path: facts for facts in (self._facts[path] for path in self._files)}
-        self._paths = {facts.path: path for path, facts in self._facts.items()}
-        self._imported = {path for facts in self.facts.values() for path in facts.imports}
-        own = self._files.keys()
-        self._imported |= {self._files[imported] for path in own for imported in self._imports_of(path) & own}
-        self._guarded = set() if with_imports else guarded_files(self.facts.values())
-        self._policies = policies_by_importers(self._facts.values())
-        self._reached = {path for mixed in self._mixed for path in self._facts[mixed].imports}
+    def _walk_in_groups(self, judge_ahead: JudgeAhead | None) -> None:
+        groups = self._outlines.groups(GROUP)
+        for group in groups:
+            own = [path for path in group if path in self._files]
+            self._walk_what_matters(own)
+            if judge_ahead is not None and len(groups) > 1 and self._workers.is_at_work:
+                self._keep_what_judging_needs(own)
+                judge_ahead(self, own)
+                self._crashes.clear()
+                self._workers.start_anew()
+
+    def _keep_what_judging_needs(self, own: Collection[Path], with_imports: bool = False) -> None:
+        facts = [self._facts[path] for path in own]
+        self.facts = {of_file.path: of_file for of_file in facts}
+        self._paths = {self._facts[path].path: path for path in own}
+        self._imported = {path for of_file in facts for path in of_file.imports}
+        together = set(own)
+        self._imported |= {self._files[imported] for path in own for imported in self._imports_of(path) & together}
+        self._guarded = set() if with_imports else guarded_files(facts)
+        self._policies = policies_by_importers(facts)
+        self._reached = {path for mixed in self._mixed & together for path in self._facts[mixed].imports}
+        self._float32_classes = _float32_classes(facts)
 
     def judge(self, keras: Callable[[str], Keras], codes: frozenset[str], paths: Collection[str]) -> Judged:
         """What the rules of these codes find in these files (paths as shown), each by its own Keras."""
@@ -110,28 +134,34 @@ class SourceStage:
             }
             path = self._paths[shown_as]
             tasks[path] = Task(path, changes, codes, self._program_of(path))
-        found = {path: said for path, task in tasks.items() if (said := self._memory.findings(task)) is not None}
+        found = {path: said for path, task in tasks.items() if (said := self._known(task)) is not None}
         new = {path: task for path, task in tasks.items() if path not in found}
         for what, walked in (("walk", True), ("read", False)):
-            unknown = [path for path in new if not self._workers.know(path) and self._memory.was_walked(path) is walked]
+            unknown = [path for path in new if not self._workers.know(path) and (path in self._walked) is walked]
             list(self._workers.all_do(what, unknown, self._size_of))
-        for path, said in self._judged(new):
+        for path, said in self._judging(new):
             self._memory.keep_findings(new[path], said)
-            found[path] = said
+            self._judged_ahead[path, new[path].digest] = found[path] = said
         programs_first = sorted(tasks, key=lambda path: not tasks[path].program)
         return self._each_once([*self._broken(paths), *(item for path in programs_first for item in found[path])])
 
-    def _judged(self, tasks: Mapping[Path, Task]) -> Iterator[tuple[Path, Judged]]:
-        if len(tasks) > 1:
+    def _judging(self, tasks: Mapping[Path, Task]) -> Iterator[tuple[Path, Judged]]:
+        """What is judged before all is read shows as files that are not read yet."""
+        is_told = len(tasks) > 1 and self._is_read
+        if is_told:
             self._progress.stage("judging the source")
         for done, (path, said) in enumerate(self._workers.judge(tasks), 1):
             yield path, said
-            if len(tasks) > 1:
+            if is_told:
                 self._progress.steps(done, len(tasks))
 
     def save(self) -> None:
         """Leave to later runs what this one has found."""
         self._memory.save()
+
+    def _known(self, task: Task) -> Judged | None:
+        said = self._judged_ahead.get((task.path, task.digest))
+        return self._memory.findings(task) if said is None else said
 
     def _program_of(self, path: Path) -> tuple[str, ...]:
         """The given files that are to be judged together with this one, itself included: where a program begins, since
@@ -149,31 +179,20 @@ class SourceStage:
         return tuple(sorted(place for path in seen for place in self._float32_classes.get(path, ())))
 
     @cached_property
-    def _float32_classes(self) -> Mapping[str, list[Location]]:
-        """By path as shown."""
-        made: dict[Location, bool] = {}
-        for facts in self._facts.values():
-            for place, in_float32 in facts.makings:
-                made[place] = made.get(place, True) and in_float32
-        found: dict[str, list[Location]] = {}
-        for place, is_always in made.items():
-            if is_always:
-                found.setdefault(place.path, []).append(place)
-        return found
-
-    @cached_property
     def _imported_by_text(self) -> frozenset[Path]:
         return frozenset().union(*(outline.imports for outline in self._outlines.values()))
 
-    def _walk_what_matters(self) -> None:
-        files, outlines = self._files, self._outlines
+    def _walk_what_matters(self, files: Collection[Path]) -> None:
+        outlines = self._outlines
         if self._assume_mixed:
             self._do("walk", (path for path in files if outlines[path].may_speak or outlines[path].may_compute))
         else:
             self._do("walk", (path for path in files if outlines[path].may_speak))
-            importers = outlines.importers_of(self._mixed)
+            mixed = self._mixed & set(files)
+            importers = outlines.importers_of(mixed)
             self._do("walk", (p for p in importers if outlines[p].may_compute or outlines[p].imports & self._mixed))
-            reached = outlines.reached_from(self._mixed)
+            mixed = self._mixed & set(files)
+            reached = outlines.reached_from(mixed)
             self._do("walk", (p for p in reached if outlines[p].may_compute or outlines[p].imports & self._mixed))
         self._do("read", files)
 
@@ -181,6 +200,8 @@ class SourceStage:
         """Where it is not done yet, for the files that were given."""
         wanted = set(paths) - self._facts.keys()
         new = []
+        if what == "walk":
+            self._walked |= wanted
         for path in [path for path in self._files if path in wanted]:
             known = self._memory.recall(path, walked=what == "walk")
             if known is not None:
@@ -223,3 +244,16 @@ class SourceStage:
 
     def _size_of(self, path: Path) -> int:
         return self._outlines[path].size if path in self._outlines else 1
+
+
+def _float32_classes(sources: Iterable[SourceFacts]) -> Mapping[str, list[Location]]:
+    """Where the classes are defined that all of these files make in float32 only, by path as shown."""
+    made: dict[Location, bool] = {}
+    for facts in sources:
+        for place, in_float32 in facts.makings:
+            made[place] = made.get(place, True) and in_float32
+    found: dict[str, list[Location]] = {}
+    for place, is_always in made.items():
+        if is_always:
+            found.setdefault(place.path, []).append(place)
+    return found

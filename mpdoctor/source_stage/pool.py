@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -72,6 +73,18 @@ class WorkerPool:
             busy = [worker for worker in busy if worker not in answering]
             free = [worker for worker in answering if waiting[worker]]
 
+    @property
+    def is_at_work(self) -> bool:
+        """Whether a worker has looked at anything, and holds what it made of it."""
+        return bool(self._worker_of)
+
+    def start_anew(self) -> None:
+        """Give back all that the workers hold. Whatever is asked about next, they look at it again."""
+        for worker in self._workers:
+            worker.end()
+        self._worker_of.clear()
+        del self._workers
+
     def _in_place_of(self, ended: LocalWorker | WorkerProcess) -> LocalWorker | WorkerProcess:
         from mpdoctor.source_stage.worker_process import WorkerProcess
 
@@ -110,6 +123,10 @@ class LocalWorker:
 
     def answer(self) -> Any:
         return self._answer
+
+    def end(self) -> None:
+        del self._desk, self._answer
+        gc.collect()
 
 
 def _portions(paths: Sequence[Path], size_of: Callable[[Path], int], count: int) -> Iterator[list[Path]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from mpdoctor.finding import Skipped
@@ -14,13 +14,19 @@ from mpdoctor.project.project_folder import LEADS_OUT
 from mpdoctor.project.shown_paths import shown_path
 from mpdoctor.project.targets import Target
 from mpdoctor.settings.options import Settings
-from mpdoctor.source_stage import SourceStage
+from mpdoctor.source_stage import JudgeAhead, SourceStage
 from mpdoctor.source_stage.cache import users_cache
 
+JudgeTarget = Callable[[Target, SourceStage, tuple[str, ...]], object]
+"""Judges some files of a target: their paths as shown."""
 
-def source_stage_of_targets(settings: Settings, progress: Progress) -> tuple[SourceStage, list[tuple[str, ...]]]:
+
+def source_stage_of_targets(
+    settings: Settings, progress: Progress, judge_ahead: JudgeTarget | None = None
+) -> tuple[SourceStage, list[tuple[str, ...]]]:
     """The source of all targets, and the paths (as shown) of each. A program alone brings the files that it imports;
-    several targets, and directories, are understood together, and a file that two of them hold is the first one's."""
+    several targets, and directories, are understood together, and a file that two of them hold is the first one's.
+    `judge_ahead`: see `SourceStage`."""
     targets = settings.targets
     named = [target for target in targets if target.path is not None and not target.is_saved]
     unsaved = {t.path.absolute(): t.content for t in named if t.path is not None and t.content is not None}
@@ -36,10 +42,21 @@ def source_stage_of_targets(settings: Settings, progress: Progress) -> tuple[Sou
         assume_mixed=settings.assume_mixed,
         cache=cache,
         progress=progress,
+        judge_ahead=_of_group(judge_ahead, shown, owners) if judge_ahead is not None else None,
     )
     if is_program:
         return stage, [tuple(stage.facts)]
     return stage, [tuple(shown[path] for path, owner in owners.items() if owner is target) for target in targets]
+
+
+def _of_group(judge: JudgeTarget, shown: Mapping[Path, str], owners: Mapping[Path, Target]) -> JudgeAhead:
+    """Judges what each target has of a group of files."""
+
+    def judge_group(stage: SourceStage, group: list[Path]) -> None:
+        for target in {id(owners[path]): owners[path] for path in group}.values():
+            judge(target, stage, tuple(shown[path] for path in group if owners[path] is target))
+
+    return judge_group
 
 
 def _owners(named: Iterable[Target]) -> dict[Path, Target]:

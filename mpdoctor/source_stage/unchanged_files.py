@@ -65,9 +65,6 @@ class IncrementalResults:
             entry = self._entries[path] = Entry(digest, dataclasses.replace(facts, text=""), is_mixed, walked)
             self._cache.keep(path, entry)
 
-    def was_walked(self, path: Path) -> bool:
-        return path in self._entries and self._entries[path].was_walked
-
     def findings(self, task: Task) -> Judged | None:
         """What the rules found; None where they are to look."""
         entry = self._entries.get(task.path)

@@ -28,9 +28,9 @@ class WorkerProcess:
         self.has_ended = False
         self._shown = shown
         self._asked: tuple[str, tuple[Any, ...]] = "", ()
-        process = _processes.Process(target=_serve, args=(far_end, self.line, shown, *given), daemon=True)
+        self._process = _processes.Process(target=_serve, args=(far_end, self.line, shown, *given), daemon=True)
         with safe_path():
-            process.start()
+            self._process.start()
         far_end.close()
 
     def ask(self, what: str, arguments: tuple[Any, ...]) -> None:
@@ -45,6 +45,12 @@ class WorkerProcess:
             self.has_ended = True
             return self._broken(RuntimeError("the process that looked at it ended"))
         return answer if error is None else self._broken(error)
+
+    def end(self) -> None:
+        """Not by closing the line: workers that were forked later hold this end of it as well."""
+        self._process.kill()
+        self._process.join()
+        self.line.close()
 
     def _broken(self, error: Exception) -> dict[Path, Any]:
         """An answer that could not be given, file by file."""
