@@ -29,7 +29,7 @@ from mpdoctor.source_stage.worker import Judged, Task, crash_from_breakdown, pol
 
 SILENT = SilentProgress()
 WORTH_A_PROCESS = 400_000  # bytes of source: fewer are walked before another process is up
-GROUP = 8_000_000  # bytes of source: of so much the workers hold some 400 MiB until it is judged
+GROUP = 16_000_000  # bytes of source: of so much the workers hold some 800 MiB until it is judged
 MOST_TOGETHER = 40  # files of a program that is walked once more as one
 
 JudgeAhead = Callable[["SourceStage", list[Path]], None]
