@@ -91,17 +91,24 @@ def cost(command: list[str], tree: Path, empty: Path) -> Cost:
 
 
 def memory_of_group(group: int) -> int:
-    """Resident bytes of all processes of a group, of Linux' /proc; 0 elsewhere."""
+    """Bytes of all processes of a group, pages that forked processes share counted once (Linux' Pss); 0 elsewhere."""
     total = 0
     for entry in Path("/proc").glob("[0-9]*"):
         if entry.name.isdigit():
             try:
                 stat = (entry / "stat").read_text().rpartition(")")[2].split()
                 if int(stat[2]) == group:
-                    total += int(stat[21]) * os.sysconf("SC_PAGE_SIZE")
+                    total += _proportional_size(entry)
             except (OSError, IndexError):  # it has ended meanwhile
                 continue
     return total
+
+
+def _proportional_size(process: Path) -> int:
+    for line in (process / "smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) * 1024
+    return 0
 
 
 def main() -> None:

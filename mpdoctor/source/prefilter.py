@@ -121,16 +121,17 @@ class Outlines(dict[Path, Outline]):
         return sorted(self.reached_from([path]) if path in self else (), key=self._ranks.__getitem__)
 
     def groups(self, size: int) -> list[list[Path]]:
-        """The files, in parts that import nothing of one another; those of less than `size` bytes of source go with the
-        next ones. One part where it is not known what all files import."""
+        """The files, in groups that import nothing of one another, of at most `size` bytes of source each, or of one part
+        that hangs together. A single group where it is not known what all files import."""
         groups: list[list[Path]] = []
         room = 0
         for part in self._parts() if self.whole else [list(self)]:
-            if room <= 0:
+            taken = sum(self[path].size for path in part)
+            if taken > room or not groups:
                 groups.append([])
                 room = size
             groups[-1] += part
-            room -= sum(self[path].size for path in part)
+            room -= taken
         return groups
 
     def _parts(self) -> Iterable[list[Path]]:

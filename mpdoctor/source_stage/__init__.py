@@ -29,7 +29,7 @@ from mpdoctor.source_stage.worker import Judged, Task, crash_from_breakdown, pol
 
 SILENT = SilentProgress()
 WORTH_A_PROCESS = 400_000  # bytes of source: fewer are walked before another process is up
-GROUP = 16_000_000  # bytes of source: of so much the workers hold some 800 MiB until it is judged
+GROUP = 12_000_000  # bytes of source: of so much the workers hold some 600 MiB until it is judged
 MOST_TOGETHER = 40  # files of a program that is walked once more as one
 
 JudgeAhead = Callable[["SourceStage", list[Path]], None]
@@ -97,7 +97,8 @@ class SourceStage:
     def _walk_in_groups(self, judge_ahead: JudgeAhead | None) -> None:
         groups = self._outlines.groups(GROUP)
         for group in groups:
-            own = [path for path in group if path in self._files]
+            inside = set(group)
+            own = [path for path in self._files if path in inside]  # in this order, as they are judged in the end
             self._walk_what_matters(own)
             if judge_ahead is not None and len(groups) > 1 and self._workers.is_at_work:
                 self._keep_what_judging_needs(own)

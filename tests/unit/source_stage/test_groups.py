@@ -130,3 +130,15 @@ def test_a_long_chain_is_one_group() -> None:
         outlines[path] = dataclasses.replace(blank, imports=frozenset({imported} if imported else ()))
     (group,) = outlines.groups(1)
     assert sorted(group) == sorted(paths)
+
+
+def test_a_groups_files_keep_their_order(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What two files import takes its Keras from the last of them, in a group as among all files."""
+    ring = {**{f"a{number}": "import y\n" for number in range(3)}, "m": "import shared\n", "y": "import shared\n"}
+    written(directory / "ring", {**ring, "shared": LAYER})
+    monkeypatch.setattr(source_stage, "GROUP", 1)
+    files = {path: str(path) for path in sorted(directory.rglob("*.py"))}
+    seen: list[list[Path]] = []
+    source_stage.SourceStage(files, judge_ahead=lambda stage, own: seen.append(own))
+    assert seen == [sorted(own) for own in seen] != []
+    assert seen != outlines_from_files(files, Path.read_bytes).groups(1)
