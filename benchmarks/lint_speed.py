@@ -73,7 +73,7 @@ class Cost(NamedTuple):
 
 def cost(command: list[str], tree: Path, empty: Path) -> Cost:
     """`empty`: a directory in which no configuration of this project is found."""
-    start, most = time.perf_counter(), 0
+    start, most, next_look = time.perf_counter(), 0, 0.0
     process = subprocess.Popen(
         [*command, str(tree)],
         cwd=empty,
@@ -86,7 +86,9 @@ def cost(command: list[str], tree: Path, empty: Path) -> Cost:
         ended, _, used = os.wait4(process.pid, os.WNOHANG)
         if ended:
             return Cost(time.perf_counter() - start, used.ru_utime + used.ru_stime, most >> 20)
-        most = max(most, memory_of_group(process.pid))
+        if time.perf_counter() >= next_look:
+            most = max(most, memory_of_group(process.pid))
+            next_look = time.perf_counter() + 0.2  # a look takes the kernel a while
         time.sleep(0.02)
 
 

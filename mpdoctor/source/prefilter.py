@@ -121,8 +121,8 @@ class Outlines(dict[Path, Outline]):
         return sorted(self.reached_from([path]) if path in self else (), key=self._ranks.__getitem__)
 
     def groups(self, size: int) -> list[list[Path]]:
-        """The files, in groups that import nothing of one another, of at most `size` bytes of source each, or of one part
-        that hangs together. A single group where it is not known what all files import."""
+        """The files, in groups that import nothing of one another, of at most `size` bytes of source each, or of what
+        hangs together. A single group where it is not known what all files import."""
         groups: list[list[Path]] = []
         room = 0
         for part in self._parts() if self.whole else [list(self)]:

@@ -1,7 +1,7 @@
 """The run file: one line for many steps of a training, so that ten million of them take less than 5 MB.
 
 Lines are only ever appended, and each ends in a line feed: of a job that was killed, the last one may be cut, and the
-others stand. docs/run_file.md says what they hold; `mpdoctor show` reads them and runs nothing.
+others stand. docs/monitor.md says what they hold; `mpdoctor show` reads them and runs nothing.
 """
 
 from __future__ import annotations
