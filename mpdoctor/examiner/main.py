@@ -15,11 +15,12 @@ from mpdoctor.examiner.own_imports import OwnImports
 from mpdoctor.examiner.process import confinement, edited_source, environment, supervisor
 from mpdoctor.examiner.protocol.event_kinds import Started, StoppedAfterTraining, TrainingStatus
 from mpdoctor.examiner.protocol.events import Events
-from mpdoctor.examiner.protocol.request import SAVED, Request
+from mpdoctor.examiner.protocol.request import Request
 from mpdoctor.examiner.session import Session
 from mpdoctor.examiner.targets import saved_model, script_or_factory
 from mpdoctor.examiner.targets.caught_exceptions import caught_exceptions
 from mpdoctor.facts.failure import During, FailureFacts
+from mpdoctor.facts.saved.kinds import SAVED
 
 
 def main(request_path: str, imports: OwnImports, foreground: bool = False) -> None:

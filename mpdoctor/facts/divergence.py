@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from statistics import mean
-from typing import Sequence
+from typing import Iterable, Sequence
 
 from mpdoctor.facts.frozen import dataclass
 
@@ -57,8 +56,8 @@ class DivergenceFacts:
     @property
     def change(self) -> float:
         """By how much the loss changes in float32, from its first value or from the mean of the first third."""
-        end, third = mean(self.single[self.last_third]), self.single[: max(len(self.single) // 3, 1)]
-        return max(abs(self.single[0] - end), abs(mean(third) - end))
+        end, third = _mean(self.single[self.last_third]), self.single[: max(len(self.single) // 3, 1)]
+        return max(abs(self.single[0] - end), abs(_mean(third) - end))
 
     @property
     def distance(self) -> float:
@@ -72,7 +71,7 @@ class DivergenceFacts:
 
     def distance_of(self, losses: Sequence[float]) -> float:
         pairs = zip(losses[self.last_third], self.single[self.last_third])
-        return mean(abs(loss - single) for loss, single in pairs)
+        return _mean(abs(loss - single) for loss, single in pairs)
 
     @property
     def is_apart(self) -> bool:
@@ -82,7 +81,7 @@ class DivergenceFacts:
     def parts_from_float32(self, losses: Sequence[float]) -> bool:
         if len(self.steps) < FEWEST_STEPS or not all(map(math.isfinite, (*losses, *self.single))):
             return False
-        level = mean(map(abs, self.single[self.last_third]))
+        level = _mean(map(abs, self.single[self.last_third]))
         rounding = ROUNDINGS * EPSILON.get(self.dtype, math.inf) * level
         return self.distance_of(losses) > max(PART_OF_CHANGE * self.change, rounding)
 
@@ -93,3 +92,9 @@ class DivergenceFacts:
     @property
     def healing(self) -> TriedLayer | None:
         return next((layer for layer in self.layers if layer.heals), None)
+
+
+def _mean(losses: Iterable[float]) -> float:
+    """Every start imports this module, and would wait for `statistics`."""
+    values = list(losses)
+    return math.fsum(values) / len(values)

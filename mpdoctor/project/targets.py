@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mpdoctor.examiner.protocol.request import SAVED
 from mpdoctor.facts.frozen import dataclass
+from mpdoctor.facts.saved.kinds import SAVED
 from mpdoctor.project.files import PathPatterns, walk
 
 SUPPORTED = (

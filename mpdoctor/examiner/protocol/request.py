@@ -6,16 +6,13 @@ import json
 import os
 from dataclasses import asdict, dataclass
 
-# Saved models: a .keras archive, an HDF5 file, a SavedModel directory.
-SAVED = ("keras-file", "hdf5-file", "saved-model")
-
 
 @dataclass(frozen=True)
 class Request:
     """One target to examine.
 
     kind
-        "script", "factory", or one of SAVED.
+        "script", "factory", or one of `mpdoctor.facts.saved.kinds.SAVED`.
     path, module, factory
         The absolute path of the file; for a factory named by module its dotted name; the factory's function.
     arguments

@@ -29,9 +29,10 @@ from mpdoctor.examiner.process.import_hooks import ImportHooks
 from mpdoctor.examiner.process.user_code import class_location, is_own, own_location
 from mpdoctor.examiner.protocol.event_kinds import Failure, Started
 from mpdoctor.examiner.protocol.events import Events
-from mpdoctor.examiner.protocol.request import SAVED, Request
+from mpdoctor.examiner.protocol.request import Request
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
+from mpdoctor.facts.saved.kinds import SAVED
 
 STDLIB = sysconfig.get_path("stdlib")
 
