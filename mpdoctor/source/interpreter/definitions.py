@@ -7,7 +7,7 @@ import ast
 from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.program.values import Api, Attribute, Call, ClassFacts, Defined, FunctionFacts, Value, options
 from mpdoctor.source.interpreter.attributes import SETTING_UP
-from mpdoctor.source.interpreter.calls import TRANSPARENT, call_value
+from mpdoctor.source.interpreter.calls.calls import TRANSPARENT, call_value
 from mpdoctor.source.interpreter.containers import spread_out
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.state.interpreter_state import State

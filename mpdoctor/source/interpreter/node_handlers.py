@@ -9,7 +9,7 @@ from typing import TypeVar, cast
 
 from mpdoctor.program.values import Value
 from mpdoctor.source.interpreter.attributes import evaluate_attribute
-from mpdoctor.source.interpreter.calls import evaluate_call
+from mpdoctor.source.interpreter.calls.calls import evaluate_call
 from mpdoctor.source.interpreter.containers import (
     evaluate_comprehension,
     evaluate_dictionary,

@@ -22,16 +22,16 @@ from mpdoctor.program.values import (
     options,
 )
 from mpdoctor.source.interpreter.attributes import evaluate_attribute
-from mpdoctor.source.interpreter.builtin_calls import (
+from mpdoctor.source.interpreter.call_inlining import DEEPEST_CALL, inline_call, inline_uncalled
+from mpdoctor.source.interpreter.calls.builtin_calls import (
     call_builtin,
     call_known_method,
     call_library,
     remember_base_arguments,
 )
-from mpdoctor.source.interpreter.call_inlining import DEEPEST_CALL, inline_call, inline_uncalled
+from mpdoctor.source.interpreter.calls.higher_order_calls import result_of_higher_order
 from mpdoctor.source.interpreter.containers import spread_out
 from mpdoctor.source.interpreter.dispatch import evaluate
-from mpdoctor.source.interpreter.higher_order_calls import result_of_higher_order
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_use
 from mpdoctor.source.interpreter.state.scopes import Closure, Keywords
