@@ -282,6 +282,7 @@ def test_the_path_is_that_of_a_plain_run(tmp_path: Path, variables: dict[str, st
 
 # --- saved files ------------------------------------------------------------------------------------------------------
 @needs_tensorflow
+@pytest.mark.slow
 def test_a_saved_file_is_loaded_with_nothing_of_the_working_directory(
     shadows: Shadows, saved_models: Callable[[str], Path]
 ) -> None:

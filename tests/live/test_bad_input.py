@@ -245,6 +245,7 @@ def test_a_factory_that_gives_no_model_is_told_why(project: Path, factory: str, 
 
 
 @needs_tensorflow
+@pytest.mark.slow
 def test_a_script_that_never_ends_is_ended_and_its_model_examined(project: Path) -> None:
     done = examine(project, write(project, MODEL + "while True:\n    pass\n"), "--timeout", "20")
     assert done.exit_code == 1, str(done)

@@ -40,7 +40,7 @@ def in_both(name: str, *more: str) -> list[object]:
     [
         pytest.param("3", "healthy.h5", marks=needs_keras("3")),
         pytest.param("tf_keras", "healthy.h5", marks=[needs_keras("tf_keras"), slow]),
-        pytest.param("tf_keras", "healthy_directory", marks=needs_keras("tf_keras")),
+        pytest.param("tf_keras", "healthy_directory", marks=[needs_keras("tf_keras"), slow]),
     ],
 )
 def test_a_model_in_a_file_is_trained_under_its_own_policy(saved_models, keras: str, name: str) -> None:

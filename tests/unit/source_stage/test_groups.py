@@ -20,7 +20,7 @@ from mpdoctor.source.prefilter import Outline, Outlines, outlines_from_files
 from mpdoctor.source_stage.worker import Worker
 
 TREES = {
-    **{f"program{number}": texts for number, texts in enumerate(PROGRAMS.values())},
+    **{f"program{number}": texts for number, texts in enumerate(list(PROGRAMS.values())[::3])},
     "by_version": TWO_VERSIONS | {"pkg/__init__": BY_TRYING},
     "older": {"old": GONE},
     "broken": {"broken": "def f(:\n"},
@@ -137,7 +137,7 @@ def test_a_groups_files_keep_their_order(directory: Path, monkeypatch: pytest.Mo
     ring = {**{f"a{number}": "import y\n" for number in range(3)}, "m": "import shared\n", "y": "import shared\n"}
     written(directory / "ring", {**ring, "shared": LAYER})
     monkeypatch.setattr(source_stage, "GROUP", 1)
-    files = {path: str(path) for path in sorted(directory.rglob("*.py"))}
+    files = {path: str(path) for path in sorted(directory.rglob("*.py")) if path.parent.name in ("ring", "older")}
     seen: list[list[Path]] = []
     source_stage.SourceStage(files, judge_ahead=lambda stage, own: seen.append(own))
     assert seen == [sorted(own) for own in seen] != []
