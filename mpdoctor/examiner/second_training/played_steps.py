@@ -124,8 +124,9 @@ def takes_from_data_set(step: PlayedStep) -> bool:
 
 
 def _is_iterator(part: object) -> bool:
-    is_handle = getattr(part, "dtype", None) in (tf.resource, tf.variant) and not hasattr(part, "assign")
-    return is_handle or hasattr(part, "__next__")
+    dtype = getattr(part, "dtype", None)  # an older NumPy's cannot be compared with TensorFlow's
+    is_handle = isinstance(dtype, tf.DType) and dtype in (tf.resource, tf.variant)
+    return (is_handle and not hasattr(part, "assign")) or hasattr(part, "__next__")
 
 
 def _own(part: object) -> object:
