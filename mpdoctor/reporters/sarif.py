@@ -171,8 +171,12 @@ def _logical_locations(finding: Finding, seen: _Seen) -> list[dict[str, Any]]:
         return []
     models = seen.models.of_finding(finding)
     model = visible(models[0].name) if len(models) == 1 else None
-    others = finding.evidence.get("layers", ())
-    layers = [layer for layer in (finding.layer, *others) if isinstance(layer, str) and layer]
+    others = finding.evidence.get("layers")  # of a saved diagnosis, whatever its file holds
+    layers = [
+        layer
+        for layer in (finding.layer, *(others if isinstance(others, list | tuple) else ()))
+        if isinstance(layer, str) and layer
+    ]
     told = [_logical_location_of_layer(layer, model) for layer in dict.fromkeys(map(visible, layers))]
     if told or model is None:
         return told

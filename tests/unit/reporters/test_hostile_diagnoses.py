@@ -180,6 +180,14 @@ def test_a_file_in_sarif_is_named_by_its_bytes(path: str, uri: str) -> None:
     assert run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri
 
 
+@pytest.mark.parametrize("value", [7, None, True, "dense", {"dense": 1}, [7, None], [[]]], ids=str)
+def test_evidence_of_any_shape_is_shown_in_every_format(value: object) -> None:
+    evidence = dict.fromkeys(("layers", "operands", "gone_since", "told_by"), value)
+    finding = dataclasses.replace(samples.SHADOWED, stage="training", evidence=evidence)
+    for form in OutputFormat:
+        assert report_from_diagnosis(samples.diagnosis(finding), form.value)
+
+
 def test_what_is_said_beside_a_report_is_as_harmless(capsys: pytest.CaptureFixture[str]) -> None:
     """What broke, and the statistics."""
     put_out(crafted(SEEN + CONTROL + COMMANDS), Output(OutputFormat.concise, statistics=True))
