@@ -27,6 +27,7 @@ from mpdoctor.finding import (
     Diagnosis,
     Edit,
     Finding,
+    Fix,
     Probe,
     RecordedRun,
     RuleSummary,
@@ -136,6 +137,12 @@ def _edit(row: Row) -> Row:
     return {**row, "location": {"path": row["path"], "line": start["line"], "cell": row.get("cell"), **ends}}
 
 
+def _fix(row: Row) -> Row:
+    if not row["edits"]:
+        raise ValueError("a fix has no edits")
+    return row
+
+
 def _target(row: Row) -> Row:
     return {**row, "other_keras": [(other["keras"], other["files"]) for other in row.get("other_keras", ())]}
 
@@ -220,6 +227,7 @@ def _steps(row: Row, read: Callable[..., Any]) -> tuple[StepFacts, ...]:
 
 LAID_OUT: dict[type, Callable[[Row], Row]] = {
     Edit: _edit,
+    Fix: _fix,
     Finding: _finding,
     TargetReport: _target,
     LayerFacts: _layer,

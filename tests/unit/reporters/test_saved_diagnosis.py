@@ -110,6 +110,7 @@ def test_a_damaged_diagnosis_is_refused_or_shown(place: tuple[Any, ...], other: 
         (("findings", 0, "message"), ["x"], "expected str @ $[0].message"),
         (("findings", 0, "column"), 2**63, "too large to count anything"),
         (("findings", 0, "evidence"), {"a": json.loads("[" * 60 + "]" * 60)}, "too many objects within each other"),
+        (("findings", 0, "fix"), {"title": "Mend", "safe": True, "edits": []}, "a fix has no edits"),
         (("crashed",), [{"code": "\u202e", "where": "", "error": ""}], "code is '\\\\u202e'"),
         (("skipped",), [{"code": "a\nb", "reason": ""}], "code is 'a\\\\nb'"),
         (("targets", 0, "kind"), "\x1b", "kind is '\\\\x1b'"),
