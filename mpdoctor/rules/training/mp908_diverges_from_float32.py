@@ -104,7 +104,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
             "distance": divergence.distance,
             "control": divergence.control,
             "steps": len(divergence.steps),
-            "layers": {layer.path: mean(layer.losses[last]) for layer in divergence.layers},
+            "tried_layers": {layer.path: mean(layer.losses[last]) for layer in divergence.layers},
         },
     )
 
