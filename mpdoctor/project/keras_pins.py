@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING
 
 from mpdoctor.facts.versions import Keras
 from mpdoctor.project.declared_versions import (
-    ADDONS,
-    KERAS,
-    TENSORFLOW,
-    Pin,
     may_hold_pins,
     pins_from_declarations,
-    pins_from_images,
     pins_from_locks,
     pins_from_notebook,
 )
+from mpdoctor.project.declared_versions.images import pins_from_images
+from mpdoctor.project.declared_versions.pins import ADDONS, KERAS, TENSORFLOW, Pin
 from mpdoctor.project.python_environments import release_beside
 from mpdoctor.project.version_ranges import PlainRange
 
@@ -28,6 +25,7 @@ if TYPE_CHECKING:
 
 _LAST_KERAS_2 = 15  # TensorFlow 2.15: from 2.16 on tf.keras is Keras 3
 _NEWEST = {"tensorflow": 30, "keras": 30}  # minor releases that are tried, those to come included
+_MOST_PINS = 300
 _PATCHES = range(9, -1, -1)
 
 
@@ -44,9 +42,7 @@ def keras_from_project(near: Path, known: dict[Path, Keras | None] | None = None
             found = known[folder]
             break
         passed.append(folder)
-        readers = (pins_from_locks, pins_from_declarations, pins_from_images) if may_hold_pins(folder) else ()
-        pins = (_keras_from_pins(read(folder)) for read in readers)
-        found = next((keras for keras in pins if keras is not None), None)
+        found = _keras_from_folder(folder) if may_hold_pins(folder) else None
         if found is not None or (folder / ".git").exists():
             break
     known.update(dict.fromkeys(passed, found))
@@ -55,8 +51,25 @@ def keras_from_project(near: Path, known: dict[Path, Keras | None] | None = None
 
 def keras_from_file(path: Path, known: dict[Path, Keras | None] | None = None) -> Keras | None:
     """The Keras that a notebook installs itself, else the one that the project around a file asks for."""
-    own = _keras_from_pins(pins_from_notebook(path)) if path.suffix == ".ipynb" else None
+    own = _keras_from_pins(_each_once(pins_from_notebook(path))) if path.suffix == ".ipynb" else None
     return own or keras_from_project(path.parent, known)
+
+
+def _each_once(pins: Iterable[Pin]) -> list[Pin]:
+    """A file may say the same twenty thousand times."""
+    return list({(pin.name, pin.told): pin for pin in pins}.values())[:_MOST_PINS]
+
+
+def _keras_from_folder(folder: Path) -> Keras | None:
+    """The first of its files that says so decides. TensorFlow Addons only says which releases come no more in question:
+    whatever names one of TensorFlow's says more."""
+    pins: list[Pin] = []
+    for read in (pins_from_locks, pins_from_declarations, pins_from_images):
+        pins += (told := _each_once(read(folder)))
+        found = _keras_from_pins([pin for pin in told if pin.name != ADDONS])
+        if found is not None:
+            return found
+    return _keras_from_pins(pins) if any(pin.name == ADDONS for pin in pins) else None
 
 
 # --- judging --------------------------------------------------------------------------------------------------------

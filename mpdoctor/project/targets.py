@@ -162,6 +162,8 @@ def _is_python(path: Path) -> bool:
 def _missing(text: str) -> str:
     """That it does not exist, with the name next to it that was perhaps meant."""
     path = Path(text)
+    if os.path.islink(text):  # noqa: PTH114 - as above
+        return f"{text} is a link that leads to no file."
     try:
         suffixes = (".py", ".ipynb", *SAVED_SUFFIXES)
         beside = sorted(p.name for p in path.parent.iterdir() if p.suffix in suffixes or p.is_dir())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,72 @@ def test_a_number_that_python_does_not_read_says_nothing(name: str, tmp_path: Pa
         f'{{"tensorflow": {number}}}' if name == "Pipfile.lock" else f"tensorflow = {number}\n"
     )
     assert keras_from_project(tmp_path) is None
+
+
+RELEASE = 'RELEASE = "2.10.0"\nOLDEST, = ("2.4",)\n'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'setup(install_requires=[f"tensorflow=={RELEASE}"])',
+        'FLAVOUR = "-gpu"\nsetup(install_requires=[f"tensorflow{FLAVOUR}=={RELEASE}"])',
+        'setup(install_requires=["tensorflow==" + RELEASE])',
+        'setup(install_requires=["tensorflow==%s" % RELEASE])',
+        'setup(install_requires=["tensorflow>=%s,<%s" % (RELEASE, "2.11")])',
+        'setup(extras_require={"tf": ["tensorflow=={}".format(RELEASE)]})',
+        'NAMES = f"tensorflow~={RELEASE}"\nsetup(install_requires=NAMES)',
+    ],
+)
+def test_setup_py_puts_a_requirement_together(text: str, tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "setup.py").write_text(RELEASE + text)
+    found = keras_from_project(tmp_path)
+    assert found is not None and found.package == "tf.keras" and found.version.startswith("2.10"), found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'setup(install_requires=[f"tensorflow>={OLDEST}"])',  # a name that stands for nothing that is known
+        'RELEASE = "2.16.1"\nsetup(install_requires=[f"tensorflow=={RELEASE}"])',  # said twice
+        'setup(install_requires=[f"tensorflow=={RELEASE:>6}"])',
+        'setup(install_requires=["tensorflow=={0}".format(RELEASE)])',
+        'setup(install_requires=["tensorflow"])',
+    ],
+)
+def test_what_is_not_certain_in_setup_py_says_nothing(text: str, tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "setup.py").write_text(RELEASE + text)
+    assert keras_from_project(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("image", "release"),
+    [("nvcr.io/nvidia/tensorflow:22.03-tf2-py3", "2.8"), ("tensorflow/tensorflow:2.6.1-gpu", "2.6.1"), ("x:1", "2.15")],
+)
+def test_an_image_says_more_than_tensorflow_addons(image: str, release: str, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("tensorflow-addons>=0.13.0\n", encoding="utf-8")
+    (tmp_path / "Dockerfile").write_text(f"ARG BASE={image}\nFROM ${{BASE}}\n", encoding="utf-8")
+    found = keras_from_project(tmp_path)
+    assert found is not None and (found.package, found.version) == ("tf.keras", release)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("requirements.txt", "tensorflow" + "[" * 5000),
+        ("requirements.txt", "tensorflow>=" + "1,>=" * 20_000 + "1"),
+        ("requirements.txt", "tensorflow==" + "9" * 5000),
+        ("requirements.txt", "keras" + " " * 100_000 + "=="),
+        ("requirements.txt", "".join(f"tensorflow>=0.{number}\n" for number in range(20_000))),
+        ("Pipfile.lock", '{"default": {"tensorflow": {"version": "==%s"}}}' % ("9" * 5000)),
+        ("Dockerfile", "RUN pip install " + "tensorflow!=2.1 " * 20_000),
+        ("uv.lock", '[[package]]\nname = "tensorflow"\nversion = "%s1"\n' % ("1." * 3000)),
+    ],
+)
+def test_a_file_that_nobody_wrote_by_hand_says_nothing_and_takes_no_time(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    started = time.process_time()
+    assert keras_from_project(tmp_path) is None
+    assert time.process_time() - started < 10

@@ -1,0 +1,237 @@
+"""What the files of a project say of TensorFlow and Keras: pyproject.toml, setup.cfg, setup.py, requirements, Pipfile,
+conda's environments, lock files, Dockerfiles. All of them are read as text; none is run."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from mpdoctor.project.declared_versions.images import IMAGES
+from mpdoctor.project.declared_versions.pins import WANTED, Pin, any_of, files_named, pins_from_requirement, text_of
+from mpdoctor.project.written_texts import text_from_expression
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+_LOCKS = ("uv.lock", "poetry.lock", "pdm.lock")
+_CONDA = ("environment*.y*ml", "conda*.y*ml", "env.y*ml")
+_REQUIREMENTS = "requirements*.txt"
+# In small letters, with the folders that are looked into.
+_READ = (
+    *(*_LOCKS, *_CONDA, *map(str.lower, IMAGES), _REQUIREMENTS, "requirements", "docker"),
+    *("pipfile", "pipfile.lock", "pyproject.toml", "setup.cfg", "setup.py"),
+)
+_INSTALLS = re.compile(r"\s*[!%]\s*(?:\S+\s+-m\s+)?pip3?\s+install\b(.*)")  # a line of a notebook that runs pip
+_MOST_FILES = 50  # requirements that include one another
+
+
+def may_hold_pins(folder: Path) -> bool:
+    """Whether anything lies there that the functions below read. In most folders of a source tree nothing does, and one
+    look tells. Some systems take upper and lower case for the same."""
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 - one text for each, not one Path
+    except OSError:  # what cannot be listed may be read all the same
+        return True
+    return any(map(any_of(_READ), map(str.lower, names)))
+
+
+def pins_from_locks(folder: Path) -> list[Pin]:
+    pins: list[Pin] = []
+    for name in _LOCKS:
+        packages = _toml(folder / name).get("package", [])
+        for package in packages if isinstance(packages, list) else ():
+            if isinstance(package, dict) and isinstance(package.get("version"), str):
+                pins += pins_from_requirement(f"{package.get('name')}=={package['version']}", folder / name, "locks")
+    return [*pins, *_pins_from_pipfile_lock(folder / "Pipfile.lock")]
+
+
+def _pins_from_pipfile_lock(path: Path) -> Iterator[Pin]:
+    text = text_of(path)
+    try:
+        data = json.loads(text) if "tensorflow" in text or "keras" in text else {}
+    except (ValueError, RecursionError):  # it says nothing of Keras that anybody could read
+        return
+    for group in ("default", "develop"):
+        for name, wanted in _table(data if isinstance(data, dict) else {}, group).items():
+            if isinstance(wanted, dict) and isinstance(wanted.get("version"), str):
+                yield from pins_from_requirement(f"{name}{wanted['version']}", path, "locks")
+
+
+def pins_from_declarations(folder: Path) -> list[Pin]:
+    pins = [
+        *_pins_from_pyproject(folder / "pyproject.toml"),
+        *_pins_from_setup_cfg(folder / "setup.cfg"),
+        *_pins_from_setup_py(folder / "setup.py"),
+        *_pins_from_pipfile(folder / "Pipfile"),
+    ]
+    for path in files_named(folder, *_CONDA):
+        pins += _pins_from_conda(path)
+    seen: set[Path] = set()
+    for path in (*files_named(folder, _REQUIREMENTS), *files_named(folder / "requirements", "*.txt")):
+        pins += _pins_from_requirements(path, seen)
+    return pins
+
+
+def _pins_from_pyproject(path: Path) -> Iterator[Pin]:
+    data = _toml(path)
+    project = _table(data, "project")
+    groups = [project.get("dependencies"), *_table(project, "optional-dependencies").values()]
+    groups += _table(data, "dependency-groups").values()
+    for group in groups:
+        for text in group if isinstance(group, list) else ():
+            yield from pins_from_requirement(text, path)
+    poetry = _table(_table(data, "tool"), "poetry")
+    tables = [_table(poetry, "dependencies"), _table(poetry, "dev-dependencies")]
+    tables += [_table(group, "dependencies") for group in _table(poetry, "group").values() if isinstance(group, dict)]
+    for table in tables:
+        for name, wanted in table.items():
+            version = wanted.get("version") if isinstance(wanted, dict) else wanted
+            if isinstance(version, str):
+                yield from pins_from_requirement(f"{name}{_specifier_from_poetry(version)}", path)
+
+
+def _specifier_from_poetry(version: str) -> str:
+    """`^2.15` allows everything before 3, `~2.15` before 2.16, `2.15` that release alone."""
+    parts = []
+    for part in version.split(","):
+        caret = re.fullmatch(r"\s*([\^~]?)\s*(\d+)(?:\.(\d+))?(\.[\w.]+)?\s*", part)
+        if caret is None:
+            parts.append(part.strip())
+            continue
+        sign, major, minor, rest = caret[1], caret[2], caret[3] or "0", caret[4] or ""
+        end = {"^": f"{int(major) + 1}", "~": f"{major}.{int(minor) + 1}"}.get(sign)
+        parts.append(f">={major}.{minor}{rest},<{end}" if end else f"=={part.strip()}")
+    return ",".join(part for part in parts if part != "*")
+
+
+def _pins_from_setup_cfg(path: Path) -> Iterator[Pin]:
+    text = text_of(path)
+    if not text:
+        return
+    import configparser
+
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    try:
+        parser.read_string(text)
+    except configparser.Error:
+        return
+    groups = [parser.get("options", "install_requires", fallback="")]
+    if parser.has_section("options.extras_require"):
+        groups += [value for _, value in parser.items("options.extras_require")]
+    for group in groups:
+        for line in group.splitlines():
+            yield from pins_from_requirement(line, path)
+
+
+def _pins_from_setup_py(path: Path) -> Iterator[Pin]:
+    """Every text in it that is a requirement: lists of them are put together in many ways, and so are the texts."""
+    text = text_of(path)
+    if "tensorflow" not in text and "keras" not in text:
+        return
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # of another Python, or no program at all
+        return
+    names = _texts_by_name(tree)
+    waiting: list[ast.AST] = [tree]
+    for node in waiting:
+        written = text_from_expression(node, names) if isinstance(node, ast.expr) else None
+        if written is None:
+            waiting += ast.iter_child_nodes(node)
+        for line in (written or "").splitlines():
+            yield from pins_from_requirement(line, path)
+
+
+def _texts_by_name(tree: ast.Module) -> dict[str, str]:
+    """What stands in it as `NAME = "2.10.0"`, each name once."""
+    assigned = [
+        node for node in ast.walk(tree) if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    ]
+    counts = Counter(node.targets[0].id for node in assigned if isinstance(node.targets[0], ast.Name))
+    texts: dict[str, str] = {}
+    for node in assigned:
+        target, text = node.targets[0], text_from_expression(node.value, texts)
+        if isinstance(target, ast.Name) and counts[target.id] == 1 and text is not None:
+            texts[target.id] = text
+    return texts
+
+
+def _pins_from_pipfile(path: Path) -> Iterator[Pin]:
+    data = _toml(path)
+    for group in ("packages", "dev-packages"):
+        for name, wanted in _table(data, group).items():
+            version = wanted.get("version") if isinstance(wanted, dict) else wanted
+            if isinstance(version, str):
+                yield from pins_from_requirement(
+                    f"{name}{version.replace('*', '') if version == '*' else version}", path
+                )
+
+
+def _pins_from_conda(path: Path) -> Iterator[Pin]:
+    """`- tensorflow-gpu=2.4`, `- conda-forge::tensorflow>=2.8,<2.11`, and pip's own lines below `- pip:`."""
+    for line in text_of(path).splitlines():
+        item = re.match(r"""\s*-\s*["']?(?:[\w./-]+::)?([\w.-]+)\s*([^"'#]*)""", line)
+        if item:
+            name, wanted = item[1], item[2].strip()
+            fuzzy = re.fullmatch(r"=?\s*(\d[\w.]*?)(?:\.\*)?(=[\w*.]+)?", wanted)  # one `=` is any patch release
+            if fuzzy and not wanted.startswith("=="):
+                yield from pins_from_requirement(f"{name}=={fuzzy[1]}.*", path, text=f"{name}{item[2].strip()}")
+            else:
+                yield from pins_from_requirement(f"{name}{wanted}", path)
+
+
+def pins_from_notebook(path: Path) -> list[Pin]:
+    """What the cells of a notebook install: `!pip install tensorflow==2.9.*`, `%pip install …`."""
+    text = text_of(path)
+    try:
+        data = json.loads(text) if "tensorflow" in text and "pip" in text else {}
+    except (ValueError, RecursionError):  # it is told elsewhere that it is no notebook
+        return []
+    cells = data.get("cells") if isinstance(data, dict) else None
+    pins: list[Pin] = []
+    for cell in cells if isinstance(cells, list) else ():
+        source = cell.get("source", "") if isinstance(cell, dict) and cell.get("cell_type") == "code" else ""
+        written = source if isinstance(source, list) else [source]
+        for line in "".join(text for text in written if isinstance(text, str)).splitlines():
+            installed = _INSTALLS.match(line)
+            for word in re.findall(WANTED, installed[1]) if installed else ():
+                pins += pins_from_requirement(word, path, "installs")
+    return pins
+
+
+def _pins_from_requirements(path: Path, seen: set[Path]) -> Iterator[Pin]:
+    """A requirements file, and those that it includes: `-r other.txt`, `-c constraints.txt`."""
+    if path in seen or len(seen) > _MOST_FILES:
+        return
+    seen.add(path)
+    for line in text_of(path).replace("\\\n", " ").splitlines():
+        included = re.match(r"\s*(?:-r|-c|--requirement|--constraint)[ =]*(\S+)", line)
+        if included:
+            yield from _pins_from_requirements(Path(os.path.normpath(path.parent / included[1])), seen)
+        else:
+            yield from pins_from_requirement(re.sub(r"\s--\w.*", "", line.partition(" #")[0]), path)
+
+
+def _toml(path: Path) -> Mapping[str, Any]:
+    text = text_of(path)
+    if "tensorflow" not in text and "keras" not in text:
+        return {}
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError):  # no TOML, or a number of more digits than Python reads
+        return {}
+
+
+def _table(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    inner = data.get(name)
+    return inner if isinstance(inner, dict) else {}

@@ -1,0 +1,90 @@
+"""One sentence of a file that says which releases of TensorFlow or Keras it allows, and the files that hold such."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from fnmatch import translate
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mpdoctor.facts.frozen import dataclass
+from mpdoctor.project.regular_files import bytes_from_file
+from mpdoctor.project.version_ranges import PlainRange, plain_requirement
+
+if TYPE_CHECKING:
+    from packaging.specifiers import SpecifierSet
+
+# packaging is imported where a line speaks of TensorFlow: a check of a project that never does starts sooner
+
+
+TENSORFLOW = (
+    "tensorflow",
+    "tensorflow-cpu",
+    "tensorflow-gpu",
+    "tensorflow-macos",
+    "tensorflow-intel",
+    "tensorflow-rocm",
+)
+KERAS = ("keras",)
+ADDONS = "tensorflow-addons"
+WANTED = r"(?<![\w./-])((?:tensorflow|keras)[\w.\[\]-]*[<>=!~]=[\w.,<>=!~*]+)"  # a requirement among other words
+_LONGEST_REQUIREMENT = 1000
+_NO_RELEASE = re.compile(r"\d{10}")  # a number that Python may refuse to read
+
+
+@dataclass(frozen=True)
+class Pin:
+    """One sentence of a file: a package, the releases that it allows, and how the report repeats it."""
+
+    name: str
+    allowed: SpecifierSet | PlainRange
+    told: str
+
+
+def pins_from_requirement(wanted: object, path: Path, verb: str = "asks for", text: str = "") -> Iterator[Pin]:
+    """`text`: how the file writes it, where that is not how pip does."""
+    if not isinstance(wanted, str) or not re.match(r"\s{0,99}(tensorflow|keras)", wanted, re.IGNORECASE):
+        return
+    if len(wanted) > _LONGEST_REQUIREMENT or _NO_RELEASE.search(wanted):
+        return
+    written, allowed = plain_requirement(wanted) or _requirement(wanted)
+    name = re.sub(r"[-_.]+", "-", written).lower()
+    if name in (*TENSORFLOW, *KERAS, ADDONS):
+        said = text or wanted.partition(";")[0].strip()
+        yield Pin(name, allowed, " ".join(word for word in (path.name, verb, said) if word))
+
+
+def _requirement(text: str) -> tuple[str, SpecifierSet | PlainRange]:
+    """The name and the releases; "" for what is no requirement."""
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    try:
+        requirement = Requirement(text)
+    except InvalidRequirement:
+        return "", PlainRange(())
+    return requirement.name, requirement.specifier
+
+
+def files_named(folder: Path, *patterns: str) -> list[Path]:
+    """In order. A folder that is no project's (a home, /tmp) may hold many thousands of others."""
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 - one text for each, not one Path
+    except OSError:  # there is none, or it is not for us to read: then it decides nothing
+        return []
+    fits = any_of(patterns)
+    return [folder / name for name in sorted(filter(fits, names))]
+
+
+@cache
+def any_of(patterns: tuple[str, ...]) -> Callable[[str], object]:
+    return re.compile("|".join(map(translate, patterns))).match
+
+
+def text_of(path: Path) -> str:
+    try:
+        return bytes_from_file(path).decode("utf-8", "replace")
+    except OSError:  # there is none, or it is not for us to read: then it decides nothing
+        return ""
