@@ -60,7 +60,8 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Edit, Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.dtypes import dtype_named
-from mpdoctor.program.source_facts import Return, SourceFacts
+from mpdoctor.program.events import Return
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import (
     Attribute,
     Call,
@@ -68,6 +69,7 @@ from mpdoctor.program.values import (
     Defined,
     FunctionFacts,
     Item,
+    Operation,
     Parameter,
     Value,
     class_of,
@@ -83,11 +85,15 @@ from mpdoctor.semantics.source.layers.output_layers import half_output
 from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled
 from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, target
+from mpdoctor.semantics.source.programs.models import is_model
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
 NEVER_RAISES = True
 SCALING = ("scale_loss", "get_scaled_loss")
+REDUCING = ("reduce_mean", "reduce_sum", "mean", "sum")
+MOST_NESTED = 6
+LOSSES_OF_LAYERS = "losses"  # of a model or of a layer
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -97,10 +103,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for _, call in applied_gradients(facts):
         if asks_for_dtype(call.context):
             continue
-        for loss in options(_unscaled(target(call))):
-            dtype = precision.half(loss, call.context)
-            if dtype is not None:
-                yield _finding(dtype, loss.location, _fix(facts, loss))
+        for part, half in _halves(precision, _unscaled(target(call)), call.context):
+            yield _finding(half, part.location, _fix(facts, part))
     if facts.keras.is_keras3:
         return
     for call, loss in compiled(facts, 1, "loss"):
@@ -123,13 +127,20 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 def _fix(facts: SourceFacts, loss: Value) -> Fix | None:
     """All that the loss is made of in float32: predictions cast to it where the model gives them or a function of the
-    loss takes them, and casts to 16 bits made to float32."""
+    loss takes them, the sum of `model.losses`, and casts to 16 bits made to float32."""
     precision, around = precision_of(facts), cast_around(facts)
     if around is None:
         return None
     edits: list[Edit | list[Edit] | None] = []
     waiting, seen = [loss], {id(loss)}
     for part in waiting:
+        if is_model(part):
+            continue  # what the model itself is made of
+        if isinstance(part, Attribute) and part.name == LOSSES_OF_LAYERS:
+            return None  # in a list with others, or one after the other
+        if isinstance(part, Call) and _sums_losses_of_layers(part):
+            edits.append(cast(facts, part.location))
+            continue
         if isinstance(part, Item) and isinstance(part.of, Call) and precision.of_model(part.of.callee) in HALF:
             return None  # one of several outputs: a cast around the call would stack them
         if isinstance(part, Call) and precision.of_model(part.callee) in HALF:
@@ -144,6 +155,11 @@ def _fix(facts: SourceFacts, loss: Value) -> Fix | None:
         seen.update(map(id, part.parts))
     found = [edit for edit in edits if edit != []]
     return unsafe_fix("Compute the loss in float32", *found) if found else None
+
+
+def _sums_losses_of_layers(call: Call) -> bool:
+    """Whether it is `sum(model.losses)`: activity regularizers give numbers of the layer's own dtype."""
+    return len(call.args) == 1 and isinstance(call.args[0], Attribute) and call.args[0].name == LOSSES_OF_LAYERS
 
 
 def _names_half(facts: SourceFacts, call: Call) -> bool:
@@ -179,6 +195,33 @@ def _finding(dtype: str, location: Location | None, fix: Fix | None = None) -> F
         'Cast the predictions first: `tf.cast(predictions, tf.float32)`, or give the last layer `dtype="float32"`.',
         location,
         fix=fix,
+    )
+
+
+def _halves(precision: Precision, loss: Value | None, context: Context, depth: int = 0) -> Iterator[tuple[Value, str]]:
+    """The loss if it is 16-bit, and its dtype; where it is a sum, or cast when it was a number already, the parts of it
+    that are."""
+    for option in options(loss):
+        parts: tuple[Value | None, ...] = ()
+        if isinstance(option, Operation) and option.operator == "+":
+            parts = option.operands
+        elif isinstance(option, Call) and is_cast(option):
+            parts = (option.argument(0),)
+        numbers = [part for part in parts if _is_one_number(part)] if depth < MOST_NESTED else []
+        found = [half for number in numbers for half in _halves(precision, number, context, depth + 1)]
+        whole = precision.half(option, context)
+        if whole is not None and (not found or len(numbers) < len(parts)):
+            found = [(option, whole)]
+        yield from found
+
+
+def _is_one_number(value: Value | None) -> bool:
+    """Whether it is certainly the mean or the sum of something, perhaps cast or added to another one."""
+    choices = options(value)
+    return bool(choices) and all(
+        (isinstance(choice, Call) and (choice.method in REDUCING or is_cast(choice)))
+        or (isinstance(choice, Operation) and choice.operator == "+")
+        for choice in choices
     )
 
 
