@@ -28,6 +28,7 @@ from mpdoctor.program.values import (
     Call,
     ClassFacts,
     Collection,
+    Defined,
     Earlier,
     Instance,
     Item,
@@ -308,6 +309,8 @@ class _Dtypes:
         owner = function.owner
         if owner.kind not in ("layer", "model") or not _autocasts(owner):
             return None
+        if any(isinstance(decorator, Defined) for decorator in function.decorators):
+            return None  # a decorator of the user's own may cast what it is given
         if value.index < 1 or value.name in ("training", "mask") or value.name.endswith("_mask"):
             return None
         is_first = value.index == 1

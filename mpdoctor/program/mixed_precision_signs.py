@@ -12,7 +12,7 @@ from mpdoctor.program.dtypes import policies_named
 from mpdoctor.program.values import Api, Call, Collection, class_of, known, options
 
 if TYPE_CHECKING:
-    from mpdoctor.program.source_facts import Use, Write
+    from mpdoctor.program.events import Use, Write
 
 _SETS_POLICY = ("keras.mixed_precision.set_global_policy", "keras.backend.set_floatx")
 _NAMES = (

@@ -1,7 +1,7 @@
 """What the source stage understood of one program, without running it.
 
-`SourceFacts` holds **events** in program order: what is called, read, written, computed. The values that they
-speak of are in `facts.values`. A rule goes over one kind of event and asks about the values:
+`SourceFacts` holds **events** in program order: what is called, read, written, computed (`events.py`). The values that
+they speak of are in `values.py`. A rule goes over one kind of event and asks about the values:
 
     for read in facts.reads:
         if is_instance_of(read.of, "keras.mixed_precision.LossScaleOptimizer") and not read.context.guarded:
@@ -19,7 +19,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import field
 from functools import cached_property
-from typing import Any, Iterator, Mapping, Union
+from typing import Any, Iterator, Mapping
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Cells, Location, lines_of
@@ -27,11 +27,20 @@ from mpdoctor.facts.versions import Keras, KerasPackage
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.program.breakdown import Breakdown
 from mpdoctor.program.dtypes import dtype_of, policies_named
+from mpdoctor.program.events import Event, Read, Return, Use, With, Write
 from mpdoctor.program.mixed_precision_signs import signs_of_mixed_precision
+from mpdoctor.program.policy_settings import (
+    SET_FLOATX,
+    SET_POLICY,
+    UNSURE,
+    PolicyName,
+    are_of_two_kerases,
+    has_happened,
+    makes_policy,
+    sets_policy,
+)
 from mpdoctor.program.values import (
-    NOWHERE,
     Api,
-    Branch,
     Call,
     ClassFacts,
     Context,
@@ -39,12 +48,9 @@ from mpdoctor.program.values import (
     Earlier,
     FunctionFacts,
     Operation,
-    Unknown,
     Value,
 )
 
-SET_POLICY = "keras.mixed_precision.set_global_policy"
-SET_FLOATX = "keras.backend.set_floatx"
 # Answers of `SourceFacts` that hang on its events and its text alone.
 _OF_EVENTS = frozenset(("lines", "mixed_precision_signs", "library_calls", "_calls_by_name", "_calls_by_method"))
 
@@ -55,98 +61,6 @@ class Problem:
 
     message: str
     location: Location
-
-
-@dataclass(frozen=True, eq=False)
-class Use:
-    """The program names something of a library: an import, or the outermost dotted name
-    (`tf.keras.layers.Dense`).
-
-    is_import
-        True for the name in an import statement.
-    location
-        The dotted name; in `from a import b` the `b`.
-    dotted
-        How many parts of the name are looked up here: 2 in `tf.keras.layers`, 0 for a name that an import (perhaps in
-        another file) has bound before, and that cannot fail any more.
-    """
-
-    api: Api
-    location: Location
-    context: Context = field(default_factory=Context, repr=False)
-    order: int = 0
-    is_import: bool = False
-    dotted: int = 0
-
-    def looks_up(self, part: str) -> bool:
-        """Whether it is this place that looks up this part of the name, so that it fails here if it is missing."""
-        return self.is_import or (self.dotted > 0 and part in self.api.spelled.split(".")[-self.dotted :])
-
-
-@dataclass(frozen=True, eq=False)
-class Read:
-    """An attribute is read: `of.name`. A library's dotted names are `Use`s. `location` is the whole
-    expression, `name_location` the name behind the dot. `is_called` is True for the method in
-    `of.name(…)`."""
-
-    of: Value
-    name: str
-    location: Location
-    name_location: Location = NOWHERE
-    context: Context = field(default_factory=Context, repr=False)
-    order: int = 0
-    is_called: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class Write:
-    """`of.name = value`; or `of[index] = value`, with `name` "". `augmented`: `of.name += …`; `value` is then
-    the sum."""
-
-    of: Value
-    name: str
-    value: Value
-    location: Location
-    context: Context = field(default_factory=Context, repr=False)
-    order: int = 0
-    index: Value | None = None
-    augmented: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class With:
-    """`with value as …:`; events with `order < e.order < end` stand inside it (and have `value` in
-    `context.withs`)."""
-
-    value: Value
-    location: Location
-    context: Context = field(default_factory=Context, repr=False)
-    order: int = 0
-    end: int = 0
-
-
-@dataclass(frozen=True, eq=False)
-class Return:
-    """A function's `return value` (a lambda's body too); the function is `context.function`."""
-
-    value: Value
-    location: Location
-    context: Context = field(default_factory=Context, repr=False)
-    order: int = 0
-
-
-Event = Union[Use, Read, Write, With, Return, Call, Operation]
-
-
-class Unsure:
-    """The policy may be any: it is set from something that is not known, or by callers that are not seen."""
-
-    def __repr__(self) -> str:
-        return "UNSURE"
-
-
-UNSURE = Unsure()
-PolicyName = Union[str, None, Unsure]
 
 
 @dataclass(frozen=True, eq=False, slots=False)  # for what is worked out when it is asked for
@@ -291,7 +205,7 @@ class SourceFacts:
         doing = (
             call.order
             for call in self.calls
-            if call.context.reached and not sets_policy(call) and not _makes_policy(call)
+            if call.context.reached and not sets_policy(call) and not makes_policy(call)
             if not (isinstance(call.callee, Api) and call.callee.root == "builtins")
         )
         return max(doing, default=0)
@@ -302,7 +216,7 @@ class SourceFacts:
         if not self.keras.is_keras3 or not isinstance(setting.callee, Api) or not setting.callee.is_(SET_FLOATX):
             return False
         return any(
-            _is_certain(call.context.branches, setting.context.branches)
+            has_happened(call.context.branches, setting.context.branches)
             for call in self._settling
             if call.order < setting.order and call.context.run in (0, setting.context.run)
         )
@@ -325,9 +239,9 @@ class SourceFacts:
         for call in reversed(self.policy_calls):
             if call.order >= event.order or call.context.run not in (0, event.context.run):
                 continue
-            if _are_of_two_kerases(call, event, self.keras):
+            if are_of_two_kerases(call, event, self.keras):
                 continue
-            certain = _is_certain(call.context.branches, event.context.branches)
+            certain = has_happened(call.context.branches, event.context.branches)
             if certain is None:
                 continue
             found.extend(policies_named(call.argument(0, "policy") or call.keyword("dtype_policy")) or (UNSURE,))
@@ -468,61 +382,3 @@ class SourceFacts:
             if method is not None and call.receiver is not None:
                 found.setdefault(method, []).append(call)
         return found
-
-
-def sets_policy(call: Call) -> bool:
-    """Whether a call sets the global policy, or floatx."""
-    return isinstance(call.callee, Api) and call.callee.is_(SET_POLICY, SET_FLOATX)
-
-
-def _makes_policy(call: Call) -> bool:
-    return isinstance(call.callee, Api) and call.callee.is_("keras.mixed_precision.Policy", "keras.DTypePolicy")
-
-
-def library_of(value: Value, keras: Keras) -> str | None:
-    """Which of the libraries that have a global policy of their own a name, or what a class of the user's derives
-    from, belongs to: "keras" or "tf_keras"; None where that is not certain. `tf.keras` is the one or the other."""
-    if isinstance(value, Defined) and isinstance(value.of, ClassFacts):
-        found = {library_of(base, keras) for base in value.of.library_bases()} - {None}
-        return found.pop() if len(found) == 1 else None
-    if not isinstance(value, Api) or not value.name.startswith("keras."):
-        return None
-    if value.root == "tensorflow":
-        is_private = value.spelled.startswith("tensorflow.python")
-        return None if is_private else "tf_keras" if keras.package == "tf_keras" else "keras"
-    return value.root if value.root in ("keras", "tf_keras") else None
-
-
-def _are_of_two_kerases(call: Call, event: Event, keras: Keras) -> bool:
-    if not isinstance(event, Call):
-        return False
-    one, other = library_of(call.callee, keras), library_of(event.callee, keras)
-    return one is not None and other is not None and one != other
-
-
-def _is_certain(setting: tuple[Branch, ...], asking: tuple[Branch, ...]) -> bool | None:
-    """Whether the setting has happened for certain (True), perhaps (False), or not on this path (None)."""
-    arms = {branch.statement: branch.taken for branch in asking}
-    certain = True
-    for branch in setting:
-        if branch.statement not in arms:
-            certain = certain and branch.only
-        elif arms[branch.statement] is not branch.taken:
-            return None
-    return certain
-
-
-__all__ = [
-    "UNSURE",
-    "Event",
-    "PolicyName",
-    "Problem",
-    "Read",
-    "Return",
-    "SourceFacts",
-    "Unknown",
-    "Unsure",
-    "Use",
-    "With",
-    "Write",
-]

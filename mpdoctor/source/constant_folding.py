@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from mpdoctor.program.values import MISSING, Collection, Known, Value
@@ -69,6 +70,9 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
     "~": operator.invert,
     "not": operator.not_,
 }
+_LONGEST_CHANGED = 100
+_OF_TEXTS = ("lower", "upper", "strip", "format", "replace", "removeprefix", "removesuffix")
+_PLAIN_FIELDS = re.compile(r"(?:[^{}]|\{\w*\})*")
 _NUMBERS = {
     "math.inf": float("inf"),
     "math.nan": float("nan"),
@@ -124,6 +128,27 @@ def constant_from_call(name: str, arguments: tuple[Value, ...]) -> Any:
     except (TypeError, ValueError, OverflowError):
         return MISSING
     return made if is_told(made) else MISSING
+
+
+def constant_from_method(
+    of: Any, name: str, arguments: tuple[Value, ...], keywords: Iterable[tuple[str, Value]]
+) -> Any:
+    """ "Adam".lower(), "model-{}.keras".format(3), of constants; MISSING where it is not certain."""
+    given = dict(keywords)
+    is_known = all(isinstance(value, Known) for value in (*arguments, *given.values()))
+    if not isinstance(of, str) or len(of) > _LONGEST_CHANGED or name not in _OF_TEXTS or not is_known:
+        return MISSING
+    plain = [value.value for value in arguments if isinstance(value, Known)]
+    named = {key: value.value for key, value in given.items() if isinstance(value, Known)}
+    if any(not isinstance(one, (str, int)) or _size(one) > _LONGEST_CHANGED for one in (*plain, *named.values())):
+        return MISSING
+    if name == "format" and not _PLAIN_FIELDS.fullmatch(of):
+        return MISSING  # widths and attributes
+    try:
+        made = getattr(of, name)(*plain, **named)
+    except (TypeError, ValueError, LookupError):
+        return MISSING
+    return made if isinstance(made, str) and len(made) <= _LONGEST else MISSING
 
 
 def _computed(symbol: str, left: Any, right: Any) -> Any:

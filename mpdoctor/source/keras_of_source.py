@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from mpdoctor.facts.versions import KerasPackage
-from mpdoctor.program.source_facts import Use, Write
+from mpdoctor.program.events import Use, Write
 from mpdoctor.program.values import Api, Call, Collection, known
 
 LEGACY = "TF_USE_LEGACY_KERAS"

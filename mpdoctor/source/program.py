@@ -69,6 +69,8 @@ def within_bounds(state: State, module: Module, execute: Callable[[State, Module
     finally:
         sys.setrecursionlimit(limit)
         walk.call_stack.clear()
+        walk.entering.clear()
+        walk.visiting = walk.unrolling = 0
         state.depth, state.frame, state.context = 0, Frame(), Context()
 
 

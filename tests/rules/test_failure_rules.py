@@ -59,6 +59,34 @@ NO_KERNELS = [  # TensorFlow 2.10, 2.15 and 2.21
 ASSIGNED = "Tensor conversion requested dtype float32 for Tensor with dtype float16: <tf.Tensor: shape=(4,)>"
 RESHAPE = "cannot reshape array of size 3200 into shape (28,28,1)"
 
+ARGPARSE = """\
+usage: a.py [-h] [--epochs EPOCHS] -d DATA --kind {a,b} corpus [corpus ...]
+a.py: error: the following arguments are required: -d/--data, --kind, corpus
+"""
+ONE_OF = """\
+usage: a.py [-h] (--x X | --y)
+a.py: error: one of the arguments --x --y is required
+"""
+CLICK = """\
+Usage: a.py [OPTIONS] CORPUS
+Try 'a.py --help' for help.
+
+Error: Missing option '--data' / '-d'.
+"""
+TYPER = """\
+Usage: a.py [OPTIONS] {corpus}
+Try 'a.py --help' for help.
+╭─ Error ──────────────────────╮
+│ Missing argument 'CORPUS'.   │
+╰──────────────────────────────╯
+"""
+ABSL = """\
+FATAL Flags parsing error:
+  flag --data=None: Flag --data must have a value other than None.
+  flag --out=None: Flag --out must have a value other than None.
+Pass --helpshort or --helpfull to see help on flags.
+"""
+
 
 def messages(name: str) -> list[tuple[str, str, str]]:
     """(what was done and where, message, what is expected of it) of every block in a file."""
@@ -116,6 +144,11 @@ def test_no_message_breaks_it(message: str) -> None:
         ("AssertionError", "", "AssertionError"),
         ("MyError", "\n\n  \n", "MyError"),
         ("RuntimeError", "first\nsecond", "RuntimeError: first"),
+        (
+            "RuntimeError",
+            "\n    A thing\n    cannot be kept.\n\n    For example:",
+            "RuntimeError: A thing cannot be kept.",
+        ),
         ("TypeError", NO_KERNELS[-1][0], "TypeError: Unsupported dtype19 (half)"),
         ("ValueError", "x" * 200 + " " + "y" * 200, "ValueError: " + "x" * 200 + " …"),
     ],
@@ -455,6 +488,59 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
         failure("exited", exit_code=2, message="2", last_words="usage: a.py --data D\na.py: error: give --data\n"),
         ["MP002"],
         ("exit code 2 before any training call. The last line that it printed: 'a.py: error: give --data'",),
+    ),
+    (
+        "exited-for-arguments-of-argparse",
+        failure("exited", exit_code=2, message="2", last_words=ARGPARSE, command_line=("a.py", "--epochs", "2")),
+        ["MP002"],
+        (
+            "because it was not given `--data`, `--kind` and `corpus`.",
+            "Give them after `--`: `mpdoctor check a.py -- --epochs 2 --data DATA --kind a CORPUS`",
+        ),
+    ),
+    (
+        "raised-for-an-argument",
+        raised(
+            "IndexError",
+            "list index out of range",
+            frames=(Frame(HERE.path, HERE.line, "<module>", "out = sys.argv[2]", True),),
+            command_line=("a.py", "data"),
+        ),
+        ["MP002"],
+        (
+            "IndexError: list index out of range",
+            "It takes arguments of its own, which go after `--`: `mpdoctor check a.py -- data …`",
+        ),
+    ),
+    (
+        "exited-for-one-of-a-group",
+        failure("exited", exit_code=2, message="2", last_words=ONE_OF, command_line=("a.py",)),
+        ["MP002"],
+        ("not given `--x or --y`.", "Give it after `--`: `mpdoctor check a.py -- --x X`"),
+    ),
+    (
+        "exited-for-an-option-of-click",
+        failure("exited", exit_code=2, message="2", last_words=CLICK, command_line=("my file.py",)),
+        ["MP002"],
+        ("not given `--data`.", "`mpdoctor check 'my file.py' -- --data …`"),
+    ),
+    (
+        "exited-for-an-argument-of-typer",
+        failure("exited", exit_code=2, message="2", last_words=TYPER, command_line=("a.py",)),
+        ["MP002"],
+        ("not given `CORPUS`.", "`mpdoctor check a.py -- CORPUS`"),
+    ),
+    (
+        "exited-for-flags-of-absl",
+        failure("exited", exit_code=1, message="1", last_words=ABSL, command_line=("a.py",)),
+        ["MP002"],
+        ("not given `--data` and `--out`.", "`mpdoctor check a.py -- --data=… --out=…`"),
+    ),
+    (
+        "exited-saying-something-else-about-arguments",
+        failure("exited", exit_code=2, message="2", last_words="loading\nMissing option: none of the data is there\n"),
+        ["MP002"],
+        ("The last line that it printed: 'Missing option: none of the data is there'",),
     ),
     ("exited-without", failure("exited", exit_code=0), ["MP002"], ("without a Keras model", "build_model")),
     (

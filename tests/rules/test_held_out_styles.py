@@ -14,8 +14,8 @@ from marks import marks_from_source
 from mpdoctor.source import facts_from_file
 
 HERE = Path(__file__).parents[2] / "fixtures" / "held_out"
-THIRD = HERE / "third"  # a package of its own
-FILES = sorted([*HERE.glob("mp*.py"), *HERE.glob("second/mp*.py"), *THIRD.glob("mp*.py")])
+PACKAGES = (HERE / "third", HERE / "fourth")  # each with a package of its own
+FILES = sorted([*HERE.glob("mp*.py"), *HERE.glob("second/mp*.py"), *(f for p in PACKAGES for f in p.glob("mp*.py"))])
 
 
 @pytest.mark.fast
@@ -23,13 +23,15 @@ FILES = sorted([*HERE.glob("mp*.py"), *HERE.glob("second/mp*.py"), *THIRD.glob("
 def test_what_is_wrong_is_found_and_what_is_right_is_left_alone(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     for keras in marks_from_source(text).keras:
-        found = lines_and_codes(findings_in(facts_of(text, keras, str(path), THIRD if path.parent == THIRD else HERE)))
+        root = path.parent if path.parent in PACKAGES else HERE
+        found = lines_and_codes(findings_in(facts_of(text, keras, str(path), root)))
         assert found == expected_in(text, keras), keras
 
 
 @pytest.mark.fast
-def test_so_it_is_in_a_notebook() -> None:
-    path = HERE / "second" / "mp201_notebook.ipynb"
+@pytest.mark.parametrize("folder", ["second", "fourth"])
+def test_so_it_is_in_a_notebook(folder: str) -> None:
+    path = HERE / folder / "mp201_notebook.ipynb"
     read = facts_from_file(path, str(path))
     for keras in marks_from_source(read.text).keras:
         found = lines_and_codes(findings_in(dataclasses.replace(read, keras=KERASES[keras])))

@@ -54,6 +54,10 @@ SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")
 CONFIRMED_LIVE = True
 NEVER_WHAT_IF = True
+HANDLING_TEXT = (
+    *("tensorflow.strings.", "tensorflow.string.", "tensorflow.lookup.", "tensorflow.py_function.", "tensorflow.text."),
+    *("tensorflow_text.", "tensorflow_hub.", "keras_hub.", "keras_nlp."),
+)
 HELP = {
     "features": "Turn text into numbers first: `keras.layers.StringLookup`, or your own table; then "
     '`np.asarray(…, dtype="float32")`.',
@@ -125,8 +129,9 @@ def _what_is_held(array: ArrayFacts) -> str | None:
 
 
 def _reads_text(facts: SourceFacts) -> bool:
-    """Whether a layer of the program may take strings: then nothing is certain about its inputs."""
-    return any(
+    """Whether something in the program may take strings: then nothing is certain about what is fed to it."""
+    has_layer = any(
         isinstance(call.callee, Api) and public_name(call.callee.name).rpartition(".")[2] in TEXT
         for call in facts.calls
     )
+    return has_layer or any(f"{use.api.name}.".startswith(HANDLING_TEXT) for use in facts.uses)

@@ -30,8 +30,8 @@ model.compile("adam", "mse")
 model.fit(features, features[:, :1])
 ```
 
-Arguments that your script needs go after `--`: `mpdoctor check train.py -- --data features.npy`. `--static` judges the
-source without running it.
+Arguments that your script needs go after `--`: `mpdoctor check train.py -- --data features.npy`. Where argparse, click
+or absl says which are missing, the report shows that command. `--static` judges the source without running it.
 
 ## Versions
 
@@ -51,6 +51,7 @@ from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.errors.error_remedies import remedy_from_failure
 from mpdoctor.semantics.live.errors.error_texts import headline_from_failure, place_of_failure
 from mpdoctor.semantics.live.errors.failing_parts import place_of_part, subject_from_failure
+from mpdoctor.semantics.live.errors.missing_arguments import MissingArgument, command_with, missing_arguments
 from mpdoctor.semantics.live.errors.saved_model_errors import headline_from_loading_error, remedy_from_loading_error
 
 SEVERITY = Severity.ERROR
@@ -93,6 +94,9 @@ def _exited(failure: FailureFacts) -> Finding:
     caught = _telling(failure.caught)
     if caught is not None:
         return _caught(failure, caught)
+    missing = missing_arguments(failure)
+    if missing:
+        return _wanting(failure, missing)
     if failure.exit_code:
         said = f", saying {failure.message!r}," if failure.message and not failure.message.isdigit() else ""
         script = failure.location.path if failure.location else "train.py"
@@ -108,6 +112,20 @@ def _exited(failure: FailureFacts) -> Finding:
         "The script ended without a Keras model and without a training call, so there was nothing to examine.",
         "Point at the file that calls fit(), or at a function that returns the model: model.py:build_model",
         failure.location,
+    )
+
+
+def _wanting(failure: FailureFacts, missing: tuple[MissingArgument, ...]) -> Finding:
+    names = [f"`{argument.name}`" for argument in missing]
+    told = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return Finding(
+        f"The script ended itself with exit code {failure.exit_code} before any training call, because it was not "
+        f"given {told}.",
+        f"Give it after `--`: `{command_with(missing, failure)}`"
+        if len(missing) == 1
+        else f"Give them after `--`: `{command_with(missing, failure)}`",
+        failure.location,
+        evidence={"last_words": failure.last_words, "exit_code": failure.exit_code},
     )
 
 
@@ -146,6 +164,9 @@ def _in(failure: FailureFacts) -> str:
 def _remedy(failure: FailureFacts) -> str:
     if failure.during == "loading" or failure.saved_file is not None:
         return remedy_from_loading_error(failure)
+    missing = missing_arguments(failure)
+    if missing:
+        return f"It takes arguments of its own, which go after `--`: `{command_with(missing, failure)}`"
     return remedy_from_failure(failure) or (
         f"Mend this line first: {failure.how_it_ran}. --static judges the source meanwhile."
     )

@@ -107,7 +107,7 @@ def _first_wide(facts: SourceFacts, operands: tuple[Value, ...], context: Contex
     """The first of these tensors that is float32 by its own making; None where one is a raw variable of the layer's, of
     which MP203 says what to do."""
     wide = [operand for operand in operands if facts.dtype_at(operand, context) == "float32" and not is_array(operand)]
-    return wide[0] if wide and not any(is_raw_variable_of_layer(origin(operand)) for operand in wide) else None
+    return wide[0] if wide and not any(is_raw_variable_of_layer(facts, origin(operand)) for operand in wide) else None
 
 
 def _dtype_of_input(operands: tuple[Value, ...], context: Context) -> str:

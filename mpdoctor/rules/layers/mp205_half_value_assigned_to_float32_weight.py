@@ -111,4 +111,4 @@ def _is_float32_variable(facts: SourceFacts, target: Value) -> bool:
         return False
     if is_weight(target):
         return facts.keras.package == "tf.keras" and facts.dtype_of(target) == "autocast"
-    return is_raw_variable_of_layer(target) and facts.dtype_of(target) == "float32"
+    return is_raw_variable_of_layer(facts, target) and facts.dtype_of(target) == "float32"

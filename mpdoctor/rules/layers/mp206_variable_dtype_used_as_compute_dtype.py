@@ -128,14 +128,18 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     mismatch = mismatch_in_call(failure)
     if mismatch is not None and names_variable_dtype(failure):
         yield Finding(
-            f"In {place_of_failure(failure)} {mismatch.words}: `self.dtype` is the dtype of the layer's weights, "
-            f"float32, and the layer computes in {mismatch.half}.",
+            f"In {place_of_failure(failure)} {mismatch.words}: `{_named_dtype(failure)}` is the dtype of the layer's "
+            f"weights, float32, and the layer computes in {mismatch.half}.",
             "Write `self.compute_dtype`, or the dtype of the input: `inputs.dtype`.",
             failure.location,
             severity=Severity.ERROR,
             layer=failure.layer,
             evidence=evidence_of(failure),
         )
+
+
+def _named_dtype(failure: FailureFacts) -> str:
+    return "self.variable_dtype" if "self.variable_dtype" in failure.failing_line else "self.dtype"
 
 
 def _variable_dtype(facts: SourceFacts, call: Call) -> str | None:

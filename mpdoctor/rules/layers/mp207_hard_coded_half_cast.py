@@ -139,7 +139,7 @@ def _is_in_a_loss(context: Context, losses: set[int]) -> bool:
 def _is_in_a_layer_of_any_dtype(facts: SourceFacts, call: Call) -> bool:
     """Whether it runs in the call of a layer of the user's own whose dtype the global policy decides."""
     owner = call.context.owner
-    if owner is None or not runs_in_call(call.context):
+    if owner is None or owner.kind is None or not runs_in_call(call.context):
         return False
     fixed = policies_named(owner.base_argument("dtype"))
     return not fixed and any(policy in SIXTEEN_BITS for policy in policies_of_instances(facts, owner))

@@ -61,7 +61,7 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, walk
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
-from mpdoctor.semantics.source.edits.scaled_losses import loss_scaled
+from mpdoctor.semantics.source.edits.loops.scaled_losses import loss_scaled
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,

@@ -57,9 +57,9 @@ from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Call, Value, known, walk
-from mpdoctor.semantics.source.edits.clipped import without_clipping
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix, with_keyword
-from mpdoctor.semantics.source.edits.scaled_losses import unscaled_at_tape
+from mpdoctor.semantics.source.edits.loops.clipped import without_clipping
+from mpdoctor.semantics.source.edits.loops.scaled_losses import unscaled_at_tape
 from mpdoctor.semantics.source.optimizers.clipping import argument_for, limits
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,

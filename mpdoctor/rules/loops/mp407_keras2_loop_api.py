@@ -43,7 +43,8 @@ from collections.abc import Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import KERAS2_LOOP, WRAPPER_LACKS
-from mpdoctor.program.source_facts import Read, SourceFacts
+from mpdoctor.program.events import Read
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Call, Value, class_of, options
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed
 from mpdoctor.semantics.source.edits.expressions import call_of, safe_fix

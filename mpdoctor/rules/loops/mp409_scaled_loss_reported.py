@@ -54,7 +54,8 @@ from collections.abc import Iterator
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import kind_of_class
-from mpdoctor.program.source_facts import Return, SourceFacts
+from mpdoctor.program.events import Return
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import (
     Api,
     Call,

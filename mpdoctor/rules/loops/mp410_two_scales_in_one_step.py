@@ -118,12 +118,21 @@ def _may_be_one(one: Value, other: Value) -> bool:
     if one is other:
         return True
     if isinstance(one, Call) and isinstance(other, Call):
-        return one.location == other.location or not (one.method[:1].isupper() and other.method[:1].isupper())
+        if one.location == other.location and not _are_of_one_list(one, other):
+            return True
+        return not (one.method[:1].isupper() and other.method[:1].isupper())
     if isinstance(one, Parameter) and isinstance(other, Parameter):
         return one.name == other.name or one.function is not other.function
     if isinstance(one, Attribute) and isinstance(other, Attribute):
         return not _are_two_optimizers(one, other)
     return True
+
+
+def _are_of_one_list(one: Call, other: Call) -> bool:
+    """Whether a comprehension made both, one after the other: the same line made them in the same run of it."""
+    here, there = one.context, other.context
+    arms = [[(branch.statement, branch.taken) for branch in made.branches] for made in (here, there)]
+    return arms[0] == arms[1] and (here.run, here.callers, here.loops) == (there.run, there.callers, there.loops)
 
 
 def _are_two_optimizers(one: Attribute, other: Attribute) -> bool:

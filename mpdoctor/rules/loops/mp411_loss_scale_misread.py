@@ -38,8 +38,9 @@ from itertools import chain
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import WRAPPER_LACKS
-from mpdoctor.program.source_facts import Read, SourceFacts
-from mpdoctor.program.values import Call, Collection, options, walk
+from mpdoctor.program.events import Read
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call, Collection, class_of, options, walk
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed
 from mpdoctor.semantics.source.edits.expressions import argument_at, call_of, put_around, replaced, safe_fix, text_of
 from mpdoctor.semantics.source.optimizers.attribute_access import reads
@@ -145,11 +146,15 @@ def _wrapper_made_before(facts: SourceFacts, read: Read) -> Call | None:
 
 
 def _is_used(facts: SourceFacts, made: Call, read: Read) -> bool:
-    """Whether anything between may have built the optimizer, or may have handed it to somebody who does."""
+    """Whether anything between may have built the optimizer, or may have handed it to somebody who does. An object of
+    the program's own that keeps it does nothing with it before it is called."""
     calls = (call for call in facts.calls if made.order < call.order < read.order)
     touched = (value for call in calls if call.method not in LEAVES_UNBUILT for value in (call.receiver, *call.given))
-    kept = (write.value for write in facts.writes if made.order < write.order < read.order)
-    return any(part is made for value in chain(touched, kept) for part in walk(value))
+    writes = [write for write in facts.writes if made.order < write.order < read.order]
+    keeping = [write for write in writes if class_of(write.of) is not None and write.value is made]
+    kept = (write.value for write in writes if write not in keeping)
+    holders = {id(made), *(id(write.of) for write in keeping)}
+    return any(id(part) in holders for value in chain(touched, kept) for part in walk(value))
 
 
 def _several_losses(facts: SourceFacts) -> Iterator[Finding]:

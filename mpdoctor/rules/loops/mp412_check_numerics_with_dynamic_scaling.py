@@ -40,6 +40,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Context, known
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
@@ -82,7 +83,12 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _stays_enabled(facts: SourceFacts, enable: Call) -> bool:
-    return not enable.context.guarded and all(off.order <= enable.order for off in facts.calls_of(DISABLE))
+    """Until the program ends, or for a training at least."""
+    ends = sorted(off.order for off in facts.calls_of(DISABLE) if off.order > enable.order)
+    if enable.context.guarded or not ends:
+        return not enable.context.guarded
+    trained = (call for call in facts.method_calls("fit", *APPLYING) if call.context.run == enable.context.run)
+    return any(enable.order < call.order < ends[0] for call in trained)
 
 
 def _scales_dynamically(facts: SourceFacts, context: Context) -> bool:

@@ -72,14 +72,16 @@ import re
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Operation, Parameter
 from mpdoctor.semantics.live.errors.dtype_errors import mismatch_of_precisions
 from mpdoctor.semantics.live.errors.error_texts import evidence_of
 from mpdoctor.semantics.live.errors.failing_parts import place_of_part
-from mpdoctor.semantics.source.edits.expressions import holds, name_at, safe_fix
+from mpdoctor.semantics.source.edits.expressions import holds, name_at, safe_fix, text_of
 from mpdoctor.semantics.source.edits.names import cast
+from mpdoctor.semantics.source.edits.statements import statement_at
 from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, dtype_mismatches
 from mpdoctor.semantics.source.numbers.losses_and_metrics import DATA
 from mpdoctor.semantics.wording import expression_at, text_at
@@ -160,7 +162,18 @@ def _name_of(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
     if isinstance(mismatch.half, Parameter):
         return mismatch.half.name
     written, event = expression_at(facts, mismatch.event.location), mismatch.event
+    if isinstance(written, ast.Call):
+        return _assigned(facts, mismatch.half.location)
     if not isinstance(written, ast.BinOp) or not isinstance(event, Operation) or len(event.operands) != 2:
         return ""
     side = written.left if event.operands[0] is mismatch.half else written.right
     return ast.unparse(side) if isinstance(side, (ast.Name, ast.Attribute)) else ""
+
+
+def _assigned(facts: SourceFacts, made_at: Location) -> str:
+    """The name of `name = model(x)`; "" where the statement is another one."""
+    statement = statement_at(facts, made_at)
+    written = expression_at(facts, made_at)
+    found = re.fullmatch(r"(\w+)\s*=\s*(.*)", statement.text, re.DOTALL) if statement is not None else None
+    same = found is not None and written is not None and text_of(facts, made_at) == found[2]
+    return found[1] if found is not None and same else ""

@@ -42,11 +42,13 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import KERAS2_LOOP, WRAPPER_LACKS
 from mpdoctor.knowledge.wrapper_delegation import MISSING
-from mpdoctor.program.source_facts import Read, SourceFacts, Write
+from mpdoctor.program.events import Read, Write
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Either, Value, known, options
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed, of_inner_optimizer
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import reads, same_object, writes
+from mpdoctor.semantics.source.optimizers.conditional_wrappers import wrapped_on_condition
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, lacks, wrapped
 from mpdoctor.semantics.wording import name_of_optimizer, text_at
 
@@ -89,16 +91,17 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for read in reads(facts, SOMEWHERE_MISSING):
         if read.context.guarded or (facts.keras.is_keras3 and read.name in KERAS2_LOOP):
             continue
-        inside = wrapped(facts, _but_none(read.of), read)
+        of_wrapper = wrapped(facts, _but_none(read.of), read)
+        inside = of_wrapper or wrapped_on_condition(facts, read.of, read)
         if not lacks(read.name, inside, facts.keras) or _was_written(facts, read):
             continue
         of = text_at(facts, read.location).rpartition("." + read.name)[0] or "optimizer"
         yield Finding(
             f"`{of}.{read.name}` raises AttributeError: {_whose(facts, read.of)} has no `{read.name}` and does not ask "
             f"{name_of_optimizer(inside[0])} for it.",
-            _help(of, read.name, facts.keras),
+            _help(of, read.name, facts.keras) if of_wrapper else _help_on_condition(of, read.name),
             read.location,
-            fix=_fix(facts, read),
+            fix=_fix(facts, read) if of_wrapper else None,
         )
 
 
@@ -159,6 +162,13 @@ def _comes_first(read: Read, write: Write) -> bool:
 def _whose(facts: SourceFacts, value: Value) -> str:
     made_by_hand = any(call is value for call in facts.calls_of(WRAPPER))
     return "the LossScaleOptimizer" if made_by_hand else "the LossScaleOptimizer that it holds"
+
+
+def _help_on_condition(of: str, name: str) -> str:
+    return (
+        "It is wrapped on one path and bare on the other: read it where the optimizer is made, or as "
+        f'`getattr({of}, "inner_optimizer", {of}).{name}`.'
+    )
 
 
 def _help(of: str, name: str, keras: Keras) -> str:

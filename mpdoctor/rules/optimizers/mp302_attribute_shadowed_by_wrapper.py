@@ -37,11 +37,13 @@ from collections.abc import Iterator
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_delegation import DEFAULTS, LOST, OWN
-from mpdoctor.program.source_facts import Read, SourceFacts, Write
+from mpdoctor.program.events import Read, Write
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Value, known
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed, of_inner_optimizer
 from mpdoctor.semantics.source.edits.expressions import safe_fix, unsafe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import reads, same_object, writes
+from mpdoctor.semantics.source.optimizers.conditional_wrappers import wrapped_on_condition
 from mpdoctor.semantics.source.optimizers.wrappers import kinds_of_wrapper, wrapped
 from mpdoctor.semantics.wording import name_of_optimizer, text_at
 
@@ -60,7 +62,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _set_on_wrapper(facts: SourceFacts) -> Iterator[Finding]:
     for write in writes(facts, SOMEWHERE_LOST):
-        inside = () if write.context.guarded else wrapped(facts, write.of, write)
+        of_wrapper = () if write.context.guarded else wrapped(facts, write.of, write)
+        inside = of_wrapper or wrapped_on_condition(facts, write.of, write)
         if not inside or not _all_hold(LOST, write.name, inside, facts):
             continue
         of = text_at(facts, write.location).partition("." + write.name)[0] or "optimizer"
@@ -70,12 +73,14 @@ def _set_on_wrapper(facts: SourceFacts) -> Iterator[Finding]:
         yield Finding(
             f"`{of}.{write.name} = {value}` sets an attribute of the LossScaleOptimizer; {name} goes on with "
             f"{goes_on if goes_on is not None else 'its own'}.",
-            f"Set it on the inner optimizer: `{of}.inner_optimizer.{write.name} = {value}`."
-            if write.name not in RENAMED
-            else f"Write `{of}.{RENAMED[write.name]} = {value}`, which the wrapper passes on.",
+            f"Write `{of}.{RENAMED[write.name]} = {value}`, which the wrapper passes on."
+            if write.name in RENAMED
+            else f"Set it on the inner optimizer: `{of}.inner_optimizer.{write.name} = {value}`."
+            if of_wrapper
+            else f'It is wrapped on one path only: `getattr({of}, "inner_optimizer", {of}).{write.name} = {value}`.',
             write.location,
             evidence={"attribute": write.name, "inner_value": goes_on},
-            fix=_fix(facts, write),
+            fix=_fix(facts, write) if of_wrapper else None,
         )
 
 

@@ -39,6 +39,7 @@ from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on
+from mpdoctor.semantics.source.optimizers.conditional_wrappers import wrapped_on_condition
 from mpdoctor.semantics.source.optimizers.wrappers import inner_argument, starting_scale, wrapped, wrapper_calls
 
 SEVERITY = Severity.ERROR
@@ -48,14 +49,19 @@ EXPLAINS = {"MP912": "model"}
 CONFIRMED_LIVE = True
 DEFAULT = "32768"
 HELP = "Wrap once: remove one of the two LossScaleOptimizers."
+HELP_ON_CONDITION = "Wrap once: what comes here is wrapped already on one path. Wrap in one of the two places only."
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in wrapper_calls(facts):
         inner = inner_argument(call)
-        if inner is not None and not call.context.guarded and wrapped(facts, inner, call):
+        if inner is None or call.context.guarded:
+            continue
+        if wrapped(facts, inner, call):
             fix = safe_fix("Wrap once", passed_on(facts, call.location, 0, "inner_optimizer", "optimizer"))
             yield Finding(_message(facts.keras, starting_scale(inner)), HELP, call.location, fix=fix)
+        elif wrapped_on_condition(facts, inner, call):
+            yield Finding(_message(facts.keras, DEFAULT), HELP_ON_CONDITION, call.location)
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:

@@ -37,7 +37,8 @@ from collections.abc import Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
-from mpdoctor.program.source_facts import SourceFacts, library_of
+from mpdoctor.program.policy_settings import library_of
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Call
 from mpdoctor.semantics.source.edits.expressions import (
     argument_text,

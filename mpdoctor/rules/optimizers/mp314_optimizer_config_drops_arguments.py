@@ -56,7 +56,8 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.wrapper_delegation import HYPER_PARAMETERS
-from mpdoctor.program.source_facts import SourceFacts, Write
+from mpdoctor.program.events import Write
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import (
     Api,
     Attribute,

@@ -84,7 +84,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     computes = any(layer.compute_dtype == "float16" for layer in model.layers)
-    if model.may_train and model.wrapper is not None and model.replicas > 1 and computes:
+    is_keras_own = model.wrapper is not None and not model.wrapper.module.startswith("mpdoctor.")
+    if model.may_train and is_keras_own and model.replicas > 1 and computes:
         yield Finding(
             f"{model.replicas} replicas train in float16, and Keras 3 checks the gradients of the first one only: an "
             "overflow on another replica is written into the weights as inf or NaN.",

@@ -43,7 +43,8 @@ from mpdoctor.knowledge.api_history import (
     below,
     is_private,
 )
-from mpdoctor.program.source_facts import SourceFacts, Use
+from mpdoctor.program.events import Use
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.names import named_instead
 from mpdoctor.semantics.wording import text_at

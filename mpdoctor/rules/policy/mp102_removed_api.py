@@ -49,7 +49,8 @@ from mpdoctor.knowledge.api_history import (
     is_at_or_below,
     is_private,
 )
-from mpdoctor.program.source_facts import SourceFacts, Use
+from mpdoctor.program.events import Use
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Call, Value
 from mpdoctor.semantics.source.edits.expressions import safe_fix, without_keyword, without_part
 from mpdoctor.semantics.source.edits.names import named_instead
@@ -190,14 +191,17 @@ def _gone(use: Use, keras: Keras) -> tuple[str, str] | None:
     """Since when the name that is looked up is gone for that Keras, and what to write; None if it is not (or nobody
     knows)."""
     found = _entry(use.api.name)
-    if found is None or not use.looks_up(found[0].rstrip(".").rpartition(".")[2]):
+    if found is None:
         return None
     entry, since, instead = found
     last = use.api.name[len(entry) :].partition(".")[0]
+    if not use.looks_up(last if since == KERAS3_ONLY else entry.rstrip(".").rpartition(".")[2]):
+        return None
     if _never_was_there(entry, last):
         return None
     if since == KERAS3_ONLY:
-        if not keras.is_keras3 or use.api.root == "tf_keras":
+        # the module itself is still there in Keras 3, with names that raise where one of them is made
+        if not keras.is_keras3 or use.api.root == "tf_keras" or not last:
             return None
         to_write = f"Use `{instead.format(last=last or 'Adam')}`, or tf_keras with TF_USE_LEGACY_KERAS=1."
         return "in Keras 3", to_write

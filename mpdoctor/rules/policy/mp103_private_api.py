@@ -34,7 +34,8 @@ from collections.abc import Iterator
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.api_history import PRIVATE, below, is_at_or_below, is_private
-from mpdoctor.program.source_facts import SourceFacts, Use
+from mpdoctor.program.events import Use
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.names import named_instead

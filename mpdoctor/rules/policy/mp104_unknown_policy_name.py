@@ -38,8 +38,9 @@ from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.knowledge.policy_names import is_policy_name, meant_by
 from mpdoctor.program.dtypes import dtype_named
-from mpdoctor.program.source_facts import SET_FLOATX, SourceFacts
-from mpdoctor.program.values import Api, Call, Value, known, options
+from mpdoctor.program.policy_settings import SET_FLOATX
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api, Call, Value, known, options, walk
 from mpdoctor.semantics.source.edits.expressions import literal_replaced, replaced, safe_fix
 
 SEVERITY = Severity.ERROR
@@ -80,8 +81,15 @@ def _policies_given(facts: SourceFacts) -> Iterator[tuple[Call, Value, bool]]:
         if isinstance(call.callee, Api) and not call.context.guarded:
             dtype = call.keyword("dtype")
             to_layer = dtype is not None and _makes_a_layer(call.callee)
-            for given in options(dtype if to_layer else _policy_given(facts, call)):
-                yield call, given, to_layer
+            choices = options(dtype if to_layer else _policy_given(facts, call))
+            for given in choices:
+                if len(choices) == 1 or not _is_asked_about(given, call):
+                    yield call, given, to_layer
+
+
+def _is_asked_about(given: Value, call: Call) -> bool:
+    """Whether an `if` around the call asks about this very value: the default of a flag may mean "none at all"."""
+    return any(part is given for branch in call.context.branches for part in walk(branch.test))
 
 
 def _makes_a_layer(api: Api) -> bool:

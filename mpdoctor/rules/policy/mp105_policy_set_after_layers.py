@@ -38,7 +38,8 @@ from collections.abc import Iterator
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.half_dtypes import HALF
-from mpdoctor.program.source_facts import SourceFacts, library_of
+from mpdoctor.program.policy_settings import library_of
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, class_of
 from mpdoctor.semantics.source.layers.model_layers import (
     LIGHT,

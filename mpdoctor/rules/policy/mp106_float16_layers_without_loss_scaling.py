@@ -41,11 +41,12 @@ from collections.abc import Iterable, Iterator
 
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
-from mpdoctor.program.source_facts import UNSURE, SourceFacts
+from mpdoctor.program.policy_settings import UNSURE
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Defined, FunctionFacts, known, options, walk
 from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, unsafe_fix, without_keyword
+from mpdoctor.semantics.source.edits.loops.scaled_losses import loss_scaled, wrapped_where_made
 from mpdoctor.semantics.source.edits.names import keras_name
-from mpdoctor.semantics.source.edits.scaled_losses import loss_scaled, wrapped_where_made
 from mpdoctor.semantics.source.layers.float16_layers import applied_in_float16, is_assumed_float16, is_float16
 from mpdoctor.semantics.source.layers.model_layers import layer_name, layers_of, trainings
 from mpdoctor.semantics.source.optimizers.bare_optimizers import is_bare

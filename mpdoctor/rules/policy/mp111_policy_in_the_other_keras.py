@@ -41,7 +41,8 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
-from mpdoctor.program.source_facts import SourceFacts, library_of
+from mpdoctor.program.policy_settings import library_of
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Call
 from mpdoctor.semantics.source.layers.model_layers import LIGHT, NESTS, half_policy_calls, has_own_dtype, layer_name
 from mpdoctor.semantics.wording import place_of

@@ -37,7 +37,8 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.program.source_facts import SourceFacts, Write
+from mpdoctor.program.events import Write
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Attribute, ClassFacts, Instance, Item, Value, class_of, options
 from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.optimizers.attribute_access import writes

@@ -46,7 +46,8 @@ from typing import Any
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.half_dtypes import HALF, HALF_POLICIES
-from mpdoctor.program.source_facts import UNSURE, SourceFacts
+from mpdoctor.program.policy_settings import UNSURE
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Value, options
 from mpdoctor.semantics.source.layers.model_layers import policies_inside
 from mpdoctor.semantics.wording import listed

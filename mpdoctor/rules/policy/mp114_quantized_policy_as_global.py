@@ -34,7 +34,8 @@ from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.policy_names import is_quantized_policy_name
-from mpdoctor.program.source_facts import SET_FLOATX, SourceFacts
+from mpdoctor.program.policy_settings import SET_FLOATX
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Call, Value, known, options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.statements import without_statement

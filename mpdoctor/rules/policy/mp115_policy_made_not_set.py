@@ -37,7 +37,8 @@ from collections.abc import Iterator
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.program.dtypes import policies_named
-from mpdoctor.program.source_facts import SET_POLICY, SourceFacts
+from mpdoctor.program.policy_settings import SET_POLICY
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Call, Value, options
 from mpdoctor.semantics.source.edits.expressions import put_around, unsafe_fix
 from mpdoctor.semantics.source.edits.names import keras_name

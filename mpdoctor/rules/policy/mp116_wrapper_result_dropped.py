@@ -81,12 +81,17 @@ def _fix(facts: SourceFacts, call: Call) -> Fix | None:
 
 
 def _goes_on_bare(facts: SourceFacts, wrapping: Call) -> bool:
-    """Whether the optimizer that was given to the wrapper is used by itself: compiled, or asked to train."""
+    """Whether the optimizer that was given to the wrapper is used by itself: compiled, asked to train, or returned
+    behind this line."""
     inner = inner_argument(wrapping)
+    if inner is None:
+        return False
     users = (call for call in facts.calls if not is_api(call.callee, WRAPPER))
-    return inner is not None and any(
-        same_object(value, inner) for call in users for value in (call.receiver, *call.given) if value is not None
-    )
+    used = [value for call in users for value in (call.receiver, *call.given) if value is not None]
+    function = wrapping.context.function
+    if function is not None:
+        used += [returned.value for returned in facts.returns_of(function) if returned.order > wrapping.order]
+    return any(same_object(value, inner) for value in used)
 
 
 def _is_meant_to_wrap(call: Call) -> bool:

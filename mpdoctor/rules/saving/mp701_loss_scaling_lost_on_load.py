@@ -51,7 +51,8 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
-from mpdoctor.program.source_facts import UNSURE, SourceFacts
+from mpdoctor.program.policy_settings import UNSURE
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, known, options
 from mpdoctor.semantics.live.loaded_layers import layers_inside
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix

@@ -51,7 +51,8 @@ from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
-from mpdoctor.program.source_facts import UNSURE, PolicyName, SourceFacts
+from mpdoctor.program.policy_settings import UNSURE, PolicyName
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Value, is_call_of, options
 from mpdoctor.semantics.source.layers.model_layers import policies_inside
 from mpdoctor.semantics.source.programs.saved_files import policies_in_file

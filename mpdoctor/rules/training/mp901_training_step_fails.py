@@ -58,8 +58,9 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.semantics.live.errors.dtype_errors import mismatch_of_precisions
 from mpdoctor.semantics.live.errors.error_remedies import remedy_from_failure
-from mpdoctor.semantics.live.errors.error_texts import headline_from_failure, place_of_failure
+from mpdoctor.semantics.live.errors.error_texts import evidence_of, headline_from_failure, place_of_failure
 from mpdoctor.semantics.live.errors.failing_parts import place_of_part, subject_from_failure
 
 SEVERITY = Severity.ERROR
@@ -76,8 +77,15 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
         place_of_part(failure),
         layer=failure.layer,
         stage="training",
-        evidence={"exception": failure.exception, "error": failure.message},
+        evidence=_evidence(failure),
     )
+
+
+def _evidence(failure: FailureFacts) -> dict[str, object]:
+    """Dtypes only where they are what the error is about."""
+    if mismatch_of_precisions(failure) is not None:
+        return evidence_of(failure)
+    return {"exception": failure.exception, "error": failure.message}
 
 
 def _what(failure: FailureFacts) -> str:

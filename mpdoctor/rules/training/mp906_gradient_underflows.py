@@ -146,7 +146,7 @@ def _remedy(training: TrainingFacts, room: ScaleRoom | None, scale: float | None
     if room.lowest is None or room.highest is None or room.is_empty:
         over = ", ".join(f"`{path}`" for path in room.overflowing[:NAMED]) or "a gradient"
         way = 'Not tried: `dtype="float32"` for layers on that way.'
-        return f"No loss scale fits: where these are kept, {over} overflows. {way}"
+        return f"No loss scale fits: none keeps these and stays two powers below where {over} overflows. {way}"
     return (
         f"{_written(training, room, scale)} keeps them: from {power_text(room.lowest)} to {power_text(room.highest)} "
         "nothing overflowed on the batches tried, and no variable lost 5 %."

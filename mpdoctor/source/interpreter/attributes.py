@@ -26,6 +26,8 @@ from mpdoctor.source.interpreter.call_inlining import inline_call
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.imports import name_in_module
 from mpdoctor.source.interpreter.name_lookup import find, library_name
+from mpdoctor.source.interpreter.settings.command_line import default_of_argument, default_of_flag
+from mpdoctor.source.interpreter.settings.data_classes import is_enumeration_member
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_read, record_use
 from mpdoctor.source.interpreter.state.scopes import Module
@@ -63,7 +65,12 @@ def _library_attribute(state: State, root: Api, dotted: list[ast.Attribute]) -> 
     value = library_name(".".join((root.spelled, *(read.attr for read in reversed(dotted)))), location)
     if isinstance(value, Api):
         record_use(state, value, location, dotted=len(dotted))
-    return value
+    return _or_default_of_flag(state, value)
+
+
+def _or_default_of_flag(state: State, value: Value) -> Value:
+    default = default_of_flag(state, value)
+    return value if default is None else joined((default, value))
 
 
 def _read_attribute(state: State, of: Value, node: ast.Attribute, is_called: bool) -> Value:
@@ -91,7 +98,7 @@ def _read_attribute(state: State, of: Value, node: ast.Attribute, is_called: boo
 def attribute_of(state: State, of: Value, name: str, location: Location) -> Value:
     """The value of `of.name`; an `Attribute` where nothing better is known."""
     if isinstance(of, Api):
-        return library_name(f"{of.spelled}.{name}", location)
+        return _or_default_of_flag(state, library_name(f"{of.spelled}.{name}", location))
     if isinstance(of, Module):
         return name_in_module(state, of, name, location)
     found: Value | None = None
@@ -108,6 +115,11 @@ def attribute_of(state: State, of: Value, name: str, location: Location) -> Valu
         if own is not None:
             found = state.attributes.get(id(of), {}).get(name)
             found = found or _attribute_of_class(state, own, of, name, location, Defined(location, own))
+        elif name == "value" and is_enumeration_member(of):
+            return of
+        default = default_of_argument(state, of, name, location) if found is None else None
+        if default is not None:
+            return joined((default, Attribute(location, of, name)))
     return found or Attribute(location, of, name)
 
 

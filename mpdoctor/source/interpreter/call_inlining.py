@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 from mpdoctor.facts.location import Location
 from mpdoctor.program.values import Collection, Defined, Instance, Known, Parameter, Value
@@ -21,10 +22,16 @@ MOST_PLAIN = 100  # of them in one function that never names TensorFlow or Keras
 
 
 def inline_call(
-    state: State, closure: Closure, args: tuple[Value, ...], keywords: Keywords, is_open: bool, location: Location
+    state: State,
+    closure: Closure,
+    args: tuple[Value, ...],
+    keywords: Keywords,
+    is_open: bool,
+    location: Location,
+    at_yield: Callable[[Value], None] | None = None,
 ) -> Value | None:
     """Execute a function's body with these arguments. None where that gives no value: it is too deep,
-    recursive, a generator, or called too often."""
+    recursive, a generator, or called too often. `at_yield`: what runs where it yields, if it is a context manager."""
     walk = state.walk
     if (
         len(walk.call_stack) >= (DEEPEST_CALL if state.context.reached else DEEPEST_ALONE)
@@ -47,10 +54,10 @@ def inline_call(
         guarded=guarded,
         swallowed=swallowed,
     )
-    frame = _execute_body(state, closure, names)
+    is_context = closure.is_generator and closure.facts.decorated_by("contextlib.contextmanager")
+    frame = _execute_body(state, closure, names, at_yield if is_context else None)
     state.context = context
     if closure.is_generator:
-        is_context = closure.facts.decorated_by("contextlib.contextmanager")
         return None if is_context else _yielded(frame, context.loops, closure.facts.location)
     returned = frame.returns
     return joined(returned) if returned else Known(location, None)
@@ -65,7 +72,9 @@ def inline_uncalled(state: State, closure: Closure, keywords: Keywords = ()) -> 
     state.context = context
 
 
-def _execute_body(state: State, closure: Closure, names: dict[str, Value]) -> Frame:
+def _execute_body(
+    state: State, closure: Closure, names: dict[str, Value], at_yield: Callable[[Value], None] | None = None
+) -> Frame:
     outer = state.scope, state.frame, state.module
     walk, named, inlined = state.walk, state.frameworks_named, state.walk.inlined_statements
     walk.executed.add(id(closure))
@@ -73,7 +82,7 @@ def _execute_body(state: State, closure: Closure, names: dict[str, Value]) -> Fr
     walk.call_stack.append(closure)
     state.scope, state.frame, state.module = (
         Scope(closure.scope, names=names),
-        Frame(closure.facts),
+        Frame(closure.facts, at_yield=at_yield),
         closure.module,
     )
     _execute(state, closure.node.body)

@@ -10,10 +10,13 @@ from mpdoctor.program.values import (
     Api,
     Call,
     Collection,
+    Either,
     Item,
     Known,
     Unknown,
     Value,
+    is_api,
+    known,
     options,
 )
 from mpdoctor.source.existence_checks import asks_whether_it_works
@@ -24,6 +27,9 @@ from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import Scope
 from mpdoctor.source.joining import joined, tells_of_all
 
+Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
+MOST_UNROLLED = 4  # elements of a comprehension that are followed one by one
+MOST_UNROLLING = 2  # comprehensions inside one another that are followed so
 _PASSING_ON = ("builtins.reversed", "builtins.sorted", "builtins.iter", "tqdm.tqdm", "tqdm.auto.tqdm")
 
 
@@ -46,6 +52,8 @@ def item_of(of: Value, index: Value | None, location: Location) -> Value:
     if isinstance(of, Collection) and of.uniform:
         return (of.keys if of.kind == "dict" and index is None else of.items)[0]
     if isinstance(of, Collection):
+        if isinstance(index, Either) and not of.open and all(isinstance(one, Known) for one in index.options):
+            return joined(item_of(of, one, location) for one in index.options)
         if isinstance(index, Known):
             try:
                 entry = of.entry(index.value)
@@ -107,12 +115,57 @@ def evaluate_dictionary(state: State, node: ast.Dict) -> Value:
     return Collection(state.place(node), "dict", tuple(items), tuple(keys), is_open)
 
 
-def evaluate_comprehension(state: State, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
+def evaluate_comprehension(state: State, node: Comprehension) -> Value:
+    """What it makes once for each of a few known elements is made once for each; else one element stands for all."""
     before, outer = state.scope, state.context
     state.scope = Scope(before.enclosing_function if before.is_class else before)
+    first = evaluate(state, node.generators[0].iter)
+    elements = _few_elements(node, contents_of(first))
+    if elements is None or state.walk.unrolling >= MOST_UNROLLING:
+        made = _evaluate_for_any(state, node, first)
+    else:
+        state.walk.unrolling += 1
+        made = _evaluate_for_each(state, node, elements)
+        state.walk.unrolling -= 1
+    state.scope, state.context = before, outer
+    return made
+
+
+def _few_elements(node: Comprehension, iterable: Value) -> tuple[Value, ...] | None:
+    """Those of the one thing that a comprehension goes through, where it is not long and all of it is known; None where
+    what it makes could not be told apart."""
+    if len(node.generators) > 1 or node.generators[0].ifs or isinstance(node, (ast.SetComp, ast.GeneratorExp)):
+        return None
+    makes = node.value if isinstance(node, ast.DictComp) else node.elt
+    if not any(isinstance(part, ast.Call) for part in ast.walk(makes)):
+        return None
+    if isinstance(iterable, Call) and is_api(iterable.callee, "builtins.range") and len(iterable.args) == 1:
+        count = known(iterable.args[0])
+        is_few = type(count) is int and 0 < count <= MOST_UNROLLED
+        return tuple(Known(iterable.location, number) for number in range(count)) if is_few else None
+    if not isinstance(iterable, Collection) or iterable.open or iterable.kind == "set":
+        return None
+    elements = iterable.keys if iterable.kind == "dict" else iterable.items
+    return elements if 0 < len(elements) <= MOST_UNROLLED else None
+
+
+def _evaluate_for_each(state: State, node: Comprehension, elements: tuple[Value, ...]) -> Value:
+    keys: list[Value] = []
+    items: list[Value] = []
+    for element in elements:
+        assign(state, node.generators[0].target, element)
+        if isinstance(node, ast.DictComp):
+            keys.append(evaluate(state, node.key))
+        items.append(evaluate(state, node.value if isinstance(node, ast.DictComp) else node.elt))
+    kind = "dict" if isinstance(node, ast.DictComp) else "list"
+    return Collection(state.place(node), kind, tuple(items), tuple(keys))
+
+
+def _evaluate_for_any(state: State, node: Comprehension, first: Value) -> Value:
+    outer = state.context
     state.context = state.context.but(loops=outer.loops + 1, comprehensions=outer.comprehensions + 1)
     for generator in node.generators:
-        iterable = evaluate(state, generator.iter)
+        iterable = first if generator is node.generators[0] else evaluate(state, generator.iter)
         assign(state, generator.target, element_of(iterable, state.place(generator.target)))
         for condition in generator.ifs:
             if asks_whether_it_works(condition, evaluate(state, condition)):
@@ -124,7 +177,6 @@ def evaluate_comprehension(state: State, node: ast.ListComp | ast.SetComp | ast.
     else:
         keys, items = (), (evaluate(state, node.elt),)
         kind = "set" if isinstance(node, ast.SetComp) else "list"
-    state.scope, state.context = before, outer
     return Collection(state.place(node), kind, items, keys, True, uniform=tells_of_all(items[0]))
 
 

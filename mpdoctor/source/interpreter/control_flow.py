@@ -6,11 +6,10 @@ import ast
 import sys
 from collections.abc import Callable
 
-from mpdoctor.program.values import MISSING, Api, Attribute, Branch, Call, Earlier, Known, Unknown, Value, known
+from mpdoctor.program.values import MISSING, Branch, Earlier, Known, Unknown, Value, known
 from mpdoctor.source.existence_checks import (
     arm_of_wrapper,
     asks_whether_it_works,
-    is_guarding_context,
     is_guarding_handler,
     is_main_test,
     may_prune,
@@ -20,7 +19,6 @@ from mpdoctor.source.interpreter.assignments import assign
 from mpdoctor.source.interpreter.containers import element_of
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.state.interpreter_state import State
-from mpdoctor.source.interpreter.state.recording import record_with
 from mpdoctor.source.interpreter.state.scopes import merged_names
 from mpdoctor.source.joining import joined, without_earlier
 
@@ -142,23 +140,6 @@ def execute_try(state: State, node: TryNode) -> bool:
     return execute_block(state, node.finalbody) and bool(ends)
 
 
-def execute_with(state: State, node: ast.With | ast.AsyncWith) -> bool:
-    outer, entered = state.context, []
-    for item in node.items:
-        value = evaluate(state, item.context_expr)
-        entered.append((value, state.place(item.context_expr), state.context, state.next_order()))
-        state.context = state.context.but(
-            withs=(*state.context.withs, value), guarded=state.context.guarded or _is_guarding(value)
-        )
-        if item.optional_vars is not None:
-            assign(state, item.optional_vars, value)
-    goes_on = execute_block(state, node.body)
-    state.context = outer
-    for value, location, context, order in reversed(entered):
-        record_with(state, value, location, context, order)
-    return goes_on or any(_is_guarding(value) for value, *_ in entered)
-
-
 def execute_match(state: State, node: ast.Match) -> bool:
     subject = evaluate(state, node.subject)
     before, outer, ends = state.scope.names, state.context, []
@@ -203,11 +184,6 @@ def _fits(pattern: ast.pattern, subject: Value) -> bool | None:
 
 def _known_true(test: ast.expr) -> bool:
     return isinstance(test, ast.Constant) and bool(test.value)
-
-
-def _is_guarding(value: Value) -> bool:
-    callee = value.callee if isinstance(value, Call) else None
-    return isinstance(callee, (Api, Attribute)) and is_guarding_context(callee.name)
 
 
 def _assigned_names(node: ast.For | ast.AsyncFor | ast.While) -> frozenset[str]:

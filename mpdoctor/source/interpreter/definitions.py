@@ -10,6 +10,7 @@ from mpdoctor.source.interpreter.attributes import SETTING_UP
 from mpdoctor.source.interpreter.calls.calls import TRANSPARENT, call_value
 from mpdoctor.source.interpreter.containers import spread_out
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
+from mpdoctor.source.interpreter.settings.data_classes import default_of_field
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import Closure, Scope
 
@@ -113,7 +114,7 @@ def execute_class(state: State, node: ast.ClassDef) -> bool:
     execute_block(state, node.body)
     for name, value in state.scope.names.items():
         if name not in own.methods:
-            state.walk.side_effects.set(own.attributes, name, value)
+            state.walk.side_effects.set(own.attributes, name, default_of_field(value))
     state.qualified.pop()
     state.scope, state.owner = outer_scope, outer_owner
     closures = state.module.closures

@@ -129,6 +129,8 @@ def evaluate_yield(state: State, node: ast.Yield | ast.YieldFrom) -> Value:
     loops = state.context.loops
     if isinstance(node, ast.Yield):
         state.frame.yields.append((value, loops))
+        if state.frame.at_yield is not None:
+            state.frame.at_yield(value)
     else:
         held = value.yielded if isinstance(value, Call) and value.yielded is not None else value
         is_whole = isinstance(held, Collection) and held.kind in ("list", "tuple") and not held.open

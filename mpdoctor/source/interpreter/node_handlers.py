@@ -16,13 +16,13 @@ from mpdoctor.source.interpreter.containers import (
     evaluate_sequence,
     evaluate_subscript,
 )
+from mpdoctor.source.interpreter.context_managers import execute_with
 from mpdoctor.source.interpreter.control_flow import (
     execute_for,
     execute_if,
     execute_match,
     execute_try,
     execute_while,
-    execute_with,
     leave_loop,
 )
 from mpdoctor.source.interpreter.definitions import evaluate_lambda, execute_class, execute_def

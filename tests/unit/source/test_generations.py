@@ -113,6 +113,16 @@ OTHERS = {
     "nothing of it": ({"a.py": "import tensorflow as tf\n"}, [], {"a.py": "3.15.1"}),
     "a pin": ({"a.py": LOOP, "requirements.txt": "tensorflow==2.17.0"}, ["MP407"] * 2, {"a.py": "3.15.1"}),
     "an older pin": ({"a.py": LOOP, "requirements.txt": "tensorflow==2.9.0"}, [], {"a.py": "2.9.0"}),
+    "what asks for tf_keras where it starts": (
+        {"a.py": LOOP + LEGACY + "import b\n", "b.py": "# Set TF_USE_LEGACY_KERAS=1 from TensorFlow 2.16 on.\n"},
+        [],
+        {"a.py": "2.15"},
+    ),
+    "what tf_keras lacks, too": (
+        {"a.py": EXPERIMENTAL + "import b\n", "b.py": "told = 'set TF_USE_LEGACY_KERAS=1'\n"},
+        ["MP102"],
+        {"a.py": "2.8"},
+    ),
     "what it imports": (
         {"a.py": EXPERIMENTAL + "import b\n", "b.py": FIXED, "c.py": FIXED},
         ["MP102", "MP310"],

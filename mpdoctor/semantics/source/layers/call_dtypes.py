@@ -15,12 +15,14 @@ from mpdoctor.program.values import (
     Call,
     ClassFacts,
     Context,
+    Defined,
     FunctionFacts,
     Instance,
     Parameter,
     Value,
     class_of,
     known,
+    options,
     walk,
 )
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
@@ -114,16 +116,20 @@ def runs_in_call(context: Context) -> bool:
     function, owner = context.function, context.owner
     if function is None:
         return False
-    if owner is None:
+    if owner is None or owner.kind is None:  # a function beside the layers, or a method that they inherit
         return bool(context.callers)
     return owner.kind in ("layer", "model") and function.name not in NOT_CALLED
 
 
 def runs_in_some_call(facts: SourceFacts, context: Context) -> bool:
     """Whether code runs in a `call()`, or one calls it: only there do weights read as 16-bit."""
+    return any(_is_in_call(function) for function in (context.function, *functions_around(facts, context)))
+
+
+def functions_around(facts: SourceFacts, context: Context) -> list[FunctionFacts | None]:
+    """The functions that stand around code because they call it, outermost first."""
     stands_in = _where_calls_stand(facts)
-    around = [context.function, *(stands_in.get(place) for place in context.callers)]
-    return any(_is_in_call(function) for function in around)
+    return [stands_in.get(place) for place in context.callers]
 
 
 @lru_cache(maxsize=1)
@@ -199,3 +205,11 @@ def policies_made_with(
     if not named and facts.assume_mixed:
         return ("mixed_float16",)
     return named
+
+
+def lambda_layers(facts: SourceFacts) -> Iterator[tuple[int, Call]]:
+    """Functions of the user's that Lambda layers call, by id, and those layers."""
+    for layer in facts.calls_of("keras.layers.Lambda"):
+        for option in options(layer.argument(0, "function")):
+            if isinstance(option, Defined) and isinstance(option.of, FunctionFacts):
+                yield id(option.of), layer

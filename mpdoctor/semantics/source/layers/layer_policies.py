@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mpdoctor.program.source_facts import UNSURE, SourceFacts
+from mpdoctor.program.policy_settings import UNSURE
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, class_of, known
 from mpdoctor.semantics.source.layers.call_dtypes import policies_made_with
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS

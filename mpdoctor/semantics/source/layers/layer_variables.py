@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Attribute, Call, Value, is_api, known
+from mpdoctor.program.values import Attribute, Call, FunctionFacts, Value, is_api, known
+from mpdoctor.semantics.source.layers.call_dtypes import functions_around
 
 FLOATS = ("float32", "float64")
 ASSIGNING = ("assign", "assign_add", "assign_sub")
@@ -22,15 +23,20 @@ def added_weights(facts: SourceFacts) -> Iterator[Call]:
 
 def raw_variables(facts: SourceFacts) -> Iterator[Call]:
     """The calls of `tf.Variable(…)` in the methods of layers and models of the user's own."""
-    return (call for call in facts.calls_of("tensorflow.Variable") if is_raw_variable_of_layer(call))
+    return (call for call in facts.calls_of("tensorflow.Variable") if is_raw_variable_of_layer(facts, call))
 
 
-def is_raw_variable_of_layer(value: Value) -> bool:
+def is_raw_variable_of_layer(facts: SourceFacts, value: Value) -> bool:
+    """Whether it is a `tf.Variable` that a method of a layer makes, or a function that such a method calls."""
     if not isinstance(value, Call) or not is_api(value.callee, "tensorflow.Variable"):
         return False
-    owner, function = value.context.owner, value.context.function
-    is_in_layer = owner is not None and owner.kind in ("layer", "model")
-    return is_in_layer and function is not None and function.name != "call"
+    around = (value.context.function, *functions_around(facts, value.context))
+    of_layers = [function for function in around if function is not None and _is_of_layer(function)]
+    return bool(of_layers) and all(function.name != "call" for function in of_layers)
+
+
+def _is_of_layer(function: FunctionFacts) -> bool:
+    return function.owner is not None and function.owner.kind in ("layer", "model")
 
 
 def may_be_trained(weight: Call) -> bool:

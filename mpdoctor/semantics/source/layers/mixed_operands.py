@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.knowledge.result_dtypes import JOINING as TENSORS
 from mpdoctor.knowledge.result_dtypes import KEEPING
-from mpdoctor.program.dtypes import AUTOCAST
+from mpdoctor.program.dtypes import AUTOCAST, dtypes_told
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import (
     Api,
@@ -25,9 +25,16 @@ from mpdoctor.program.values import (
     options,
     walk,
 )
-from mpdoctor.semantics.source.layers.call_dtypes import computes_in_half, runs_in_some_call
+from mpdoctor.semantics.source.layers.call_dtypes import (
+    computes_in_half,
+    lambda_layers,
+    policies_made_with,
+    runs_in_some_call,
+)
+from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 
 OPERATORS = frozenset(("+", "-", "*", "/", "//", "**", "@", "%", "<", "<=", ">", ">=", "==", "!="))
+HANDED_ON = OPERATORS - frozenset(("<", "<=", ">", ">=", "==", "!="))
 # Positions of the arguments that meet. Measured in TensorFlow 2.10, 2.15 and 2.21, eagerly and in a graph: all raise.
 # keras.ops promote instead (MP218), so they are none of these.
 MEETING: dict[str, slice] = {
@@ -87,11 +94,14 @@ def _mixed_operands(facts: SourceFacts) -> Iterator[MixedOperands]:
 
 
 def may_raise(facts: SourceFacts, met: MixedOperands) -> bool:
-    """In Keras 3 a weight that comes first is a Keras variable, which promotes instead of raising."""
+    """In Keras 3 a weight is a Keras variable. Where it comes first, it promotes instead of raising; where it comes
+    second, TensorFlow hands it the operation that it cannot do itself. (Eagerly, not for `+` and `@`, but fit() trains
+    in a graph. Measured with Keras 3.15 in TensorFlow 2.21.)"""
     event, operands = met
     if not facts.keras.is_keras3 or not operands or not isinstance(event, Operation):
         return True
-    return not any(is_weight(option) for option in options(operands[0]))
+    takers = operands if event.operator in HANDED_ON else operands[:1]
+    return not any(is_weight(option) for taker in takers for option in options(taker))
 
 
 def is_half(facts: SourceFacts, value: Value, context: Context) -> bool:
@@ -104,6 +114,8 @@ def half_dtypes(facts: SourceFacts, value: Value, context: Context) -> tuple[str
     dtype = facts.dtype_at(value, context)
     if dtype in HALF:
         return (dtype,)
+    if dtype is None:
+        return _half_dtypes_in_lambda_layer(facts, value)
     if dtype != AUTOCAST:
         return ()
     parameters = [part for part in walk(value) if isinstance(part, Parameter)]
@@ -115,6 +127,35 @@ def half_dtypes(facts: SourceFacts, value: Value, context: Context) -> tuple[str
     if not is_inside or not all(_is_tensor(facts, parameter) for parameter in parameters):
         return ()
     return tuple(dtype for dtype in HALF if computes_in_half(facts, value, context, only=dtype))
+
+
+def _half_dtypes_in_lambda_layer(facts: SourceFacts, value: Value) -> tuple[str, ...]:
+    """Of what is made of that which a Lambda layer gives its function: it is cast as every layer's input is."""
+    layers = _lambda_layers(facts)
+    if not layers:
+        return ()
+    given = [part for part in walk(value) if isinstance(part, Parameter)]
+    calling = [layers[id(part.function)] for part in given if part.index == 0 and id(part.function) in layers]
+    if not calling or _dtypes_in_lambdas(facts)(value) != AUTOCAST:
+        return ()
+    found = {SIXTEEN_BITS.get(policy) for layer in calling for policy in policies_made_with(facts, layer, None)}
+    return tuple(dtype for dtype in HALF if found == {dtype})
+
+
+@lru_cache(maxsize=1)
+def _lambda_layers(facts: SourceFacts) -> dict[int, Call]:
+    return dict(lambda_layers(facts))
+
+
+@lru_cache(maxsize=1)
+def _dtypes_in_lambdas(facts: SourceFacts) -> Callable[[Value | None], str | None]:
+    layers = _lambda_layers(facts)
+
+    def told(value: Value, found: str | None) -> str | None:
+        is_input = isinstance(value, Parameter) and value.index == 0 and id(value.function) in layers
+        return AUTOCAST if is_input else found
+
+    return dtypes_told(facts.keras, told)
 
 
 def _is_tensor(facts: SourceFacts, parameter: Parameter) -> bool:

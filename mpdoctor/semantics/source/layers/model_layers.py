@@ -9,7 +9,8 @@ from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.knowledge.layer_kinds import NORMALIZATION, PREPROCESSING, TEXT, WEIGHTLESS
 from mpdoctor.program.dtypes import policies_named
-from mpdoctor.program.source_facts import SET_FLOATX, UNSURE, PolicyName, SourceFacts
+from mpdoctor.program.policy_settings import SET_FLOATX, UNSURE, PolicyName
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import (
     Api,
     Attribute,

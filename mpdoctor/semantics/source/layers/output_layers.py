@@ -9,7 +9,8 @@ from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.layer_kinds import HANDING_ON, OUTPUT_IN_COMPUTE_DTYPE
 from mpdoctor.program.dtypes import policies_named
-from mpdoctor.program.source_facts import UNSURE, SourceFacts
+from mpdoctor.program.policy_settings import UNSURE
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import (
     Api,
     Call,

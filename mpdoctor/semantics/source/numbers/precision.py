@@ -8,14 +8,15 @@ from functools import lru_cache, partial
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.dtypes import AUTOCAST, VARIABLE, dtypes_told, policies_named
-from mpdoctor.program.source_facts import UNSURE, SourceFacts
+from mpdoctor.program.policy_settings import UNSURE
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import (
     Api,
     Attribute,
     Call,
     ClassFacts,
+    Collection,
     Context,
-    Defined,
     FunctionFacts,
     Instance,
     Item,
@@ -28,7 +29,7 @@ from mpdoctor.program.values import (
     known,
     options,
 )
-from mpdoctor.semantics.source.layers.call_dtypes import policies_of_instances
+from mpdoctor.semantics.source.layers.call_dtypes import lambda_layers, policies_of_instances
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS, answers_in_compute_dtype, output_layers
 from mpdoctor.semantics.source.layers.weight_values import weight_holder
 from mpdoctor.semantics.source.numbers.losses_and_metrics import (
@@ -54,7 +55,7 @@ class Precision:
         self._policies: dict[int, frozenset[str]] = {}
         self._models: dict[int, str | None] = {}
         self._nested = 0
-        self._lambdas = dict(_lambda_layers(facts))
+        self._lambdas = dict(lambda_layers(facts))
         self._in_calls: dict[Context, bool] = {}
         self._calls_at = {call.location: call.context for call in facts.calls}
         self.roles: Roles = {}
@@ -113,6 +114,20 @@ class Precision:
             return None
         return _agreed(self._in_call(event.value) for event in self.facts.returns_of(call))
 
+    def _of_one_output(self, item: Item) -> str | None:
+        """Of one of several outputs, `boxes, logits = model(x)`, as the class of the model returns them."""
+        number, made = known(item.index), item.of.callee if isinstance(item.of, Call) else None
+        own = class_of(made) if isinstance(made, (Call, Instance)) else None
+        call = own.find_method("call") if own is not None and own.kind == "model" else None
+        if call is None or type(number) is not int or self._nested > MOST_NESTED:
+            return None
+        self._nested += 1
+        returned = [option for event in self.facts.returns_of(call) for option in options(event.value)]
+        outputs = [one.entry(number) if isinstance(one, Collection) else None for one in returned]
+        found = _agreed(None if output is None else self._in_call(output) for output in outputs)
+        self._nested -= 1
+        return found
+
     def _of_output(self, layer: Call) -> str | None:
         """The dtype of what the last layer of a model returns."""
         if class_of(layer) is not None:
@@ -133,6 +148,8 @@ class Precision:
         holder = weight_holder(value)
         if holder is not None:
             return self._of_weight(holder, in_call)
+        if isinstance(value, Item):
+            return self._of_one_output(value)
         if isinstance(value, Operation) and value.operator in ARITHMETIC:
             return self._of_meeting(value, in_call)
         if isinstance(value, Call):
@@ -235,10 +252,3 @@ def _is_call_of_layer(function: FunctionFacts | None) -> bool:
             return True
         function = function.enclosing
     return False
-
-
-def _lambda_layers(facts: SourceFacts) -> Iterable[tuple[int, Call]]:
-    for layer in facts.calls_of("keras.layers.Lambda"):
-        for option in options(layer.argument(0, "function")):
-            if isinstance(option, Defined) and isinstance(option.of, FunctionFacts):
-                yield id(option.of), layer

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from mpdoctor.program.source_facts import Read, SourceFacts, Write
+from mpdoctor.program.events import Read, Write
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Attribute, Call, Instance, Value, class_of, options
 
 

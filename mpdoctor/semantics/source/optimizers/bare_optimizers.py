@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from mpdoctor.knowledge.api_names import kind_of_class
-from mpdoctor.program.values import Api, Call, Known, Value, class_of, is_api, options
+from mpdoctor.program.values import Api, Call, Collection, Known, Value, class_of, is_api, options
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER
+
+BY_NAME = ("keras.optimizers.get", "keras.optimizers.deserialize")
 
 
 def is_bare(optimizer: Value | None, is_open: bool) -> bool:
@@ -22,4 +24,22 @@ def _is_one_bare(optimizer: Value) -> bool:
     if own is not None:
         return own.kind == "optimizer" and not any(base.is_(WRAPPER) for base in own.library_bases())
     callee = optimizer.callee
+    if is_api(callee, *BY_NAME):
+        return _is_bare_by_name(optimizer.argument(0, "identifier") or optimizer.keyword("config"))
     return isinstance(callee, Api) and kind_of_class(callee.name) == "optimizer" and not is_api(callee, WRAPPER)
+
+
+def _is_bare_by_name(identifier: Value | None) -> bool:
+    """Whether it names an optimizer, alone or in a configuration with no scale of its own; or is one."""
+    return identifier is not None and all(map(_is_one_bare_by_name, options(identifier)))
+
+
+def _is_one_bare_by_name(identifier: Value) -> bool:
+    if isinstance(identifier, Known):
+        return isinstance(identifier.value, str) and "lossscale" not in identifier.value.lower().replace("_", "")
+    if isinstance(identifier, Collection):
+        config = identifier.entry("config")
+        is_plain = isinstance(config, Collection) and not config.open and config.entry("loss_scale_factor") is None
+        name = identifier.entry("class_name")
+        return not identifier.open and is_plain and isinstance(name, Known) and _is_one_bare_by_name(name)
+    return _is_one_bare(identifier)

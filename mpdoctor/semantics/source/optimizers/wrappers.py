@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.wrapper_delegation import CLASSIC, KERAS3, MISSING, NEW
 from mpdoctor.program.dtypes import policies_named
-from mpdoctor.program.source_facts import UNSURE, Event, PolicyName, SourceFacts
+from mpdoctor.program.events import Event
+from mpdoctor.program.policy_settings import UNSURE, PolicyName
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import (
     Api,
     Attribute,
@@ -32,6 +34,7 @@ from mpdoctor.semantics.source.layers.call_dtypes import dtype_given
 from mpdoctor.semantics.source.programs.models import is_model
 
 WRAPPER = "keras.mixed_precision.LossScaleOptimizer"
+OURS = "mpdoctor.training.LossScaleOptimizer"  # has every attribute of the optimizer inside, and asks all replicas
 NEVER_EXISTED = "tensorflow.mixed_precision.LossScaleOptimizer"  # MP101; what is given to it is judged all the same
 
 
@@ -199,6 +202,8 @@ def _wrapped_in_compile(facts: SourceFacts, call: Call, model: Value | None, cer
     given = call.argument(0, "optimizer")
     if given is None and call.open:
         return ()
+    if any(isinstance(option, Call) and is_api(option.callee, OURS) for option in options(given)):
+        return ()  # compile() puts nothing around it
     by_hand = [_wrapped_by_hand(option, facts.keras) for option in options(given)]
     if by_hand and all(by_hand):
         return tuple(inner for inside in by_hand for inner in inside)

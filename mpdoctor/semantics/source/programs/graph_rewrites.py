@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.program.source_facts import SourceFacts, Write
+from mpdoctor.program.events import Write
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Collection, known, options
 
 REWRITES = (

@@ -16,6 +16,7 @@ from mpdoctor.program.values import (
     Known,
     Operation,
     Value,
+    class_of,
     is_call_of,
     known,
     options,
@@ -24,6 +25,7 @@ from mpdoctor.semantics.source.programs.models import is_model
 
 MOST_NESTED = 8
 FEEDING = ("fit", "train_on_batch", "fit_generator")
+SEQUENCES = ("keras.utils.Sequence", "keras.utils.PyDataset", "keras.utils.data_utils.Sequence")
 DATASETS = ("from_tensor_slices", "from_tensors")
 SHAPING = frozenset(
     [
@@ -64,12 +66,39 @@ PASSING = (
 def fed_values(facts: SourceFacts) -> Iterator[tuple[Call, str, Value]]:
     """(call, "features" or "labels", value) for everything that a model is trained on."""
     for call in facts.method_calls(*FEEDING):
-        if not all(is_model(option) for option in options(call.receiver)):
+        if not all(is_model(option) and not _takes_itself(option, call.method) for option in options(call.receiver)):
             continue
         features, labels = call.argument(0, "x"), call.argument(1, "y")
+        for batch in _batches(facts, features):
+            for role, part in zip(("features", "labels"), batch.items, strict=False):
+                for leaf in _leaves(part):
+                    yield call, role, leaf
         for role, value in (("features", features), ("labels", labels)):
             for leaf in _leaves(value):
                 yield call, role, leaf
+
+
+def _batches(facts: SourceFacts, source: Value | None) -> Iterator[Collection]:
+    """What a generator of the user's own yields, and what an object of a class of theirs gives that is a Sequence."""
+    for option in options(source):
+        given: list[Value] = []
+        if isinstance(option, Call) and isinstance(option.yielded, Collection):
+            given = list(option.yielded.items)
+        own = class_of(option)
+        if own is not None and any(base.is_(*SEQUENCES) for base in own.library_bases()):
+            method = own.find_method("__getitem__")
+            given = [returned.value for returned in facts.returns_of(method)] if method is not None else []
+        for value in given:
+            yield from (batch for batch in options(value) if isinstance(batch, Collection) and batch.kind == "tuple")
+
+
+def _takes_itself(model: Value, method: str) -> bool:
+    """Whether the user's own class has such a method, or may have: what Keras is handed is then not what is given."""
+    own = class_of(model)
+    if own is None:
+        return False
+    bases = (option for ancestor in own.lineage() for base in ancestor.bases for option in options(base))
+    return own.find_method(method) is not None or not all(isinstance(base, (Api, Defined)) for base in bases)
 
 
 def behind(value: Value, past_maps: bool = True) -> Iterator[Value]:

@@ -21,10 +21,12 @@ from mpdoctor.program.values import (
     known,
     options,
 )
-from mpdoctor.source.constant_folding import constant_from_call
+from mpdoctor.source.constant_folding import constant_from_call, constant_from_method
 from mpdoctor.source.interpreter.assignments import remember_keyword
 from mpdoctor.source.interpreter.attributes import Super, attribute_of, store_attribute
 from mpdoctor.source.interpreter.containers import contents_of, item_of
+from mpdoctor.source.interpreter.settings.command_line import remember_argument
+from mpdoctor.source.interpreter.settings.data_classes import as_dictionary, copy_with
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_read, record_write
 from mpdoctor.source.interpreter.state.scopes import Keywords
@@ -36,6 +38,7 @@ _TREES = (
     *("omegaconf.OmegaConf.create", "types.SimpleNamespace", "argparse.Namespace", "easydict.EasyDict", "box.Box"),
     *("ml_collections.ConfigDict", "ml_collections.config_dict.ConfigDict", "munch.munchify", "munch.Munch"),
 )
+MOST_ZIPPED = 6  # elements of lists that are put together one by one
 _MUTATING = ("append", "extend", "insert", "add", "update", "pop", "remove", "clear", "setdefault")
 
 
@@ -56,14 +59,23 @@ def call_builtin(
             return None if args else Collection(location, "dict", items, keys, is_open)
         case "builtins.list" | "builtins.tuple":
             return None if is_open else _call_sequence(name.partition(".")[2], args, location)
+        case "builtins.zip":
+            return None if is_open or keywords else _call_zip(args, location)
+        case "builtins.vars":
+            return as_dictionary(state, name, args, location)
     constant = constant_from_call(name, args)
     return None if constant is MISSING else Known(location, constant)
 
 
 def call_library(
-    name: str, args: tuple[Value, ...], keywords: Keywords, is_open: bool, location: Location
+    state: State, name: str, args: tuple[Value, ...], keywords: Keywords, is_open: bool, location: Location
 ) -> Value | None:
-    """What a library's function gives that the interpreter follows itself: a tree of settings, a module by its name."""
+    """What a library's function gives that the interpreter follows itself: a tree of settings, a module by its name, a
+    copy of a dataclass."""
+    copied = None if is_open else copy_with(state, name, args, keywords, location)
+    copied = copied or as_dictionary(state, name, args, location)
+    if copied is not None:
+        return copied
     if name == "importlib.import_module" and len(args) == 1 and isinstance(known(args[0]), str):
         return api_from_name(known(args[0]), location)
     if name not in _TREES or is_open:
@@ -92,6 +104,17 @@ def _call_setattr(state: State, args: tuple[Value, ...], location: Location) -> 
     record_write(state, args[0], name, args[2], location, None, False)
     store_attribute(state, args[0], name, args[2])
     return Known(location, None)
+
+
+def _call_zip(args: tuple[Value, ...], location: Location) -> Value | None:
+    """`zip(*rows)`, of rows that are known as a whole."""
+    columns = [contents_of(given) for given in args]
+    rows = [column.items for column in columns if isinstance(column, Collection) and not column.open]
+    is_known = len(rows) == len(columns) and all(0 < len(row) <= MOST_ZIPPED for row in rows)
+    if not is_known or any(isinstance(column, Collection) and column.kind in ("dict", "set") for column in columns):
+        return None
+    pairs = tuple(Collection(location, "tuple", pair) for pair in zip(*rows, strict=False))
+    return Collection(location, "list", pairs) if pairs else None
 
 
 def _call_sequence(kind: str, args: tuple[Value, ...], location: Location) -> Value | None:
@@ -131,39 +154,35 @@ def call_known_method(state: State, callee: Attribute, call: Call, node: ast.Cal
     """Methods of lists and dicts that the program writes out, and super().__init__ of a library's
     class."""
     of = callee.of
+    remember_argument(state, call)
     if callee.name == "setdefault" and len(call.args) == 2 and isinstance(node.func, ast.Attribute):
         remember_keyword(state, node.func.value, call.args[0], call.args[1])
     if isinstance(of, Super) and callee.name == "__init__":
         _remember_base_arguments_of(state, of.behind, call.keywords, node)
         return None
+    if isinstance(of, Known) and not call.open:
+        constant = constant_from_method(of.value, callee.name, call.args, call.keywords)
+        return None if constant is MISSING else Known(call.location, constant)
     if not isinstance(of, Collection):
         return None
     if callee.name in _MUTATING:
         _mutate(state, of, callee.name, call, node)
         return None
-    if of.kind != "dict":
-        return None
-    if callee.name == "get" and call.args:
+    return _read_from_dict(of, callee.name, call) if of.kind == "dict" else None
+
+
+def _read_from_dict(of: Collection, method: str, call: Call) -> Value | None:
+    """What `get`, `keys`, `values` and `items` of a dictionary give that is written out."""
+    if method == "get" and call.args:
         found = item_of(of, call.args[0], call.location)
         default = call.argument(1) or Known(call.location, None)
         certain = isinstance(call.args[0], Known) and not of.open
         if isinstance(found, Unknown):
             return default if certain else None
         return found if certain else joined((found, default))
-    if callee.name in ("values", "keys"):
-        held = of.items if callee.name == "values" else of.keys
-        return Collection(call.location, "list", held, (), of.open, uniform=of.uniform)
-    if callee.name == "items":
-        pairs = zip(of.keys, of.items, strict=True)
-        return Collection(
-            call.location,
-            "list",
-            tuple(Collection(call.location, "tuple", pair) for pair in pairs),
-            (),
-            of.open,
-            uniform=of.uniform,
-        )
-    return None
+    pairs = (Collection(call.location, "tuple", pair) for pair in zip(of.keys, of.items, strict=True))
+    held = {"values": of.items, "keys": of.keys, "items": tuple(pairs)}.get(method)
+    return None if held is None else Collection(call.location, "list", held, (), of.open, uniform=of.uniform)
 
 
 def _mutate(state: State, of: Collection, method: str, call: Call, node: ast.Call) -> None:

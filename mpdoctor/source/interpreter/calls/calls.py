@@ -17,6 +17,7 @@ from mpdoctor.program.values import (
     Either,
     FunctionFacts,
     Known,
+    Parameter,
     Value,
     is_api,
     options,
@@ -32,6 +33,8 @@ from mpdoctor.source.interpreter.calls.builtin_calls import (
 from mpdoctor.source.interpreter.calls.higher_order_calls import result_of_higher_order
 from mpdoctor.source.interpreter.containers import spread_out
 from mpdoctor.source.interpreter.dispatch import evaluate
+from mpdoctor.source.interpreter.settings.command_line import remember_flag
+from mpdoctor.source.interpreter.settings.data_classes import factory_of_field, fields_of, member_by_value
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_use
 from mpdoctor.source.interpreter.state.scopes import Closure, Keywords
@@ -56,6 +59,8 @@ TRANSPARENT = (
 _TRANSPARENT = frozenset(map(public_name, TRANSPARENT))
 _MAY_HOLD_FUNCTIONS = (Defined, Call, Collection, Either)
 _RUNS = ("run", "experimental_run_v2", "call_for_each_replica")
+
+Inlinable = tuple[Closure, tuple[Value, ...], Keywords]
 
 
 def evaluate_call(state: State, node: ast.Call, dropped: bool = False) -> Value:
@@ -100,34 +105,22 @@ def _call(
     dropped: bool,
     node: ast.Call | None,
 ) -> Value:
-    result = yielded = None
-    if isinstance(callee, Call) and is_api(callee.callee, "functools.partial") and _is_of_library(callee):
-        given = [name for name, _ in keywords]
-        keywords = (*keywords, *(pair for pair in callee.keywords if pair[0] not in given))
-        args, is_open = (*callee.args[1:], *args), is_open or callee.open
-        callee = callee.args[0]
+    callee, args, keywords, is_open = _really_called(callee, args, keywords, is_open)
     if isinstance(callee, Defined) and isinstance(callee.of, ClassFacts):
         return _instantiate(state, callee, callee.of, args, keywords, is_open, location, dropped)
     inlinable = _inlinable(state, callee, args, keywords)
+    result: Value | None = None
     if inlinable is not None:
-        if node is not None:
-            remember_base_arguments(state, callee, keywords, node)
-        result = inline_call(state, *inlinable, is_open, location)
-        if inlinable[0].is_generator:
-            result, yielded = None, result
-    elif isinstance(callee, Api) and callee.root == "builtins":
-        special = call_builtin(state, callee.name, args, keywords, is_open, location)
-        if special is not None:
-            return special
+        result = _inline(state, callee, inlinable, keywords, is_open, location, node)
     elif isinstance(callee, Api):
-        followed = call_library(callee.name, args, keywords, is_open, location)
-        if isinstance(followed, Api):
-            record_use(state, followed, location, is_import=True)
+        followed = _followed(state, callee, args, keywords, is_open, location)
         if followed is not None:
             return followed
+    gives, yields = (None, result) if inlinable is not None and inlinable[0].is_generator else (result, None)
     order = state.next_order()
-    call = Call(location, callee, args, keywords, state.context, order, is_open, dropped, result, yielded)
+    call = Call(location, callee, args, keywords, state.context, order, is_open, dropped, gives, yields)
     state.events.calls.append(call)
+    remember_flag(state, call)
     if inlinable is None:
         if isinstance(callee, Attribute) and node is not None:
             special = call_known_method(state, callee, call, node)
@@ -136,7 +129,50 @@ def _call(
         if special is not None:
             return special
         _inline_handed_over(state, callee, call)
-    return call if result is None else result
+    return call if gives is None else gives
+
+
+def _really_called(
+    callee: Value, args: tuple[Value, ...], keywords: Keywords, is_open: bool
+) -> tuple[Value, tuple[Value, ...], Keywords, bool]:
+    """What a parameter's default and a partial of a library's function stand for, with all the arguments."""
+    if isinstance(callee, Parameter) and _is_hook(callee.default):
+        callee = callee.default or callee
+    if isinstance(callee, Call) and is_api(callee.callee, "functools.partial") and _is_of_library(callee):
+        given = [name for name, _ in keywords]
+        keywords = (*keywords, *(pair for pair in callee.keywords if pair[0] not in given))
+        args, is_open = (*callee.args[1:], *args), is_open or callee.open
+        callee = callee.args[0]
+    return callee, args, keywords, is_open
+
+
+def _inline(
+    state: State,
+    callee: Value,
+    inlinable: Inlinable,
+    keywords: Keywords,
+    is_open: bool,
+    location: Location,
+    node: ast.Call | None,
+) -> Value | None:
+    """What the user's own function returns, or yields where it is a generator."""
+    at_yield = None
+    if node is not None:
+        remember_base_arguments(state, callee, keywords, node)
+        at_yield = state.walk.entering.pop(id(node), None)
+    return inline_call(state, *inlinable, is_open, location, at_yield)
+
+
+def _followed(
+    state: State, callee: Api, args: tuple[Value, ...], keywords: Keywords, is_open: bool, location: Location
+) -> Value | None:
+    """What a function of Python or of a library gives, where that is known."""
+    if callee.root == "builtins":
+        return call_builtin(state, callee.name, args, keywords, is_open, location)
+    followed = call_library(state, callee.name, args, keywords, is_open, location)
+    if isinstance(followed, Api):
+        record_use(state, followed, location, is_import=True)
+    return followed
 
 
 def call_value(state: State, callee: Value, args: tuple[Value, ...], location: Location) -> Value:
@@ -155,6 +191,9 @@ def _instantiate(
     location: Location,
     dropped: bool,
 ) -> Value:
+    member = member_by_value(own, args)
+    if member is not None:
+        return member
     order = state.next_order()
     call = Call(location, callee, args, keywords, state.context, order, is_open, dropped)
     state.events.calls.append(call)
@@ -172,9 +211,13 @@ def _instantiate(
 
 def _make_dataclass(state: State, own: ClassFacts, call: Call) -> None:
     """A dataclass or a named tuple: fields in the order of the class body, then what `__post_init__` does."""
-    if not call.open:
-        names = [name for name in own.attributes if not name.startswith("_")]
-        given = dict(zip(names, call.args, strict=False)) | {key: value for key, value in call.keywords if key in names}
+    if not call.open and own.kind is None:
+        fields = fields_of(own)
+        given = dict(zip(fields, call.args, strict=False)) | {name: v for name, v in call.keywords if name in fields}
+        for name, default in fields.items():
+            factory = None if name in given else factory_of_field(default)
+            if factory is not None:
+                given[name] = call_value(state, factory, (), default.location)
         state.attributes[id(call)] = state.walk.side_effects.created(given)
     finishing = own.find_method("__post_init__")
     closure = state.closures.get(id(finishing)) if finishing else None
@@ -182,7 +225,13 @@ def _make_dataclass(state: State, own: ClassFacts, call: Call) -> None:
         inline_call(state, closure, (call,), (), False, call.location)
 
 
-Inlinable = tuple[Closure, tuple[Value, ...], Keywords]
+def _is_hook(default: Value | None) -> bool:
+    """Whether a parameter's default is a function: of one that nobody is seen to give another one, it is what is called
+    where the parameter is."""
+    if isinstance(default, Call):
+        return is_api(default.callee, "functools.partial") and bool(default.args) and _is_hook(default.args[0])
+    is_function = isinstance(default, Defined) and isinstance(default.of, FunctionFacts)
+    return is_function or (isinstance(default, Api) and not default.name.rpartition(".")[2][:1].isupper())
 
 
 def _inlinable(state: State, callee: Value, args: tuple[Value, ...], keywords: Keywords) -> Inlinable | None:
@@ -262,6 +311,7 @@ def _inline_one_handed_over(state: State, value: Value) -> None:
 
 
 def _is_of_library(partial: Call) -> bool:
-    """Whether `functools.partial` was given a class, or a library's function. The user's own functions are inlined."""
+    """Whether `functools.partial` was given a class, or a function or a method that is a library's. The user's own
+    functions are inlined."""
     of = partial.args[0] if partial.args else None
-    return isinstance(of, Api) or (isinstance(of, Defined) and isinstance(of.of, ClassFacts))
+    return isinstance(of, (Api, Attribute)) or (isinstance(of, Defined) and isinstance(of.of, ClassFacts))

@@ -43,6 +43,11 @@ class Walk:
     times_inlined, statements_in, executed
         How often each closure was inlined, how many statements were executed in it, and which were executed at all, by
         id.
+    entering
+        What runs where a context manager yields, by the id of the call that makes it.
+    visiting, unrolling
+        How many context managers surround the body in hand that yield to it; how many comprehensions that are followed
+        one element after the other.
     instantiated
         Ids of the user's own classes of which the program makes instances.
     last_order, modules_read
@@ -55,6 +60,9 @@ class Walk:
     times_inlined: Counter[int] = field(default_factory=Counter)
     statements_in: Counter[int] = field(default_factory=Counter)
     executed: set[int] = field(default_factory=set)
+    entering: dict[int, Callable[[Value], None]] = field(default_factory=dict)
+    visiting: int = 0
+    unrolling: int = 0
     instantiated: set[int] = field(default_factory=set)
     side_effects: SideEffects = field(default_factory=SideEffects)
     last_order: int = MOST_EVENTS
@@ -86,6 +94,8 @@ class State:
         By id of their FunctionFacts, which the closure keeps alive.
     attributes
         Of one instance, by id of the Call that made it.
+    flags
+        Defaults of the command line's flags, by name.
     walk
         The walk that is under way.
     """
@@ -111,6 +121,7 @@ class State:
     imported: dict[int, Value] = field(default_factory=dict)
     closures: dict[int, Closure] = field(default_factory=dict)
     attributes: dict[int, dict[str, Value]] = field(default_factory=dict)
+    flags: dict[str, Value] = field(default_factory=dict)
     walk: Walk = field(default_factory=Walk)
 
     def next_order(self) -> int:

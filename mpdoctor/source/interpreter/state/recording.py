@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mpdoctor.facts.location import Location
-from mpdoctor.program.source_facts import Read, Return, Use, With, Write
+from mpdoctor.program.events import Read, Return, Use, With, Write
 from mpdoctor.program.values import Api, Context, Operation, Value
 from mpdoctor.source.interpreter.state.interpreter_state import State
 

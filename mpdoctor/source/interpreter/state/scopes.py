@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+from collections.abc import Callable
 from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.program.breakdown import Breakdown
-from mpdoctor.program.source_facts import sets_policy
+from mpdoctor.program.policy_settings import sets_policy
 from mpdoctor.program.values import Call, ClassFacts, Context, FunctionFacts, Value
 from mpdoctor.source.interpreter.state.events import Events
 from mpdoctor.source.joining import joined
@@ -150,7 +151,8 @@ class Frame:
     """One function that is being executed. `returns` fills up, and so does `yields`, each with the number of loops
     around it; `exits` collects the names at each break and
     continue; `ends_program` tells whether the block that ended last did so by raising or exiting; `keywords_set` holds
-    what the function itself puts into its `**keywords`."""
+    what the function itself puts into its `**keywords`; `at_yield` runs where it yields: the body of a `with`, of which
+    the function is the context manager."""
 
     function: FunctionFacts | None = None
     returns: list[Value] = field(default_factory=list)
@@ -158,3 +160,4 @@ class Frame:
     yields: list[tuple[Value, int]] = field(default_factory=list)
     ends_program: bool = False
     keywords_set: dict[str, Value] = field(default_factory=dict)
+    at_yield: Callable[[Value], None] | None = None

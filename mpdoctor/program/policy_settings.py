@@ -1,0 +1,72 @@
+"""Calls that set the global policy: which they are, for which Keras, and whether they have happened."""
+
+from __future__ import annotations
+
+from typing import Union
+
+from mpdoctor.facts.versions import Keras
+from mpdoctor.program.events import Event
+from mpdoctor.program.values import (
+    Api,
+    Branch,
+    Call,
+    ClassFacts,
+    Defined,
+    Value,
+)
+
+SET_POLICY = "keras.mixed_precision.set_global_policy"
+SET_FLOATX = "keras.backend.set_floatx"
+
+
+class Unsure:
+    """The policy may be any: it is set from something that is not known, or by callers that are not seen."""
+
+    def __repr__(self) -> str:
+        return "UNSURE"
+
+
+UNSURE = Unsure()
+PolicyName = Union[str, None, Unsure]
+
+
+def sets_policy(call: Call) -> bool:
+    """Whether a call sets the global policy, or floatx."""
+    return isinstance(call.callee, Api) and call.callee.is_(SET_POLICY, SET_FLOATX)
+
+
+def makes_policy(call: Call) -> bool:
+    return isinstance(call.callee, Api) and call.callee.is_("keras.mixed_precision.Policy", "keras.DTypePolicy")
+
+
+def library_of(value: Value, keras: Keras) -> str | None:
+    """Which of the libraries that have a global policy of their own a name, or what a class of the user's derives
+    from, belongs to: "keras" or "tf_keras"; None where that is not certain. `tf.keras` is the one or the other."""
+    if isinstance(value, Defined) and isinstance(value.of, ClassFacts):
+        found = {library_of(base, keras) for base in value.of.library_bases()} - {None}
+        return found.pop() if len(found) == 1 else None
+    if not isinstance(value, Api) or not value.name.startswith("keras."):
+        return None
+    if value.root == "tensorflow":
+        is_private = value.spelled.startswith("tensorflow.python")
+        return None if is_private else "tf_keras" if keras.package == "tf_keras" else "keras"
+    return value.root if value.root in ("keras", "tf_keras") else None
+
+
+def are_of_two_kerases(call: Call, event: Event, keras: Keras) -> bool:
+    if not isinstance(event, Call):
+        return False
+    one, other = library_of(call.callee, keras), library_of(event.callee, keras)
+    return one is not None and other is not None and one != other
+
+
+def has_happened(setting: tuple[Branch, ...], asking: tuple[Branch, ...]) -> bool | None:
+    """Whether the setting has happened for certain (True), perhaps (False), or not on this path (None)."""
+    arms = {branch.statement: branch.taken for branch in asking}
+    certain = True
+    for branch in setting:
+        if branch.statement not in arms:
+            certain = certain and branch.only
+        elif arms[branch.statement] is not branch.taken:
+            return None
+    return certain

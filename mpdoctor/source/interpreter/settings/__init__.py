@@ -1,0 +1,1 @@
+"""What programs keep their settings in: dataclasses, enumerations, arguments of the command line."""

@@ -1,0 +1,88 @@
+"""Dataclasses, named tuples and enumerations: their fields, and copies of them with other values."""
+
+from __future__ import annotations
+
+from mpdoctor.facts.location import Location
+from mpdoctor.program.values import (
+    Call,
+    ClassFacts,
+    Collection,
+    Defined,
+    Known,
+    Value,
+    class_of,
+    is_api,
+    known,
+    options,
+)
+from mpdoctor.source.interpreter.state.interpreter_state import State
+from mpdoctor.source.interpreter.state.scopes import Keywords
+
+FIELD = ("dataclasses.field", "attr.ib", "attr.field", "attrs.field", "pydantic.Field")
+_AS_A_DICT = ("dataclasses.asdict", "builtins.vars", "attr.asdict", "attrs.asdict")
+_REPLACE = ("dataclasses.replace", "copy.replace", "attr.evolve", "attrs.evolve")
+_ENUMERATIONS = ("Enum", "StrEnum", "IntEnum", "Flag", "IntFlag")
+
+
+def default_of_field(value: Value) -> Value:
+    """What a field holds that nobody gives a value, where the class body says it as `field(default=…)`."""
+    if not isinstance(value, Call) or not is_api(value.callee, *FIELD):
+        return value
+    return value.keyword("default") or (
+        value.args[0] if is_api(value.callee, "pydantic.Field") and value.args else value
+    )
+
+
+def factory_of_field(value: Value) -> Value | None:
+    """What makes the value of such a field anew, for each object."""
+    if not isinstance(value, Call) or not is_api(value.callee, *FIELD):
+        return None
+    return value.keyword("default_factory") or value.keyword("factory")
+
+
+def fields_of(own: ClassFacts) -> dict[str, Value]:
+    """Names and defaults, those of the bases first, as `__init__` takes them."""
+    found: dict[str, Value] = {}
+    for cls in reversed(list(own.lineage())):
+        found |= {name: value for name, value in cls.attributes.items() if not name.startswith("_")}
+    return found
+
+
+def is_enumeration(own: ClassFacts) -> bool:
+    return any(base.name in [f"enum.{name}" for name in _ENUMERATIONS] for base in own.library_bases())
+
+
+def member_by_value(own: ClassFacts, args: tuple[Value, ...]) -> Value | None:
+    """`Precision("float16")`"""
+    is_certain = len(args) == 1 and isinstance(args[0], Known) and is_enumeration(own)
+    return args[0] if is_certain and any(known(held) == known(args[0]) for held in own.attributes.values()) else None
+
+
+def copy_with(state: State, name: str, args: tuple[Value, ...], keywords: Keywords, location: Location) -> Value | None:
+    """`dataclasses.replace(settings, policy=…)`: an object of the same class, of which some fields are others."""
+    if name not in _REPLACE or len(args) != 1 or len(options(args[0])) != 1:
+        return None
+    own = class_of(args[0])
+    if own is None:
+        return None
+    copy = Call(location, Defined(location, own), (), keywords, state.context, state.next_order())
+    held = {**state.attributes.get(id(args[0]), {}), **dict(keywords)}
+    state.attributes[id(copy)] = state.walk.side_effects.created(held)
+    return copy
+
+
+def as_dictionary(state: State, name: str, args: tuple[Value, ...], location: Location) -> Value | None:
+    """`dataclasses.asdict(settings)` and `vars(settings)`, of an object that is seen to be made."""
+    if name not in _AS_A_DICT or len(args) != 1 or not isinstance(args[0], Call) or args[0].open:
+        return None
+    own, held = class_of(args[0]), state.attributes.get(id(args[0]))
+    if own is None or held is None:
+        return None
+    fields = {**fields_of(own), **held} if own.find_method("__init__") is None else held
+    keys = tuple(Known(location, key) for key in fields)
+    return Collection(location, "dict", tuple(fields.values()), keys)
+
+
+def is_enumeration_member(value: Value) -> bool:
+    """Of a constant `.value` is asked for where it is a member of an enumeration, and nowhere else."""
+    return isinstance(value, Known) and isinstance(value.value, (str, int, float))

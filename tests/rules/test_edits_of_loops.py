@@ -1,0 +1,139 @@
+"""What scaling a loss comes to in the text of loops of many styles: which optimizer scales which loss, and where."""
+
+from __future__ import annotations
+
+import pytest
+from test_fixes_of_rules import found_in, in_rounds
+
+pytestmark = pytest.mark.fast
+
+START = """import tensorflow as tf
+import keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+one = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(1, dtype="float32")])
+two = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(1, dtype="float32")])
+{optimizers}
+mse = keras.losses.MeanSquaredError()
+
+
+def helper(x, y):
+    return mse(y, one(x))
+
+
+def step(x, y):
+"""
+BARE = "first, second = keras.optimizers.Adam(1e-3), keras.optimizers.Adam(1e-3)"
+WRAPPER = "keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam(1e-3))"
+WRAPPED = f"first, second = {WRAPPER}, {WRAPPER}"
+
+TWO_TAPES = """\
+    with tf.GradientTape() as tape, tf.GradientTape() as other:
+        a = mse(y, one(x))
+        b = mse(y, two(x))
+    first.apply(tape.gradient(a, one.trainable_variables), one.trainable_variables)
+    second.apply(other.gradient(b, two.trainable_variables), two.trainable_variables)
+"""
+TWO_SCALES = """\
+    with tf.GradientTape(persistent=True) as tape:
+        loss = mse(y, two(one(x)))
+    first.apply(tape.gradient(loss, one.trainable_variables), one.trainable_variables)
+    second.apply(tape.gradient(loss, two.trainable_variables), two.trainable_variables)
+"""
+ADDED = """\
+    with tf.GradientTape() as tape:
+        loss = mse(y, one(x))
+        loss += sum(one.losses)  # of its layers
+    first.apply(tape.gradient(loss, one.trainable_variables), one.trainable_variables)
+"""
+ADDED_EACH = """\
+    with tf.GradientTape() as tape:
+        loss = mse(y, one(x))
+        for weight in one.trainable_variables:
+            loss += tf.nn.l2_loss(weight)
+        tf.print("done")
+    first.apply(tape.gradient(loss, one.trainable_variables), one.trainable_variables)
+"""
+BRANCHES = """\
+    with tf.GradientTape() as tape:
+        if len(y) > 2:
+            loss = mse(y, one(x))
+        else:
+            loss = tf.reduce_mean(one(x))
+    first.apply(tape.gradient(loss, one.trainable_variables), one.trainable_variables)
+"""
+HELPED = """\
+    with tf.GradientTape() as tape:
+        loss = helper(x, y)
+    first.apply(tape.gradient(loss, one.trainable_variables), one.trainable_variables)
+"""
+UNDER_IT = """\
+    with tf.GradientTape() as tape:
+        loss = helper(x, y)
+        grads = tape.gradient(loss, one.trainable_variables)
+    first.apply(grads, one.trainable_variables)
+"""
+# What is put in, and what stands in the line before it.
+SCALED = [
+    (TWO_TAPES, {"scaled_a = first.scale_loss(a)": "a = mse", "scaled_b = second.scale_loss(b)": "b = mse"}),
+    (
+        TWO_SCALES,
+        {
+            "scaled_loss = first.scale_loss(loss)": "scaled_loss_of_second",
+            "scaled_loss_of_second = second.scale_loss(loss)": "loss = mse",
+        },
+    ),
+    (ADDED, {"scaled_loss = first.scale_loss(loss)": "loss += sum(one.losses)  # of its layers"}),
+    (ADDED_EACH, {"scaled_loss = first.scale_loss(loss)": "loss += tf.nn"}),
+    (BRANCHES, {"scaled_loss = first.scale_loss(loss)": "loss = tf.reduce_mean"}),
+    (HELPED, {"scaled_loss = first.scale_loss(loss)": "loss = helper"}),
+    (UNDER_IT, {"scaled_loss = first.scale_loss(loss)": "loss = helper"}),
+]
+NAMES = ("two tapes", "two scales", "added", "added each", "branches", "helped", "under it")
+
+
+@pytest.mark.parametrize("optimizers", [BARE, WRAPPED], ids=["bare", "wrapped"])
+@pytest.mark.parametrize(("body", "wanted"), SCALED, ids=NAMES)
+def test_each_loss_is_scaled_where_it_is_whole(body: str, wanted: dict[str, str], optimizers: str) -> None:
+    text = START.format(optimizers=optimizers) + body
+    fixed = in_rounds(text, "3", unsafe=True)
+    lines = fixed.splitlines()
+    for line, before in wanted.items():
+        (number,) = (place for place, one in enumerate(lines) if one.strip() == line)
+        assert before in lines[number - 1], fixed
+        indent = len(lines[number]) - len(lines[number].lstrip())
+        assert indent == 8, fixed
+        assert fixed.count(f"gradient({line.partition(' =')[0]}, ") == 1, fixed
+    assert not found_in(fixed, "3"), fixed
+
+
+ONE_OF_TWO_TAPES = """\
+    if len(y) > 2:
+        with tf.GradientTape() as tape:
+            loss = helper(x, y)
+    else:
+        with tf.GradientTape() as tape:
+            loss = helper(x, -y)
+    first.apply(tape.gradient(loss, one.trainable_variables), one.trainable_variables)
+"""
+ON_ONE_LINE = """\
+    with tf.GradientTape() as tape: loss = helper(x, y)
+    first.apply(tape.gradient(loss, one.trainable_variables), one.trainable_variables)
+"""
+SHARED_LINE = """\
+    with tf.GradientTape() as tape:
+        loss = helper(x, y); loss += 1.0
+    first.apply(tape.gradient(loss, one.trainable_variables), one.trainable_variables)
+"""
+NOT_UNDER_IT = """\
+    loss = helper(x, y)
+    with tf.GradientTape() as tape:
+        tf.print("nothing")
+    first.apply(tape.gradient(loss, one.trainable_variables), one.trainable_variables)
+"""
+
+
+@pytest.mark.parametrize("body", [ONE_OF_TWO_TAPES, ON_ONE_LINE, SHARED_LINE, NOT_UNDER_IT])
+def test_nothing_is_edited_where_the_line_might_not_run(body: str) -> None:
+    text = START.format(optimizers=WRAPPED) + body
+    assert [(one.code, one.fix) for one in found_in(text, "3")] == [("MP401", None)]

@@ -1,0 +1,125 @@
+"""Values that come through the command line, dataclasses, enumerations, context managers and short comprehensions."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+from described import described, shown
+
+from mpdoctor.program.values import Collection, Known, options
+
+pytestmark = pytest.mark.fast
+
+PRELUDE = """\
+import argparse, contextlib, dataclasses, enum, functools
+from absl import flags
+
+class Size(enum.Enum):
+    SMALL = "s"
+    LARGE = "l"
+
+@dataclasses.dataclass
+class Base:
+    name: str = "n"
+
+@dataclasses.dataclass
+class Run(Base):
+    size: Size = Size.SMALL
+    rates: list = dataclasses.field(default_factory=lambda: [1, 2])
+    steps: int = dataclasses.field(default=3)
+
+@contextlib.contextmanager
+def held(value):
+    STATE["a"] = value
+    try:
+        yield value
+    finally:
+        STATE["a"] = 0
+
+@contextlib.contextmanager
+def either(asked):
+    if asked:
+        yield 1
+    else:
+        yield 2
+
+class Opened:
+    def __enter__(self):
+        self.depth = 4
+        return self
+
+    def __exit__(self, *error):
+        self.depth = 5
+
+STATE = {"a": -1}
+parser = argparse.ArgumentParser()
+"""
+VALUES = [
+    # the command line: the default, or what nobody knows
+    ("parser.add_argument('--a-b', default='d')\nx = parser.parse_args().a_b", "'d' | …"),
+    ("parser.add_argument('-a', '--all', default='d')\nargs, _ = parser.parse_known_args()\nx = args.all", "'d' | …"),
+    ("parser.add_argument_group('g').add_argument('--a', default='d')\nx = parser.parse_args().a", "'d' | …"),
+    ("parser.add_argument('--a', dest='b', default='d')\nx = parser.parse_args().b", "'d' | …"),
+    ("parser.add_argument('--a', default='d')\nparser.set_defaults(a='e')\nx = parser.parse_args().a", "'e' | …"),
+    ("parser.add_argument('--a', default='d', required=True)\nx = parser.parse_args().a", "…"),
+    ("parser.add_argument('--a', default=3)\nx = parser.parse_args().a", "…"),
+    ("flags.DEFINE_string('a', 'd', 'help')\nx = flags.FLAGS.a", "'d' | …"),
+    ("F = flags.DEFINE_enum('a', 'd', ['d', 'e'], 'help')\nx = F.value", "'d' | …"),
+    ("x = flags.FLAGS.a", "…"),
+    # enumerations and dataclasses
+    ("x = Size.LARGE.value", "'l'"),
+    ("x = Size('l').value", "'l'"),
+    ("x = Run().size.value", "'s'"),
+    ("x = Run().steps", "3"),
+    ("x = Run().rates[1]", "2"),
+    ("x = Run('m').name", "'m'"),
+    ("x = Run('m', Size.LARGE).size.value", "'l'"),
+    ("x = dataclasses.replace(Run('m'), steps=4).name", "'m'"),
+    ("x = dataclasses.replace(Run('m'), steps=4).steps", "4"),
+    ("x = dataclasses.asdict(Run('m'))['name']", "'m'"),
+    ("x = vars(Run(steps=5))['steps']", "5"),
+    # texts
+    ("x = 'a-{}'.format(1)", "'a-1'"),
+    ("x = '{a}-{b}'.format(a='c', b=2)", "'c-2'"),
+    ("x = 'Adam'.lower()", "'adam'"),
+    ("x = '{:>9}'.format(1)", "…"),
+    # context managers
+    ("with held(7): x = STATE['a']", "7"),
+    ("with held(7): pass\nx = STATE['a']", "0"),
+    ("with held(7) as x: pass", "7"),
+    ("with held(6), held(7) as x: pass", "7"),
+    ("def f():\n  with held(7): return STATE['a']\nx = f()", "7"),
+    ("with either(f()) as x: pass", "1 | 2"),
+    ("with either(True) as x: pass", "1"),
+    ("with Opened() as o: x = o.depth", "4"),
+    # short comprehensions and rows
+    ("x = [int(n) for n in ('1', '2')][1]", "2"),
+    ("x = {n: int(n) for n in ('1', '2')}['2']", "2"),
+    ("x = [[int(a) + b for a in ('1', '2')] for b in range(2)][1][0]", "2"),
+    ("a, x = zip(*[(1, 2), (3, 4)])", "tuple[2, 4]"),
+    ("x = {'a': 1, 'b': 2}['a' if f() else 'b']", "1 | 2"),
+    # a hook that is a parameter's default
+    ("def f(v, hook=lambda w: w + 1): return hook(v)\nx = f(1)", "2"),
+]
+
+
+@pytest.mark.parametrize(("snippet", "value"), VALUES)
+def test_value_of_a_variable(snippet: str, value: str) -> None:
+    assert _told(snippet) == value
+
+
+def _told(snippet: str) -> str:
+    """What is certain of it, "…" for each thing that nobody knows."""
+    found = shown(f"{textwrap.dedent(PRELUDE)}{snippet}\nprint(x)")
+    known = [choice for choice in options(found) if isinstance(choice, (Known, Collection))]
+    unknown = [] if len(known) == len(options(found)) else ["…"]
+    return " | ".join([*map(described, known), *unknown])
+
+
+def test_deep_nests_of_managers_and_comprehensions_end() -> None:
+    body, inside = "", "1"
+    for number in range(12):
+        body += f"{'  ' * number}with either(f{number}()):\n"
+        inside = f"[{inside} + int('{number}') for _ in range(4)]"
+    assert _told(f"{body}{'  ' * 12}x = {inside}").startswith("list[")
