@@ -118,12 +118,17 @@ class Draft:
         """What stands in the changed files, by their absolute paths."""
         return {file.path: file.after for file in self.files(kept)}
 
-    def edits(self, number: int, kept: Kept) -> tuple[Edit, ...]:
-        """What one of the kept proposals changes, in places of the files as they lie on the disk."""
-        layers, own = self._layers_of(kept), self._made[number].layers
-        return tuple(
-            edit for path, file in sorted(self._files.items()) for edit in _edits_of_file(path, file, layers, own)
-        )
+    def edits(self, kept: Kept) -> dict[int, tuple[Edit, ...]]:
+        """What each of the kept proposals changes, in places of the files as they lie on the disk. An edit that two of
+        them need alike is told of the first."""
+        layers, told = self._layers_of(kept), frozenset[int]()
+        found = {}
+        for number in sorted(kept):
+            own = self._made[number].layers - told
+            told |= own
+            files = sorted(self._files.items())
+            found[number] = tuple(edit for path, file in files for edit in _edits_of_file(path, file, layers, own))
+        return found
 
     def _layers_of(self, kept: Kept) -> frozenset[int]:
         return frozenset().union(*(self._made[number].layers for number in kept))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from functools import partial
+from pathlib import Path
+
 from mpdoctor.facts.location import Location
 from mpdoctor.fixes.diffs import diff_from_files
 from mpdoctor.fixes.rounds import EditedFile
@@ -12,6 +16,7 @@ from mpdoctor.mending.policy_switch import is_in_force, switch_to
 from mpdoctor.mending.proposals import proposed
 from mpdoctor.mending.rounds import Course, Mending, nothing
 from mpdoctor.progress import Progress
+from mpdoctor.project.interpreters import NoInterpreter, interpreter_for
 from mpdoctor.settings.options import Settings
 
 NOWHERE = Location("", 0)
@@ -23,18 +28,29 @@ def mend(settings: Settings, progress: Progress, policy: str = "") -> tuple[Mend
     Raises CannotEdit where the program can't be switched to `policy`."""
     content = {t.path.absolute(): t.content for t in settings.targets if t.path is not None and t.content is not None}
     draft = Draft(content)
-    mending = Mending(draft, examining(settings, progress), reading(settings, progress), proposed)
+    propose = partial(proposed, has_own_wrapper=_runs_here(settings))
+    mending = Mending(draft, examining(settings, progress), reading(settings, progress), propose)
     asked = switch_to(policy, settings.targets[0], content) if policy else nothing
     course = mending.course(asked)
     files = draft.files(course.after.kept)
     return _mended(course, draft, files, policy), files
 
 
+def _runs_here(settings: Settings) -> bool:
+    """Whether the program runs in the interpreter that mpdoctor itself is installed in."""
+    try:
+        return interpreter_for(settings.targets[0], settings.python).absolute() == Path(sys.executable).absolute()
+    except NoInterpreter:
+        return False
+
+
 def _mended(course: Course, draft: Draft, files: list[EditedFile], policy: str) -> Mended:
     kept = course.after.kept
     in_force = not policy or is_in_force(policy, course.after.diagnosis)
-    edits = [NeededEdit(one.title, one.safe, one.code, draft.edits(number, kept))
-             for number, one in enumerate(draft.proposals) if number in kept]  # fmt: skip
+    changes, made = draft.edits(kept), draft.proposals
+    edits = [
+        NeededEdit(made[number].title, made[number].safe, made[number].code, changes[number]) for number in changes
+    ]
     return Mended(
         course.before.diagnosis,
         course.after.diagnosis,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import LayerFacts, OptimizerFacts
@@ -15,9 +16,14 @@ from mpdoctor.mending.draft import Proposal
 from mpdoctor.mending.health import failing
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.project.shown_paths import shown_path
+from mpdoctor.semantics.source.edits.loops.seen_defects import (
+    cast_where_they_met,
+    clipped_inside,
+    kept_from_zero,
+    unscaled_once,
+)
 from mpdoctor.semantics.source.edits.made_layers import MadeLayer, NoPlace, given_dtype, makings_of_class_around
-from mpdoctor.semantics.source.edits.made_optimizers import usual_scale
-from mpdoctor.semantics.source.edits.seen_defects import clipped_inside, kept_from_zero, unscaled_once
+from mpdoctor.semantics.source.edits.made_optimizers import in_own_wrapper, usual_scale
 
 SourceAt = Callable[[str], SourceFacts | None]
 
@@ -45,11 +51,16 @@ class Proposed:
 OF_THE_LOSS = ("MP408", "MP504")
 # A layer's own numbers, of which float32 holds more.
 OF_PRECISION = ("MP2", "MP5", "MP904", "MP905", "MP907")
+# What Keras' LossScaleOptimizer does wrong and mpdoctor.training's does right.
+OF_THE_WRAPPER = ("MP302", "MP303", "MP315")
+# Two dtypes met where no layer was being called.
+OF_TRAINING_CODE = ("MP505", "MP901")
 # The loss scale is what the program says it is to be.
 OF_THE_SCALE = ("MP902", "MP903", "MP905", "MP910", "MP911")
 
 
-def proposed(diagnosis: Diagnosis, sources: Sources) -> Proposed:
+def proposed(diagnosis: Diagnosis, sources: Sources, has_own_wrapper: bool = False) -> Proposed:
+    """`has_own_wrapper`: whether mpdoctor.training can be imported where the program runs."""
     answers: list[tuple[Answer, ...]] = []
     without: list[str] = []
     layers = {layer.path: layer for _, model in diagnosis.models for layer in model.layers}
@@ -58,9 +69,11 @@ def proposed(diagnosis: Diagnosis, sources: Sources) -> Proposed:
     for finding in failing(diagnosis):
         found = [*_tried(finding, making, without), *_of_rule(finding), *_of_the_loss(finding, making)]
         found = found or list(_of_what_was_seen(finding, optimizers, making.source_at))
+        found = found or list(_of_what_met(finding, making.source_at))
         found = found or list(_of_the_operation(finding, diagnosis, making.source_at))
         found = found or list(_of_the_scale(finding, optimizers, making.source_at))
         found = found or list(_of_the_layer(finding, making))
+        found = found or list(_of_own_wrapper(finding, diagnosis, making.source_at) if has_own_wrapper else ())
         if found:
             answers.append(tuple(found))
     return Proposed(tuple(answers), tuple(dict.fromkeys(without)))
@@ -105,6 +118,18 @@ def _of_what_was_seen(finding: Finding, optimizers: list[OptimizerFacts], source
     if found is not None:
         title, edits = found
         yield Answer(finding, (Proposal(title, False, finding.code, edits),))
+
+
+def _of_what_met(finding: Finding, source_at: SourceAt) -> Iterator[Answer]:
+    """A 16-bit and a float32 tensor in one operation of the training code, outside of its layers."""
+    place, dtypes = finding.location, finding.evidence.get("dtypes")
+    facts = source_at(place.path) if place is not None and finding.code in OF_TRAINING_CODE else None
+    if facts is None or place is None or finding.layer is not None or not isinstance(dtypes, dict):
+        return
+    found = cast_where_they_met(facts, place, dtypes)
+    if found is not None:
+        title, edits = found
+        yield Answer(finding, (Proposal(title, True, finding.code, edits),))  # the line raised before
 
 
 def _of_the_operation(finding: Finding, diagnosis: Diagnosis, source_at: SourceAt) -> Iterator[Answer]:
@@ -155,6 +180,23 @@ def _of_the_layer(finding: Finding, making: _Making) -> Iterator[Answer]:
             proposals = tuple(making.class_in_float32(finding.code, finding.location))
             if proposals:
                 yield Answer(finding, proposals)
+
+
+def _of_own_wrapper(finding: Finding, diagnosis: Diagnosis, source_at: SourceAt) -> Iterator[Answer]:
+    """mpdoctor.training's LossScaleOptimizer where Keras' own is at fault, and nothing else is known to help."""
+    if finding.code not in OF_THE_WRAPPER:
+        return
+    found: dict[tuple[Edit, ...], Proposal] = {}
+    for model in (one for _, one in diagnosis.models if one.keras.is_keras3):  # in Keras 2 it was not tried
+        for link, inside in pairwise(model.optimizer):
+            made = inside if link.wrapped_by_compile else link
+            facts = source_at(made.made_at.path) if link.is_wrapper and made.made_at is not None else None
+            if facts is not None and made.made_at is not None:
+                edits = in_own_wrapper(facts, made.made_at, made.class_name, made is link)
+                if edits:
+                    found[edits] = Proposal("Scale with mpdoctor.training", False, finding.code, edits)
+    if found:
+        yield Answer(finding, tuple(found.values()))
 
 
 @dataclass(frozen=True)

@@ -349,7 +349,8 @@ def _made_by_code(diagnosis: Diagnosis, known: Mapping[str, Any]) -> Iterator[st
 
 def _outputs(target: Target, settings: Settings, progress: Progress) -> Outputs:
     """What a file puts out, or why it puts out nothing."""
-    from mpdoctor.examination.run import ExaminerCrashed, examine
+    from mpdoctor.examination.examination_facts import ExaminerCrashed
+    from mpdoctor.examination.run import examine
 
     try:
         run = examine(target, replace(settings, seed=settings.seed or 0), progress, "auto", outputs=True)

@@ -71,6 +71,8 @@ class Sick:
         return f"{Path(self.path).stem}-{self.keras}"
 
 
+SUM, PAINTED = "Cast it to float32 first", "Cast `painted` to float32"
+SCALED, IN_FLOAT32 = "Wrap the optimizer and scale the loss", "Compute the loss in float32"
 SICK = [
     Sick("projects/loop_unscaled.py", ("Scale the loss",)),
     Sick("projects/loop_without_unscale.py", ("Unscale the gradients",), "tf_keras"),
@@ -83,6 +85,15 @@ SICK = [
     Sick("battery/sick/adam_in_half.py", ('Write "mixed_float16"', 'Give it dtype="float32"')),
     Sick("battery/sick/dice_over_pixels.py", ("Cast to float32",)),
     Sick("battery/sick/loss_squared_in_half.py", ("Cast to float32",)),
+    Sick("battery/sick/nan_on_the_second_replica.py", ("Scale with mpdoctor.training",)),
+    Sick("mended/several_training_loops.py", (SCALED, SUM, PAINTED)),
+    Sick(
+        "mended/several_training_loops.py",
+        (SCALED, IN_FLOAT32, SUM, PAINTED),
+        "tf_keras",
+    ),
+    Sick("mended/several_step_functions.py", (SCALED, "Cast the prediction to float32", IN_FLOAT32)),
+    Sick("mended/several_step_functions.py", (SCALED, "Cast the prediction to float32", IN_FLOAT32), "tf_keras"),
 ]
 
 

@@ -39,8 +39,7 @@ def test_proposals_of_a_round_are_counted_in_the_same_text_and_those_that_touch_
     assert (file.shown_as, file.before, file.after) == ("a.py", b"a = 1\nb = 2\n", b"a = 1000\nb = 3\n")
     assert draft.contents((1,)) == {Path("a.py").absolute(): b"a = 1\nb = 3\n"}
     assert draft.contents(()) == {}
-    assert draft.edits(0, (0, 1)) == (longer,)
-    assert draft.edits(1, (0, 1)) == (other,)
+    assert draft.edits((0, 1)) == {0: (longer,), 1: (other,)}
 
 
 def test_an_import_that_two_of_them_need_is_there_once_and_as_long_as_one_of_them_is() -> None:
@@ -51,6 +50,9 @@ def test_an_import_that_two_of_them_need_is_there_once_and_as_long_as_one_of_the
     start = b"\xef\xbb\xbfimport tensorflow as tf\r\n"
     assert [file.after for file in draft.files((0, 1))] == [start + b"x = 3\r\ny = 4\r\n"]
     assert [file.after for file in draft.files((1,))] == [start + b"x = 1\r\ny = 4\r\n"]
+    told = draft.edits((0, 1))
+    assert (given in told[0], told[1]) == (True, (edit("a.py", 2, 5, "4", 6),))
+    assert given in draft.edits((1,))[1]
 
 
 def test_what_builds_on_an_edit_goes_with_it() -> None:
@@ -62,7 +64,7 @@ def test_what_builds_on_an_edit_goes_with_it() -> None:
     assert [file.after for file in draft.files((0, 1, 2))] == [b"ab = f(30)\n"]
     assert draft.closed((1, 2)) == (2,)
     assert draft.closed((0, 1, 2)) == (0, 1, 2)
-    assert draft.edits(1, (0, 1, 2)) == (edit("a.py", 1, 6, "30"),)
+    assert draft.edits((0, 1, 2))[1] == (edit("a.py", 1, 6, "30"),)
 
 
 def test_a_cell_of_a_notebook_is_a_text_of_its_own() -> None:

@@ -150,6 +150,40 @@ def test_what_the_running_program_showed(code: str, text: str, line: int, operat
     assert (edited(text, edits) if edits else None) == after
 
 
+HALF, OTHER = {"painted": "float16", "self.real": "float32"}, {"painted": "float32", "self.real": "bfloat16"}
+CAST = "tf.cast({}, tf.float32)"
+MET = "import tensorflow as tf\nboth = tf.concat([painted, self.real], 0)\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "dtypes", "after"),
+    [
+        (
+            "MP901",
+            2,
+            {"painted": "float16", "self.real": "float32"},
+            MET.replace("painted", CAST.format("painted")),
+        ),
+        (
+            "MP505",
+            2,
+            {"painted": "float32", "self.real": "bfloat16"},
+            MET.replace("self.real", CAST.format("self.real")),
+        ),
+        ("MP901", 1, HALF, None),
+        ("MP901", 2, {"painted": "float32", "self.real": "float64"}, None),
+        ("MP901", 2, None, None),
+        ("MP605", 2, HALF, None),
+    ],
+)
+def test_what_met_another_dtype_is_cast(code: str, line: int, dtypes: object, after: str | None) -> None:
+    found = finding(code, location=Location("a.py", line), evidence={"dtypes": dtypes})
+    diagnosis = Diagnosis((), (found,), (), (), (), (), (), {}, 0, 1, "", "")
+    answers_to = proposed(diagnosis, {"a.py": SourceFacts("a.py", MET)}).answers
+    edits = [edit for answers in answers_to for answer in answers for one in answer.proposals for edit in one.edits]
+    assert (edited(MET, edits) if edits else None) == after
+
+
 def test_where_no_model_came_all_layers_of_the_class_are_meant() -> None:
     found = finding("MP202", layer="outer", location=Location("a.py", 7))
     assert answers(found, live=False) == [[[("`Outer` computes in float32", 'dtype="float32"')]]]
@@ -159,3 +193,46 @@ def test_a_remedy_that_is_no_edit_says_why() -> None:
     found = finding("MP904", remedies=(RemedyFacts("float32-layers", "healed", ("made/elsewhere",), (None,)),))
     diagnosis = Diagnosis((), (found,), (), (), (), (), (), {}, 0, 1, "", "")
     assert proposed(diagnosis, SOURCES).without == ("no line of the program's makes `made/elsewhere`",)
+
+
+OWN = """import keras
+import numpy as np
+
+model.compile(keras.optimizers.Adam(1e-3), "mse")
+optimizer = LossScaleOptimizer(inner, initial_scale=8.0)
+"""
+ADAM = OptimizerFacts("Adam", "keras", made_at=Location("a.py", 4))
+WRAPS = OptimizerFacts("LossScaleOptimizer", "keras", is_wrapper=True, made_at=Location("a.py", 5))
+BY_COMPILE = OptimizerFacts("LossScaleOptimizer", "keras", is_wrapper=True, wrapped_by_compile=True)
+IMPORTED = OWN.replace("as np\n", "as np\nimport mpdoctor.training\n")
+AROUND = IMPORTED.replace(
+    "keras.optimizers.Adam(1e-3)", "mpdoctor.training.LossScaleOptimizer(keras.optimizers.Adam(1e-3))"
+)
+INSTEAD = IMPORTED.replace("= LossScaleOptimizer", "= mpdoctor.training.LossScaleOptimizer")
+
+
+@pytest.mark.parametrize(
+    ("code", "chain", "has_it", "after"),
+    [
+        ("MP315", (BY_COMPILE, ADAM), True, AROUND),
+        ("MP303", (WRAPS, ADAM), True, INSTEAD),
+        ("MP315", (BY_COMPILE, ADAM), False, None),
+        ("MP903", (BY_COMPILE, ADAM), True, None),
+        ("MP315", (ADAM,), True, None),
+    ],
+)
+def test_our_own_wrapper_takes_the_place_of_keras(
+    code: str, chain: tuple[OptimizerFacts, ...], has_it: bool, after: str | None
+) -> None:
+    model = ModelFacts("m", "m", "Sequential", "mixed_float16", Keras("keras"), (), chain)
+    diagnosis = Diagnosis((), (finding(code),), (("a.py", model),), (), (), (), (), {}, 0, 1, "", "")
+    answers_to = proposed(diagnosis, {"a.py": SourceFacts("a.py", OWN)}, has_it).answers
+    edits = [edit for answers in answers_to for answer in answers for one in answer.proposals for edit in one.edits]
+    assert (edited(OWN, edits) if edits else None) == after
+
+
+def test_a_rules_own_edit_comes_before_our_wrapper() -> None:
+    model = ModelFacts("m", "m", "Sequential", "mixed_float16", Keras("keras"), (), (WRAPS, ADAM))
+    diagnosis = Diagnosis((), (finding("MP302", fix=FIX),), (("a.py", model),), (), (), (), (), {}, 0, 1, "", "")
+    ((answer,),) = proposed(diagnosis, {"a.py": SourceFacts("a.py", OWN)}, True).answers
+    assert [one.title for one in answer.proposals] == ["Write x"]

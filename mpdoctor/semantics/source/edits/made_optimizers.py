@@ -8,13 +8,16 @@ from collections.abc import Iterator
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.semantics.source.edits.expressions import with_keyword, without_keyword
-from mpdoctor.semantics.source.edits.made_layers import location_of, tree_of
+from mpdoctor.semantics.source.edits.expressions import callee_replaced, put_around, with_keyword, without_keyword
+from mpdoctor.semantics.source.edits.made_layers import called, location_of, tree_of
+from mpdoctor.semantics.source.edits.names import with_import
 
 # Of a LossScaleOptimizer; without them Keras has a dynamic scale from 32768 on, doubled after 2000 finite steps.
 LEFT_TO_KERAS = ("dynamic", "initial_scale", "dynamic_growth_steps")
 FACTOR = "loss_scale_factor"  # of any optimizer of Keras 3: fixed, and without it nothing is scaled
 SMALLER = "1024.0"
+OWN = "mpdoctor.training"
+OWN_WRAPPER = f"{OWN}.LossScaleOptimizer"
 
 
 def usual_scale(facts: SourceFacts, made_at: Location, smaller: float | None = None) -> Iterator[tuple[str, Edit]]:
@@ -36,3 +39,19 @@ def usual_scale(facts: SourceFacts, made_at: Location, smaller: float | None = N
                 continue
             if edit is not None:
                 yield title, edit
+
+
+def in_own_wrapper(facts: SourceFacts, made_at: Location, class_name: str, is_wrapper: bool) -> tuple[Edit, ...]:
+    """mpdoctor.training's LossScaleOptimizer around the optimizer that this line makes, or in the place of Keras' own;
+    () where the line does not show which call makes it."""
+    tree = tree_of(facts)
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)] if tree is not None else []
+    here = [call for call in calls if call.lineno <= made_at.line <= (call.end_lineno or call.lineno)]
+    making = [call for call in here if called(call) == class_name]
+    imported = with_import(facts, OWN)
+    if len(making) != 1 or imported is None:
+        return ()
+    place = location_of(facts, making[0])
+    instead = callee_replaced(facts, place, OWN_WRAPPER)
+    edits = instead and [instead] if is_wrapper else put_around(facts, place, f"{OWN_WRAPPER}(", ")")
+    return (*imported, *edits) if edits else ()

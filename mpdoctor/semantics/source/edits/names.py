@@ -7,7 +7,8 @@ from functools import lru_cache
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
-from mpdoctor.program.source_facts import SourceFacts, Use
+from mpdoctor.program.events import Use
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, replaced
 from mpdoctor.semantics.source.edits.statements import statement_at
 
@@ -49,6 +50,18 @@ def name_of(facts: SourceFacts, *modules: str) -> str | None:
     """How the file calls the first of these modules that it imports; None where it imports none of them."""
     imported = _imported(facts)
     return next((imported[module] for module in modules if module in imported), None)
+
+
+def with_import(facts: SourceFacts, module: str) -> list[Edit] | None:
+    """A line that imports it behind the last import, [] where the file has one; None where no line is known to be."""
+    imported = _imported(facts)
+    if imported.get(module) == module:
+        return []
+    number = int(imported.get("", "0"))
+    if not number:
+        return None
+    end = len(facts.lines[number - 1]) + 1
+    return [Edit(Location(facts.path, number, end, number, end), f"\nimport {module}")]
 
 
 def tensorflow(facts: SourceFacts) -> str | None:

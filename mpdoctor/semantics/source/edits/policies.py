@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
 from mpdoctor.knowledge.api_names import kind_of_class
-from mpdoctor.program.source_facts import SET_FLOATX, SourceFacts
+from mpdoctor.program.policy_settings import SET_FLOATX
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Call
 from mpdoctor.semantics.source.edits.expressions import argument_replaced
 from mpdoctor.semantics.source.edits.made_layers import called

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
+from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.semantics.source.edits.clipped import without_clipping
 from mpdoctor.semantics.source.edits.expressions import put_around, put_behind, with_keyword
+from mpdoctor.semantics.source.edits.loops.clipped import without_clipping
 from mpdoctor.semantics.source.edits.made_layers import called, location_of, tree_of
+from mpdoctor.semantics.source.edits.names import cast
 from mpdoctor.semantics.source.edits.statements import passed_on
 from mpdoctor.semantics.source.optimizers.clipping import ARGUMENT
 from mpdoctor.semantics.source.optimizers.scaling import UNSCALING
@@ -64,6 +66,23 @@ def kept_from_zero(facts: SourceFacts, broke_at: Location, operation: str) -> tu
         edits = put_around(facts, place, "(", f") + {least}") or []
         return _together(f"Add {least} inside {name}()", *edits)
     return _together(f"Add {least} inside {name}()", put_behind(facts, place, f" + {least}"))
+
+
+def cast_where_they_met(facts: SourceFacts, raised_at: Location, dtypes: Mapping[str, str]) -> tuple[str, Edits] | None:
+    """(a title, the edits): what the line names in 16 bits cast to float32, by the dtypes that its names had."""
+    half = [name for name, dtype in dtypes.items() if dtype in HALF]
+    nodes = [
+        node for node in ast.walk(tree_of(facts) or ast.Module([], [])) if isinstance(node, ast.Name | ast.Attribute)
+    ]
+    edits: list[Edit] = []
+    for name in half:
+        read = [node for node in nodes if node.lineno == raised_at.line and isinstance(node.ctx, ast.Load)]
+        places = [location_of(facts, node) for node in read if ast.unparse(node) == name]
+        around = cast(facts, places[0]) if len(places) == 1 else None
+        if around is None:
+            return None
+        edits += around
+    return _together(f"Cast {' and '.join(f'`{name}`' for name in half)} to float32", *edits)
 
 
 def _together(title: str, *edits: Edit | None) -> tuple[str, Edits] | None:

@@ -4,6 +4,7 @@ added up in."""
 from __future__ import annotations
 
 import ast
+import re
 
 from mpdoctor.finding import Edit
 from mpdoctor.knowledge.wrapper_api import APPLYING
@@ -17,6 +18,7 @@ from mpdoctor.semantics.source.edits.expressions import (
     replaced,
     text_of,
 )
+from mpdoctor.semantics.source.edits.loops.under_tapes import behind_last_under_tape
 from mpdoctor.semantics.source.edits.made_layers import called
 from mpdoctor.semantics.source.edits.names import keras_name, tensorflow
 from mpdoctor.semantics.source.edits.statements import line_behind, passed_on, statement_at
@@ -28,22 +30,15 @@ WRAPPER = "mixed_precision.LossScaleOptimizer"
 
 
 def loss_scaled(facts: SourceFacts, apply: Call, gradient: Call, unscales: bool) -> list[Edit] | None:
-    """A line that scales the loss behind the one that makes it, under the tape; in Keras 2 the gradients unscaled,
-    where the loop does not do so already (`unscales`)."""
+    """A line that scales the loss behind what makes it, under the tape; in Keras 2 the gradients unscaled, where the
+    loop does not do so already (`unscales`)."""
     of, place = receiver_text(facts, apply), argument_at(facts, gradient.location, 0, "target")
     name = text_of(facts, place) if place is not None else None
-    losses = options(target(gradient))
-    if not name or not name.isidentifier() or len(losses) != 1 or place is None:
+    if not name or not name.isidentifier() or place is None or gradient.context.function is not apply.context.function:
         return None
-    loss = losses[0]
-    if not isinstance(loss, Call | Operation) or not _are_together(apply, gradient, loss):
-        return None
-    statement = statement_at(facts, loss.location)
-    if statement is None or not statement.text.startswith(f"{name} = "):
-        return None
-    scaled = "scaled_loss" if "scaled_loss" not in facts.text else f"scaled_{name}"
+    scaled = _free_name(facts, f"scaled_{name}", of)
     method = "scale_loss" if facts.keras.is_keras3 else "get_scaled_loss"
-    line = line_behind(facts, loss.location, f"{scaled} = {of}.{method}({name})")
+    line = _line_behind_loss(facts, gradient, name, f"{scaled} = {of}.{method}({name})")
     given = replaced(facts, place, scaled)
     if line is None or given is None:
         return None
@@ -51,6 +46,21 @@ def loss_scaled(facts: SourceFacts, apply: Call, gradient: Call, unscales: bool)
         return [line, given]
     around = put_around(facts, gradient.location, f"{of}.get_unscaled_gradients(", ")")
     return [line, given, *around] if around is not None else None
+
+
+def _free_name(facts: SourceFacts, name: str, optimizer: str) -> str:
+    """Two optimizers may scale one loss, and each has a scale of its own."""
+    return f"{name}_of_{optimizer.rpartition('.')[2]}" if re.search(rf"\b{name}\b", facts.text) else name
+
+
+def _line_behind_loss(facts: SourceFacts, gradient: Call, name: str, text: str) -> Edit | None:
+    losses = options(target(gradient))
+    loss = losses[0] if len(losses) == 1 else None
+    if isinstance(loss, Call | Operation) and _is_made_beside(gradient, loss):
+        statement = statement_at(facts, loss.location)
+        if statement is not None and statement.text.startswith(f"{name} = "):
+            return line_behind(facts, loss.location, text)
+    return behind_last_under_tape(facts, gradient.location, name, text)
 
 
 def unscaled_at_tape(facts: SourceFacts, unscaling: Call, gradient: Call) -> list[Edit] | None:
@@ -102,7 +112,7 @@ def wrapped_where_made(facts: SourceFacts, apply: Call) -> list[Edit] | None:
     return put_around(facts, place, f"{wrapper}(", ")") if wrapper is not None else None
 
 
-def _are_together(apply: Call, gradient: Call, loss: Call | Operation) -> bool:
-    """Whether all of it stands in one function, and the loss is made under the tape."""
+def _is_made_beside(gradient: Call, loss: Call | Operation) -> bool:
+    """Whether it is made under the tape, in the function that differentiates it."""
     under_tape = any(is_tape(one) for value in loss.context.withs for one in walk(value))
-    return under_tape and loss.context.function is gradient.context.function is apply.context.function
+    return under_tape and loss.context.function is gradient.context.function

@@ -1,0 +1,1 @@
+"""Edits of training loops of the program's own."""

@@ -1,0 +1,93 @@
+"""A line behind all that makes a loss under a GradientTape: `loss += sum(model.losses)`, a branch, a helper."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from mpdoctor.facts.location import Location
+from mpdoctor.finding import Edit
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.semantics.source.edits.made_layers import location_of, tree_of
+from mpdoctor.semantics.source.edits.statements import logical_line_at
+
+WITH = (ast.With, ast.AsyncWith)
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+Block = Sequence[ast.stmt]
+
+
+def behind_last_under_tape(facts: SourceFacts, gradient: Location, name: str, text: str) -> Edit | None:
+    """`gradient`: of `tape.gradient(name, …)`. None where it is not certain that the line runs whenever that does."""
+    tree = tree_of(facts)
+    call = _call_at(facts, tree, gradient) if tree is not None else None
+    if tree is None or call is None or not isinstance(call.func, ast.Attribute):
+        return None
+    tape = call.func.value
+    made = _made_under(tree, call, tape.id) if isinstance(tape, ast.Name) else ()
+    last = next((statement for statement in reversed(made) if _binds(statement, name)), None)
+    if last is None or isinstance(last, SCOPES):
+        return None
+    place = location_of(facts, last)
+    indent, line = facts.lines[place.line - 1][: place.column - 1], logical_line_at(facts, place.end_line)
+    if indent.strip() or line is None or line.shared:
+        return None
+    end = len(facts.lines[line.end - 1]) + 1
+    return Edit(Location(place.path, line.end, end, line.end, end), f"\n{indent}{text}")
+
+
+def _call_at(facts: SourceFacts, tree: ast.Module, place: Location) -> ast.Call | None:
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return next((call for call in calls if location_of(facts, call) == place), None)
+
+
+def _made_under(tree: ast.Module, call: ast.Call, tape: str) -> Block:
+    """The statements under the tape that the call is of, before it; () where it may be one of several tapes."""
+    for block, number in reversed(list(_blocks_around(tree, call))):
+        holder = block[number]
+        if isinstance(holder, WITH) and _opens(holder, tape):
+            body = holder.body
+            return body[: next(place for place, one in enumerate(body) if _holds(one, call))]
+        for statement in reversed(block[:number]):
+            if isinstance(statement, WITH) and _opens(statement, tape):
+                return statement.body
+            if any(isinstance(node, WITH) and _opens(node, tape) for node in ast.walk(statement)):
+                return ()  # in a branch, or in a function
+    return ()
+
+
+def _blocks_around(tree: ast.Module, call: ast.Call) -> Iterator[tuple[Block, int]]:
+    """Of the innermost function, from the outermost on: a block, and which of its statements holds the call."""
+    found: list[tuple[Block, int]] = []
+    blocks: list[Block] = [tree.body]
+    while blocks:
+        block = blocks.pop()
+        number = next((place for place, one in enumerate(block) if _holds(one, call)), None)
+        if number is None:
+            continue
+        holder = block[number]
+        found = [] if isinstance(holder, SCOPES) else [*found, (block, number)]
+        blocks = [part for part in _blocks_of(holder) if part]
+    yield from found
+
+
+def _blocks_of(statement: ast.stmt) -> Iterator[Block]:
+    for name in ("body", "orelse", "finalbody"):
+        yield getattr(statement, name, [])
+    for handler in getattr(statement, "handlers", ()):
+        yield handler.body
+    for case in getattr(statement, "cases", ()):
+        yield case.body
+
+
+def _holds(statement: ast.AST, call: ast.Call) -> bool:
+    return any(node is call for node in ast.walk(statement))
+
+
+def _opens(statement: ast.AST, tape: str) -> bool:
+    items = statement.items if isinstance(statement, WITH) else ()
+    return any(isinstance(item.optional_vars, ast.Name) and item.optional_vars.id == tape for item in items)
+
+
+def _binds(statement: ast.stmt, name: str) -> bool:
+    names = (node for node in ast.walk(statement) if isinstance(node, ast.Name))
+    return any(one.id == name and isinstance(one.ctx, ast.Store) for one in names)
