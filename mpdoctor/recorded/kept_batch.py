@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mpdoctor.recorded.run_reader import NotARunFile, series_from_files
+from mpdoctor.recorded.run_reader import NotARunFile, Read, series_from_files
 
 
-def batch_of_run(run: Path) -> Path:
+def batch_of_run(run: Path, read: Read) -> Path:
     """Beside the run file: of several that were kept, the one that was kept last. Raises OSError and NotARunFile."""
-    kept = [event.kept for series in series_from_files(run) for event in series.events if event.kept]
+    kept = [event.kept for series in series_from_files(run, read) for event in series.events if event.kept]
     if not kept:
         raise NotARunFile(
             "names no batch that was kept: LossScaleMonitor(keep_batch=True) keeps one that fails for good."

@@ -25,7 +25,7 @@ class StepsRow:
 @dataclass(frozen=True)
 class RunEvent:
     """kind
-        "stuck", "collapsing", "skipping", "recovered", "started", "end".
+        "stuck", "collapsing", "skipping", "recovered", "started", "not_measured", "end".
     since
         The first of the skipped steps that it tells of, 0 where there is none.
     text
@@ -50,6 +50,34 @@ class RunEvent:
 
 
 @dataclass(frozen=True)
+class MeasuredPart:
+    """A layer's output or a variable's gradient over the steps that were measured.
+
+    dtype
+        That it was computed in.
+    first, last, largest
+        The largest magnitude among its finite elements: in the first measured step, in the last, and in `largest_step`.
+        Of gradients as the loss scale had scaled them.
+    zero, subnormal
+        The largest shares of its elements that were 0, or between 0 and float16's smallest normal number.
+    not_finite, not_finite_step
+        The largest share that was inf or NaN, and the first step with any; 0 where there was none.
+    """
+
+    name: str
+    kind: str
+    dtype: str
+    first: float
+    last: float
+    largest: float
+    largest_step: int
+    zero: float = 0.0
+    subnormal: float = 0.0
+    not_finite: float = 0.0
+    not_finite_step: int = 0
+
+
+@dataclass(frozen=True)
 class RunSeries:
     """The steps of one optimizer in one worker.
 
@@ -59,6 +87,9 @@ class RunSeries:
         (number from 0 on, its last step), of each that ended.
     passed_over
         Lines of the file that were none: cut by a job that was killed, or damaged.
+    measured
+        What was measured of layers and gradients, in the order in which a step computes them; `measured_steps` are how
+        many steps of that are in the file.
     """
 
     file: str
@@ -77,6 +108,8 @@ class RunSeries:
     events: tuple[RunEvent, ...] = ()
     epochs: tuple[tuple[int, int], ...] = ()
     passed_over: int = 0
+    measured: tuple[MeasuredPart, ...] = ()
+    measured_steps: int = 0
 
     @property
     def steps(self) -> int:

@@ -4,13 +4,16 @@ its type and within its limits; whatever else a line holds is passed over, and a
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from mpdoctor.facts.frozen import dataclass
+from mpdoctor.recorded.measured_parts import MeasuredParts
 from mpdoctor.recorded.run_facts import RunEvent, RunSeries, StepsRow
 
 VERSION = 1
@@ -21,8 +24,9 @@ MOST_STEPS = 1 << 50
 MOST_SERIES = 64
 MOST_WORKERS = 256
 MOST_EVENTS = 10_000
-KINDS = frozenset(("stuck", "collapsing", "skipping", "recovered", "end"))
+KINDS = frozenset(("stuck", "collapsing", "skipping", "recovered", "not_measured", "end"))
 HEAD = b'{"mpdoctor_run":'
+Read = Callable[[Path, int], bytes]  # all of a regular file, or OSError, with EFBIG where it holds more than so much
 
 
 class NotARunFile(Exception):
@@ -33,12 +37,12 @@ def looks_like_run(head: bytes) -> bool:
     return head.startswith(HEAD)
 
 
-def series_from_files(path: Path) -> tuple[RunSeries, ...]:
+def series_from_files(path: Path, read: Read) -> tuple[RunSeries, ...]:
     """Of a run file and of those that the other workers wrote beside it. Raises OSError and NotARunFile."""
-    found = [*_series_from_file(path)]
+    found = [*_series_from_file(path, read)]
     for other in _of_other_workers(path)[:MOST_WORKERS]:
         try:
-            found += _series_from_file(other)
+            found += _series_from_file(other, read)
         except (OSError, NotARunFile):
             continue  # what lies beside it is no part of what was asked for
     return tuple(found)
@@ -50,12 +54,13 @@ def _of_other_workers(path: Path) -> list[Path]:
     return [other for _, other in sorted((int(match[1]), other) for match, other in numbered if other.is_file())]
 
 
-def _series_from_file(path: Path) -> tuple[RunSeries, ...]:
-    with path.open("rb") as file:
-        content = file.read(LARGEST + 1)
-    if len(content) > LARGEST:
-        raise NotARunFile(f"is larger than {LARGEST >> 20} MB: no run file is.")
-    return series_from_bytes(content, path.name)
+def _series_from_file(path: Path, read: Read) -> tuple[RunSeries, ...]:
+    try:
+        return series_from_bytes(read(path, LARGEST), path.name)
+    except OSError as error:
+        if error.errno != errno.EFBIG:
+            raise
+        raise NotARunFile(f"is larger than {LARGEST >> 20} MB: no run file is.") from error
 
 
 def series_from_bytes(content: bytes, name: str) -> tuple[RunSeries, ...]:
@@ -77,6 +82,8 @@ def series_from_bytes(content: bytes, name: str) -> tuple[RunSeries, ...]:
             events=tuple(series.events),
             epochs=tuple(series.epochs),
             passed_over=reading.passed_over,
+            measured=series.measured.parts(),
+            measured_steps=series.measured.steps,
         )
         for series in reading.series.values()
     )
@@ -89,6 +96,7 @@ class _Series:
         self.rows: list[StepsRow] = []
         self.events: list[RunEvent] = []
         self.epochs: list[tuple[int, int]] = []
+        self.measured = MeasuredParts()
 
 
 class _Reading:
@@ -118,6 +126,8 @@ class _Reading:
         series = self.series.get(-1 if number is None else number)
         if series is None or step is None:
             return False
+        if told.get("event") == "measured":
+            return series.measured.take(step, told)
         return _epoch(row, series, step) if told.get("event") == "epoch" else _event(row, series, step)
 
     def _start(self, row: _Fields) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import json
 import os
 import subprocess
 import sys
@@ -12,14 +10,10 @@ from pathlib import Path
 import pytest
 from checking import needs_keras
 from environments import ENVIRONMENTS, Environment, needs_environment
+from live_checks import ROOT, checks_of, found_by
 
-ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "tests" / "support" / "live_loss_scale_monitor.py"
-CHECKS = [
-    node.name[len("check_") :]
-    for node in ast.parse(SCRIPT.read_text(encoding="utf-8")).body
-    if isinstance(node, ast.FunctionDef) and node.name.startswith("check_")
-]
+CHECKS = checks_of(SCRIPT)
 SHORT = (
     "a_stuck_fit_names_layer_and_line_and_stops",
     "a_healthy_fit_is_silent",
@@ -31,29 +25,15 @@ OLDER = [environment for environment in ENVIRONMENTS if environment.python is no
 KERASES = [pytest.param(keras, marks=needs_keras(keras)) for keras in ("3", "tf_keras")]
 
 
-def found(python: str, keras: str, names: tuple[str, ...] = ()) -> dict[str, str]:
-    """What each check found, "" for nothing: all in one process, which imports TensorFlow once."""
-    done = subprocess.run(
-        [python, str(SCRIPT), *names],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "TF_USE_LEGACY_KERAS": "1" if keras == "tf_keras" else "0"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    told: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
-    return told
-
-
 @needs_keras("3")
 def test_it_does_so_in_keras_3() -> None:
-    assert found(sys.executable, "3", SHORT) == dict.fromkeys(SHORT, "")
+    assert found_by(SCRIPT, sys.executable, "3", SHORT) == dict.fromkeys(SHORT, "")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("keras", KERASES)
 def test_it_does_so_in_the_newest_kerases(keras: str) -> None:
-    assert found(sys.executable, keras) == dict.fromkeys(CHECKS, "")
+    assert found_by(SCRIPT, sys.executable, keras) == dict.fromkeys(CHECKS, "")
 
 
 @pytest.mark.environments
@@ -61,7 +41,7 @@ def test_it_does_so_in_the_newest_kerases(keras: str) -> None:
     "environment", [pytest.param(older, marks=needs_environment(older), id=older.keras) for older in OLDER]
 )
 def test_it_does_so_in_older_kerases(environment: Environment) -> None:
-    assert found(str(environment.python), environment.keras, SHORT) == dict.fromkeys(SHORT, "")
+    assert found_by(SCRIPT, str(environment.python), environment.keras, SHORT) == dict.fromkeys(SHORT, "")
 
 
 @pytest.mark.slow

@@ -6,12 +6,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
-import numpy as np
 import pytest
-from checking import check, needs_keras, needs_tensorflow
+from checking import check, needs_keras
+
+from mpdoctor.project.regular_files import bytes_from_file
+from mpdoctor.recorded.run_reader import series_from_files
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
@@ -74,6 +75,27 @@ def test_the_layer_of_the_batch_that_failed_is_named(tmp_path: Path, keras: str)
 
 @needs_keras("3")
 @pytest.mark.slow
+def test_a_fault_three_quarters_through_a_long_training_is_shown(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    """In step 1,500 of 2,000; with --whole-tables in step 15,000 of 20,000."""
+    steps = 20_000 if pytestconfig.option.whole_tables else 2000
+    fault = steps * 3 // 4
+    script(tmp_path, "keep_batch=True, measure_every=100")
+    path = tmp_path / "train.py"
+    text = path.read_text(encoding="utf-8").replace("1200", str(steps * 4)).replace("[900:]", f"[{(fault - 1) * 4}:]")
+    path.write_text(text, encoding="utf-8")
+    trained(tmp_path, "3")
+    (series,) = series_from_files(tmp_path / "run.mpdoctor", bytes_from_file)
+    (told,) = [event for event in series.events if event.kind == "collapsing"]
+    assert (series.steps, told.since, told.layer) == (steps, fault, "added")
+    assert series.rows[-1].last == steps and series.rows[-1].skipped == series.rows[-1].steps
+    (layer,) = [part for part in series.measured if part.name == "added"]
+    assert fault <= layer.not_finite_step < fault + 2 * steps // 100 + 100 and layer.first == 4
+    again = check("train.py", "--from-run", "run.mpdoctor", directory=tmp_path, keras="3")
+    assert again.finding("MP904")["layer"] == "added"
+
+
+@needs_keras("3")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changed", "status", "says"),
     [
@@ -89,27 +111,3 @@ def test_what_it_cannot_be_trained_in_is_said(
     script(tmp_path, **changed)  # type: ignore[arg-type]
     done = check("train.py", "--from-run", "run.mpdoctor", directory=tmp_path, keras="3")
     assert done.exit_code == status and says in done.finding("MP002")["message"]
-
-
-@needs_tensorflow
-@pytest.mark.parametrize("name", ["batch_0.npy", "code.py", "../batch_0.npy", "weight_0.npy"])
-@pytest.mark.parametrize("held", ["numbers", "objects", "a lie about its length", "compressed", "no array"])
-def test_a_file_of_a_batch_holds_arrays_of_numbers(tmp_path: Path, name: str, held: str) -> None:
-    from mpdoctor.examiner.replay.recorded_batch import DoesNotFit, arrays_from_file
-
-    path = tmp_path / "run.batch.npz"
-    member = tmp_path / "member.npy"
-    np.save(member, np.array([{}]) if held == "objects" else np.ones([3, 2], "float32"), allow_pickle=True)
-    content = member.read_bytes()
-    if held == "a lie about its length":
-        content = content.replace(b"(3, 2)", b"(9, 9)")
-    elif held == "no array":
-        content = b"import os"
-    kind = zipfile.ZIP_DEFLATED if held == "compressed" else zipfile.ZIP_STORED
-    with zipfile.ZipFile(path, "w", kind) as archive:
-        archive.writestr(name, content)
-    if (name, held) == ("batch_0.npy", "numbers"):
-        assert arrays_from_file(str(path))["batch_0"].tolist() == [[1, 1]] * 3
-    else:
-        with pytest.raises(DoesNotFit):
-            arrays_from_file(str(path))

@@ -5,24 +5,22 @@ A callback of every Keras at once: it has the methods that they call, and derive
 
 from __future__ import annotations
 
-import atexit
 import functools
 import os
 from typing import Any, Callable
 
 from mpdoctor.training.monitoring.fit_steps import FitSteps
 from mpdoctor.training.monitoring.kept_batch import keep_batch, path_of_batch
+from mpdoctor.training.monitoring.measuring.measuring import Measuring
+from mpdoctor.training.monitoring.recording import Recording
 from mpdoctor.training.monitoring.replayed_batch import culprit_of_batch
-from mpdoctor.training.monitoring.run_file import RunFile, path_of_worker, worker_number
-from mpdoctor.training.monitoring.summaries import Summaries
-from mpdoctor.training.monitoring.trouble import Trouble, nothing_to_watch, told
+from mpdoctor.training.monitoring.trouble import Trouble, nothing_to_watch, told, what_next
 from mpdoctor.training.monitoring.users_line import warn_of_training
-from mpdoctor.training.monitoring.watched_optimizer import WatchedOptimizer, loss_scale_optimizer_in
+from mpdoctor.training.monitoring.watched_optimizer import loss_scale_optimizer_in
 from mpdoctor.training.monitoring.watched_series import WatchedSeries
 
 EVERY = 20
 STOPS = (None, "stuck")
-EXAMINED = "MPDOCTOR_EXAMINES"  # is set where a check runs the script: it watches by itself, and no run is recorded
 
 
 class LossScaleMonitor:
@@ -39,7 +37,7 @@ class LossScaleMonitor:
     path
         The run file, for `mpdoctor show`; a training that is started again goes on in it. None: none is written.
     log_dir
-        Where the two numbers are written for TensorBoard.
+        Where the two numbers, and what is measured, are written for TensorBoard.
     every
         Steps between two readings of the optimizer. For 100 steps after a skipped one it reads each.
     stop_when
@@ -48,6 +46,9 @@ class LossScaleMonitor:
         Whether a batch that fails for good is computed once more, eagerly, to name the layer.
     keep_batch
         Whether that batch and the weights it failed with are kept beside the run file, as run.batch.npz.
+    measure_every
+        1000: each thousandth step is computed once more up to its gradients, and the largest activation of each layer
+        and what float16 loses of activations and gradients are recorded. None: no step is.
     optimizer, model
         Of a loop of your own; one or a list of them. A fit has its model's.
     """
@@ -65,11 +66,13 @@ class LossScaleMonitor:
         *,
         replay: bool = True,
         keep_batch: bool = False,
+        measure_every: int | None = None,
         optimizer: Any = None,
         model: Any = None,
     ) -> None:
-        if isinstance(every, bool) or not isinstance(every, int) or every < 1:
-            raise ValueError(f'"every" must be a whole number of steps, at least 1, but got: {every!r}.')
+        for name, steps in (("every", every), ("measure_every", 1 if measure_every is None else measure_every)):
+            if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+                raise ValueError(f'"{name}" must be a whole number of steps, at least 1, but got: {steps!r}.')
         if stop_when not in STOPS:
             raise ValueError(f'"stop_when" must be None or "stuck", but got: {stop_when!r}.')
         if keep_batch and (path is None or not replay):
@@ -82,20 +85,14 @@ class LossScaleMonitor:
         self.warnings: list[str] = []
         self.model: Any = None
         self._models = _listed(model)
-        self._series: list[WatchedSeries] = []
-        self._known: list[WatchedSeries] = []
         self._untold: tuple[WatchedSeries, Trouble] | None = None
-        self._file: RunFile | None = None
-        self._is_mute = EXAMINED in os.environ
-        self._summaries = Summaries(None if self._is_mute else log_dir)
-        self._epoch: int | None = None
+        self._recording = Recording(path, log_dir, every)
+        self._measuring = Measuring(measure_every, self._recording.measured, self._end_measuring)
         self._fit: FitSteps | None = None
+        self._has_stepped = False  # before that, variables are still being made
         self._at_epoch: dict[int, int] = {}
         self._loop_optimizers = _listed(optimizer)
         self._batch: tuple[Callable[..., Any], Any, Any] | None = None
-        if path is not None and not self._is_mute:
-            self._file = RunFile(path_of_worker(path, worker_number()))
-            atexit.register(self._file.write_all)  # of a training that raised
 
     # --- a fit --------------------------------------------------------------------------------------------------------
     def set_params(self, params: Any) -> None:
@@ -113,25 +110,28 @@ class LossScaleMonitor:
     def on_train_begin(self, logs: Any = None) -> None:
         self.stopped = False
         self._watch([self.model.optimizer], [self.model])
+        if self._measuring.every is not None and self.model.run_eagerly:
+            self._measuring.end("runs eagerly")
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        self._epoch = epoch
-        self._at_epoch = {series.number: series.skipped for series in self._series}
-        if self._series:
+        self._recording.epoch = epoch
+        self._at_epoch = {series.number: series.skipped for series in self._recording.series}
+        if self._recording.series:
             if self._fit is not None:
                 self._fit.end()
-            self._fit = FitSteps(self.model, (self.params or {}).get("steps"), self._after_fit_step)
+            steps, before = (self.params or {}).get("steps"), self._before_fit_step
+            self._fit = FitSteps(
+                self.model, steps, self._after_fit_step, None if self._measuring.every is None else before
+            )
             if self._untold is not None:
                 self._fit.capture(self._captured)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         self._read_all()
-        for series in self._series:
-            if logs is not None and series is self._series[0]:
-                logs["loss_scale"] = series.scale
-                logs["skipped_steps"] = series.skipped - self._at_epoch.get(series.number, 0)
-            self._event({"event": "epoch", "epoch": epoch}, series)
-            self._summaries.write(series)
+        for series in self._recording.series[:1] if logs is not None else ():
+            logs["loss_scale"] = series.scale
+            logs["skipped_steps"] = series.skipped - self._at_epoch.get(series.number, 0)
+        self._recording.end_epoch(epoch)
 
     def on_train_end(self, logs: Any = None) -> None:
         if self._fit is not None:
@@ -139,10 +139,16 @@ class LossScaleMonitor:
             self._fit = None
         if self._untold is not None:
             self._tell(*self._untold)
-        self._end("stopped" if self.stopped else "finished")
+        self._recording.end("stopped" if self.stopped else "finished")
+
+    def _before_fit_step(self, iterator: Any) -> Callable[[Any], None] | None:
+        if self._measuring.every is not None and self._fit is not None:
+            self._measuring.refuse_calls(iterator, self._fit.per_call())
+        return functools.partial(self._measure, self.model.train_step) if self._is_due() else None
 
     def _after_fit_step(self, steps: int) -> None:
-        for series in self._series:
+        self._has_stepped = True
+        for series in self._recording.series:
             if series.count(steps):
                 self._read(series)
 
@@ -151,19 +157,21 @@ class LossScaleMonitor:
         if not self._loop_optimizers:
             raise ValueError("Say which optimizer the loop trains with: LossScaleMonitor(optimizer=optimizer).")
         self.stopped = False
-        self._epoch = None
+        self._recording.epoch = None
         self._watch(self._loop_optimizers, self._models)
         return self
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         self._read_all()
-        self._end("stopped" if self.stopped else "finished" if kind is None else f"raised {kind.__name__}")
+        self._recording.end("stopped" if self.stopped else "finished" if kind is None else f"raised {kind.__name__}")
 
     def wrap(self, step: Callable[..., Any]) -> Callable[..., Any]:
         """`step`, a training step of yours or a tf.function, counted each time it is called."""
 
         @functools.wraps(step, updated=())
         def counted(*args: Any, **kwargs: Any) -> Any:
+            if self._is_due():
+                self._measure(step, *args, **kwargs)
             returned = step(*args, **kwargs)
             self._batch = (step, args, kwargs)
             self.after_step()
@@ -173,49 +181,32 @@ class LossScaleMonitor:
 
     def after_step(self, steps: int = 1) -> None:
         """For loops whose steps are no function that `wrap` could take: so many more were taken."""
-        if not self._series:
+        if not self._recording.series:
             self.__enter__()
+        elif self._batch is None and self._is_due():
+            self._measuring.end("is not known: `monitor.wrap(step)` would know it")
         self._after_fit_step(steps)
 
     # --- readings -----------------------------------------------------------------------------------------------------
     def _watch(self, optimizers: list[Any], models: list[Any]) -> None:
-        if self._is_mute:
+        if self._recording.is_mute:
             return
         self._models = [model for model in models if model is not None]
         found = [loss_scale_optimizer_in(optimizer) for optimizer in optimizers]
         if all(optimizer is None for optimizer in found):
             self._warn(nothing_to_watch(optimizers))
-        self._series = [self._series_of(optimizer) for optimizer in found if optimizer is not None]
-        for series in self._series:
-            if self._file is not None:
-                series.step = self._file.start(series.number, series.told(self._models))
-            series.begin()
-
-    def _series_of(self, optimizer: Any) -> WatchedSeries:
-        """Of an optimizer that was watched before, the same: its steps are counted on."""
-        for series in self._known:
-            if series.watched.optimizer is optimizer:
-                return series
-        self._known.append(WatchedSeries(WatchedOptimizer(optimizer), len(self._known), self.every))
-        return self._known[-1]
+        self._recording.start([optimizer for optimizer in found if optimizer is not None], self._models)
+        self._has_stepped = False
 
     def _read_all(self) -> None:
-        for series in self._series:
+        for series in self._recording.series:
             self._read(series)
 
     def _read(self, series: WatchedSeries) -> None:
-        seen = series.read()
-        if seen is None:
-            return
-        row, trouble = seen
-        if self._file is not None:
-            self._file.steps(series.number, row)
-        if row.skipped or row.low != row.high:
-            self._summaries.write(series)
+        trouble = self._recording.read(series)
+        self._measuring.read()
         if trouble is not None:
             self._begin_trouble(series, trouble)
-        elif series.trouble_watch.is_over():
-            self._event({"event": "recovered"}, series)
 
     def _begin_trouble(self, series: WatchedSeries, trouble: Trouble) -> None:
         """It is told with the batch that fails: in a fit the next one, in a loop the one that was."""
@@ -249,42 +240,39 @@ class LossScaleMonitor:
                 culprit = {"not_replayed": f"{type(error).__name__}: {error}"[:300]}
             if culprit is None and not is_last:
                 return False
-            if self.keep_batch and self._file is not None and not self._file.gone:
-                kept = keep_batch(path_of_batch(self._file.path), batch, self._models)
+            if self.keep_batch and self._recording.file is not None:
+                kept = keep_batch(path_of_batch(self._recording.file.path), batch, self._models)
         words = told(trouble, culprit)
         first = series.trouble_watch.first_skip
         said = {"event": trouble.kind, "since": first, "text": words, **(culprit or {})}
         if kept:
             said["kept"] = kept
-        self._event(said, series)
+        self._recording.event(said, series)
         self._untold = None
         if self.stop_when == "stuck":
             self.stopped = True
             if self.model is not None:
                 self.model.stop_training = True
-        self._warn(words + self._what_next(kept))
+        self._warn(words + what_next(self._recording.file, kept))
         return True
 
-    def _what_next(self, kept: str) -> str:
-        if self._file is None or self._file.gone:
-            return ""
-        course = f" `mpdoctor show {self._file.path}` has the course"
-        if not kept:
-            return f"{course}."
-        again = f"`mpdoctor check --from-run {self._file.path}` with the script trains on that batch"
-        return f"{course}; {again} ({kept})."
+    # --- what is measured ---------------------------------------------------------------------------------------------
+    def _is_due(self) -> bool:
+        """Whether the step that comes now is to be measured."""
+        series = self._recording.series
+        return self._has_stepped and bool(series) and self._measuring.is_due(series[0].taken + 1)
+
+    def _measure(self, step: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        watched = [series.watched.optimizer for series in self._recording.series]
+        others = [one for one in self._loop_optimizers if all(loss_scale_optimizer_in(one) is not o for o in watched)]
+        self._measuring.measure(self._recording.series[0].taken + 1, step, watched + others, *args, **kwargs)
+
+    def _end_measuring(self, why: str) -> None:
+        for series in self._recording.series[:1]:
+            self._recording.event({"event": "not_measured", "text": why}, series)
+        self._warn(f"No step is measured any more: the step {why}. The training goes on as it would without.")
 
     # --- what is told -------------------------------------------------------------------------------------------------
-    def _event(self, told: dict[str, Any], series: WatchedSeries) -> None:
-        if self._file is not None:
-            epoch = {} if self._epoch is None else {"epoch": self._epoch}
-            self._file.event({**epoch, **told, "series": series.number, "step": series.step})
-
-    def _end(self, how: str) -> None:
-        for series in self._series:
-            self._event({"event": "end", "how": how}, series)
-        self._summaries.flush()
-
     def _warn(self, words: str) -> None:
         if words not in self.warnings:
             self.warnings.append(words)

@@ -8,7 +8,6 @@ Nothing is trained by it: the optimizer is never reached, and what the layers an
 from __future__ import annotations
 
 import contextlib
-import importlib
 import inspect
 import sys
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any, Callable, Iterator
 import tensorflow as tf
 
 from mpdoctor.training.monitoring.users_line import is_of_library
+from mpdoctor.training.monitoring.watched_calls import calls_watched, optimizer_held, own_variables
 
 LARGEST_FLOAT16 = 65504.0
 
@@ -49,6 +49,19 @@ class Seen:
                 self.known.add(id(variable))
                 self.kept.append((variable, variable.numpy()))
 
+    def watch(self, call: Callable[..., Any], layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self.keep(layer)
+        given = _all_finite((args, kwargs))
+        output = call(layer, *args, **kwargs)
+        if self.culprit is None and not _all_finite(output):
+            why = _of_cast(layer, (args, kwargs)) if given else _of_input(self.batch, (args, kwargs))
+            self.culprit = _culprit(layer, output, why)
+        return output
+
+    def take(self, gradients: list[tuple[Any, Any]]) -> None:
+        self.gradients = gradients
+        raise GradientsGiven
+
     def put_back(self) -> None:
         for variable, value in self.kept:
             variable.assign(value)
@@ -63,7 +76,7 @@ def culprit_of_batch(step: Callable[[], Any], batch: Any, optimizer: Any, models
     try:
         with contextlib.ExitStack() as during:
             during.enter_context(contextlib.suppress(GradientsGiven))
-            for watching in (_run_eagerly(), _layers_watched(seen), _optimizer_held(optimizer, seen)):
+            for watching in (_run_eagerly(), calls_watched(seen.watch), optimizer_held(optimizer, seen.take)):
                 during.enter_context(watching)
             step()
     finally:
@@ -79,67 +92,6 @@ def _run_eagerly() -> Iterator[None]:
         yield
     finally:
         tf.config.run_functions_eagerly(before)
-
-
-@contextlib.contextmanager
-def _optimizer_held(optimizer: Any, seen: Seen) -> Iterator[None]:
-    """Its methods that take gradients give them to us and end the step."""
-
-    def apply(grads: Any, trainable_variables: Any = None, *_: Any, **__: Any) -> None:
-        seen.gradients = list(zip(grads, trainable_variables or optimizer._trainable_variables))
-        raise GradientsGiven
-
-    def apply_gradients(grads_and_vars: Any, *_: Any, **__: Any) -> None:
-        seen.gradients = list(grads_and_vars)
-        raise GradientsGiven
-
-    own = vars(optimizer)  # past what optimizers do when an attribute is set
-    own.update(apply=apply, apply_gradients=apply_gradients)
-    try:
-        yield
-    finally:
-        del own["apply"], own["apply_gradients"]
-
-
-@contextlib.contextmanager
-def _layers_watched(seen: Seen) -> Iterator[None]:
-    """Every Keras that is loaded has its layers' calls looked at."""
-    patched = []
-    for base in _layer_classes():
-        call = base.__call__
-        base.__call__ = _watching(call, seen)
-        patched.append((base, call))
-    try:
-        yield
-    finally:
-        for base, call in patched:
-            base.__call__ = call
-
-
-def _layer_classes() -> list[Any]:
-    found: list[Any] = [
-        importlib.import_module(name).layers.Layer for name in ("keras", "tf_keras") if _is_loaded(name)
-    ]
-    if not any(tf.keras.layers.Layer is cls for cls in found):
-        found.append(tf.keras.layers.Layer)
-    return [cls for at, cls in enumerate(found) if all(cls is not other for other in found[:at])]
-
-
-def _is_loaded(name: str) -> bool:
-    return hasattr(sys.modules.get(name), "layers")
-
-
-def _watching(call: Any, seen: Seen) -> Any:
-    def __call__(layer: Any, *args: Any, **kwargs: Any) -> Any:
-        seen.keep(layer)
-        given = _all_finite((args, kwargs))
-        output = call(layer, *args, **kwargs)
-        if seen.culprit is None and not _all_finite(output):
-            why = _of_cast(layer, (args, kwargs)) if given else _of_input(seen.batch, (args, kwargs))
-            seen.culprit = _culprit(layer, output, why)
-        return output
-
-    return __call__
 
 
 def _of_input(batch: Any, given: Any) -> str:
@@ -205,7 +157,7 @@ def _first_gradient(seen: Seen) -> dict[str, Any] | None:
     bad = [variable for gradient, variable in seen.gradients if gradient is not None and not _all_finite(gradient)]
     if not bad:
         return None
-    owners = {id(variable): layer for layer in seen.layers for variable in _own_variables(layer)}
+    owners = {id(variable): layer for layer in seen.layers for variable in own_variables(layer)}
     last = max(bad, key=lambda variable: _position(seen.layers, owners.get(id(variable))))
     found = {"variable": str(getattr(last, "path", None) or last.name), "what": "the gradient"}
     layer = owners.get(id(last))
@@ -213,11 +165,6 @@ def _first_gradient(seen: Seen) -> dict[str, Any] | None:
         found.update(layer=str(layer.name), layer_class=type(layer).__name__, how="is the first that is inf or NaN")
         found["what"] = f"the gradient of {found['variable']!r}"
     return found
-
-
-def _own_variables(layer: Any) -> list[Any]:
-    """A model shows those of its layers as its own, and comes before them."""
-    return list(getattr(layer, "trainable_variables", ()))
 
 
 def _position(layers: list[Any], layer: Any) -> int:

@@ -1,4 +1,4 @@
-"""Loss scale and skipped steps for TensorBoard."""
+"""Loss scale, skipped steps and what was measured, for TensorBoard."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 
 import tensorflow as tf
 
+from mpdoctor.training.monitoring.measuring.measured import Measured
 from mpdoctor.training.monitoring.watched_series import WatchedSeries
 
 
@@ -30,6 +31,15 @@ class Summaries:
         with self._writer.as_default():
             tf.summary.scalar(f"loss_scale{of}", series.scale, step=series.step)
             tf.summary.scalar(f"skipped_steps{of}", series.skipped, step=series.step)
+
+    def write_measured(self, measured: Measured) -> None:
+        if self._writer is None:
+            return
+        with self._writer.as_default():
+            for kind, parts in (("activations", measured.layers), ("gradients", measured.gradients)):
+                for part in parts:
+                    for what in ("largest", "not_finite", "zero", "subnormal"):
+                        tf.summary.scalar(f"{kind}_{what}/{part.name}", getattr(part, what), step=measured.step)
 
     def flush(self) -> None:
         if self._writer is not None:

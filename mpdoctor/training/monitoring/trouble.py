@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mpdoctor.training.monitoring.run_file import Row
+from mpdoctor.training.monitoring.run_file import Row, RunFile
 
 SKIPS_TO_SETTLE = 5  # beyond those that take a scale from where it starts to 1
 FEWEST_SKIPS = 20
@@ -58,11 +58,13 @@ class TroubleWatch:
                 self.first_skip = None
             return
         if not self.skipped_in_a_row:
-            self.first_skip = step - row.steps + 1
             self._scale_before = row.high if before is None else max(before, row.high)
         self.applied_in_a_row = 0
-        # of steps of which some were applied it is not known which: only what is certain counts
-        self.skipped_in_a_row = self.skipped_in_a_row + row.steps if row.skipped == row.steps else 1
+        if row.skipped < row.steps:  # it is not known which: only what is certain counts
+            self.skipped_in_a_row = 1
+        else:
+            self.skipped_in_a_row += row.steps
+        self.first_skip = step - self.skipped_in_a_row + 1
 
     def _seen(self, row: Row) -> Trouble | None:
         scale = row.scale
@@ -104,6 +106,14 @@ def told(trouble: Trouble, culprit: dict[str, Any] | None) -> str:
     elif culprit is not None and culprit.get("variable"):
         why = f" In the replayed batch the gradient of {culprit['variable']!r} is the first that is inf or NaN."
     return f"Nothing is trained: {trouble.words}.{why}"
+
+
+def what_next(file: RunFile | None, kept: str) -> str:
+    if file is None:
+        return ""
+    course = f" `mpdoctor show {file.path}` has the course"
+    again = f"; `mpdoctor check --from-run {file.path}` with the script trains on that batch ({kept})" if kept else ""
+    return f"{course}{again}."
 
 
 def nothing_to_watch(optimizers: list[Any]) -> str:

@@ -38,6 +38,11 @@ class WatchedSeries:
     def scale(self) -> float:
         return self.reading.scale
 
+    @property
+    def taken(self) -> int:
+        """Steps, with those that were not read yet."""
+        return self.step + self._unread
+
     def count(self, steps: int) -> bool:
         """So many more were taken; whether it is time to read."""
         self._unread += steps

@@ -18,6 +18,7 @@ from mpdoctor.cli import main
 from mpdoctor.finding import Verdict
 from mpdoctor.judging.recorded_runs import diagnosis_from_series, judged, thinned, verdict_from_series
 from mpdoctor.loss_scale import LossScale, keras2, keras3
+from mpdoctor.project.regular_files import bytes_from_file
 from mpdoctor.recorded.run_facts import RunSeries, StepsRow
 from mpdoctor.recorded.run_reader import NotARunFile, series_from_bytes, series_from_files
 from mpdoctor.reporters.json import render
@@ -60,7 +61,7 @@ def written(path: Path, rows: Iterable[tuple[int, int, float, float, float]], **
     for row in rows:
         file.steps(0, run_file.Row(*row))
     file.write_all()
-    (series,) = series_from_files(path)
+    (series,) = series_from_files(path, bytes_from_file)
     return series
 
 
@@ -180,7 +181,7 @@ def test_files_of_workers_are_shown_together(tmp_path: Path) -> None:
         file.start(0, {**START, "worker": worker})
     (tmp_path / "run.worker3.mpdoctor").write_text("something else")
     (tmp_path / "other.worker1.mpdoctor").write_text("something else")
-    assert [series.worker for series in series_from_files(tmp_path / "run.mpdoctor")] == [0, 2, 10]
+    assert [series.worker for series in series_from_files(tmp_path / "run.mpdoctor", bytes_from_file)] == [0, 2, 10]
 
 
 # --- whatever a file holds ------------------------------------------------------------------------------------------
@@ -233,7 +234,7 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
         file.write(HEAD + b"\n")
         file.truncate(1 << 40)  # with a hole
     with pytest.raises(NotARunFile, match="is larger than"):
-        series_from_files(path)
+        series_from_files(path, bytes_from_file)
 
 
 # --- the verdict ------------------------------------------------------------------------------------------------------
@@ -301,7 +302,7 @@ def test_every_format_names_the_layer(form: str, tmp_path: Path, capsys: pytest.
 
 def test_json_of_a_run_is_read_back_as_it_was(tmp_path: Path) -> None:
     path = stuck_run(tmp_path)
-    text = render(diagnosis_from_series(path, series_from_files(path), "mpdoctor show"))
+    text = render(diagnosis_from_series(path, series_from_files(path, bytes_from_file), "mpdoctor show"))
     assert render(diagnosis_from_json(text)) == text
     (run,) = json.loads(text)["runs"]
     assert (run["verdict"], run["series"]["rows"][-1]["last"]) == ("stuck", 360)
@@ -312,7 +313,9 @@ def test_json_of_a_run_is_read_back_as_it_was(tmp_path: Path) -> None:
 
 def test_the_terminal_shows_course_events_and_that_it_has_no_end(tmp_path: Path) -> None:
     path = stuck_run(tmp_path)
-    shown = report_from_diagnosis(diagnosis_from_series(path, series_from_files(path), "mpdoctor show"), "terminal")
+    shown = report_from_diagnosis(
+        diagnosis_from_series(path, series_from_files(path, bytes_from_file), "mpdoctor show"), "terminal"
+    )
     for said in ("32768 → 1", "step 301, epoch 1", "no end recorded", "60 of 360 steps", "✗", "tf_keras 2.21.0"):
         assert said in shown
 
@@ -327,7 +330,7 @@ def test_a_healthy_run_has_no_finding(tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_a_saved_diagnosis_with_impossible_rows_is_refused(tmp_path: Path) -> None:
     path = stuck_run(tmp_path)
-    told = json.loads(render(diagnosis_from_series(path, series_from_files(path), "")))
+    told = json.loads(render(diagnosis_from_series(path, series_from_files(path, bytes_from_file), "")))
     told["runs"][0]["series"]["rows"][0]["steps"] = 0
     with pytest.raises(Exception, match="damaged"):
         diagnosis_from_json(json.dumps(told))

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
-import zipfile
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
 
+from mpdoctor.examiner.recorded.kept_arrays import NotKeptArrays, arrays_from_file
+
 if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasModel
-
-# As LossScaleMonitor names them: leaves of the batch by their place, weights by the model's number and their place.
-_MEMBER = re.compile(r"(batch_\d{1,6}|weight_\d{1,6}_\d{1,6})\.npy")
-_NUMBERS = "biufc"  # kinds of dtypes
 
 
 class DoesNotFit(Exception):
@@ -22,8 +18,7 @@ class DoesNotFit(Exception):
 
 
 class RecordedBatch:
-    """Of the file that LossScaleMonitor(keep_batch=True) wrote, numpy's .npz; of what it holds, only arrays of numbers
-    are read, by their own length."""
+    """Of the file that LossScaleMonitor(keep_batch=True) wrote."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -34,7 +29,7 @@ class RecordedBatch:
 
         Raises DoesNotFit."""
         if not self._arrays:
-            self._arrays = arrays_from_file(self._path)
+            self._arrays = _arrays(self._path)
             keras.make_variables(model, batch)
             self._give_weights(model)
         return self._packed_as(batch)
@@ -53,8 +48,8 @@ class RecordedBatch:
         leaves = tf.nest.flatten(batch)
         recorded = [self._arrays[name] for name in _in_order(self._arrays, "batch_")]
         held = [leaf for leaf in leaves if leaf is not None]
-        if not all(tf.is_tensor(leaf) or isinstance(leaf, np.ndarray) for leaf in held):
-            raise DoesNotFit("The script's batches are not plain tensors. Check it without --from-run.")
+        if not all(_is_of_numbers(leaf) for leaf in held):
+            raise DoesNotFit("The script's batches are not plain tensors of numbers. Check it without --from-run.")
         own, kept = [tuple(leaf.shape[1:]) for leaf in held], [array.shape[1:] for array in recorded]
         if own != kept:
             raise DoesNotFit(
@@ -66,30 +61,18 @@ class RecordedBatch:
         return tf.nest.pack_sequence_as(batch, packed)
 
 
-def arrays_from_file(path: str) -> dict[str, np.ndarray]:
+def _arrays(path: str) -> dict[str, np.ndarray]:
     """Raises DoesNotFit."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            found = {}
-            for member in archive.infolist():
-                if not _MEMBER.fullmatch(member.filename) or member.compress_type != zipfile.ZIP_STORED:
-                    raise DoesNotFit(f"{path} is no batch that LossScaleMonitor kept. Check without --from-run.")
-                with archive.open(member) as file:
-                    found[member.filename[: -len(".npy")]] = _array(file, member.file_size)
-            return found
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise DoesNotFit(f"{path} cannot be read: {error}. Check without --from-run.") from error
+        return arrays_from_file(path)
+    except NotKeptArrays as reason:
+        raise DoesNotFit(f"{path} {reason}. Check without --from-run.") from reason
+    except OSError as error:
+        raise DoesNotFit(f"{path} cannot be read: {error.strerror}. Check without --from-run.") from error
 
 
-def _array(file: IO[bytes], size: int) -> np.ndarray:
-    """Raises ValueError where it is none of numbers, or of another length than it says."""
-    if np.lib.format.read_magic(file) != (1, 0):
-        raise ValueError("an array of another format")
-    shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
-    content = file.read()
-    if dtype.kind not in _NUMBERS or len(content) != dtype.itemsize * int(np.prod(shape, dtype=object)):
-        raise ValueError(f"an array of {size} bytes is no array of numbers")
-    return np.frombuffer(content, dtype).reshape(shape, order="F" if is_fortran else "C")
+def _is_of_numbers(leaf: object) -> bool:
+    return (tf.is_tensor(leaf) or isinstance(leaf, np.ndarray)) and tf.as_dtype(leaf.dtype) != tf.string  # type: ignore[attr-defined]
 
 
 def _in_order(names: dict[str, np.ndarray], prefix: str) -> list[str]:

@@ -1,0 +1,1 @@
+"""The batch that a monitor kept on the disk beside a run: read from its file, and trained on first."""

@@ -1,0 +1,103 @@
+"""What a run file says of measured steps, put together by layer and by gradient.
+
+Whoever wrote the file, a line is taken as a whole, each field of its type and within its limits, or not at all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from mpdoctor.recorded.run_facts import MeasuredPart
+
+KINDS = {"layers": "layer", "gradients": "gradient"}
+MOST_IN_LINE = 256  # of each kind
+MOST_PARTS = 1024
+LONGEST_NAME = 100
+LONGEST_DTYPE = 20
+
+
+class MeasuredParts:
+    """Of one series."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self._parts: dict[tuple[str, str], MeasuredPart] = {}
+
+    def parts(self) -> tuple[MeasuredPart, ...]:
+        """Layers before gradients."""
+        return tuple(part for kind in KINDS.values() for part in self._parts.values() if part.kind == kind)
+
+    def take(self, step: int, told: dict[str, object]) -> bool:
+        seen = [_parts(told.get(name), kind, step) for name, kind in KINDS.items()]
+        if any(parts is None for parts in seen):
+            return False
+        self.steps += 1
+        for part in (part for parts in seen for part in parts or ()):
+            self._add(part, step)
+        return True
+
+    def _add(self, part: MeasuredPart, step: int) -> None:
+        key = part.kind, part.name
+        known = self._parts.get(key)
+        if known is None:
+            if len(self._parts) < MOST_PARTS:
+                self._parts[key] = part
+            return
+        is_larger = part.largest > known.largest
+        self._parts[key] = dataclasses.replace(
+            known,
+            last=part.last,
+            largest=max(part.largest, known.largest),
+            largest_step=step if is_larger else known.largest_step,
+            zero=max(part.zero, known.zero),
+            subnormal=max(part.subnormal, known.subnormal),
+            not_finite=max(part.not_finite, known.not_finite),
+            not_finite_step=known.not_finite_step or part.not_finite_step,
+        )
+
+
+def _parts(told: object, kind: str, step: int) -> list[MeasuredPart] | None:
+    if not isinstance(told, list) or len(told) > MOST_IN_LINE:
+        return None
+    parts = [_part(row, kind, step) for row in told]
+    return None if None in parts else [part for part in parts if part is not None]
+
+
+def _part(row: object, kind: str, step: int) -> MeasuredPart | None:
+    """[name, dtype, largest, and the shares that are not finite, 0 and subnormal]"""
+    if not isinstance(row, list) or len(row) != 6:
+        return None
+    name, dtype, *told = row
+    numbers = [_number(value) for value in told]
+    if not isinstance(name, str) or not isinstance(dtype, str) or None in numbers:
+        return None
+    largest, not_finite, zero, subnormal = [number for number in numbers if number is not None]
+    if max(not_finite, zero, subnormal) > 1:
+        return None
+    return MeasuredPart(
+        _text(name, LONGEST_NAME),
+        kind,
+        _text(dtype, LONGEST_DTYPE),
+        largest,
+        largest,
+        largest,
+        step,
+        zero,
+        subnormal,
+        not_finite,
+        step if not_finite else 0,
+    )
+
+
+def _number(value: object) -> float | None:
+    """Finite, and at least 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    number = float(value)
+    return number if 0 <= number < math.inf else None
+
+
+def _text(text: str, longest: int) -> str:
+    """JSON may hold half of a pair of surrogates."""
+    return text[:longest].encode("utf-8", "replace").decode("utf-8")

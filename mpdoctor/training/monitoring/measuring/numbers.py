@@ -1,0 +1,58 @@
+"""What is measured of a tensor, in the graph: four numbers, whatever it holds."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+SMALLEST_NORMAL = 2.0**-14  # of float16: what is smaller keeps fewer digits
+
+
+class Part(NamedTuple):
+    """A layer's output or a variable's gradient: `dtype` is the one that it was computed in."""
+
+    name: str
+    dtype: str
+    tensor: Any
+
+
+def numbers_of(tensors: list[Any]) -> tf.Tensor:
+    """[the largest of the finite ones, share that is inf or NaN, share that is 0, share between 0 and float16's
+    smallest normal number], of all elements of these tensors together."""
+    count = tf.cast(tf.add_n([tf.size(tensor, tf.int64) for tensor in tensors]), tf.float32)
+    largest = [tf.reduce_max(tf.concat([[0.0], _finite(tensor)], 0)) for tensor in tensors]
+    sums = [tf.add_n([_count(one(tensor)) for tensor in tensors]) for one in (_bad, _zero, _subnormal)]
+    shares = [tf.math.divide_no_nan(one, count) for one in sums]
+    return tf.stack([tf.reduce_max(tf.stack(largest)), *shares])
+
+
+def dense(value: Any) -> Any:
+    """Of a gradient by rows the rows that it has."""
+    return value.values if isinstance(value, tf.IndexedSlices) else value
+
+
+def _magnitude(tensor: Any) -> Any:
+    return tf.abs(tf.cast(tensor, tf.float32))
+
+
+def _finite(tensor: Any) -> Any:
+    flat = tf.reshape(_magnitude(tensor), [-1])
+    return tf.where(tf.math.is_finite(flat), flat, tf.zeros_like(flat))
+
+
+def _count(mask: Any) -> Any:
+    return tf.reduce_sum(tf.cast(mask, tf.float32))
+
+
+def _bad(tensor: Any) -> Any:
+    return tf.logical_not(tf.math.is_finite(tensor))
+
+
+def _zero(tensor: Any) -> Any:
+    return tf.equal(tensor, tf.zeros_like(tensor))
+
+
+def _subnormal(tensor: Any) -> Any:
+    size = _magnitude(tensor)
+    return tf.logical_and(size > 0, size < SMALLEST_NORMAL)

@@ -1,0 +1,90 @@
+"""What a monitor writes of a training: the run file's rows and events, and scalars for TensorBoard."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from typing import Any
+
+from mpdoctor.training.monitoring.measuring.measured import Measured, Thinned
+from mpdoctor.training.monitoring.run_file import RunFile, as_line, path_of_worker, worker_number
+from mpdoctor.training.monitoring.summaries import Summaries
+from mpdoctor.training.monitoring.trouble import Trouble
+from mpdoctor.training.monitoring.watched_optimizer import WatchedOptimizer
+from mpdoctor.training.monitoring.watched_series import WatchedSeries
+
+EXAMINED = "MPDOCTOR_EXAMINES"  # is set where a check runs the script: it watches by itself, and no run is recorded
+
+
+class Recording:
+    """The series that are watched now, and all that were. `is_mute`: nothing is written, nothing is watched."""
+
+    def __init__(self, path: str | os.PathLike[str] | None, log_dir: str | os.PathLike[str] | None, every: int) -> None:
+        self.is_mute = EXAMINED in os.environ
+        self.every = every
+        self.epoch: int | None = None
+        self.series: list[WatchedSeries] = []
+        self._known: list[WatchedSeries] = []
+        self._summaries = Summaries(None if self.is_mute else log_dir)
+        self._file: RunFile | None = None
+        self._thinned = Thinned()
+        if path is not None and not self.is_mute:
+            self._file = RunFile(path_of_worker(path, worker_number()))
+            atexit.register(self._file.write_all)  # of a training that raised
+
+    @property
+    def file(self) -> RunFile | None:
+        """None where none is written, or none any more."""
+        return None if self._file is None or self._file.gone else self._file
+
+    def start(self, optimizers: list[Any], models: list[Any]) -> None:
+        """Of these optimizers, which all scale a loss, each begins a series or goes on with its own."""
+        self.series = [self._series_of(optimizer) for optimizer in optimizers]
+        for series in self.series:
+            if self._file is not None:
+                series.step = self._file.start(series.number, series.told(models))
+            series.begin()
+
+    def _series_of(self, optimizer: Any) -> WatchedSeries:
+        """Of an optimizer that was watched before, the same: its steps are counted on."""
+        for series in self._known:
+            if series.watched.optimizer is optimizer:
+                return series
+        self._known.append(WatchedSeries(WatchedOptimizer(optimizer), len(self._known), self.every))
+        return self._known[-1]
+
+    def read(self, series: WatchedSeries) -> Trouble | None:
+        """The steps since the last reading are written; a trouble that begins with them."""
+        seen = series.read()
+        if seen is None:
+            return None
+        row, trouble = seen
+        if self._file is not None:
+            self._file.steps(series.number, row)
+        if row.skipped or row.low != row.high:
+            self._summaries.write(series)
+        if trouble is None and series.trouble_watch.is_over():
+            self.event({"event": "recovered"}, series)
+        return trouble
+
+    def measured(self, measured: Measured) -> None:
+        """Of the first series; every one for TensorBoard, of many some for the run file."""
+        self._summaries.write_measured(measured)
+        told = measured.in_line()
+        if self._thinned.takes(len(as_line(told))):
+            self.event({**told, "step": measured.step}, self.series[0])
+
+    def event(self, told: dict[str, Any], series: WatchedSeries) -> None:
+        if self._file is not None:
+            epoch = {} if self.epoch is None else {"epoch": self.epoch}
+            self._file.event({**epoch, **told, "series": series.number, "step": told.get("step", series.step)})
+
+    def end_epoch(self, epoch: int) -> None:
+        for series in self.series:
+            self.event({"event": "epoch", "epoch": epoch}, series)
+            self._summaries.write(series)
+
+    def end(self, how: str) -> None:
+        for series in self.series:
+            self.event({"event": "end", "how": how}, series)
+        self._summaries.flush()
