@@ -1,8 +1,8 @@
 """Models of many kinds, each trained one batch that moves nothing, and what an independent calculation says of it.
 
-Run by `python -m benchmarks.fidelity` as the program that mpdoctor examines, `fidelity_models.py NUMBERS.json`. For
-each model a second one is built anew under the float32 policy and given the same weights; plain tapes give the
-gradients of both.
+`fidelity_models.py NUMBERS.json [NAME ...]` is the program that `python -m benchmarks.fidelity` lets mpdoctor examine:
+all models, or those named. For each a second one is built anew under the float32 policy and given the same weights;
+plain tapes give the gradients of both.
 """
 
 import json
@@ -118,9 +118,11 @@ def cosine(a, b):
     return float((a * b).sum()) / lengths if lengths else None
 
 
-def main(numbers):
+def main(numbers, *names):
     expected = {}
     for place, (name, (shape, build)) in enumerate(MODELS.items()):
+        if names and name not in names:
+            continue
         tf.random.set_seed(place + 1)
         x = np.random.RandomState(place).rand(16, *shape).astype("float32")
         y = np.random.RandomState(place + 1).randint(0, 3, 16)
@@ -140,7 +142,7 @@ def main(numbers):
             "scale": scale,
             **told(gradients(half, x, y, loss, scale), gradients(single, x, y, loss, 1.0)),
         }
-        Path(numbers).write_text(json.dumps(expected))
+        Path(numbers).write_text(json.dumps({"expected": expected, "models": list(MODELS)}))
         # a learning rate of 0: the weights stay as they are; in another order of the samples sums of float16 cancel
         # to 0 elsewhere
         half.compile(mixed.LossScaleOptimizer(K.optimizers.SGD(0.0), initial_scale=scale), loss)
@@ -148,4 +150,4 @@ def main(numbers):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

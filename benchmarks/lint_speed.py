@@ -5,7 +5,9 @@ Wall time, processor time and peak memory of `mpdoctor check --static`, torchfix
 does nothing, on the given trees and on one small file. They take turns, so that a busy machine slows all; it prints
 medians, their ratio to mpdoctor's (of wall time; with --processor of processor time, which a busy machine changes
 less), and the ratios that are aimed at. Nobody remembers anything, but for "again": that is mpdoctor as it is used, the
-second time, when no file has changed. Trees are unpacked packages, for example
+second time, when no file has changed; and Python's bytecode of all of them, which pip compiles when it installs a tool
+and a checkout may lack: each runs once on the small file before the first measured run. Trees are unpacked packages,
+for example
 
     pip download --no-deps --dest . tf-models-official && unzip -q tf_models_official-*.whl -d tf-models-official
     python benchmarks/lint_speed.py --runs 5 --peers ../peers/bin tf-models-official
@@ -77,7 +79,7 @@ def cost(command: list[str], tree: Path, empty: Path) -> Cost:
     process = subprocess.Popen(
         [*command, str(tree)],
         cwd=empty,
-        env={**os.environ, "XDG_CACHE_HOME": str(empty)},
+        env=environment(empty),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
@@ -90,6 +92,13 @@ def cost(command: list[str], tree: Path, empty: Path) -> Cost:
             most = max(most, memory_of_group(process.pid))
             next_look = time.perf_counter() + 0.2  # a look takes the kernel a while
         time.sleep(0.02)
+
+
+def environment(empty: Path) -> dict[str, str]:
+    """With bytecode kept apart from the trees of all tools: PYTHONDONTWRITEBYTECODE would have a checkout compiled anew
+    in each run, which takes longer than to check a file."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "XDG_CACHE_HOME": str(empty), "PYTHONPYCACHEPREFIX": str(empty / "bytecode")}
 
 
 def memory_of_group(group: int) -> int:
@@ -126,6 +135,8 @@ def main() -> None:
         tools = commands(given.peers, {*given.without, *(() if given.pylint else ("pylint",))})
         measured: dict[str, list[Cost]] = {name: [] for name in tools}
         with tempfile.TemporaryDirectory() as empty:
+            for command in tools.values():
+                cost(command, SMALL, Path(empty))
             cost(tools["again"], tree.absolute(), Path(empty))
             for _ in range(given.runs):
                 for name, command in tools.items():

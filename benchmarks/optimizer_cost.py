@@ -1,10 +1,14 @@
-"""What does a step cost with mpdoctor.training.LossScaleOptimizer instead of Keras' own?
+"""What does a step cost with mpdoctor.training.LossScaleOptimizer instead of Keras' own, and with LossScaleMonitor?
 
 The same training in four models, in one process for each; in float32, whose steps are the shortest on a CPU. Both
-optimizers train by turns, a round of steps each, so that a busy machine slows both. It prints the median milliseconds
-of a step and the median of the rounds' ratios.
+train by turns, a round of steps each, so that a busy machine slows both. It prints the median milliseconds of a step
+and the median of the rounds' ratios.
 
-    python benchmarks/optimizer_cost.py --rounds 20 --keras 3
+    python -m benchmarks.optimizer_cost --rounds 20 --keras 3
+    python -m benchmarks.optimizer_cost --rounds 5 --monitor [--measure-every 1000]
+
+With --monitor each round is a fit, with and without the callback, both with Keras' own optimizer. A step is measured
+in one round of several, where a round has fewer steps than --measure-every says.
 """
 
 from __future__ import annotations
@@ -18,14 +22,15 @@ import sys
 
 AIM = 1.02
 STEPS = {"mlp": 60, "cnn": 30, "mobilenet": 8, "transformer": 20}  # of a round
+FITTED = 5  # times as many where a round is a fit, which takes a while to begin
 
 SCRIPT = """
-import json, os, time
+import json, os, tempfile, time
 
 import numpy as np
 import tensorflow as tf
 
-from mpdoctor.training import LossScaleOptimizer
+from mpdoctor.training import LossScaleMonitor, LossScaleOptimizer
 
 MODEL, STEPS, ROUNDS = os.environ["BENCH_MODEL"], int(os.environ["BENCH_STEPS"]), int(os.environ["BENCH_ROUNDS"])
 keras = tf.keras
@@ -57,7 +62,7 @@ def transformer():
     return keras.Model(inputs, outputs), (32, 32, 64)
 
 
-def trained_step(wrapper):
+def compiled(wrapper):
     keras.utils.set_random_seed(1)
     model, (batch, *shape) = globals()[MODEL]()
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -66,38 +71,59 @@ def trained_step(wrapper):
     y = tf.constant(np.random.randint(0, 10, batch))
     data = tf.data.Dataset.from_tensors((x, y)).repeat()
     model.fit(data, steps_per_epoch=5, verbose=0)  # traces
+    return model, data
+
+
+def stepping(wrapper):
+    model, data = compiled(wrapper)
     iterator = iter(data)
     function = model.make_train_function() or model.train_function
-    return lambda: function(iterator)
+
+    def steps():
+        for _ in range(STEPS):
+            result = function(iterator)
+        tf.nest.map_structure(lambda value: value.numpy() if hasattr(value, "numpy") else value, result)
+
+    return steps
 
 
-def milliseconds(step):
+def fitting(callbacks):
+    model, data = compiled(keras.mixed_precision.LossScaleOptimizer)
+    return lambda: model.fit(data, steps_per_epoch=STEPS, verbose=0, callbacks=callbacks)
+
+
+def milliseconds(steps):
     began = time.perf_counter()
-    for _ in range(STEPS):
-        result = step()
-    tf.nest.map_structure(lambda value: value.numpy() if hasattr(value, "numpy") else value, result)
+    steps()
     return 1000 * (time.perf_counter() - began) / STEPS
 
 
-steps = [trained_step(wrapper) for wrapper in (keras.mixed_precision.LossScaleOptimizer, LossScaleOptimizer)]
+if os.environ["BENCH_MONITOR"]:
+    path = os.path.join(tempfile.mkdtemp(), "run.mpdoctor")
+    every = int(os.environ["BENCH_MONITOR"]) or None
+    both = [fitting([]), fitting([LossScaleMonitor(path, measure_every=every)])]
+else:
+    both = [stepping(wrapper) for wrapper in (keras.mixed_precision.LossScaleOptimizer, LossScaleOptimizer)]
 rounds = []
 for number in range(ROUNDS + 1):
     order = (0, 1) if number % 2 else (1, 0)
-    taken = {which: milliseconds(steps[which]) for which in order}
+    taken = {which: milliseconds(both[which]) for which in order}
     rounds.append([taken[0], taken[1]])
 print(json.dumps(rounds[1:]))
 """
 
 
-def rounds_of(model: str, rounds: int, keras: str) -> list[list[float]]:
+def rounds_of(model: str, rounds: int, keras: str, monitor: str) -> list[list[float]]:
     """[milliseconds of a step with Keras' own, with ours] for each round. CalledProcessError where it fails."""
+    steps = STEPS[model] * (FITTED if monitor else 1)
     environment = {
         **os.environ,
         "TF_CPP_MIN_LOG_LEVEL": "3",
         "TF_USE_LEGACY_KERAS": str(int(keras == "tf_keras")),
         "BENCH_MODEL": model,
-        "BENCH_STEPS": str(STEPS[model]),
+        "BENCH_STEPS": str(steps),
         "BENCH_ROUNDS": str(rounds),
+        "BENCH_MONITOR": monitor,
     }
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], env=environment, stdout=subprocess.PIPE, text=True, check=True
@@ -111,12 +137,19 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=20, help="rounds of each, alternating (default 20)")
     parser.add_argument("--keras", choices=("3", "tf_keras"), default="3")
     parser.add_argument("--models", nargs="+", choices=tuple(STEPS), default=tuple(STEPS))
+    parser.add_argument("--monitor", action="store_true", help="the cost of LossScaleMonitor, in fits")
+    parser.add_argument(
+        "--measure-every", type=int, default=0, help="with --monitor: its measure_every (default: none)"
+    )
     given = parser.parse_args()
+    monitor = str(given.measure_every) if given.monitor else ""
     print(f"Keras {given.keras}, milliseconds a step, medians of {given.rounds} alternating rounds")
-    print(f"{'model':14}{'Keras own':>12}{'ours':>12}{'ratio':>8}")
+    print(
+        f"{'model':14}{'without' if monitor else 'Keras own':>12}{'monitored' if monitor else 'ours':>12}{'ratio':>8}"
+    )
     ratios = []
     for model in given.models:
-        rounds = rounds_of(model, given.rounds, given.keras)
+        rounds = rounds_of(model, given.rounds, given.keras, monitor)
         own, ours = (statistics.median(times) for times in zip(*rounds, strict=True))
         ratios.append(statistics.median(mine / theirs for theirs, mine in rounds))
         print(f"{model:14}{own:12.2f}{ours:12.2f}{ratios[-1]:8.3f}", flush=True)

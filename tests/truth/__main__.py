@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 
 from .comparing import compared, line_from_outcome, outcomes_from_files, run_and_write
@@ -72,6 +72,28 @@ def mend(given: argparse.Namespace) -> None:
     print(told(read([given.results])))
 
 
+def rooms(given: argparse.Namespace) -> None:
+    from .rooms import of_battery, of_generator, of_precision, read, rooms, told  # they need the root on sys.path
+
+    folder = Path(given.folder or tempfile.mkdtemp(prefix="rooms-"))
+    generated = islice(of_generator(given.seed, count(given.first), folder), given.scripts)
+    models = [*(of_battery() if given.battery else ()), *generated, *of_precision(range(given.precision), folder)]
+    for row in rooms((one for one in models if given.only in f"{one.name}-{one.keras}"), folder, given.results):
+        verdict = {None: row.why, True: "holds", False: "does not hold"}[row.holds]
+        print(f"{row.name} ({row.keras}): {verdict}", flush=True)
+    print(told(read([given.results])))
+
+
+def smallest(given: argparse.Namespace) -> None:
+    from . import mends  # it needs the repository's root on sys.path
+    from .smallest import read, smallest, told
+
+    folder = Path(given.folder or tempfile.mkdtemp(prefix="smallest-"))
+    for row in smallest(mends.read(given.mended), folder, given.results):
+        print(f"{row.seed} {row.number} {row.disease}: {row.written}, smaller: {row.smaller or 'none'}", flush=True)
+    print(told(read([given.results])))
+
+
 def show(given: argparse.Namespace) -> None:
     script = script_from_seed(given.seed, given.number)
     print(script.text)
@@ -114,6 +136,23 @@ def main() -> None:
     mends.add_argument("--numbers", type=int, nargs="+", help="these alone")
     mends.add_argument("--folder", help="where scripts, reports and records are kept")
     mends.set_defaults(does=mend)
+    ends = commands.add_parser(
+        "rooms", help="try the loss scales that --reference recommends, in plain Keras, and count"
+    )
+    ends.add_argument("results", type=Path)
+    ends.add_argument("--battery", action="store_true", help="the battery's healthy scripts")
+    ends.add_argument("--seed", type=int, default=1)
+    ends.add_argument("--first", type=int, default=0)
+    ends.add_argument("--scripts", type=int, default=0, help="this many healthy ones of the seed")
+    ends.add_argument("--precision", type=int, default=0, help="this many seeds of tests/support/lost_precision.py")
+    ends.add_argument("--only", default="", help="scripts with this in their NAME-KERAS")
+    ends.add_argument("--folder", help="where scripts, batches and gradients are kept")
+    ends.set_defaults(does=rooms)
+    least = commands.add_parser("smallest", help="try fewer float32 layers than mend wrote, and count")
+    least.add_argument("results", type=Path)
+    least.add_argument("mended", type=Path, nargs="+", help="results of `mend`")
+    least.add_argument("--folder", help="where scripts and records are kept")
+    least.set_defaults(does=smallest)
     shows = commands.add_parser("show", help="one script, as a text that runs alone")
     shows.add_argument("seed", type=int)
     shows.add_argument("number", type=int)

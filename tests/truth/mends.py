@@ -90,7 +90,7 @@ def _mend(script: Script, plain: PlainKeras) -> Mend:
         return row
     mended = plain.folder / f"{script.name}_mended.py"
     mended.write_text(edited(script.text, map(edit_from_json, report["edits"])), encoding="utf-8")
-    return replace(row, trains=_trains(plain.record(script, mended)))
+    return replace(row, trains=trains(plain.record(script, mended)))
 
 
 def _report_of(path: Path) -> tuple[int, dict[str, Any]]:
@@ -119,7 +119,7 @@ def _seen(diagnosis: dict[str, Any]) -> list[str]:
     return [*verdicts, *sorted(set(loud))]
 
 
-def _trains(record: dict[str, Any]) -> bool:
+def trains(record: dict[str, Any]) -> bool:
     if record["raised"] is not None:
         return False
     if not record["optimizers"]:

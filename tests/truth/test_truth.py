@@ -23,6 +23,8 @@ from .comparing import Outcome, cause_is_right, compared, difference_of_steps, l
 from .generator import KINDS, script_from_seed
 from .known_wrong import KNOWN_WRONG, right_by_now
 from .options import seed_of
+from .smallest import Smallest, layers_of
+from .smallest import told as smallest_told
 from .table import CLAIMS, disagreements, markdown_from_outcomes, shares, text_from_disagreement
 from .verdicts import TABLE, History, history_from_record, verdict_of
 from .writing import Script, Truth
@@ -273,6 +275,17 @@ def test_the_page_shows_all_that_is_known_to_be_wrong() -> None:
     for entry in KNOWN_WRONG:
         row = re.compile(rf"\| `{entry.kind}`[^|]*\| {entry.keras or 'both'} \| {entry.claim.partition('_')[0]} \|")
         assert [line for line in page.splitlines() if row.match(line) and entry.instead in line], entry
+
+
+def test_the_layers_of_a_script_are_those_that_compute_in_16_bits() -> None:
+    assert list(layers_of(script_from_seed(7, 19).text)) == ["first", "hidden"]
+    assert list(layers_of(script_from_seed(7, 36).text)) == ["embed", "collect", "squash", "after"]
+
+
+def test_no_set_is_smaller_than_one_layer() -> None:
+    row = Smallest(1, 2, "3", "long sum", ["a", "b"], ["a", "b"], ["b"], 2)
+    assert (row.least, Smallest(1, 2, "3", "long sum", ["a"], ["a"], [], 0).least) == (1, 1)
+    assert smallest_told([row]).endswith("| **all** | | 1 | | 2 | 1 | 2 |")
 
 
 def test_the_counts_are_written_between_their_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

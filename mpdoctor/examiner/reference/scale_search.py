@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from mpdoctor.examiner.reference.comparison import is_finite, lowest_power, relevant_paths, variables_compared
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
 
 MOST_REPLAYS = 8  # of one batch, to find where it overflows
 LOWEST, HIGHEST = -24, 60  # powers that are tried
+SPARE = 2  # powers between an end of the room and where something gets lost: what one batch holds, the next may not
 
 
 class OutOfTime(Exception):
@@ -50,11 +50,11 @@ class ScaleSearch:
         if highest is None:
             return ScaleRoom(None, None, len(self._known), self._overflowing(LOWEST))
         lowest = self._lowest(highest)
-        found = ScaleRoom(None if lowest is None else 2.0**lowest, 2.0**highest, len(self._known))
-        if found.is_empty:
-            overflowing, flushed = self._overflowing(highest + 1), self._flushed(highest)
-            found = replace(found, overflowing=overflowing, flushed=flushed, replays=len(self._known))
-        return found
+        if lowest is None:
+            overflowing, flushed = self._overflowing(highest + 1), self._flushed_from(highest - SPARE)
+            return ScaleRoom(None, 2.0**highest, len(self._known), overflowing, flushed)
+        spared = min(lowest + SPARE, highest - SPARE)
+        return ScaleRoom(2.0**spared, 2.0**highest, len(self._known), flushes_below=2.0**lowest)
 
     # --- where something overflows --------------------------------------------------------------------------------
     def _highest(self) -> int | None:
@@ -92,16 +92,18 @@ class ScaleSearch:
 
     # --- where too much is flushed --------------------------------------------------------------------------------
     def _lowest(self, highest: int) -> int | None:
-        """From where the weights' gradients would keep enough; those between layers may be smaller."""
+        """The smallest power at which, and at the two above, enough is kept: at one alone a sum of float16 may come out
+        right by luck. From where the weights' gradients would keep enough; those between layers may be smaller."""
         loses: int | None = None
-        power, leap = min(self._kept_by_weights(), highest), 1
-        while self._flushed(power):
-            if power == highest:
+        last = highest - SPARE
+        power, leap = min(self._kept_by_weights(), last), 1
+        while self._flushed_from(power):
+            if power == last:
                 return None
-            loses, power, leap = power, min(power + leap, highest), leap * 2
+            loses, power, leap = power, min(power + leap, last), leap * 2
         while loses is not None and power - loses > 1:
             middle = (power + loses) // 2
-            loses, power = (middle, power) if self._flushed(middle) else (loses, middle)
+            loses, power = (middle, power) if self._flushed_from(middle) else (loses, middle)
         return power
 
     def _kept_by_weights(self) -> int:
@@ -114,6 +116,11 @@ class ScaleSearch:
             if path in twins.weights
         )
         return max(max(smallest, default=LOWEST), LOWEST)
+
+    def _flushed_from(self, power: int) -> tuple[str, ...]:
+        """At this power, or at the next ones above."""
+        found = (self._flushed(tried) for tried in range(power, power + SPARE + 1))
+        return next((flushed for flushed in found if flushed), ())
 
     def _flushed(self, power: int) -> tuple[str, ...]:
         """Of the first batch that loses any."""

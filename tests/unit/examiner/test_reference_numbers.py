@@ -90,11 +90,36 @@ def test_the_room_is_what_every_scale_tried_would_give(batches: list[tuple[int, 
     finite = [p for p in powers if all(np.isfinite(half).all() for half, _ in gradients[p])]
     kept = [p for p in finite if all(np.mean(half == 0) < 0.05 for half, _ in gradients[p])]
     assert room.overflows_above == 2.0 ** max(finite)
-    assert room.lowest == (2.0 ** min(kept) if kept else None)
-    assert room.replays <= 16 + 8 * len(batches)
-    assert room.is_empty is (not kept or min(kept) > max(finite) - 2)
+    held = [p for p in kept if p + 1 in kept and p + 2 in kept]
+    assert room.flushes_below == (2.0 ** min(held) if held else None)
+    assert room.lowest == (2.0 ** min(min(held) + 2, max(finite) - 2) if held else None)
+    assert room.replays <= 16 + 12 * len(batches)
+    assert room.is_empty is (not held)
     if room.is_empty:
         assert room.overflowing == ("w",)
+
+
+class LuckyRunner(Runner):
+    """At one power nothing is lost, and at the next one more than before."""
+
+    def gradient(self, kept: Any, scale: float) -> Any:
+        found = super().gradient(kept, scale)
+        lost = scale <= 2.0**12 and scale != 2.0**LUCKY
+        return self.np.where(self.np.arange(found.size) < 8, 0.0, found) if lost else found
+
+
+LUCKY = 6
+
+
+@pytest.mark.parametrize("exponent", [-24, -30])
+def test_one_power_that_holds_by_luck_is_no_end_of_the_room(exponent: int) -> None:
+    np = pytest.importorskip("numpy")
+    from mpdoctor.examiner.reference.scale_search import ScaleSearch
+
+    runner = LuckyRunner(np)
+    room = ScaleSearch(runner, [twins(np, exponent, 1.0)], time.monotonic() + 60).room()  # type: ignore[arg-type]
+    assert room is not None
+    assert (room.flushes_below, room.lowest) == (2.0**13, 2.0**15)
 
 
 def test_the_budget_ends_the_search() -> None:

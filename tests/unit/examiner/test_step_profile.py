@@ -66,9 +66,9 @@ def test_times_by_type() -> None:
 
 
 def test_a_cast_is_told_however_short() -> None:
-    many = [(f"a:Op{number}", 0.0, 9.0) for number in map("ABCDEFGHIJKLMNOP".__getitem__, range(16))]
+    many = [(f"a:Op{number}", 0.0, 9.0) for number in range(70)]
     told = profile_from_events([*many, ("b:Cast", 0.0, 0.1)], 1, 10.0).operations
-    assert told[-1].kind == "Cast" and len(told) == 13
+    assert told[-1].kind == "Cast" and len(told) == 65
 
 
 @pytest.mark.parametrize("events", [[], [("Run", 0.0, 1.0)], [("cluster:XlaLaunch", 0.0, 1.0)]])

@@ -12,7 +12,7 @@ from checking import needs_keras
 from samples import training
 
 from mpdoctor.examination.event_reader import event_from_line
-from mpdoctor.examination.run import _Seen
+from mpdoctor.examination.seen import Seen
 from mpdoctor.examiner.protocol.event_kinds import NO_MODEL, Model, Remedies, Training
 from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.facts.training import CulpritFacts, GradientCulpritFacts, OperationFacts, TensorFacts
@@ -64,8 +64,8 @@ def test_a_fixed_scale_that_overflows_alone_is_lowered_instead() -> None:
     assert (remedy.kind, remedy.tried) == ("smaller-scale", "not-tried")
 
 
-def seen(*events: Any) -> _Seen:
-    found = _Seen()
+def seen(*events: Any) -> Seen:
+    found = Seen()
     for event in (Model(1, NO_MODEL), *events):
         found.take(event, SilentProgress())
     return found

@@ -1,0 +1,68 @@
+"""`--reference` in a training: steps are noted on the way, and in the end it is told what they lose against float32."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mpdoctor.examiner.protocol.event_kinds import Reference
+from mpdoctor.examiner.reference.divergence import RUNS, DivergenceSearch
+from mpdoctor.examiner.reference.measurement import ReferenceMeasurement
+from mpdoctor.examiner.reference.twin_training import TwinTraining
+from mpdoctor.facts.reference import ReferenceFacts
+
+if TYPE_CHECKING:
+    from typing import Callable
+
+    from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer
+    from mpdoctor.examiner.replay.step_replay import StepReplay
+    from mpdoctor.examiner.second_training.played_steps import PlayedStep
+    from mpdoctor.examiner.second_training.second_training import SecondTraining
+    from mpdoctor.examiner.session import Session
+    from mpdoctor.facts.divergence import DivergenceFacts
+    from mpdoctor.facts.failure import FailureFacts
+
+
+class ReferenceRun:
+    """Of a training with so many steps."""
+
+    def __init__(self, session: Session, look: StepReplay, second: SecondTraining, steps: int) -> None:
+        self._session, self._second = session, second
+        self._measurement = ReferenceMeasurement(look, session.watch, steps, session.request.budget)
+
+    def note(self, observed: ObservedOptimizer) -> None:
+        """After a step of this optimizer."""
+        self._measurement.note(observed)
+
+    def tell(
+        self,
+        told: list[ObservedOptimizer],
+        failure: FailureFacts | None,
+        optimizers: list[ObservedOptimizer],
+        call: Callable[[PlayedStep], None],
+    ) -> None:
+        """Of the trainings that were told last; `optimizers` are all of the program's, and `call` runs a step of the
+        training once more."""
+        failed = None if failure is None else ReferenceFacts(not_measured="the training failed")
+        if failed is None:
+            self._session.events.stage("comparing with float32")
+        found = [failed or self._measurement.facts(observed) for observed in told]
+        for place, facts in enumerate(found):  # first: a process that hangs or dies in the long way has told them
+            self._session.events.send(Reference(place - len(told), facts))
+        if failed is None and self._session.request.second_training:
+            for place, (observed, facts) in enumerate(zip(told, found)):
+                if not facts.not_measured:
+                    self._session.events.stage("training in float32 as well")
+                    facts = replace(facts, divergence=self._divergence(observed, facts, optimizers, call))
+                    self._session.events.send(Reference(place - len(told), facts))
+
+    def _divergence(
+        self,
+        observed: ObservedOptimizer,
+        reference: ReferenceFacts,
+        optimizers: list[ObservedOptimizer],
+        call: Callable[[PlayedStep], None],
+    ) -> DivergenceFacts:
+        seconds = self._session.request.budget / RUNS
+        training = TwinTraining(self._session.watch, self._second, call, optimizers, reference.dtype, seconds)
+        return DivergenceSearch(observed.keras, training, observed, reference).facts()
