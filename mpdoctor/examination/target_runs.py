@@ -20,7 +20,8 @@ def runs_of_target(
     """The runs of the examiner: one; and a second one under a forced policy if the program has no mixed precision."""
     if settings.static or unreadable or target.kind in SOURCE_ONLY or not settings.is_about_one:
         return [], []
-    from mpdoctor.examination.run import ExaminerCrashed, examine  # the examiner's end is loaded where it is needed
+    from mpdoctor.examination.examination_facts import ExaminerCrashed
+    from mpdoctor.examination.run import examine  # the examiner's end is loaded where it is needed
 
     runs: list[ExaminationFacts] = []
     try:

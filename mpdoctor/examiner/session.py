@@ -103,6 +103,7 @@ class Session:
         self._environment: EnvironmentFacts | None = None
         self._functions_made_anew: dict[Callable[..., object], Callable[..., object]] = {}
         self._tf_functions: list[Callable[..., object]] = []  # those whose call is under way, the outermost first
+        self._hooked: set[tuple[type, str]] = set()  # methods of mpdoctor.training's wrappers
         self._applying: list[KerasOptimizer] = []  # optimizers whose step is under way, the outermost first
         self._predictions: Predictions | None = None
         self.trained_models: list[KerasModel | None] = []  # of trainings that have ended
@@ -213,6 +214,8 @@ class Session:
             self._note_reads(cls, name)
         for cls, name in keras.unscaling_methods():
             replace_method(cls, name, self._unscale)
+        for cls in keras.wrappers:
+            replace_method(cls, "__init__", functools.partial(self._wrapper_made, keras))
         if self._predictions is None:
             self._predictions = Predictions(self)
         self.predictions.install(keras)
@@ -322,6 +325,17 @@ class Session:
                 self.training = self.new_training(self, keras, call, model, model.optimizer)
             self.training.begin_on_batches(model, call, args, kwargs)
         return original(model, *args, **kwargs)
+
+    def _wrapper_made(
+        self, keras: KerasAdapter, original: Callable[..., object], wrapper: object, *args: object, **kwargs: object
+    ) -> object:
+        for cls, name in keras.own_methods(wrapper):
+            if (cls, name) not in self._hooked:
+                self._hooked.add((cls, name))
+                replace_method(
+                    cls, name, functools.partial(self._apply, keras) if name == "apply" else self._scale_loss
+                )
+        return original(wrapper, *args, **kwargs)
 
     def _apply(
         self,

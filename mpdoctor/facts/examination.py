@@ -10,6 +10,8 @@ from mpdoctor.facts.saved.graph import SavedGraphFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.versions import Keras
 
+NEARLY_ALL = 0.999
+
 
 @dataclass(frozen=True)
 class OperationTime:
@@ -39,6 +41,11 @@ class ProfileFacts:
     busy: float
     in_operations: float
     operations: tuple[OperationTime, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every type is among them: what is not took no time."""
+        return sum(known.seconds for known in self.operations) >= NEARLY_ALL * self.in_operations > 0
 
 
 @dataclass(frozen=True)

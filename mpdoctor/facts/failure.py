@@ -12,7 +12,18 @@ from mpdoctor.facts.versions import Keras
 During = Literal["start", "script", "loading", "training", "ending"]
 MendedPart = Literal["layer", "operations", "metric", "loss", "output"]
 PartKind = Literal[
-    "metric", "loss", "constraint", "regularizer", "data", "generator", "pipeline", "configuration", "saved-model"
+    "metric",
+    "loss",
+    "optimizer",
+    "schedule",
+    "initializer",
+    "constraint",
+    "regularizer",
+    "data",
+    "generator",
+    "pipeline",
+    "configuration",
+    "saved-model",
 ]
 
 
@@ -46,7 +57,8 @@ class PartFacts:
     """What raised, where it is none of the layers and not the training code itself.
 
     kind
-        "metric", "loss", "constraint", "regularizer"; "data", an object that gives batches (a Sequence, a PyDataset);
+        "metric", "loss", "optimizer", "schedule" (of the learning rate), "initializer", "constraint", "regularizer";
+        "data", an object that gives batches (a Sequence, a PyDataset);
         "generator" and "pipeline", a function of the user's that tf.data runs; "configuration", what Keras asks for to
         save or to copy; "saved-model", a function of a SavedModel that was given 16-bit values for float32 ones.
     name
@@ -170,6 +182,8 @@ class FailureFacts:
         What else beside layers and the training code raised.
     batches
         The layers that had put out another number of samples than they were given.
+    command_line
+        The script that was examined, as it was named, and the arguments that it was given; () of any other target.
     caught
         The exceptions that a script caught itself before it ended without a training.
     saw_model
@@ -214,6 +228,7 @@ class FailureFacts:
     part: PartFacts | None = None
     batches: tuple[BatchFacts, ...] = ()
     caught: tuple[CaughtFacts, ...] = ()
+    command_line: tuple[str, ...] = ()
 
     @property
     def in_training(self) -> bool:

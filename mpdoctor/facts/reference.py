@@ -106,15 +106,17 @@ class ScaleRoom:
     """Between which loss scales, powers of 2, the gradients of the batches tried fit into float16.
 
     lowest
-        The smallest at which no relevant variable has FLUSHED_TOO_MUCH flushed; None where there is none up to
-        `overflows_above`.
+        Two powers above `flushes_below`, for weights that move, but no more than `highest`; None where there is none.
     overflows_above
         The largest at which all gradients are finite; None where they are at none.
     replays
         How many steps were run for it.
     overflowing, flushed
         Where there is no room, why: the variables whose gradients are not finite at twice `overflows_above`, and those
-        that are flushed at `overflows_above`.
+        that are flushed at `overflows_above` or within two powers below.
+    flushes_below
+        The smallest at which, and at the next two powers, no relevant variable has FLUSHED_TOO_MUCH flushed; None where
+        there is none up to a quarter of `overflows_above`.
     """
 
     lowest: float | None = None
@@ -122,6 +124,7 @@ class ScaleRoom:
     replays: int = 0
     overflowing: tuple[str, ...] = ()
     flushed: tuple[str, ...] = ()
+    flushes_below: float | None = None
 
     @property
     def highest(self) -> float | None:

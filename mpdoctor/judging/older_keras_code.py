@@ -9,6 +9,7 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from mpdoctor.facts.environment import LEGACY_KERAS
 from mpdoctor.facts.location import Location, location_in_cell
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import AlsoSeen, Crashed, Finding
@@ -53,7 +54,21 @@ def findings_of_source(
     by = JudgedBy(next(iter(older.values())) if whole else keras.usual, {**keras.others, **older})
     gone = merged_findings(item for item in first if isinstance(item, Finding) and is_older(item))
     rest = [item for item in first if not is_older(item)]
-    return [*rest, *judge(by.of, codes, tuple(older))], by, [finding for finding in gone if is_gone(finding)]
+    wanting = _wanting_tf_keras(facts, tuple(older))
+    told = [finding for finding in gone if is_gone(finding) and not _is_in_tf_keras(finding, wanting)]
+    return [*rest, *judge(by.of, codes, tuple(older))], by, told
+
+
+def _wanting_tf_keras(facts: Mapping[str, SourceFacts], paths: Sequence[str]) -> frozenset[str]:
+    """The files of programs that speak of TF_USE_LEGACY_KERAS somewhere: whoever wrote them knows what they need."""
+    programs = [one for one in _programs(paths, facts) if any(LEGACY_KERAS in facts[path].text for path in one)]
+    return frozenset(path for program in programs for path in program)
+
+
+def _is_in_tf_keras(finding: Finding, wanting: frozenset[str]) -> bool:
+    """Whether it runs where such a program says that it is run. What went before Keras 3 is not in tf_keras either."""
+    is_wanted = finding.location is not None and finding.location.path in wanting
+    return is_wanted and _last_release(finding) == _LAST_KERAS_2
 
 
 def of_older_keras(

@@ -54,9 +54,9 @@ K.mixed_precision.set_global_policy("mixed_float16")
 x, y = np.random.rand(64, 8).astype("float32"), np.random.rand(64, 1).astype("float32")
 
 
-def trained(*layers, loss="mse", metrics=(), head="float32", **fit):
+def trained(*layers, loss="mse", metrics=(), head="float32", optimizer="adam", **fit):
     model = K.Sequential([K.Input((8,)), *layers, K.layers.Dense(1, dtype=head)])
-    model.compile("adam", loss, metrics=list(metrics))
+    model.compile(optimizer, loss, metrics=list(metrics))
     model.fit(**{"x": x, "y": y, "verbose": 0, **fit})
 
 
@@ -110,6 +110,64 @@ class Scale(K.layers.Layer):
 model = K.Sequential([K.Input((8,)), Scale()])
 model.{}
 """
+OPTIMIZER = """\
+class Mine(K.optimizers.SGD):
+    def update_step(self, gradient, variable, learning_rate=None):
+        return self.nothing  # here
+
+
+trained(optimizer=Mine(0.1))
+"""
+RATE = """\
+class Warm(K.optimizers.schedules.LearningRateSchedule):
+    def __call__(self, step):
+        return self.base * step  # here
+
+
+trained(optimizer=K.optimizers.Adam(Warm()))
+"""
+INITIALIZER = """\
+class Own(K.initializers.Initializer):
+    def __call__(self, shape, dtype=None, **kwargs):
+        return tf.random.normal(shape) * self.gain  # here
+
+
+trained(K.layers.Dense(8, kernel_initializer=Own()))
+"""
+IN_GRAPH = """\
+def augment(rows):
+    {}  # here
+
+
+def load(rows, labels):
+    return tf.ensure_shape(tf.{}(augment, [rows], tf.float32), (8,)), labels
+
+
+trained(x=tf.data.Dataset.from_tensor_slices((x, y)).map(load).batch(8), y=None)
+"""
+SAVING = """\
+class Around(K.layers.Layer):
+    def __init__(self, inner, **kwargs):
+        super().__init__(**kwargs)
+        self.inner = inner
+
+    def call(self, inputs):
+        return self.inner(inputs)
+
+{config}
+saving = K.callbacks.ModelCheckpoint("best.keras", {given})
+trained(Around(K.layers.Dense(8)), callbacks=[saving])
+"""
+WRONG_CONFIG = """\
+    def get_config(self):
+        return dict(super().get_config(), units=self.units)  # here
+
+"""
+RIGHT_CONFIG = """\
+    def get_config(self):
+        return {"name": self.name, "dtype": self.dtype, "inner": K.layers.serialize(self.inner)}
+
+"""
 PIPELINE = """\
 def parse(x, y):
     {}
@@ -158,6 +216,39 @@ def batches():
 
 trained(x=batches(), y=None)
 """, "MP901", "The generator `batches`, which gives the training its data, raises"),
+    ("learning-rate-schedule", "3", RATE, "MP901", "The learning-rate schedule `Warm` raises in __call__: Attr"),
+    ("learning-rate-schedule-in-keras-2", "tf_keras", RATE, "MP002",
+     "The learning-rate schedule `Warm` raises in __call__ before any training step: AttributeError"),
+    ("learning-rate-function", "3", """\
+def rate():
+    return 0.1 / RATE  # here
+
+
+trained(optimizer=K.optimizers.SGD(rate))
+""", "MP901", "The learning-rate schedule `rate` raises: NameError: name 'RATE' is not defined"),
+    ("optimizer", "3", OPTIMIZER, "MP901", "The optimizer `Mine` raises in update_step: AttributeError"),
+    ("optimizer-in-keras-2", "tf_keras", OPTIMIZER, "MP901", "The optimizer `Mine` raises in update_step: Attr"),
+    ("checkpoint", "3", SAVING.format(config=WRONG_CONFIG, given=""), "MP901",
+     "The callback `ModelCheckpoint` raises in on_epoch_end, in `Around.get_config`: "),
+    ("checkpoint-without-a-configuration", "tf_keras", SAVING.format(config="", given='monitor="loss"'), "MP901",
+     "The callback `ModelCheckpoint` raises in on_epoch_end, in `Around.get_config`: NotImplementedError: Layer Around "
+     "was created by passing non-serializable argument values in `__init__()`, and therefore the layer must override"),
+    ("initializer", "3", INITIALIZER, "MP002", "The initializer `Own` of layer `dense` raises in __call__ before any"),
+    ("numpy-function", "3", IN_GRAPH.format('raise KeyError("no label 17")', "numpy_function"),
+     "MP901", "The input pipeline's function `augment` raises: KeyError: 'no label 17'"),
+    ("py-function", "tf_keras", IN_GRAPH.format('return np.load("rows.npy")', "py_function"),
+     "MP901", "The input pipeline's function `augment` raises: FileNotFoundError: [Errno 2] No such file"),
+    ("numpy-function-of-a-loss", "tf_keras", """\
+def gap(a, b):
+    raise ValueError("labels are out of range")  # here
+
+
+def loss(a, b):
+    return tf.reduce_mean(tf.square(a - b)) + tf.reduce_mean(tf.numpy_function(gap, [a, b], tf.float32))
+
+
+trained(loss=loss)
+""", "MP901", "The training step stops: ValueError: labels are out of range"),
     ("reshape-of-the-batch", "tf_keras", """\
 class Patches(K.layers.Layer):  # here
     def call(self, inputs):
@@ -204,6 +295,18 @@ HEALED = [
     ("loss-of-a-library", "tf_keras", "trained(loss=fancynet.dice_loss)\n"),
     ("signature", "3", SIGNATURE + 'trained(K.layers.Dense(8), Embedding(dtype="float32"))\n'),
     ("saved-function", "tf_keras", SAVED.format(call="f(tf.cast(inputs, tf.float32))") + "trained(Embedding())\n"),
+    ("checkpoint", "tf_keras", SAVING.format(config=RIGHT_CONFIG, given="")),
+    (
+        "checkpoint-of-weights",
+        "3",
+        SAVING.format(config=WRONG_CONFIG, given="save_weights_only=True").replace("best.keras", "best.weights.h5"),
+    ),
+    (
+        "checkpoint-that-waits",
+        "tf_keras",
+        SAVING.format(config=WRONG_CONFIG, given='save_best_only=True, monitor="val_loss"'),
+    ),
+    ("schedule", "3", RATE.replace("self.base * step", "0.01 * K.ops.cast(step, 'float32') / 100.0")),
 ]
 
 

@@ -124,14 +124,20 @@ def _attributes(keras: KerasAdapter, wrapper: KerasOptimizer) -> Iterator[Attrib
     inner = _chain(keras, wrapper)[-1]
     try:
         names = sorted(inner.get_config())
-    except (AttributeError, NotImplementedError, TypeError):  # a custom optimizer without a working get_config
+    except Exception:  # the user's own code: a get_config that does not work, a function as learning rate that raises
         names = sorted(name for name in vars(inner) if not name.startswith("_"))
     for name in names:
-        if not hasattr(inner, name):
-            continue
-        yield AttributeFacts(
-            name, _shown(getattr(wrapper, name)) if hasattr(wrapper, name) else None, _shown(getattr(inner, name))
-        )
+        held = _read(inner, name)
+        if held is not None:
+            yield AttributeFacts(name, _read(wrapper, name), held)
+
+
+def _read(optimizer: KerasOptimizer, name: str) -> Any:
+    """As it is shown; None where there is no such attribute, or the user's code that it is computed by raises."""
+    try:
+        return _shown(getattr(optimizer, name))
+    except Exception:
+        return None
 
 
 def _shown(value: object) -> Any:
@@ -142,9 +148,9 @@ def _shown(value: object) -> Any:
 
 def learning_rate(optimizer: Any) -> float | None:
     """As it is for the next step; None where the optimizer has none that is a number."""
-    rate: Any = getattr(optimizer, "learning_rate", None)
-    rate = rate(optimizer.iterations) if callable(rate) and not hasattr(rate, "dtype") else rate
     try:
+        rate: Any = getattr(optimizer, "learning_rate", None)
+        rate = rate(optimizer.iterations) if callable(rate) and not hasattr(rate, "dtype") else rate
         return float(rate)
-    except (TypeError, ValueError):
+    except Exception:  # no number, or a schedule of the user's that raises
         return None

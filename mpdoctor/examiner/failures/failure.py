@@ -87,7 +87,7 @@ def failure_from_exception(error: BaseException, during: During, **known: Any) -
     told = FailureFacts(
         kind="raised",
         during=during,
-        exception=type(error).__name__,
+        exception=_raised_in_python(text) or type(error).__name__,
         message=_shortened(text),
         location=_location(error, own),
         frames=tuple(frame for frame in frames if frame.own or frame is frames[-1])[-30:],
@@ -107,6 +107,16 @@ def _text(error: BaseException) -> str:
         return str(error)
     except Exception as broken:  # a user's exception whose __str__ raises
         return f"(its text cannot be shown: {type(broken).__name__})"
+
+
+def _raised_in_python(text: str) -> str:
+    """The class of what a function raised that a graph calls (tf.py_function, tf.numpy_function, a generator), which
+    TensorFlow hands on as one of its own errors, with Python's traceback in its text."""
+    _, of_call, traceback_of_call = text.rpartition("Traceback (most recent call last):\n")
+    if not of_call or "/tensorflow/python/ops/script_ops.py" not in traceback_of_call.replace("\\", "/"):
+        return ""
+    raised = re.search(r"^([A-Za-z_][\w.]*)(?:: |$)", traceback_of_call, flags=re.MULTILINE)
+    return raised[1].rpartition(".")[2] if raised else ""
 
 
 def _shortened(text: str) -> str:

@@ -1,5 +1,6 @@
-"""What a program hands to Keras beside its layers, and which of it an error left: a metric, a loss, a constraint, a
-regularizer, a function of the input pipeline, the configuration of what is saved or copied."""
+"""What a program hands to Keras beside its layers, and which of it an error left: a metric, a loss, an optimizer, a
+learning-rate schedule, an initializer, a constraint, a regularizer, a function of the input pipeline, the configuration
+of what is saved or copied."""
 
 from __future__ import annotations
 
@@ -22,20 +23,32 @@ _BASES: tuple[tuple[PartKind, str, tuple[str, ...]], ...] = (
     ("loss", "losses", ("Loss",)),
     ("constraint", "constraints", ("Constraint",)),
     ("regularizer", "regularizers", ("Regularizer",)),
+    ("initializer", "initializers", ("Initializer",)),
+    ("schedule", "optimizers.schedules", ("LearningRateSchedule",)),
     ("data", "utils", ("Sequence", "PyDataset")),
 )
 _KERAS = ("keras", "tf_keras", "tensorflow")
 _CONFIGURING = ("get_config", "get_build_config", "get_compile_config", "from_config", "build_from_config")
 _CONSTRAINING = ("apply_gradients", "apply_grad_to_update_var")
 _WRAPPERS = ("wrapper", "error_handler", "run")
+# What an optimizer's base class checks is the caller's doing: of these kinds only code that is not Keras' own speaks.
+_OF_THEIR_OWN_CODE = ("optimizer", "initializer", "schedule")
+# Where a Keras calls a function that it was given as learning rate.
+_TAKING_RATE = (
+    *("_build_learning_rate", "_compute_current_learning_rate", "_get_current_learning_rate", "learning_rate"),
+    *("_decayed_lr", "_get_hyper", "_serialize_hyperparameter"),
+)
+_EXAMINING = ("replacement", "replaced", "__new__", "_note_write")
 _FROM_GENERATOR = ("/tensorflow/python/data/ops/from_generator_op.py", "/data_adapters/generator_data_adapter.py")
 
 
 def classes_of_parts(keras: KerasAdapter) -> list[tuple[PartKind, type]]:
-    """The classes of this Keras that parts derive from."""
-    found = []
+    """The classes of this Keras that parts derive from, without its optimizers."""
+    found: list[tuple[PartKind, type]] = []
     for kind, module, names in _BASES:
-        known = getattr(keras.module, module, None)
+        known: Any = keras.module
+        for name in module.split("."):
+            known = getattr(known, name, None)
         found += [(kind, getattr(known, name)) for name in names if isinstance(getattr(known, name, None), type)]
     return found
 
@@ -56,6 +69,7 @@ def part_of_error(
         _configuration(error, frames)
         or _object_of_error(keras, error, made_at)
         or _refused_constraint(error, made_at)
+        or _function_as_learning_rate(frames)
         or _of_pipeline(error, frames)
     )
 
@@ -69,7 +83,7 @@ def _takes_gradients(frame: Frame) -> bool:
 def _configuration(error: BaseException, frames: list[Frame]) -> PartFacts | None:
     own = [frame for frame in frames if frame.own]
     if not own or own[-1].function not in _CONFIGURING:
-        return None
+        return _without_configuration(error)
     outer = [number for number, frame in enumerate(frames) if frame.own and frame.function not in _CONFIGURING]
     called = [frame.function for frame in frames[outer[-1] + 1 :] if not frame.own] if outer else []
     asked_by = next((function for function in called if function not in _WRAPPERS), "")
@@ -79,17 +93,45 @@ def _configuration(error: BaseException, frames: list[Frame]) -> PartFacts | Non
     return PartFacts("configuration", name or own[-1].function, own[-1].function if name else "", asked_by=asked_by)
 
 
+def _without_configuration(error: BaseException) -> PartFacts | None:
+    """A class of the user's that needs a get_config of its own, as Keras' own says."""
+    frames = [frame for frame in _frames(error) if frame.f_code.co_name == "get_config"]
+    owner = _owner(frames[-1]) if frames and isinstance(error, NotImplementedError) else None
+    cls = type(owner)
+    return PartFacts("configuration", cls.__name__, "get_config") if _is_own_class(cls) else None
+
+
+def _is_own_class(cls: type) -> bool:
+    return cls.__module__ != "builtins" and _is_own(cls.__module__)
+
+
 def _object_of_error(
     keras: KerasAdapter, error: BaseException, made_at: Callable[[object], Location | None]
 ) -> PartFacts | None:
     """The innermost one that is none of Keras' own, or that Keras made of a function which is not."""
-    bases, found = classes_of_parts(keras), None
+    optimizers: list[tuple[PartKind, type]] = [("optimizer", base) for base in keras.optimizer_bases]
+    bases, found = [*classes_of_parts(keras), *optimizers], None
     for frame in _frames(error):
         owner = _owner(frame)
         kind = next((kind for kind, base in bases if isinstance(owner, base)), None)
-        if kind is not None:
+        if kind is not None and not (kind in _OF_THEIR_OWN_CODE and _is_of_keras(frame)):
             found = _part(kind, owner, frame.f_code.co_name, made_at) or found
     return found
+
+
+def _is_of_keras(frame: FrameType) -> bool:
+    path = frame.f_code.co_filename.replace("\\", "/")
+    return not is_own(path) and any(f"/{package}/" in path for package in _KERAS)
+
+
+def _function_as_learning_rate(frames: list[Frame]) -> PartFacts | None:
+    called = [frame for frame in frames if frame.own or frame.function not in (*_WRAPPERS, *_EXAMINING)]
+    pairs = zip(called, called[1:])
+    given = [inner for outer, inner in pairs if inner.own and not outer.own and outer.function in _TAKING_RATE]
+    if not given:
+        return None
+    name = given[-1].function  # of a class whose object no frame holds any more, as autograph rewrote them, its method
+    return PartFacts("schedule", "" if name in ("__call__", "<lambda>") else name)
 
 
 def _refused_constraint(error: BaseException, made_at: Callable[[object], Location | None]) -> PartFacts | None:
@@ -150,7 +192,8 @@ def _is_own(module: str) -> bool:
 def _of_pipeline(error: BaseException, frames: list[Frame]) -> PartFacts | None:
     """The user's function that ran innermost, in a program's tf.data; its operations do not say whose they are."""
     paths = [frame.path.replace("\\", "/") for frame in frames]
-    in_operation = "IteratorGetNext" in str(error) and hasattr(error, "op")
+    text = str(error).partition("Errors may have originated from an input operation")[0]
+    in_operation = "IteratorGetNext" in text and hasattr(error, "op")
     if not in_operation and not any("/tensorflow/python/data/" in path or "/data_adapters/" in path for path in paths):
         return None
     own = [frame.function for frame in frames if frame.own and frame.function != "<module>"]

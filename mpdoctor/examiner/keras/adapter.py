@@ -198,6 +198,9 @@ class KerasAdapter(Protocol):
     def scaling_methods(self) -> list[tuple[type, str]]:
         """That scale a loss."""
 
+    def own_methods(self, wrapper: object) -> list[tuple[type, str]]:
+        """The methods of mpdoctor.training's own wrapper that Keras' are not called from."""
+
     def unscaling_methods(self) -> list[tuple[type, str]]:
         """That unscale gradients; [] in a Keras that has no such call."""
 

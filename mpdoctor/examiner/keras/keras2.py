@@ -170,6 +170,10 @@ class Keras2:
     def scaling_methods(self) -> list[tuple[type, str]]:
         return [(cls, "get_scaled_loss") for cls in self.wrappers]
 
+    def own_methods(self, wrapper: object) -> list[tuple[type, str]]:
+        """mpdoctor.training's wrapper steps and scales through the methods of Keras' own."""
+        return []
+
     def unscaling_methods(self) -> list[tuple[type, str]]:
         return [(cls, "get_unscaled_gradients") for cls in self.wrappers]
 

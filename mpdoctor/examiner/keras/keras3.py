@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator
 import tensorflow as tf
 
 from mpdoctor.examiner.keras.compiled_losses import are_of_keras, loss_name, take_probabilities
+from mpdoctor.examiner.keras.own_wrapper import adopted_own_class, defining, is_own
 from mpdoctor.examiner.keras.step_record import Record
 from mpdoctor.facts.versions import Keras
 from mpdoctor.loss_scale import LossScale, ScaleState, keras3
@@ -147,6 +148,10 @@ class Keras3:
     def scaling_methods(self) -> list[tuple[type, str]]:
         return [(self.optimizer_bases[0], "scale_loss"), (self.wrappers[0], "scale_loss")]
 
+    def own_methods(self, wrapper: object) -> list[tuple[type, str]]:
+        """Of mpdoctor.training's wrapper: where gradients arrive at it, and where it scales a loss."""
+        return [(cls, name) for name in ("apply", "scale_loss") for cls in defining(wrapper, name)]
+
     def unscaling_methods(self) -> list[tuple[type, str]]:
         return []
 
@@ -195,6 +200,9 @@ class Keras3:
     def adopt_wrapper(self, wrapper: Any, record: Record) -> LossScale:
         """Give the user's wrapper our state machine and our record; it keeps its object, its variables and its inner
         optimizer, so that every reference the user's code holds still holds the same thing."""
+        if is_own(wrapper):
+            wrapper.__class__ = named_like(type(wrapper), adopted_own_class(type(wrapper), record))
+            return wrapper._machine
         machine = keras3(float(wrapper.initial_scale), int(wrapper.dynamic_growth_steps))
         wrapper.__class__ = adopted_wrapper_class(type(wrapper), record, machine)
         return machine

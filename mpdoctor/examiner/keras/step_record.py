@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from mpdoctor.examiner.capture.loss_hooks import LossTap
 
 CAPACITY = 1024
-COLUMNS = 4  # number of the row, from 1 on; scale; loss; place of the first gradient that is not finite, or -1
+COLUMNS = 4  # number of the row, from 1 on; scale; loss; place of the first gradient that is not finite, or of these:
+FINITE, ON_A_REPLICA = -1.0, -2.0  # the second: the replicas' own columns have the place
 
 
 class Row(NamedTuple):
@@ -65,13 +66,21 @@ class Record:
         finite, first = _first_nonfinite(gradients)
         if replica_number() not in (by, None):
             return finite
-        before = None if self.guard is None or tf.executing_eagerly() else self.guard()
-        if before is None:
-            return self._write(scale, finite, first)
-        with tf.control_dependencies([before]):
-            return self._write(scale, tf.identity(finite), tf.identity(first))
+        return self._write(scale, finite, first)
+
+    def write_judged(self, scale: tf.Tensor, finite: tf.Tensor, gradients: list[tf.Tensor]) -> None:
+        """Add a row of a step of which the optimizer itself knows whether the gradients of all replicas are finite."""
+        first = tf.constant(ON_A_REPLICA) if self.replicas > 1 else _first_nonfinite(gradients)[1]
+        self._write(scale, finite, tf.where(finite, FINITE, first))
 
     def _write(self, scale: tf.Tensor, finite: tf.Tensor, first: tf.Tensor) -> tf.Tensor:
+        before = None if self.guard is None or tf.executing_eagerly() else self.guard()
+        if before is None:
+            return self._add(scale, finite, first)
+        with tf.control_dependencies([before]):
+            return self._add(scale, tf.identity(finite), tf.identity(first))
+
+    def _add(self, scale: tf.Tensor, finite: tf.Tensor, first: tf.Tensor) -> tf.Tensor:
         number = self._newest[0] + 1.0
         loss = tf.constant(math.nan) if self.tap is None else self.tap.value()
         row = tf.stack([number, tf.cast(scale, tf.float32), loss, first])
@@ -100,7 +109,7 @@ class Record:
         _, scale, loss, first, *own = numbers
         nonfinite = tuple(replica for replica, place in enumerate(own) if place >= 0)
         seen = first if first >= 0 else next((own[replica] for replica in nonfinite), -1.0)
-        return Row(scale, first < 0, None if seen < 0 else self._paths[int(seen)], loss, nonfinite)
+        return Row(scale, first == FINITE, None if seen < 0 else self._paths[int(seen)], loss, nonfinite)
 
 
 def _first_nonfinite(gradients: list[tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:

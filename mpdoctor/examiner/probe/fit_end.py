@@ -8,10 +8,11 @@ import functools
 import time
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from mpdoctor.examiner.exceptions import chain_of, first_line
 from mpdoctor.examiner.failures.failure import failure_from_exception, failure_under_watch
+from mpdoctor.examiner.failures.saving import ask_for_configuration, saving_checkpoint
 from mpdoctor.examiner.probe.blocked_file_writes import FileLeftOut, no_files
 from mpdoctor.examiner.probe.short_fit import left_out
 from mpdoctor.examiner.protocol.event_kinds import FitEnded
@@ -43,10 +44,13 @@ class FitEnd:
         self._left_out: list[str] = []
         self._walls = ExitStack()
         self._told = False
+        self._saving: object | None = None
 
-    def watch(self, given: object, kept: list[object]) -> None:
-        """`given` are the callbacks of the user's, `kept` those that run in the short training."""
+    def watch(self, arguments: dict[str, Any], kept: list[object]) -> None:
+        """`arguments` are those of the user's fit(), `kept` the callbacks that run in the short training."""
+        given = arguments.get("callbacks")
         self._left_out = left_out(self._keras, given)
+        self._saving = saving_checkpoint(self._keras, given, arguments)
         for callback in kept:
             for name in METHODS:
                 method = getattr(callback, name, None)
@@ -115,6 +119,19 @@ class FitEnd:
         self._told = True
         self._walls.close()
         self._session.events.send(FitEnded(EndingFacts(failure, tuple(self._not_looked))))
+
+    def end(self) -> None:
+        """fit() came to its end."""
+        self.tell(None if self._told or self._saving is None else self._failure_of_saving(self._saving))
+
+    def _failure_of_saving(self, checkpoint: object) -> FailureFacts | None:
+        try:
+            ask_for_configuration(self._keras, self._model, checkpoint)
+        except Exception as error:
+            name = f"{type(checkpoint).__name__}.on_epoch_end"
+            failure = failure_under_watch(self._session, error, "ending", saw_model=True, callback=name)
+            return failure if failure.location else replace(failure, location=self._called_at)
+        return None
 
 
 def _put_back(callback: object, name: str, own: object) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Callable, Iterator
 from mpdoctor.facts.examination import OperationTime, ProfileFacts
 
 EVERY_OPERATION = 3  # the level of the host tracer: 2 leaves out those that TensorFlow thinks are cheap
-MOST_TYPES = 12
+MOST_TYPES = 64  # a step of fit() has some 40
 HOST = b"/host:CPU"
 _OPERATION = re.compile(r"[^\s:]+:(_?[A-Z]\w*)")
 _XLA = "XlaLaunch", "XlaRun"

@@ -22,18 +22,14 @@ from mpdoctor.examiner.probe.script_steps import OwnBatches
 from mpdoctor.examiner.probe.short_fit import shortened_fit
 from mpdoctor.examiner.probe.training_facts import names_of_optimizers, trained_models, training_facts
 from mpdoctor.examiner.probe.tried_remedies import tried_remedies
-from mpdoctor.examiner.protocol.event_kinds import Reference, Remedies, TrainedAgain, TrainingStatus
-from mpdoctor.examiner.reference.divergence import RUNS, DivergenceSearch
-from mpdoctor.examiner.reference.measurement import ReferenceMeasurement
-from mpdoctor.examiner.reference.twin_training import TwinTraining
-from mpdoctor.examiner.replay.recorded_batch import DoesNotFit, RecordedBatch
+from mpdoctor.examiner.protocol.event_kinds import Remedies, TrainedAgain, TrainingStatus
+from mpdoctor.examiner.recorded.recorded_batch import DoesNotFit, RecordedBatch
+from mpdoctor.examiner.reference.reference_run import ReferenceRun
 from mpdoctor.examiner.replay.step_replay import StepReplay
 from mpdoctor.examiner.replay.variable_snapshot import all_have_values
 from mpdoctor.examiner.second_training.second_training import SHARE, SecondTraining
-from mpdoctor.facts.divergence import DivergenceFacts
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import CallFacts, ModelFacts
-from mpdoctor.facts.reference import ReferenceFacts
 from mpdoctor.facts.training import StepFacts
 
 if TYPE_CHECKING:
@@ -103,9 +99,9 @@ class Training:
         self._given_optimizer = optimizer
         self._look = StepReplay(self)
         self._second = SecondTraining(session, self._look)
-        self._reference: ReferenceMeasurement | None = None
+        self._reference: ReferenceRun | None = None
         if session.request.reference:
-            self._reference = ReferenceMeasurement(self._look, session.watch, self.wanted, session.request.budget)
+            self._reference = ReferenceRun(session, self._look, self._second, self.wanted)
         self._stop = InGraphStop()
         self._training_call = self.training_calls[0]
         self._reported = self._first_step_at = 0.0
@@ -162,7 +158,7 @@ class Training:
         shortened = shortened_fit(self.keras, arguments, lambda: self._enough("script"))
         assert training_call.model is not None
         self._end = FitEnd(self.session, self.keras, training_call.model, training_call.call.location)
-        self._end.watch(arguments.get("callbacks"), shortened["callbacks"])
+        self._end.watch(arguments, shortened["callbacks"])
         return self._own_batches.counted(shortened)
 
     @own_work
@@ -529,7 +525,9 @@ class Training:
         if not self._is_ending:
             self._tell(ended, failure)
             failure = None
-        if self._end is not None:
+        if self._end is not None and failure is None and ended != "failed":
+            self._end.end()
+        elif self._end is not None:
             self._end.tell(failure)
 
     def _tell(self, ended: str, failure: FailureFacts | None) -> None:
@@ -553,32 +551,10 @@ class Training:
         for observed, (_, model), name in zip(observed_optimizers, models, names):
             name = self._name_among_all(model, name)
             events.training(training_facts(self, observed, model, name, ended, failure))
-        self._compare_with_float32(observed_optimizers, failure)
+        if self._reference is not None:
+            self._reference.tell(observed_optimizers, failure, self.observed_optimizers, self._run_again)
         if failure is None:
             self._try_remedies(observed_optimizers)
-
-    def _compare_with_float32(self, told: list[ObservedOptimizer], failure: FailureFacts | None) -> None:
-        """Of the trainings that were told last, where that was asked for."""
-        if self._reference is None:
-            return
-        failed = None if failure is None else ReferenceFacts(not_measured="the training failed")
-        if failed is None:
-            self.session.events.stage("comparing with float32")
-        found = [failed or self._reference.facts(observed) for observed in told]
-        for place, facts in enumerate(found):  # first: a process that hangs or dies in the long way has told them
-            self.session.events.send(Reference(place - len(told), facts))
-        if failed is None and self.session.request.second_training:
-            for place, (observed, facts) in enumerate(zip(told, found)):
-                if not facts.not_measured:
-                    self.session.events.stage("training in float32 as well")
-                    facts = replace(facts, divergence=self._divergence(observed, facts))
-                    self.session.events.send(Reference(place - len(told), facts))
-
-    def _divergence(self, observed: ObservedOptimizer, reference: ReferenceFacts) -> DivergenceFacts:
-        seconds = self.session.request.budget / RUNS
-        call, watch = self._run_again, self.session.watch
-        training = TwinTraining(watch, self._second, call, self.observed_optimizers, reference.dtype, seconds)
-        return DivergenceSearch(observed.keras, training, observed, reference).facts()
 
     def _try_remedies(self, told: list[ObservedOptimizer]) -> None:
         """Of the trainings that were told last: a process that hangs or dies in a trial has told them."""

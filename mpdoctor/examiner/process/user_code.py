@@ -125,7 +125,14 @@ def _place_of_class(cls: type) -> Location | None:
 
     try:
         lines, first = inspect.getsourcelines(cls)
-    except (OSError, TypeError):  # typed in at run time, or its file is gone
-        return None
+    except (OSError, TypeError):  # made by type(), typed in at run time, or its file is gone
+        return _place_of_first_method(cls)
     decorators = next((n for n, line in enumerate(lines) if line.lstrip().startswith("class ")), 0)
     return Location(os.path.abspath(filename), first + decorators)
+
+
+def _place_of_first_method(cls: type) -> Location | None:
+    """Of a class that no `class` statement made."""
+    codes = [getattr(value, "__code__", None) for value in vars(cls).values()]
+    places = [Location(os.path.abspath(c.co_filename), c.co_firstlineno) for c in codes if c and is_own(c.co_filename)]
+    return min(places, key=lambda place: place.line, default=None)

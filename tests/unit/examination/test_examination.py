@@ -18,7 +18,8 @@ import pytest
 from live_processes import is_running
 
 import mpdoctor
-from mpdoctor.examination.run import ExaminerCrashed, examine
+from mpdoctor.examination.examination_facts import ExaminerCrashed
+from mpdoctor.examination.run import examine
 from mpdoctor.examiner.protocol.request import Request
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.progress import SilentProgress

@@ -60,6 +60,12 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         "Run the check from the folder that the script is run from, or give it the path after `--`.",
     ),
     (
+        r"^NotImplementedError$",
+        r"override `?get_config",
+        "Give the class a `get_config` that returns what its `__init__` takes, beside `**super().get_config()`, or "
+        "save the weights alone: `save_weights_only=True`.",
+    ),
+    (
         r"",
         r"No such file or directory|No file or directory found at|^File not found: filepath=|SavedModel file does not "
         r"exist|errno = 2",

@@ -12,6 +12,7 @@ _LONGEST = 300
 def headline_from_failure(failure: FailureFacts) -> str:
     """The error in one line: "ValueError: Shapes (None, 1) and (None, 10) are incompatible"."""
     text = essence_of_message(failure.message)
+    text = text[len(failure.exception) + 1 :].strip() if text.startswith(f"{failure.exception}:") else text
     return f"{failure.exception}: {text}" if text else failure.exception
 
 
@@ -20,12 +21,23 @@ def essence_of_message(message: str) -> str:
     plain = re.sub(r"\x1b\[[0-9;]*m", "", message)
     told = re.split(r"^\s*\w*(?:Error|Exception): ", plain, flags=re.MULTILINE)[-1]  # of an error inside another
     told = re.split(r"^Node: '.*'$", told, flags=re.MULTILINE)[-1]  # after the lines that made it, as told until 2.12
-    lines = [line.strip() for line in told.splitlines() if line.strip() and not _is_wrapping(line.strip())]
-    text = lines[0] if lines else ""
+    text = _first_sentence([line for line in told.splitlines() if line.strip() and not _is_wrapping(line.strip())])
     text = re.sub(r" for '\{\{node [^']*'", _dtypes_of_node, text)
     text = re.sub(r"\s*\{\{(function_)?node [^}]*\}\}\s*", " ", text).strip()
     text = re.sub(r"\s*\[Op:\w+\]( name:.*)?$", "", text)
     return text if len(text) <= _LONGEST else text[:_LONGEST].rsplit(" ", 1)[0] + " …"
+
+
+def _first_sentence(lines: list[str]) -> str:
+    """The first line, and those that it goes on in: Keras breaks some of its sentences, in an indented block."""
+    text = lines[0].strip() if lines else ""
+    if not lines or not lines[0][:1].isspace():
+        return text
+    for line in lines[1:]:
+        if text.endswith((".", ":", "!", "?")) or not line[:1].isspace() or not line.strip()[0].islower():
+            break
+        text = f"{text} {line.strip()}"
+    return text
 
 
 def _dtypes_of_node(node: re.Match[str]) -> str:

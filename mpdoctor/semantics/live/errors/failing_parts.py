@@ -1,4 +1,4 @@
-"""What raised, named as what it is: a callback, a metric, a loss, a regularizer, the input pipeline."""
+"""What raised, named as what it is: a callback, a metric, a loss, a learning-rate schedule, the input pipeline."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from mpdoctor.facts.location import Location
 _METHODS = {
     "metric": "The metric",
     "loss": "The loss",
+    "optimizer": "The optimizer",
+    "schedule": "The learning-rate schedule",
+    "initializer": "The initializer",
     "constraint": "The constraint",
     "regularizer": "The regularizer",
 }
@@ -38,7 +41,7 @@ def subject_from_failure(failure: FailureFacts) -> str:
 
 def named_part(part: PartFacts) -> str:
     """ "The metric `Dice`"."""
-    return f"{_METHODS[part.kind]} `{part.name}`"
+    return f"{_METHODS[part.kind]} `{part.name}`" if part.name else _METHODS[part.kind]
 
 
 def _lower(text: str) -> str:

@@ -1,0 +1,90 @@
+"""The facts of an examination, from all that its events told and from how the process ended."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mpdoctor.examination.seen import Seen
+from mpdoctor.facts.environment import labels_from_environment
+from mpdoctor.facts.examination import ExaminationFacts
+from mpdoctor.facts.failure import FailureFacts
+
+
+class ExaminerCrashed(Exception):
+    """The examiner itself broke: a defect of ours. The text is its traceback."""
+
+
+def facts_from_seen(seen: Seen, policy: str) -> ExaminationFacts:
+    if seen.crashed is not None:
+        raise ExaminerCrashed(seen.crashed)
+    failure = seen.failure or (None if seen.ended else _sudden_end(seen))
+    if failure is not None and failure.kind == "exited" and failure.exit_code:
+        failure = replace(failure, last_words=seen.last_printed)
+    models = tuple((seen.models if seen.ended else {**seen.built, **seen.models}).values())
+    if not (failure or models or seen.graphs):  # the examiner itself never ends without a word of why
+        failure = FailureFacts("exited", "script", exit_code=0, message="The script ended.")
+    return ExaminationFacts(
+        python=seen.python,
+        keras=seen.keras or (models[0].keras if models else None),
+        models=models,
+        graphs=tuple(seen.graphs),
+        trainings=tuple(seen.trainings),
+        failure=failure,
+        mended=tuple(seen.mended),
+        model_status=_model_status(bool(models or seen.graphs), failure),
+        training_status=_training_status(seen, failure),
+        not_restored=seen.not_restored,
+        stand_ins=seen.stand_ins,
+        files_written=seen.files_written,
+        environment=tuple(labels_from_environment(seen.environment_facts()).items()),
+        forced_policy=None if policy == "auto" else policy,
+        passed_over=_passed_over(seen.passed_over),
+        stopped_after_training=seen.stopped_after_training,
+        outputs=seen.outputs,
+        timing=seen.timing,
+        not_timed=seen.not_timed,
+    )
+
+
+def _passed_over(lines: int) -> str:
+    """In words; "" for none."""
+    if not lines:
+        return ""
+    many = "1 line" if lines == 1 else f"{lines:,} lines"
+    return (
+        f"{many} of the record of this examination could not be read: the program wrote into the "
+        "record, or a full disk cut it"
+    )
+
+
+def _sudden_end(seen: Seen) -> FailureFacts:
+    died = seen.outcome != "timed-out"
+    return FailureFacts(
+        kind="died" if died else "timed-out",
+        during="training" if seen.training else "script",
+        signal=seen.signal if died else None,
+        exit_code=seen.exit_code if died else None,
+        saw_model=bool(seen.models or seen.built),
+        seconds=seen.seconds,
+        last_words=seen.last_words,
+    )
+
+
+def _model_status(saw_model: bool, failure: FailureFacts | None) -> tuple[str, str]:
+    if saw_model:
+        return "done", ""
+    if failure is not None and failure.is_plain_end:
+        return "skipped", "the script ended, and no model was seen"
+    return "failed", "no model was seen"
+
+
+def _training_status(seen: Seen, failure: FailureFacts | None) -> tuple[str, str]:
+    if seen.training_status is not None:
+        return seen.training_status
+    if seen.trainings:
+        failed = next((training.failed_in for training in seen.trainings if training.failure is not None), "")
+        what = "the training step" if failed.startswith("step ") else failed
+        return ("failed", f"{what} raised") if failed else ("done", "")
+    if failure is not None and failure.in_training:
+        return "failed", "it ended before a step was seen"
+    return "skipped", "no training call was reached"

@@ -1,0 +1,38 @@
+"""mpdoctor.training's LossScaleOptimizer in Keras 3, where it steps and scales in methods of its own: to be hooked into
+once a program makes one, and to be adopted with its own state machine."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator
+
+import tensorflow as tf
+
+from mpdoctor.examiner.keras.step_record import Record
+
+MODULE = "mpdoctor.training.keras3"
+
+
+def is_own(optimizer: object) -> bool:
+    return any(cls.__module__ == MODULE for cls in type(optimizer).__mro__)
+
+
+def defining(wrapper: object, name: str) -> Iterator[type]:
+    """The class of mpdoctor.training's that this wrapper has a method from."""
+    found = next((cls for cls in type(wrapper).__mro__ if name in vars(cls)), None)
+    if found is not None and found.__module__ == MODULE:
+        yield found
+
+
+def adopted_own_class(base: Any, record: Record) -> type:
+    """It asks all replicas before it steps, and its own machine moves its scale: what it does is recorded."""
+
+    class Adopted(base):
+        def _step(self, strategy: Any, grads: Any, *args: Any) -> None:
+            self.__dict__["_arrived"] = grads
+            super()._step(strategy, grads, *args)
+
+        def _move_scale(self, now: tf.Tensor, finite: tf.Tensor) -> None:
+            record.write_judged(now, finite, self.__dict__["_arrived"])
+            super()._move_scale(now, finite)
+
+    return Adopted

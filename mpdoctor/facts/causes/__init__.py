@@ -1,0 +1,1 @@
+"""Why steps failed, moved nothing or ran away: what was measured of it."""

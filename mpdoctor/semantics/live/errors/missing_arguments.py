@@ -1,0 +1,94 @@
+"""The arguments that a script ended itself for, as argparse, absl, click or typer name them in what they print, and the
+command line with something in their places."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.frozen import dataclass
+
+ANYTHING = "…"
+
+_ARGPARSE = re.compile(r"^\S.*: error: the following arguments are required: (?P<names>\S.*)$", re.MULTILINE)
+_ARGPARSE_ONE_OF = re.compile(r"^\S.*: error: one of the arguments (?P<names>\S.*) is required$", re.MULTILINE)
+_CLICK = re.compile(r"Missing (?P<kind>option|argument) '(?P<name>[^'\s]+)'")
+_ABSL = re.compile(r"^ *flag --(?P<name>[\w.-]+)=None: .*must have a value other than None", re.MULTILINE)
+_INDEX = re.compile(r"\bargv\[(?P<number>\d+)\]")
+
+
+@dataclass(frozen=True)
+class MissingArgument:
+    """name
+        As the script's own help names it: "--data", "corpus".
+    written
+        What takes its place on a command line: ("--data", "DATA"), ("CORPUS",).
+    """
+
+    name: str
+    written: tuple[str, ...]
+
+
+def missing_arguments(failure: FailureFacts) -> tuple[MissingArgument, ...]:
+    """() where nothing says for certain that arguments are missing, and which."""
+    if failure.kind == "exited" and failure.exit_code:
+        said = failure.last_words
+        return _of_argparse(said) or _of_click(said) or _of_absl(f"{said}\n{failure.message}")
+    index = _INDEX.search(failure.failing_line)
+    given = max(len(failure.command_line) - 1, 0)
+    if failure.exception == "IndexError" and index is not None and given < int(index["number"]):
+        return tuple(MissingArgument(f"sys.argv[{n}]", (ANYTHING,)) for n in range(given + 1, int(index["number"]) + 1))
+    return ()
+
+
+def command_with(missing: tuple[MissingArgument, ...], failure: FailureFacts) -> str:
+    """ "mpdoctor check train.py -- --data DATA"."""
+    script = failure.command_line[0] if failure.command_line else "train.py"
+    written = [word for argument in missing for word in argument.written]
+    words = [script, "--", *failure.command_line[1:], *written]
+    return " ".join(["mpdoctor check", *(word if word.endswith(ANYTHING) else shlex.quote(word) for word in words)])
+
+
+def _of_argparse(said: str) -> tuple[MissingArgument, ...]:
+    found = _ARGPARSE.search(said)
+    if found is not None:
+        return tuple(_with_value(name, said) for name in found["names"].split(", "))
+    one_of = _ARGPARSE_ONE_OF.search(said)
+    if one_of is None:
+        return ()
+    names = one_of["names"].split()
+    return (MissingArgument(" or ".join(names), _with_value(names[0], said).written),)
+
+
+def _with_value(name: str, said: str) -> MissingArgument:
+    """`name` may hold two spellings, "--data/-d". The usage shows the value beside one of them, or no value at all."""
+    spellings = name.split("/") if name.startswith("-") else [name]
+    shown = max(spellings, key=len)
+    if not name.startswith("-"):
+        choice = name[1:].partition(",")[0].rstrip("}") if name.startswith("{") else name.upper()
+        return MissingArgument(name, (_placeholder(choice),))
+    for spelling in spellings:
+        usage = re.search(rf"(?<![\w-]){re.escape(spelling)} (?P<value>\{{[^}}\s]+\}}|[A-Z][A-Z0-9_]*)(?!\w)", said)
+        if usage is not None:
+            return MissingArgument(shown, (shown, _placeholder(usage["value"].strip("{}").partition(",")[0])))
+    return MissingArgument(shown, (shown, ANYTHING))
+
+
+def _placeholder(text: str) -> str:
+    return text if re.fullmatch(r"[\w.-]+", text) else ANYTHING
+
+
+def _of_click(said: str) -> tuple[MissingArgument, ...]:
+    """click and typer name one at a time."""
+    found = _CLICK.search(said)
+    if found is None or "Usage: " not in said:
+        return ()
+    name = found["name"]
+    is_option = found["kind"] == "option"
+    return (MissingArgument(name, (name, ANYTHING) if is_option else (_placeholder(name.upper()),)),)
+
+
+def _of_absl(said: str) -> tuple[MissingArgument, ...]:
+    names = dict.fromkeys(f"--{found['name']}" for found in _ABSL.finditer(said))
+    return tuple(MissingArgument(name, (f"{name}={ANYTHING}",)) for name in names)
