@@ -170,10 +170,11 @@ def _baseline(path: Path | None) -> Baseline | None:
 
 def _write_baseline(baseline: Baseline, path: Path) -> None:
     from mpdoctor.fixes.baseline import json_from_baseline
+    from mpdoctor.project.regular_files import write_text
     from mpdoctor.reporters.text.style import count
 
     try:
-        path.write_text(json_from_baseline(baseline), encoding="utf-8", newline="\n")
+        write_text(path, json_from_baseline(baseline))
     except OSError as error:
         fail(f"--write-baseline {path} could not be written: {error.strerror}.")
     say(f"{path} knows of {count(len(baseline), 'finding')}.")

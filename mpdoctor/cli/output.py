@@ -194,11 +194,13 @@ def _rendered(diagnosis: Diagnosis, form: OutputFormat, **look: Any) -> str | No
 
 
 def _write_file(diagnosis: Diagnosis, path: Path, form: OutputFormat, columns: int | None) -> int:
+    from mpdoctor.project.regular_files import write_text
+
     report = _rendered(diagnosis, form, **({"width": columns} if columns and form is OutputFormat.terminal else {}))
     if report is None:
         return 3
     try:
-        path.write_text(report, encoding="utf-8", errors="backslashreplace", newline="\n")
+        write_text(path, report, "backslashreplace")
     except OSError as error:
         write(f"mpdoctor: --report {path} could not be written: {error.strerror}.\n", sys.stderr)
         return 2

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 
 from mpdoctor.compared import Compared, PolicyRun
 from mpdoctor.diagnosis import diagnose
-from mpdoctor.examination.run import ExaminerCrashed, examine
+from mpdoctor.examination.examination_facts import ExaminerCrashed
+from mpdoctor.examination.run import examine
 from mpdoctor.facts.examination import ExaminationFacts, TimingFacts
 from mpdoctor.finding import Crashed, Diagnosis, Verdict
 from mpdoctor.progress import Progress

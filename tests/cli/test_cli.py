@@ -32,6 +32,7 @@ def run(*arguments: str | Path, cwd: Path | None = None, **environment: str) -> 
         encoding="utf-8",
         cwd=cwd,
         env={**inherited, "PYTHONPATH": str(INSTALLED), "PYTHONIOENCODING": "utf-8", **environment},
+        timeout=300,
     )
 
 

@@ -42,11 +42,11 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     ("arguments", "most"),
     [
         (["--version"], 12),
-        (["explain", "MP201"], 84),
-        (["rules"], 320),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 340),
-        (["check", "--static", "--output-format=concise", "."], 352),
-        (["check", "--static", "--output-format=concise", "plain"], 153),
+        (["explain", "MP201"], 92),
+        (["rules"], 332),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 359),
+        (["check", "--static", "--output-format=concise", "."], 371),
+        (["check", "--static", "--output-format=concise", "plain"], 163),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),
 )

@@ -11,7 +11,7 @@ import pytest
 from samples import good_steps, layer, model, steps_from_finiteness, training
 
 from mpdoctor.diagnosis import diagnose
-from mpdoctor.examination.run import ExaminerCrashed
+from mpdoctor.examination.examination_facts import ExaminerCrashed
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location

@@ -262,13 +262,14 @@ def _recorded_batch(run: Path | None, examined: Sequence[Target], static: bool) 
     """The file of it. Ends with a usage error where there is none, or nothing that it can be trained in."""
     if run is None:
         return None
+    from mpdoctor.project.regular_files import bytes_from_file
     from mpdoctor.recorded.kept_batch import batch_of_run
     from mpdoctor.recorded.run_reader import NotARunFile
 
     if static or [target.kind for target in examined] != ["script"]:
         fail("--from-run trains a script on the recorded batch: name one script, and leave out what only reads source.")
     try:
-        return batch_of_run(run)
+        return batch_of_run(run, bytes_from_file)
     except OSError as error:
         fail(f"--from-run: {run} cannot be read: {error.strerror}.")
     except NotARunFile as reason:

@@ -174,9 +174,11 @@ def _redacted(compared: Compared) -> Compared:
 
 
 def _write_file(compared: Compared, path: Path, form: OutputFormat, redacts: bool, columns: int | None) -> bool:
+    from mpdoctor.project.regular_files import write_text
+
     look = {"width": columns} if columns else {}
     try:
-        path.write_text(_rendered(compared, form, redacts, look), encoding="utf-8", errors="backslashreplace")
+        write_text(path, _rendered(compared, form, redacts, look), "backslashreplace")
     except OSError as error:
         write(f"mpdoctor: --report {path} could not be written: {error.strerror}.\n", sys.stderr)
         return False

@@ -45,7 +45,8 @@ def _asked(python: Path | None, quiet: bool) -> EnvironmentFacts:
     import sys
     from dataclasses import replace
 
-    from mpdoctor.examination.run import ExaminerCrashed, environment_from_interpreter
+    from mpdoctor.examination.examination_facts import ExaminerCrashed
+    from mpdoctor.examination.run import environment_from_interpreter
     from mpdoctor.project.interpreters import OLDEST_PYTHON, NoInterpreter, interpreter_for, interpreter_from_path
     from mpdoctor.project.targets import target_from_text
     from mpdoctor.settings.options import Settings

@@ -60,21 +60,17 @@ def show(
 
 def _diagnosis(file: str) -> Diagnosis:
     """Raises OSError, NotADiagnosis and NotARunFile."""
-    from mpdoctor.judging.recorded_runs import diagnosis_from_series
-    from mpdoctor.recorded.run_reader import HEAD, looks_like_run, series_from_files
-    from mpdoctor.reporters.json.saved_diagnosis import diagnosis_from_json
-
-    if file != "-":
-        with Path(file).open("rb") as opened:
-            is_run = looks_like_run(opened.read(len(HEAD)))
-        if is_run:
-            return diagnosis_from_series(
-                Path(file), series_from_files(Path(file)), f"mpdoctor show {shlex.quote(file)}"
-            )
-    return diagnosis_from_json(_text(file))
-
-
-def _text(file: str) -> bytes:
     import sys
 
-    return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    from mpdoctor.judging.recorded_runs import diagnosis_from_series
+    from mpdoctor.project.regular_files import bytes_from_file
+    from mpdoctor.recorded.run_reader import looks_like_run, series_from_files
+    from mpdoctor.reporters.json.saved_diagnosis import diagnosis_from_json
+
+    if file == "-":
+        return diagnosis_from_json(sys.stdin.buffer.read())
+    content = bytes_from_file(file)
+    if looks_like_run(content):
+        series = series_from_files(Path(file), bytes_from_file)
+        return diagnosis_from_series(Path(file), series, f"mpdoctor show {shlex.quote(file)}")
+    return diagnosis_from_json(content)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from mpdoctor.compared import Compared, PolicyRun
 from mpdoctor.facts.examination import OperationTime
 from mpdoctor.reporters.compared.rows import cast_share, share_text, time_text
+from mpdoctor.reporters.compared.slower_operations import slower_operations
 from mpdoctor.reporters.text.style import Style, count
 
 MUCH_BETWEEN = 0.3  # of a step's time
@@ -48,6 +49,7 @@ def _of_run(compared: Compared, run: PolicyRun, look: Style) -> Iterator[str]:
     yield from _speed(compared, run)
     yield from _dtypes(run, look)
     yield from _operations(compared, run)
+    yield from slower_operations(compared, run)
     yield from _casts(run)
     yield from _waiting(run)
     yield from _idle(run)

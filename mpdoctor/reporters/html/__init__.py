@@ -23,6 +23,7 @@ from mpdoctor.reporters.html.colours import coloured
 from mpdoctor.reporters.html.grouping import NOWHERE, groups_from_findings
 from mpdoctor.reporters.markdown.sections import markdown_from_finding
 from mpdoctor.reporters.printable import place_text, shortened, visible
+from mpdoctor.reporters.reading_order import weightiest_first
 from mpdoctor.reporters.terminal.drawing import drawn
 from mpdoctor.reporters.terminal.graphs import paragraphs_from_graphs
 from mpdoctor.reporters.terminal.recorded_runs import paragraphs_from_runs
@@ -51,6 +52,7 @@ LONGEST_PROSE = 1500
 def render(diagnosis: Diagnosis) -> str:
     style, script = (_source(name) for name in ("style.css", "page.js"))
     look = Style()
+    diagnosis = weightiest_first(diagnosis)
     page = _templates().get_template("report.html")
     return page.render(
         diagnosis=diagnosis,

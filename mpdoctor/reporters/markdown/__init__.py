@@ -14,6 +14,7 @@ from mpdoctor.reporters.markdown.details import details
 from mpdoctor.reporters.markdown.escaping import block, prose
 from mpdoctor.reporters.markdown.sections import environment, findings, graphs, layers, recorded_runs, trainings
 from mpdoctor.reporters.printable import one_line, shortened
+from mpdoctor.reporters.reading_order import weightiest_first
 from mpdoctor.reporters.text.headline import headline_from_diagnosis
 from mpdoctor.reporters.text.style import Style
 
@@ -22,6 +23,7 @@ MOST = 60_000  # GitHub takes 65 536 characters
 
 def render(diagnosis: Diagnosis) -> str:
     look = Style()
+    diagnosis = weightiest_first(diagnosis)
     headline = headline_from_diagnosis(diagnosis, look)
     told = chain(
         [f"## {headline.mood.mark(look)} {prose(headline.whole)}"],

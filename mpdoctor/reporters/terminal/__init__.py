@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from mpdoctor.finding import Diagnosis
+from mpdoctor.reporters.reading_order import weightiest_first
 from mpdoctor.reporters.terminal.drawing import drawn
 from mpdoctor.reporters.terminal.ending import ending, stages
 from mpdoctor.reporters.terminal.findings import paragraph_from_finding
@@ -29,6 +30,7 @@ def render(diagnosis: Diagnosis, *, width: int = 80, color: bool = False, blocks
 
 def paragraphs_from_diagnosis(diagnosis: Diagnosis, look: Style, most: int = MOST_FINDINGS) -> list[Paragraph]:
     """`most`: of the findings."""
+    diagnosis = weightiest_first(diagnosis)
     real = [finding for finding in diagnosis.findings if not finding.what_if]
     what_if = [finding for finding in diagnosis.findings if finding.what_if]
     short = not diagnosis.findings and len(diagnosis.probes) < 2  # little to say: a few lines, no paragraphs

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rich.console import RenderableType
 from rich.text import Text
 
 from mpdoctor.finding import Diagnosis, RecordedRun
-from mpdoctor.recorded.run_facts import RunEvent, RunSeries, StepsRow
+from mpdoctor.recorded.run_facts import MeasuredPart, RunEvent, RunSeries, StepsRow
 from mpdoctor.reporters.terminal.style import MOOD_STYLES, Paragraph, Style, count, indented, labelled, number_text
 from mpdoctor.reporters.text.headline import mood_of_verdict
 from mpdoctor.reporters.text.plot import rows_from_scales
@@ -14,6 +16,8 @@ from mpdoctor.reporters.text.plot import rows_from_scales
 LABEL = 12
 WIDEST = 60
 MOST_EVENTS = 12
+MOST_MEASURED = 3
+LARGEST_FLOAT16 = 65504.0
 MARKED_FROM = 0.05  # of a column's steps that were skipped
 
 
@@ -30,6 +34,7 @@ def paragraph_from_run(run: RecordedRun, look: Style) -> Paragraph:
     told.append(indented(Text(look.dot.join(_circumstances(series, look)), style="dim", overflow="fold")))
     told += _course(series, look)
     told += [_line("skipped", f"{series.skipped:,} of {count(series.steps, 'step')}")]
+    told += _measured(series, look)
     told += _events(series, look)
     return told
 
@@ -98,6 +103,51 @@ def columns_from_rows(rows: tuple[StepsRow, ...], widest: int) -> list[StepsRow]
     return columns
 
 
+def _measured(series: RunSeries, look: Style) -> Paragraph:
+    """The layers nearest to the largest float16, and the gradients that float16 keeps least of."""
+    if not series.measured:
+        return []
+    layers = [part for part in series.measured if part.kind == "layer"]
+    gradients = [part for part in series.measured if part.kind == "gradient" and part.dtype == "float16"]
+    halves = [part for part in layers if part.dtype == "float16"] or layers
+    bad = [part for part in series.measured if part.not_finite_step]
+    rows = [
+        ("measured", [f"{count(series.measured_steps, 'step')} of this training"]),
+        ("inf or NaN", [_not_finite(part, look) for part in _first(bad, lambda part: -part.not_finite_step)]),
+        ("largest", [_largest(part, look) for part in _first(halves, lambda part: part.largest)]),
+        ("underflow", [_lost(part, look) for part in _first(gradients, lambda part: part.subnormal) if part.subnormal]),
+    ]
+    return [
+        labelled("" if number else label, look.prose(text), wide=LABEL)
+        for label, texts in rows
+        for number, text in enumerate(texts)
+    ]
+
+
+def _first(parts: list[MeasuredPart], key: Callable[[MeasuredPart], float]) -> list[MeasuredPart]:
+    return sorted(parts, key=key, reverse=True)[:MOST_MEASURED]
+
+
+def _largest(part: MeasuredPart, look: Style) -> str:
+    share = f", {part.largest / LARGEST_FLOAT16:.2g} of float16's largest" if part.dtype == "float16" else ""
+    course = f"{number_text(part.first)} {look.arrow} {number_text(part.last)}"
+    return (
+        f"output of {look.name(part.name, 60)}: {number_text(part.largest)} in step {part.largest_step:,}{share}"
+        f" ({course})"
+    )
+
+
+def _lost(part: MeasuredPart, look: Style) -> str:
+    zero = f", {part.zero:.0%} 0" if part.zero else ""
+    return f"gradient of {look.name(part.name, 60)}: up to {part.subnormal:.0%} subnormal in float16{zero}"
+
+
+def _not_finite(part: MeasuredPart, look: Style) -> str:
+    what = "output" if part.kind == "layer" else "gradient"
+    share = f"up to {part.not_finite:.0%} of it, in step {part.not_finite_step:,} first"
+    return f"{what} of {look.name(part.name, 60)}: {share}"
+
+
 def _events(series: RunSeries, look: Style) -> Paragraph:
     shown = [event for event in series.events if event.kind != "end"]
     told: Paragraph = [
@@ -112,7 +162,11 @@ def _event(event: RunEvent, series: RunSeries) -> str:
     at = event.since or event.step
     epoch = series.epoch_of(at)
     place = f"step {at:,}" + (f", epoch {epoch + 1}" if epoch is not None else "")
-    said = {"started": "started again", "recovered": "recovered: 100 steps in a row were applied"}.get(event.kind)
+    said = {
+        "started": "started again",
+        "recovered": "recovered: 100 steps in a row were applied",
+        "not_measured": f"no step is measured any more: the step {event.text}",
+    }.get(event.kind)
     kept = f" The batch is kept in {event.kept}." if event.kept else ""
     why_not = f" The batch was not replayed: {event.not_replayed}" if event.not_replayed else ""
     return f"{place}: {said or event.text or event.kind}{kept}{why_not}"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mpdoctor.comparing.comparing import compare
-from mpdoctor.examination.run import ExaminerCrashed
+from mpdoctor.examination.examination_facts import ExaminerCrashed
 from mpdoctor.facts.examination import ExaminationFacts, OperationTime, ProfileFacts, TimingFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.training import PredictionFacts, TrainingFacts

@@ -19,6 +19,7 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Diagnosis, Probe, Stage, TargetReport, Verdict
 from mpdoctor.reporters.compared.reasons import headline, reasons_from_compared
 from mpdoctor.reporters.compared.rows import rows_from_compared, time_text
+from mpdoctor.reporters.compared.slower_operations import plain_kind
 from mpdoctor.reporters.rendering import report_from_compared
 from mpdoctor.reporters.text.style import Style
 
@@ -135,6 +136,55 @@ def test_what_takes_the_time_and_which_layers_stay_behind() -> None:
     assert "No difference from float32 was measured: 0.97 to 1.05 times as fast" in texts(
         Compared((FLOAT32, SAME), 2), "mixed_float16"
     )
+
+
+def profiled(seconds: float, **operations: float) -> TimingFacts:
+    """Three steps; seconds a step, of all and of each type."""
+    types = tuple(OperationTime(kind, 3, 3 * took) for kind, took in operations.items())
+    in_all = sum(known.seconds for known in types)
+    return timing(seconds, profile=ProfileFacts(3, 3 * seconds, 3 * seconds, in_all, types))
+
+
+FAST = profiled(0.01, _MklNativeFusedConv2D=0.004, Mul=0.004, MatMul=0.002)
+SLOW = profiled(0.04, Conv2D=0.03, Mul=0.0045, Cast=0.004, MatMul=0.001)
+
+
+@pytest.mark.parametrize(
+    ("own", "words"),
+    [
+        (
+            (SLOW, SLOW),
+            "Added up, its operations take 29.5 ms a step longer than under float32: `Conv2D` 30 ms instead of 4 ms, "
+            "`Cast` 4 ms instead of none.\n"
+            "oneDNN computes `Conv2D` under float32, and not under mixed_float16.",
+        ),
+        ((SLOW, profiled(0.04, _MklConv2D=0.003, Mul=0.001, Cast=0.03)), "Cast` 17 ms instead of none."),
+        ((FAST, SLOW), ""),
+        ((profiled(0.04, Mul=0.004), profiled(0.04, Mul=0.004)), ""),
+        ((timing(0.04, profile=None), timing(0.04, profile=None)), ""),
+        ((timing(0.04), timing(0.04)), ""),  # some of its types are not known
+    ],
+)
+def test_a_slower_step_names_the_operations_that_take_longer(own: tuple[TimingFacts, ...], words: str) -> None:
+    base = run("float32", FAST, FAST)
+    told = [
+        sentence
+        for _, sentence in reasons_from_compared(Compared((base, run("mixed_float16", *own)), 2), LOOK)
+        if sentence.startswith(("Added up", "oneDNN"))
+    ]
+    assert "\n".join(told).endswith(words) and bool(told) is bool(words)
+
+
+def test_an_operation_has_one_name_however_its_graph_was_rewritten() -> None:
+    names = {
+        "_MklNativeConv2DBackpropFilterWithBias": "Conv2DBackpropFilter",
+        "_FusedMatMul": "MatMul",
+        "_MklMatMul": "MatMul",
+        "_MklFusedBatchNormV3": "FusedBatchNormV3",
+        "FusedBatchNormV3": "FusedBatchNormV3",
+        "_Arg": "_Arg",
+    }
+    assert {kind: plain_kind(kind) for kind in names} == names
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])

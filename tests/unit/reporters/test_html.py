@@ -28,6 +28,7 @@ from mpdoctor.reporters.html.colours import coloured
 from mpdoctor.reporters.html.grouping import groups_from_findings
 from mpdoctor.reporters.html.plot import HEIGHT, WIDTH, bars_from_frames, course_of_loss, course_of_scale, runs
 from mpdoctor.reporters.printable import one_line
+from mpdoctor.reporters.reading_order import weightiest_first
 from mpdoctor.reporters.text.excerpts import ExcerptLine
 from mpdoctor.reporters.text.operations import numbers_at
 from mpdoctor.reporters.text.plot import rows_from_scales, sparkline
@@ -120,7 +121,7 @@ def test_a_code_leads_to_its_page_where_there_is_one() -> None:
     links = {texts(link): link.get("href") for link in root.iter("a") if not (link.get("href") or "#").startswith("#")}
     assert links == {"MP904": "https://example.org/a/"}
     titles = [texts(title).split()[1] for title in root.iter("h3") if title.get("class") == "title"]
-    assert titles == ["MP904", "MP201", "MP903"]
+    assert titles == ["MP904", "MP903", "MP201"]
 
 
 def test_many_findings_are_grouped_by_file() -> None:
@@ -146,7 +147,7 @@ def test_ten_findings_can_be_overlooked(number: int, groups: int) -> None:
 
 def test_a_finding_holds_its_ticket() -> None:
     """Just what the Markdown reporter says of it."""
-    told = samples.collapsing()
+    told = weightiest_first(samples.collapsing())
     written = markdown.render(told)
     articles = [article for article in parsed(html.render(told)).iter("article") if article.get("data-markdown")]
     assert len(articles) == 3

@@ -94,6 +94,22 @@ def test_it_is_written_and_read_back(name: str) -> None:
         assert ("an eager loop" in shown) is (name == "not measured")
 
 
+@pytest.mark.parametrize(
+    ("divergence", "told"),
+    [(PARTED, [1.0, 0.5, None, 0.125]), (DivergenceFacts(not_measured="its order is unknown"), None), (None, None)],
+)
+def test_the_loss_in_float32_stands_beside_that_of_each_step(
+    divergence: DivergenceFacts | None, told: list[float | None] | None
+) -> None:
+    examined = probe(ReferenceFacts("float16", (GOOD,), divergence=divergence))
+    written = json.loads(json_reporter.render(diagnosis(models=(("train.py", model()),), probes=(examined,))))
+    pytest.importorskip("jsonschema").validate(written, SCHEMA)
+    (read,) = written["probes"]
+    found = read["float32_loss"]
+    assert (found and found[:4]) == told
+    assert found is None or (len(found) == len(read["loss"]) and not any(found[4:]))
+
+
 def test_the_headline_says_how_near_it_is() -> None:
     told = headline_from_diagnosis(diagnosis(probes=(probe(REFERENCES["room"][0]),)), STYLE)
     assert "verdict healthy, gradient fidelity 0.9997 (worst: conv/kernel 0.98)" in told.whole

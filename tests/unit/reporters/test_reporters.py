@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,8 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import LayerFacts
 from mpdoctor.facts.training import StepFacts
 from mpdoctor.facts.versions import Keras
-from mpdoctor.finding import AlsoSeen, Crashed, Excerpt, Finding, Probe, Severity, Skipped, Stage, Verdict
-from mpdoctor.reporters import concise, github, sarif, terminal
+from mpdoctor.finding import AlsoSeen, Crashed, Diagnosis, Excerpt, Finding, Probe, Severity, Skipped, Stage, Verdict
+from mpdoctor.reporters import concise, github, html, markdown, sarif, terminal
 from mpdoctor.reporters import json as json_reporter
 from mpdoctor.reporters.printable import shortened
 from mpdoctor.reporters.text.plot import columns_from_steps, rows_from_scales, sparkline
@@ -51,6 +52,28 @@ def test_no_line_is_wider_than_asked_for(sample: Any, width: int, blocks: bool) 
     lines = terminal.render(sample(), width=width, blocks=blocks).split("\n")
     assert max(map(cell_len, lines)) <= width
     assert not [line for line in lines if line != line.rstrip(" ")]
+
+
+@pytest.mark.parametrize("render", [terminal.render, markdown.render, html.render])
+def test_what_ends_the_training_stands_before_a_mere_warning(render: Callable[[Diagnosis], str]) -> None:
+    told = [
+        Finding(f"Says {code}.", "", Location("train.py", line), code=code, severity=severity, target="train.py")
+        for line, (code, severity) in enumerate(
+            [("MP201", Severity.WARNING), ("MP302", Severity.ERROR), ("MP905", Severity.WARNING),
+             ("MP903", Severity.ERROR), ("MP213", Severity.INFO)], 1)
+    ]  # fmt: skip
+    examined = dataclasses.replace(samples.one_error(), findings=tuple(told))
+    source_alone = dataclasses.replace(samples.static(), findings=tuple(told))
+    codes = [one.code for one in told]
+    assert _codes(render(examined)) == ["MP903", "MP302", "MP905", "MP201", "MP213"]
+    assert _codes(render(source_alone)) == codes
+    assert [one["code"] for one in json.loads(json_reporter.render(examined))["findings"]] == codes
+    assert re.findall(r" (MP\d+) ", concise.render(examined)) == codes
+
+
+def _codes(report: str) -> list[str]:
+    """As they are first spoken of: a page holds each finding twice, the second time to be copied."""
+    return list(dict.fromkeys(re.findall(r"Says (MP\d+)", report)))
 
 
 @pytest.mark.parametrize("sample", EVERY)

@@ -180,7 +180,7 @@ def test_show_writes_reports_too(saved: Path, capsys: pytest.CaptureFixture[str]
     ("file", "message"),
     [
         ("nowhere.json", "nowhere.json cannot be read: No such file or directory."),
-        (".", ". cannot be read: Is a directory."),
+        (".", ". cannot be read: it is a directory, and no regular file."),
         ("other.json", "other.json is a diagnosis of schema version 2, by mpdoctor '9'; this mpdoctor reads version 1"),
         ("binary.json", "binary.json is no diagnosis by mpdoctor: it is no JSON."),
     ],

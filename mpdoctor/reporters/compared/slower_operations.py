@@ -1,0 +1,87 @@
+"""Which operations take longer than under the first policy, where a step does: by TensorFlow's profiler."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from statistics import median
+
+from mpdoctor.compared import Compared, PolicyRun
+from mpdoctor.facts.examination import ProfileFacts
+from mpdoctor.reporters.compared.rows import time_text
+from mpdoctor.reporters.text.style import count
+
+MOST_NAMED = 4
+MUCH = 0.1  # of the time by which all operations together take longer
+ONEDNN = "_Mkl"
+# what a graph is rewritten to for one multiplication: by oneDNN, with a bias, with what follows
+_REWRITTEN = re.compile(r"^_(?=Mkl|Fused)(Mkl(Native)?)?(Fused(?!BatchNorm))?|WithBias$")
+
+Times = dict[str, tuple[float, bool]]  # by operation: seconds a step, and whether oneDNN computes it
+
+
+def slower_operations(compared: Compared, run: PolicyRun) -> Iterator[str]:
+    """Sentences; none unless its step was slower in each round."""
+    ratio = compared.speed(run)
+    rounds = list(_rounds(compared, run))
+    if run is compared.base or ratio is None or ratio.high >= 1 or not rounds:
+        return
+    more = median(sum(_seconds(own)) - sum(_seconds(first)) for first, own in rounds)
+    slower = {kind: rise for kind in rounds[0][1] if (rise := _rise(kind, rounds)) >= MUCH * more}
+    if more <= 0 or not slower:
+        return
+    longest = sorted(slower, key=lambda kind: -slower[kind])
+    named = ", ".join(_beside(kind, rounds) for kind in longest[:MOST_NAMED])
+    others = f", and {count(len(longest) - MOST_NAMED, 'type')} more" if len(longest) > MOST_NAMED else ""
+    base = compared.base.policy
+    yield f"Added up, its operations take {time_text(more)} a step longer than under {base}: {named}{others}."
+    without = [kind for kind in longest[:MOST_NAMED] if all(_lost_onednn(kind, *both) for both in rounds)]
+    if without:
+        yield f"oneDNN computes {', '.join(f'`{kind}`' for kind in without)} under {base}, and not under {run.policy}."
+
+
+def _rounds(compared: Compared, run: PolicyRun) -> Iterator[tuple[Times, Times]]:
+    """Of each round in which all operations of both are known: those of the first policy, and its own."""
+    for first, own in zip(compared.base.timings, run.timings, strict=True):
+        profiles = [timing.profile for timing in (first, own) if timing is not None]
+        known = [_times(profile) for profile in profiles if profile is not None and profile.is_complete]
+        if len(known) == 2:
+            yield known[0], known[1]
+
+
+def _times(profile: ProfileFacts) -> Times:
+    found: Times = {}
+    for operation in profile.operations:
+        kind = plain_kind(operation.kind)
+        seconds, by_onednn = found.get(kind, (0.0, False))
+        by_onednn = by_onednn or operation.kind.startswith(ONEDNN)
+        found[kind] = seconds + operation.seconds / profile.steps, by_onednn
+    return found
+
+
+def plain_kind(kind: str) -> str:
+    """Of an operation that a graph was rewritten to, the one that it was."""
+    return _REWRITTEN.sub("", kind)
+
+
+def _seconds(times: Times) -> list[float]:
+    return [seconds for seconds, _ in times.values()]
+
+
+def _of(kind: str, times: Times) -> float:
+    return times[kind][0] if kind in times else 0.0
+
+
+def _rise(kind: str, rounds: list[tuple[Times, Times]]) -> float:
+    """By how much it took longer; 0 where it did not in each round."""
+    rises = [_of(kind, own) - _of(kind, first) for first, own in rounds]
+    return median(rises) if min(rises) > 0 else 0.0
+
+
+def _beside(kind: str, rounds: list[tuple[Times, Times]]) -> str:
+    before, now = (median(_of(kind, both[which]) for both in rounds) for which in (0, 1))
+    return f"`{kind}` {time_text(now)} " + (f"instead of {time_text(before)}" if before else "instead of none")
+
+
+def _lost_onednn(kind: str, first: Times, own: Times) -> bool:
+    return kind in first and kind in own and first[kind][1] and not own[kind][1]
