@@ -151,7 +151,8 @@ def _problem_from_syntax_error(error: SyntaxError, path: str) -> Problem:
 
 
 def _sentence(message: str) -> str:
-    return message.rstrip(".") + "."
+    """As it stands where it ends as one: "Perhaps you forgot a comma?"."""
+    return message if message.endswith("?") else message.rstrip(".") + "."
 
 
 def _version() -> str:

@@ -60,12 +60,22 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.finding import Edit, Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Attribute, ClassFacts, Collection, FunctionFacts, Known, class_of, known, options
+from mpdoctor.program.values import (
+    Attribute,
+    Call,
+    ClassFacts,
+    Collection,
+    FunctionFacts,
+    Known,
+    class_of,
+    known,
+    options,
+)
 from mpdoctor.semantics.source.edits.expressions import text_of, unsafe_fix
 
 SEVERITY = Severity.INFO
 FIXES = ("unsafe",)
-LOADING = ("keras.models.load_model", "keras.models.clone_model", "keras.models.model_from_json")
+CLONING = ("keras.models.clone_model", "keras.models.model_from_json")
 FILES = (".keras", ".h5", ".hdf5")
 LEFT_OUT = "{0}.get_config leaves out the layer's dtype: loaded or cloned, it takes the global policy of that moment."
 NOT_TAKEN = (
@@ -172,15 +182,22 @@ def _takes_dtype(initializer: FunctionFacts) -> bool:
 
 
 def _is_remade(facts: SourceFacts) -> bool:
-    """Whether the program saves, loads or clones models, layers and all."""
-    if any(True for _ in facts.calls_of(*LOADING)):
+    """Whether the program saves, loads or clones models, layers and all, by their configurations. Keras 2 makes nothing
+    anew from them when it loads a SavedModel, which is what it writes where a name has no suffix: its layers keep
+    their dtype (tf_keras 2.21, TensorFlow 2.15, 2.10, 2.4)."""
+    if any(True for _ in facts.calls_of(*CLONING)):
+        return True
+    if any(facts.keras.is_keras3 or _is_file(call) for call in facts.calls_of("keras.models.load_model")):
         return True
     for call in facts.method_calls("save", "from_config"):
-        receiver = call.receiver
-        own = class_of(receiver) if receiver is not None else None
-        path = known(call.argument(0, "filepath"))
-        if own is not None and own.kind in ("layer", "model"):
-            return True
-        if call.method == "save" and isinstance(path, str) and path.endswith(FILES):
+        own = class_of(call.receiver) if call.receiver is not None else None
+        is_own = own is not None and own.kind in ("layer", "model")
+        if (is_own and (call.method == "from_config" or facts.keras.is_keras3)) or _is_file(call):
             return True
     return False
+
+
+def _is_file(call: Call) -> bool:
+    """Whether it is known to read or write configurations: the name of the file ends so."""
+    path = known(call.argument(0, "filepath"))
+    return isinstance(path, str) and path.endswith(FILES)

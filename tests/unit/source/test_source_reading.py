@@ -16,6 +16,7 @@ from mpdoctor.source.interpreter.state.events import MOST_EVENTS
 
 UNREADABLE = [
     ("def f(:\n  pass", "cannot read it: invalid syntax", (1, 7)),
+    ("f(a b)", "cannot read it: invalid syntax", (1, 3)),
     ("x = 1\n\tif x:\n", "unexpected indent", (2, 0)),
     ("print 'hello'\n", "Python 2", (1, 1)),
     ("x = (1,\n", "'(' was never closed", (1, 5)),
@@ -37,7 +38,7 @@ def test_why_a_text_is_not_readable(text: str | bytes, words: str, place: tuple[
     facts = facts_from_text(text, "a.py")
     assert facts.unreadable is not None
     assert words in facts.unreadable.message
-    assert facts.unreadable.message.endswith((".", "-*-"))
+    assert facts.unreadable.message.endswith((".", "?", "-*-")) and "?." not in facts.unreadable.message
     found = facts.unreadable.location
     assert (found.path, found.line) == ("a.py", place[0])
     assert place[1] in (found.column, None, 0)
