@@ -73,12 +73,12 @@ class Job:
         return outputs
 
     def _single(self, model: Any, run: Callable[[Any], Any], batch: Any) -> None:
-        if not model.built or not model.trainable_variables:
-            run(batch)
         if self.told["keras"] != "3" and not hasattr(model.optimizer, "_loss_scale"):
             from tf_keras.mixed_precision import LossScaleOptimizer  # a train step of Keras 2 asks it to scale
 
             model.optimizer = LossScaleOptimizer(model.optimizer, dynamic=False, initial_scale=1.0)
+        if not model.built or not model.trainable_variables:
+            run(batch)
         self._state = pickle.loads(Path(self.told["state"]).read_bytes())
         self._end({(step, None): self._gradients(step, 1.0) for step in self.steps})
 
