@@ -7,7 +7,6 @@ TensorFlow and, of this project, mpdoctor.training alone; TF_USE_LEGACY_KERAS=1 
 from __future__ import annotations
 
 import csv
-import importlib.util
 import json
 import linecache
 import os
@@ -139,16 +138,15 @@ def check_ours_is_watched():
 
 def check_summaries_are_written():
     place = folder()
-    if importlib.util.find_spec("tensorboard") is None:
-        try:
-            LossScaleMonitor(None, log_dir=place)
-        except ImportError:
-            return
-    fitted(settled(model_of()), LossScaleMonitor(None, log_dir=place), [FINITE, FAILING])
+    model = settled(model_of())
+    fitted(model, LossScaleMonitor(None, log_dir=place), [FINITE, FAILING])
     (name,) = os.listdir(place)
-    with open(os.path.join(place, name), "rb") as file:
-        content = file.read()
-    assert b"loss_scale" in content and b"skipped_steps" in content
+    seen = {}
+    for event in tf.compat.v1.train.summary_iterator(os.path.join(place, name)):
+        for value in event.summary.value:
+            assert value.metadata.plugin_data.plugin_name == "scalars", value
+            seen[value.tag, event.step] = float(tf.make_ndarray(value.tensor))
+    assert seen["loss_scale", 2] == scale_of(model) and seen["skipped_steps", 2] == 1, seen
 
 
 # --- what is told -------------------------------------------------------------------------------------------------
@@ -175,6 +173,34 @@ def check_a_stuck_fit_names_layer_and_line_and_stops():
 def check_what_the_batch_itself_holds_is_told():
     _, said = fitted(settled(model_of()), LossScaleMonitor(None), [FAILING] * 60)
     assert len(said) == 1 and "as the batch itself is" in said[0], said
+
+
+def check_a_weight_that_is_not_finite_is_named():
+    for value, words in (
+        (np.nan, "'dense' (Dense) is inf or NaN, as 1 of the 16 elements of its weight"),
+        (1e5, "up to 1e+05, is cast to float16, which ends at 65504"),
+    ):
+        path = os.path.join(folder(), "run.mpdoctor")
+        model = settled(model_of())
+        kernel, bias = model.middle.get_weights()
+        kernel[1, 2] = value
+        model.middle.set_weights([kernel, bias])
+        _, said = fitted(model, LossScaleMonitor(path), [FINITE] * 60)
+        assert len(said) == 1 and words in said[0] and "dense/kernel'" in said[0], said
+        (event,) = [line for line in lines_of(path) if isinstance(line, dict) and line.get("layer")]
+        assert event["layer"] == "dense" and event["variable"].endswith("dense/kernel"), event
+
+
+def check_moving_averages_are_named_where_they_are_used():
+    for trains in (True, False):
+        model = settled(model_of())
+        model.norm.trainable = trains
+        model.norm.set_weights([*model.norm.get_weights()[:3], np.array([1, 1, 1, np.nan], "float32")])
+        model.compile(model.optimizer, "mse")
+        _, said = fitted(model, LossScaleMonitor(None), [FINITE] * 60)
+        assert bool(said) is not trains, (trains, said)
+        if said:
+            assert "as 1 of the 4 elements of its weight" in said[0] and "norm/moving_variance'" in said[0], said
 
 
 def check_a_healthy_fit_is_silent():
@@ -229,6 +255,26 @@ def check_weights_are_those_of_a_fit_without_it():
             assert np.array_equal(ours, theirs, equal_nan=True), (fails, ours, theirs)
 
 
+class Keeping(keras.layers.Layer):
+    """A number of its own that float16 does not hold."""
+
+    def build(self, shape):
+        tenth = keras.initializers.Constant(0.1)
+        self.kept = self.add_weight(name="kept", shape=(), initializer=tenth, trainable=False)
+        self.built = True
+
+    def call(self, inputs):
+        return inputs * tf.cast(self.kept, inputs.dtype)
+
+
+def check_what_a_layer_keeps_is_put_back_to_the_bit():
+    keras.mixed_precision.set_global_policy("mixed_float16")
+    model = Layered(Keeping(name="keeping"))
+    model.compile(keras.optimizers.SGD(1e-3), "mse")
+    _, said = fitted(settled(model), LossScaleMonitor(None), [FAILING] * 60)
+    assert len(said) == 1 and model.middle.get_weights()[0] == np.float32(0.1), (said, model.middle.get_weights())
+
+
 # --- loops --------------------------------------------------------------------------------------------------------
 def loop_of(model):
     """(optimizer, a step that is a tf.function)"""
@@ -267,6 +313,30 @@ def check_a_loop_is_watched_by_wrap():
     assert len(before) == len(model.get_weights())
     (row,) = [line for line in lines_of(path) if isinstance(line, dict) and "layer" in line]
     assert row["layer"] == "large" and lines_of(path)[-1]["how"] == "finished"
+
+
+def check_a_variable_that_no_layer_has_is_named():
+    model = model_of()
+    factor, optimizer = tf.Variable([1.0, np.nan], name="factor"), KerasOwn(keras.optimizers.SGD(1e-3))
+
+    @tf.function
+    def step(inputs):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(model(inputs, training=True) * factor)
+            scaled = optimizer.scale_loss(loss) if IS_KERAS3 else optimizer.get_scaled_loss(loss)
+        variables = [*model.trainable_variables, factor]
+        grads = tape.gradient(scaled, variables)
+        grads = grads if IS_KERAS3 else optimizer.get_unscaled_gradients(grads)
+        optimizer.apply_gradients(zip(grads, variables))
+
+    monitor = LossScaleMonitor(None, optimizer=optimizer, model=model)
+    step = monitor.wrap(step)
+    with warnings.catch_warnings(record=True), monitor:
+        warnings.simplefilter("always")
+        for _ in range(60):
+            step(FINITE)
+    (said,) = monitor.warnings
+    assert "is inf or NaN, as 1 of the 2 elements of the variable 'factor' are" in said, said
 
 
 def check_a_loop_that_raises_says_so():

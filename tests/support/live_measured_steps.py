@@ -6,7 +6,6 @@ TensorFlow and, of this project, mpdoctor.training alone; TF_USE_LEGACY_KERAS=1 
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import random
@@ -22,7 +21,7 @@ import numpy as np
 import tensorflow as tf
 
 from mpdoctor.training import LossScaleMonitor, LossScaleOptimizer
-from mpdoctor.training.monitoring.measuring.numbers import numbers_of
+from mpdoctor.training.monitoring.measuring.numbers import BIAS, exponents_of, numbers_of
 
 keras = tf.keras
 IS_KERAS3 = getattr(keras, "__version__", "2").startswith("3")
@@ -104,6 +103,20 @@ def check_numbers_of_whatever_a_tensor_holds():
         assert numbers_of([tensor[:0]]).numpy().tolist() == [0.0] * 4
         assert numbers_of([tensor[6:]]).numpy().tolist() == [0.0, 1.0, 0.0, 0.0]
         assert numbers_of([tensor[:4], tensor[4:6], tensor[:0]]).numpy()[0] == 2.0
+
+
+def check_exponents_of_whatever_a_tensor_holds():
+    given = [0.0, -0.0, SUBNORMAL, -SUBNORMAL, 0.5, -2.0, 3.0, float("nan"), float("inf"), -float("inf")]
+    ends = [2.0**-24, 65504.0, 0.9990234375]  # float16's smallest and largest, and its neighbour of 1
+    for dtype in (tf.float16, tf.float32, tf.float64):
+        for function in (exponents_of, tf.function(exponents_of)):
+            seen = function([tf.constant([given], dtype), tf.constant(ends, dtype), tf.zeros([0, 3], dtype)]).numpy()
+            there = {at - BIAS: count for at, count in enumerate(seen.tolist()) if count}
+            assert there == {-127: 2, -24: 1, -20: 2, -1: 2, 1: 2, 15: 1, 128: 3}, (dtype, there)
+    values = np.float32(np.random.RandomState(3).normal(size=10_000) * 2.0 ** np.arange(-100, 100, 0.02))
+    seen = exponents_of([tf.constant(values)]).numpy()
+    expected = np.bincount(np.frexp(values)[1] - 1 + BIAS, minlength=256)
+    assert seen.tolist() == expected.tolist()
 
 
 def check_layers_and_gradients_are_those_of_the_step():
@@ -322,15 +335,58 @@ def check_without_it_no_batch_is_touched():
 
 
 def check_summaries_of_measured_steps():
-    if importlib.util.find_spec("tensorboard") is None:
-        return
     place = tempfile.mkdtemp()
-    fitted(made(), LossScaleMonitor(None, log_dir=place, measure_every=3), 1)
+    expected = fitted(made(), None, 1)
+    assert fitted(made(), LossScaleMonitor(None, log_dir=place, measure_every=3), 1) == expected
+    tags, tensors = summaries_in(place)
+    for tag in ("activations_largest/recurrent", "activations_zero/inner/one", "gradients_subnormal/"):
+        assert any(name.startswith(tag) for name in tags["scalars"]), tags
+    for tag in ("activations_exponents/recurrent", "activations_exponents/inner/one", "gradients_exponents/"):
+        assert any(name.startswith(tag) for name in tags["histograms"]), tags
+    assert not any("exponents" in tag for tag in tags["scalars"]), tags
+    for step in (3, 6):
+        for layer, size in (("recurrent", 16), ("inner/one", 16), ("last", 4), ("norm", 16)):
+            left, right, count = tensors[f"activations_exponents/{layer}", step].T
+            assert (right == left + 1).all() and (np.diff(left) == 1).all() and count[0] > 0 and count[-1] > 0
+            zero, bad, largest = [tensors[f"activations_{n}/{layer}", step] for n in ("zero", "not_finite", "largest")]
+            assert sum(count) == round((1 - zero - bad) * size), (layer, step, count, zero)
+            assert 2 ** left[-1] <= largest < 2 ** right[-1], (layer, step, left, largest)
+
+
+def check_histograms_of_known_numbers():
+    """x = 2, kernel 3, no bias, a scale of 64: see check_layers_and_gradients_are_those_of_the_step."""
+    seeded()
+    keras.mixed_precision.set_global_policy("mixed_float16")
+    dense = keras.layers.Dense(2, use_bias=False, kernel_initializer=keras.initializers.Constant(3.0), name="dense")
+    model = keras.Sequential([dense, keras.layers.ReLU(name="relu"), keras.layers.Lambda(lambda x: 0 * x, name="none")])
+    model.compile(KerasOwn(keras.optimizers.SGD(0.0), initial_scale=64.0), lambda y, x: tf.reduce_mean(x))
+    place = tempfile.mkdtemp()
+    data = tf.data.Dataset.from_tensors((np.full([1, 4], 2, "float32"), np.zeros([1, 2], "float32"))).repeat(7)
+    fitted(model, LossScaleMonitor(None, log_dir=place, measure_every=2), 1, data)
+    tags, tensors = summaries_in(place)
+    for step in (2, 4, 6):
+        assert tensors["activations_exponents/dense", step].tolist() == [[4, 5, 2]]
+        assert tensors["activations_exponents/relu", step].tolist() == [[4, 5, 2]]
+    assert "activations_exponents/none" not in tags["histograms"], tags  # all is 0
+    assert "activations_zero/none" in tags["scalars"], tags
+
+
+def check_exponents_are_counted_for_a_log_directory_alone():
+    monitor = LossScaleMonitor(run_path(), measure_every=3)
+    fitted(made(), monitor, 1)
+    (graph,) = monitor._measuring._made._graphs
+    assert not [operation for operation in graph.get_operations() if operation.type == "Bincount"]
+
+
+def summaries_in(place):
+    """({plugin: tags}, {(tag, step): array}) of the one file of events there."""
     (name,) = os.listdir(place)
-    with open(os.path.join(place, name), "rb") as file:
-        content = file.read()
-    for tag in (b"activations_largest/recurrent", b"gradients_subnormal/", b"activations_zero/inner/one"):
-        assert tag in content, tag
+    tags, tensors = {}, {}
+    for event in tf.compat.v1.train.summary_iterator(os.path.join(place, name)):
+        for value in event.summary.value:
+            tags.setdefault(value.metadata.plugin_data.plugin_name, set()).add(value.tag)
+            tensors[value.tag, event.step] = tf.make_ndarray(value.tensor)
+    return tags, tensors
 
 
 def main():

@@ -37,7 +37,7 @@ class LossScaleMonitor:
     path
         The run file, for `mpdoctor show`; a training that is started again goes on in it. None: none is written.
     log_dir
-        Where the two numbers, and what is measured, are written for TensorBoard.
+        Where the two numbers, and what is measured, are written for TensorBoard, with histograms of exponents.
     every
         Steps between two readings of the optimizer. For 100 steps after a skipped one it reads each.
     stop_when
@@ -87,7 +87,9 @@ class LossScaleMonitor:
         self._models = _listed(model)
         self._untold: tuple[WatchedSeries, Trouble] | None = None
         self._recording = Recording(path, log_dir, every)
-        self._measuring = Measuring(measure_every, self._recording.measured, self._end_measuring)
+        self._measuring = Measuring(
+            measure_every, self._recording.measured, self._end_measuring, self._recording.has_summaries
+        )
         self._fit: FitSteps | None = None
         self._has_stepped = False  # before that, variables are still being made
         self._at_epoch: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""What a monitor writes of a training: the run file's rows and events, and scalars for TensorBoard."""
+"""What a monitor writes of a training: the run file's rows and events, and what TensorBoard shows."""
 
 from __future__ import annotations
 
@@ -36,6 +36,10 @@ class Recording:
     def file(self) -> RunFile | None:
         """None where none is written, or none any more."""
         return None if self._file is None or self._file.gone else self._file
+
+    @property
+    def has_summaries(self) -> bool:
+        return self._summaries.are_written
 
     def start(self, optimizers: list[Any], models: list[Any]) -> None:
         """Of these optimizers, which all scale a loss, each begins a series or goes on with its own."""

@@ -1,5 +1,5 @@
 """One batch once more, eagerly, up to the moment in which the optimizer is given its gradients: which layer's output is
-not finite first, or which variable's gradient.
+not finite first, and by which of its weights, or which variable's gradient.
 
 Nothing is trained by it: the optimizer is never reached, and what the layers and metrics that ran keep of their own
 (moving averages, seeds, sums) is put back.
@@ -47,15 +47,17 @@ class Seen:
         for variable in variables:
             if id(variable) not in self.known:
                 self.known.add(id(variable))
-                self.kept.append((variable, variable.numpy()))
+                self.kept.append((variable, as_kept(variable)))
 
     def watch(self, call: Callable[..., Any], layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self.keep(layer)
         given = _all_finite((args, kwargs))
         output = call(layer, *args, **kwargs)
         if self.culprit is None and not _all_finite(output):
-            why = _of_cast(layer, (args, kwargs)) if given else _of_input(self.batch, (args, kwargs))
-            self.culprit = _culprit(layer, output, why)
+            self.culprit = _culprit(layer, output)
+            self.culprit.update(
+                _of_layer(layer, (args, kwargs)) if given else {"how": _of_input(self.batch, (args, kwargs))}
+            )
         return output
 
     def take(self, gradients: list[tuple[Any, Any]]) -> None:
@@ -102,12 +104,44 @@ def _of_input(batch: Any, given: Any) -> str:
     return f"is inf or NaN, as its input is: in {dtype}, of a batch whose largest number is {_largest(batch):.4g}"
 
 
-def _of_cast(layer: Any, given: Any) -> str:
-    """In Keras 2 a layer casts its own inputs: they may be finite before that."""
+def _of_layer(layer: Any, given: Any) -> dict[str, Any]:
+    """Why what a layer makes of finite inputs is not: a weight that is not, inputs (in Keras 2 a layer casts its own)
+    or a weight that float16 does not hold, or what it computes."""
+    weights = [(_name(weight), tf.constant(as_kept(weight))) for weight in _weights_in_use(layer)]
+    for name, value in weights:
+        if not _all_finite(value):
+            return {"variable": name, "how": f"is inf or NaN, as {_not_finite_of(value)} its weight {name!r} are"}
+    if getattr(layer, "compute_dtype", "") != "float16":
+        return {}
+    ends = f"is cast to float16, which ends at {LARGEST_FLOAT16:g}"
     largest = _largest(given)
-    if getattr(layer, "compute_dtype", "") != "float16" or largest <= LARGEST_FLOAT16:
-        return ""
-    return f"is inf or NaN: its input, up to {largest:.4g}, is cast to float16, which ends at {LARGEST_FLOAT16:g}"
+    if largest > LARGEST_FLOAT16:
+        return {"how": f"is inf or NaN: its input, up to {largest:.4g}, {ends}"}
+    for name, value in weights:
+        if _largest(value) > LARGEST_FLOAT16:
+            return {"variable": name, "how": f"is inf or NaN: its weight {name!r}, up to {_largest(value):.4g}, {ends}"}
+    return {}
+
+
+def _weights_in_use(layer: Any) -> list[Any]:
+    """Those that its output comes from: moving averages only where it does not train."""
+    weights = own_variables(layer) if getattr(layer, "trainable", True) else getattr(layer, "weights", ())
+    return [weight for weight in weights if tf.as_dtype(weight.dtype).is_floating]
+
+
+def as_kept(variable: Any) -> Any:
+    """Its value, which Keras 3 casts to the layer's dtype within a call."""
+    return getattr(variable, "_value", variable).numpy()
+
+
+def _not_finite_of(value: Any) -> str:
+    """ "3 of the 64 elements of" """
+    bad = int(tf.math.count_nonzero(tf.logical_not(tf.math.is_finite(value))))
+    return f"{bad} of the {int(tf.size(value))} elements of"
+
+
+def _name(variable: Any) -> str:
+    return str(getattr(variable, "path", None) or variable.name.partition(":")[0])
 
 
 def _largest(value: Any) -> float:
@@ -118,13 +152,13 @@ def _floats(value: Any) -> list[Any]:
     return [tensor for tensor in tf.nest.flatten(value) if isinstance(tensor, tf.Tensor) and tensor.dtype.is_floating]
 
 
-def _culprit(layer: Any, output: Any, of_input: str) -> dict[str, Any]:
+def _culprit(layer: Any, output: Any) -> dict[str, Any]:
     """The innermost layer comes first: it returns first."""
     found: dict[str, Any] = {
         "layer": str(layer.name),
         "layer_class": type(layer).__name__,
         "what": "the output",
-        "how": of_input or "is the first that is inf or NaN",
+        "how": "is the first that is inf or NaN",
         "dtype": _dtype(output),
     }
     place = _line_of_call(layer)
@@ -159,12 +193,17 @@ def _first_gradient(seen: Seen) -> dict[str, Any] | None:
         return None
     owners = {id(variable): layer for layer in seen.layers for variable in own_variables(layer)}
     last = max(bad, key=lambda variable: _position(seen.layers, owners.get(id(variable))))
-    found = {"variable": str(getattr(last, "path", None) or last.name), "what": "the gradient"}
+    found = {"variable": _name(last), "what": f"the gradient of {_name(last)!r}"}
     layer = owners.get(id(last))
     if layer is not None:
-        found.update(layer=str(layer.name), layer_class=type(layer).__name__, how="is the first that is inf or NaN")
-        found["what"] = f"the gradient of {found['variable']!r}"
-    return found
+        found.update(layer=str(layer.name), layer_class=type(layer).__name__)
+    for variable in [variable for _, variable in seen.gradients if id(variable) not in owners]:
+        own = tf.constant(as_kept(variable))
+        if not _all_finite(own):
+            name = _name(variable)
+            how = f"is inf or NaN, as {_not_finite_of(own)} the variable {name!r} are"
+            return {"variable": name, "what": found["what"], "how": how}
+    return {**found, "how": "is the first that is inf or NaN"}
 
 
 def _position(layers: list[Any], layer: Any) -> int:

@@ -1,27 +1,38 @@
-"""Loss scale, skipped steps and what was measured, for TensorBoard."""
+"""Loss scale, skipped steps and what was measured, for TensorBoard, in the format of its scalars and histograms: where
+the training runs it need not be installed."""
 
 from __future__ import annotations
 
-import importlib.util
 import os
+from typing import Any
 
 import tensorflow as tf
 
-from mpdoctor.training.monitoring.measuring.measured import Measured
+from mpdoctor.training.monitoring.measuring.measured import Measured, MeasuredPart
 from mpdoctor.training.monitoring.watched_series import WatchedSeries
+
+ABOUT_EXPONENTS = "Elements by power of 2; float16 ends at 16, has fewer digits below -14, and nothing below -24."
+SCALAR, TENSOR = 1, 2  # classes of data, which say what TensorBoard may do with it
+
+
+def kind_of_summary(plugin: str, data_class: int, description: str = "") -> Any:
+    """What says of a summary which part of TensorBoard shows it."""
+    message = tf.compat.v1.SummaryMetadata
+    shown_by = message.PluginData(plugin_name=plugin)
+    return message(plugin_data=shown_by, data_class=data_class, summary_description=description)
 
 
 class Summaries:
-    """Scalars in a log directory; nothing without one. ImportError where TensorBoard, which makes them, is not
-    installed."""
+    """Scalars and histograms in a log directory; nothing without one."""
 
     def __init__(self, log_dir: str | os.PathLike[str] | None) -> None:
-        self._writer = None
-        if log_dir is None:
-            return
-        if importlib.util.find_spec("tensorboard") is None:
-            raise ImportError("log_dir needs TensorBoard, which is not installed: pip install tensorboard.")
-        self._writer = tf.summary.create_file_writer(os.fspath(log_dir))
+        self._writer: Any = None if log_dir is None else tf.summary.create_file_writer(os.fspath(log_dir))
+        self._scalar = kind_of_summary("scalars", SCALAR)
+        self._histogram = kind_of_summary("histograms", TENSOR, ABOUT_EXPONENTS)
+
+    @property
+    def are_written(self) -> bool:
+        return self._writer is not None
 
     def write(self, series: WatchedSeries) -> None:
         """Of the first optimizer, and with its number of each other one."""
@@ -29,8 +40,8 @@ class Summaries:
             return
         of = f"_{series.number}" if series.number else ""
         with self._writer.as_default():
-            tf.summary.scalar(f"loss_scale{of}", series.scale, step=series.step)
-            tf.summary.scalar(f"skipped_steps{of}", series.skipped, step=series.step)
+            self._write_number(f"loss_scale{of}", series.scale, series.step)
+            self._write_number(f"skipped_steps{of}", series.skipped, series.step)
 
     def write_measured(self, measured: Measured) -> None:
         if self._writer is None:
@@ -39,7 +50,17 @@ class Summaries:
             for kind, parts in (("activations", measured.layers), ("gradients", measured.gradients)):
                 for part in parts:
                     for what in ("largest", "not_finite", "zero", "subnormal"):
-                        tf.summary.scalar(f"{kind}_{what}/{part.name}", getattr(part, what), step=measured.step)
+                        self._write_number(f"{kind}_{what}/{part.name}", getattr(part, what), measured.step)
+                    self._write_exponents(f"{kind}_exponents/{part.name}", part, measured.step)
+
+    def _write_number(self, tag: str, number: float, step: int) -> None:
+        tf.summary.write(tag, tf.constant(number, tf.float32), step=step, metadata=self._scalar)
+
+    def _write_exponents(self, tag: str, part: MeasuredPart, step: int) -> None:
+        """A row of left edge, right edge and count for each bucket."""
+        if part.exponents:
+            buckets = [(exponent, exponent + 1, count) for exponent, count in part.exponents]
+            tf.summary.write(tag, tf.constant(buckets, tf.float64), step=step, metadata=self._histogram)
 
     def flush(self) -> None:
         if self._writer is not None:

@@ -104,7 +104,7 @@ def told(trouble: Trouble, culprit: dict[str, Any] | None) -> str:
         kind = f" ({culprit['layer_class']})" if culprit.get("layer_class") else ""
         why = f" In the replayed batch {culprit['what']} of layer {culprit['layer']!r}{kind} {culprit['how']}{where}."
     elif culprit is not None and culprit.get("variable"):
-        why = f" In the replayed batch the gradient of {culprit['variable']!r} is the first that is inf or NaN."
+        why = f" In the replayed batch {culprit['what']} {culprit['how']}."
     return f"Nothing is trained: {trouble.words}.{why}"
 
 

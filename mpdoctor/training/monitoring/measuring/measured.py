@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+from mpdoctor.training.monitoring.measuring.numbers import BIAS, EXPONENTS
 from mpdoctor.training.monitoring.run_file import number_in_json
 
 MOST_PARTS = 150  # of each kind, in a line: of a larger model those nearest to float16's ends
@@ -14,7 +15,8 @@ BYTES_BEFORE_COARSER = 1 << 17
 
 class MeasuredPart(NamedTuple):
     """`largest` is that of the finite elements; the shares are of all, and `subnormal` of what float16 keeps with fewer
-    digits than its eleven, 0 left out. A gradient is taken as it was scaled."""
+    digits than its eleven, 0 left out. A gradient is taken as it was scaled. `exponents`: (power of 2, how many
+    elements lie between it and the next one), without gaps; none where they were not counted, or there are none."""
 
     name: str
     dtype: str
@@ -22,9 +24,10 @@ class MeasuredPart(NamedTuple):
     not_finite: float
     zero: float
     subnormal: float
+    exponents: tuple[tuple[int, int], ...] = ()
 
     def in_line(self) -> list[Any]:
-        numbers = [number_in_json(_short(number)) for number in self[2:]]
+        numbers = [number_in_json(_short(number)) for number in self[2:6]]
         return [self.name[-LONGEST_NAME:], self.dtype, *numbers]
 
     def strain(self) -> tuple[float, float]:
@@ -48,6 +51,13 @@ def most_of(parts: list[MeasuredPart]) -> list[MeasuredPart]:
         return parts
     least = sorted((part.strain() for part in parts), reverse=True)[MOST_PARTS - 1]
     return [part for part in parts if part.strain() >= least][:MOST_PARTS]
+
+
+def exponents_from(counts: list[int]) -> tuple[tuple[int, int], ...]:
+    """Of counts by biased exponent, as `exponents_of` has them: those of normal numbers, from the first that there are
+    to the last."""
+    there = [at for at, count in enumerate(counts[: EXPONENTS - 1]) if at and count]
+    return tuple((at - BIAS, counts[at]) for at in range(there[0], there[-1] + 1)) if there else ()
 
 
 def _short(number: float) -> float:

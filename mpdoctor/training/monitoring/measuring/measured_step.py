@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterator, NamedTuple
 
 import tensorflow as tf
 
-from mpdoctor.training.monitoring.measuring.numbers import Part, dense, numbers_of
+from mpdoctor.training.monitoring.measuring.numbers import Part, dense, exponents_of, numbers_of
 from mpdoctor.training.monitoring.watched_calls import calls_watched, optimizer_held, own_variables
 
 MOST_TRACES = 8  # of one step: a step that is traced with each batch would cost more than it tells
@@ -23,19 +23,23 @@ class NotMeasured(Exception):
 
 
 class OnDevice(NamedTuple):
-    """Tensors: a name, kind ("layer" or "gradient") and dtype each, and numbers as `numbers_of` has them."""
+    """Tensors: a name, kind ("layer" or "gradient") and dtype each, numbers as `numbers_of` has them, and exponents as
+    `exponents_of` does, or none."""
 
     names: Any
     numbers: Any
+    exponents: Any
 
 
 class MeasuredStep:
     """`step` as the user calls it; `scale_of(optimizer)` is what its gradients are still to be multiplied by, so that
-    they are as the layers computed them."""
+    they are as the layers computed them; `exponents`: whether they are counted."""
 
-    def __init__(self, step: Callable[..., Any], optimizers: list[Any], scale_of: Callable[[Any], Any]) -> None:
+    def __init__(
+        self, step: Callable[..., Any], optimizers: list[Any], scale_of: Callable[[Any], Any], exponents: bool
+    ) -> None:
         self._step = getattr(step, "python_function", step)
-        self._optimizers, self._scale_of = optimizers, scale_of
+        self._optimizers, self._scale_of, self._exponents = optimizers, scale_of, exponents
         self._function = _traced(self._measured)
         self._written: dict[int, list[tuple[Any, Any]]] = {}
         self._graphs: list[Any] = []
@@ -51,13 +55,13 @@ class MeasuredStep:
         written = self._written[id(graph)]
         before = [tf.identity(tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)) for handle, dtype in written]
         try:
-            names, numbers = self._function(args, kwargs)
+            told = self._function(args, kwargs)
         finally:
             for (handle, _), value in zip(written, before):
                 tf.raw_ops.AssignVariableOp(resource=handle, value=value)
-        return OnDevice(names, numbers)
+        return OnDevice(*told)
 
-    def _measured(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    def _measured(self, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
         """Traced: the step with its layers and optimizers watched."""
         seen = Watched(tf.compat.v1.get_default_graph())
         with contextlib.ExitStack() as during:
@@ -67,7 +71,7 @@ class MeasuredStep:
             self._step(*args, **kwargs)
         if not seen.gradients:
             raise NotMeasured("gives no gradients to the optimizer that is watched")
-        return seen.told()
+        return seen.told(self._exponents)
 
 
 def _traced(function: Callable[..., Any]) -> Any:
@@ -123,12 +127,14 @@ class Watched:
 
         return take
 
-    def told(self) -> tuple[Any, Any]:
-        """(texts of three, numbers of four), a row for each layer in the order of its return and for each gradient."""
+    def told(self, exponents: bool) -> tuple[Any, Any, Any]:
+        """(texts of three, numbers of four, counts of exponents), a row for each layer in the order of its return and
+        for each gradient."""
         layers = [(name, "layer", dtype, tensors) for name, (dtype, tensors) in self.layers.items()]
         gradients = [(part.name, "gradient", part.dtype, [part.tensor]) for part in self.gradients]
         rows = layers + gradients
-        return tf.constant([row[:3] for row in rows]), tf.stack([numbers_of(row[3]) for row in rows])
+        counts = [exponents_of(row[3]) for row in rows] if exponents else [tf.zeros([0], tf.int32)] * len(rows)
+        return tf.constant([row[:3] for row in rows]), tf.stack([numbers_of(row[3]) for row in rows]), tf.stack(counts)
 
 
 def written_in(graph: Any) -> list[tuple[Any, Any]]:

@@ -7,16 +7,18 @@ from typing import Any, Callable, Iterator
 
 import tensorflow as tf
 
-from mpdoctor.training.monitoring.measuring.measured import Measured, MeasuredPart
+from mpdoctor.training.monitoring.measuring.measured import Measured, MeasuredPart, exponents_from
 from mpdoctor.training.monitoring.measuring.measured_step import MeasuredStep, NotMeasured, OnDevice
 
 
 class Measuring:
     """Each `every`-th step; with None there is nothing to do, and `is_due` never says so. `tell` is given what was
-    measured, `end` the reason why no more will be."""
+    measured, `end` the reason why no more will be; `exponents`: whether they are counted."""
 
-    def __init__(self, every: int | None, tell: Callable[[Measured], None], end: Callable[[str], None]) -> None:
-        self.every, self._tell, self._end = every, tell, end
+    def __init__(
+        self, every: int | None, tell: Callable[[Measured], None], end: Callable[[str], None], exponents: bool
+    ) -> None:
+        self.every, self._tell, self._end, self._exponents = every, tell, end, exponents
         self._waiting: list[tuple[int, OnDevice]] = []
         self._made: MeasuredStep | None = None
         self._made_of: Any = None
@@ -36,7 +38,8 @@ class Measuring:
         try:
             refuse_what_cannot_be_measured(step, optimizers, args, kwargs)
             if self._made is None or self._made_of != step:
-                self._made, self._made_of = MeasuredStep(step, optimizers, scale_still_to_come), step
+                self._made = MeasuredStep(step, optimizers, scale_still_to_come, self._exponents)
+                self._made_of = step
             self._waiting.append((number, self._made(*args, **kwargs)))
         except Exception as error:  # whatever the user's step raises in a trace, and whatever a device does
             self.end(said(error))
@@ -103,7 +106,9 @@ def scale_still_to_come(optimizer: Any) -> Any:
 def measured_from(step: int, on_device: OnDevice) -> Measured:
     """Read from the device."""
     parts: dict[str, list[MeasuredPart]] = {"layer": [], "gradient": []}
-    for texts, numbers in zip(on_device.names.numpy(), on_device.numbers.numpy()):
+    for texts, numbers, counts in zip(*(one.numpy() for one in on_device)):
         name, kind, dtype = (text.decode("utf-8", "replace") for text in texts)
-        parts[kind].append(MeasuredPart(name, dtype, *(float(number) for number in numbers)))
+        largest, not_finite, zero, subnormal = numbers.tolist()
+        exponents = exponents_from(counts.tolist())
+        parts[kind].append(MeasuredPart(name, dtype, largest, not_finite, zero, subnormal, exponents))
     return Measured(step, parts["layer"], parts["gradient"])

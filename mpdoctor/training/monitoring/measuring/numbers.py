@@ -1,4 +1,5 @@
-"""What is measured of a tensor, in the graph: four numbers, whatever it holds."""
+"""What is measured of a tensor, in the graph: four numbers, and how many elements have each exponent, whatever it
+holds."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 SMALLEST_NORMAL = 2.0**-14  # of float16: what is smaller keeps fewer digits
+# Of a float32, without the sign: 8 bits of exponent and 23 of mantissa.
+EXPONENTS, MANTISSA_BITS, BIAS = 256, 23, 127
 
 
 class Part(NamedTuple):
@@ -25,6 +28,18 @@ def numbers_of(tensors: list[Any]) -> tf.Tensor:
     sums = [tf.add_n([_count(one(tensor)) for tensor in tensors]) for one in (_bad, _zero, _subnormal)]
     shares = [tf.math.divide_no_nan(one, count) for one in sums]
     return tf.stack([tf.reduce_max(tf.stack(largest)), *shares])
+
+
+def exponents_of(tensors: list[Any]) -> tf.Tensor:
+    """How many elements of these tensors, as float32, have each biased exponent, int32: 1 is that of 2^-126, 254 that
+    of 2^127; 0 has what is smaller, and 255 what is inf or NaN."""
+    return tf.add_n([_counts(tensor) for tensor in tensors])
+
+
+def _counts(tensor: Any) -> Any:
+    bits = tf.bitcast(_magnitude(tf.reshape(tensor, [-1])), tf.int32)
+    exponents = tf.bitwise.right_shift(bits, tf.constant(MANTISSA_BITS))
+    return tf.raw_ops.Bincount(arr=exponents, size=EXPONENTS, weights=tf.constant([], tf.int32))
 
 
 def dense(value: Any) -> Any:
