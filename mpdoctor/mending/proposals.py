@@ -60,6 +60,8 @@ OF_THE_LOSS = ("MP408", "MP504")
 OF_PRECISION = ("MP2", "MP5", "MP904", "MP905", "MP907")
 # What the code of a layer's class is seen to compute, and float32 holds.
 OF_OWN_NUMBERS = ("MP501", "MP502", "MP503", "MP512")
+# What a layer rounds because of the line that makes it.
+OF_MADE_LAYERS = ("MP216",)
 # What Keras' LossScaleOptimizer does wrong and mpdoctor.training's does right.
 OF_THE_WRAPPER = ("MP302", "MP303", "MP315")
 # Two dtypes met where no layer was being called.
@@ -193,11 +195,13 @@ def _of_the_layer(finding: Finding, making: _Making) -> Iterator[Answer]:
 
 
 def _of_own_layers(finding: Finding, making: _Making) -> Iterator[Answer]:
-    """All live layers in 16 bits of the class whose code stands there."""
-    if finding.stage != "source" or finding.code not in OF_OWN_NUMBERS or finding.location is None:
+    """All live layers in 16 bits of the class whose code stands there, or that are made there."""
+    place = finding.location
+    if finding.stage != "source" or finding.code not in OF_OWN_NUMBERS + OF_MADE_LAYERS or place is None:
         return
+    paths = making.made_of_class(place) if finding.code in OF_OWN_NUMBERS else making.made_by_call(place)
     with suppress(NoPlace):
-        proposals = tuple(making.in_float32(finding.code, path) for path in making.made_of_class(finding.location))
+        proposals = tuple(making.in_float32(finding.code, path) for path in paths)
         if proposals:
             yield Answer(finding, proposals)
 
@@ -264,6 +268,15 @@ class _Making:
         of_class = Location(inside.path, around or 0)
         for path, layer in self.layers.items():
             if around is not None and self._is_same(layer.class_location, of_class) and self._takes_dtype(path):
+                yield path
+
+    def made_by_call(self, call: Location) -> Iterator[str]:
+        """The paths of the layers of its line and class that compute in 16 bits."""
+        facts = self.source_at(call.path)
+        written = facts.lines[call.line - 1][call.column - 1 :] if facts is not None else ""
+        for path, layer in self.layers.items():
+            is_of_class = written.partition("(")[0].rpartition(".")[2] == layer.class_name
+            if is_of_class and self._is_same(layer.made_at, call) and self._takes_dtype(path):
                 yield path
 
     def _is_same(self, one: Location | None, other: Location) -> bool:

@@ -87,6 +87,8 @@ HEAD = ("`head` computes in float32", ', dtype="float32"')
         (finding("MP911", remedies=(remedy("healed", kind="smaller-scale"),)), [[[("Leave `dynamic` to Keras", "")]]]),
         (finding("MP216", layer="outer/inner"), [[[INNER], [OUTER, INNER]]]),
         (finding("MP216", layer="outer/inner", stage="source"), []),
+        (finding("MP216", stage="source", location=Location("a.py", 10, 8, 10, 16)), [[[HEAD]]]),
+        (finding("MP216", stage="source", location=Location("a.py", 11, 13, 11, 43)), []),
         (finding("MP605", layer="head"), []),  # nothing that float32 may mend
     ],
 )
