@@ -192,7 +192,7 @@ class Session:
         from mpdoctor.examiner.probe.predictions import Predictions
 
         self.new_training = _training_class(self.request)
-        self.watch.install(keras.Layer)
+        self.watch.install(keras.Layer, keras.global_policy)
         self.watch.install_policies(keras.Layer)
         parts = [cls for _, cls in classes_of_parts(keras) if not issubclass(cls, keras.Layer)]
         self.watch.install_parts(parts)

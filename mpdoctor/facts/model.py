@@ -48,7 +48,7 @@ class LayerFacts:
     made_at, made_by
         The user's line that made it; the library's function that this line called ("clone_model"), "" for the class.
     given_dtype
-        Whether that line gave it a dtype, or a policy, of its own.
+        Whether that line, or the program's class of it, gave it a dtype, or a policy, of its own.
     """
 
     path: str

@@ -14,6 +14,7 @@ from mpdoctor.finding import Diagnosis, Edit, Finding
 from mpdoctor.fixes.choices import Sources
 from mpdoctor.mending.draft import Proposal
 from mpdoctor.mending.health import failing
+from mpdoctor.mending.turns import turn_of_layer
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.project.shown_paths import shown_path
 from mpdoctor.semantics.source.edits.loops.seen_defects import (
@@ -22,7 +23,13 @@ from mpdoctor.semantics.source.edits.loops.seen_defects import (
     kept_from_zero,
     unscaled_once,
 )
-from mpdoctor.semantics.source.edits.made_layers import MadeLayer, NoPlace, given_dtype, makings_of_class_around
+from mpdoctor.semantics.source.edits.made_layers import (
+    MadeLayer,
+    NoPlace,
+    given_dtype,
+    line_of_class_around,
+    makings_of_class_around,
+)
 from mpdoctor.semantics.source.edits.made_optimizers import in_own_wrapper, usual_scale
 
 SourceAt = Callable[[str], SourceFacts | None]
@@ -51,6 +58,10 @@ class Proposed:
 OF_THE_LOSS = ("MP408", "MP504")
 # A layer's own numbers, of which float32 holds more.
 OF_PRECISION = ("MP2", "MP5", "MP904", "MP905", "MP907")
+# What the code of a layer's class is seen to compute, and float32 holds.
+OF_OWN_NUMBERS = ("MP501", "MP502", "MP503", "MP512")
+# What a layer rounds because of the line that makes it.
+OF_MADE_LAYERS = ("MP216",)
 # What Keras' LossScaleOptimizer does wrong and mpdoctor.training's does right.
 OF_THE_WRAPPER = ("MP302", "MP303", "MP315")
 # Two dtypes met where no layer was being called.
@@ -73,6 +84,7 @@ def proposed(diagnosis: Diagnosis, sources: Sources, has_own_wrapper: bool = Fal
         found = found or list(_of_the_operation(finding, diagnosis, making.source_at))
         found = found or list(_of_the_scale(finding, optimizers, making.source_at))
         found = found or list(_of_the_layer(finding, making))
+        found = found or list(_of_own_layers(finding, making))
         found = found or list(_of_own_wrapper(finding, diagnosis, making.source_at) if has_own_wrapper else ())
         if found:
             answers.append(tuple(found))
@@ -182,6 +194,18 @@ def _of_the_layer(finding: Finding, making: _Making) -> Iterator[Answer]:
                 yield Answer(finding, proposals)
 
 
+def _of_own_layers(finding: Finding, making: _Making) -> Iterator[Answer]:
+    """All live layers in 16 bits of the class whose code stands there, or that are made there."""
+    place = finding.location
+    if finding.stage != "source" or finding.code not in OF_OWN_NUMBERS + OF_MADE_LAYERS or place is None:
+        return
+    paths = making.made_of_class(place) if finding.code in OF_OWN_NUMBERS else making.made_by_call(place)
+    with suppress(NoPlace):
+        proposals = tuple(making.in_float32(finding.code, path) for path in paths)
+        if proposals:
+            yield Answer(finding, proposals)
+
+
 def _of_own_wrapper(finding: Finding, diagnosis: Diagnosis, source_at: SourceAt) -> Iterator[Answer]:
     """mpdoctor.training's LossScaleOptimizer where Keras' own is at fault, and nothing else is known to help."""
     if finding.code not in OF_THE_WRAPPER:
@@ -237,6 +261,28 @@ class _Making:
         layer = self.layers[path]
         return layer.computes_in_half and layer.follows_policy and not layer.is_model
 
+    def made_of_class(self, inside: Location) -> Iterator[str]:
+        """The paths of the layers whose own class holds this line, and that compute in 16 bits."""
+        facts = self.source_at(inside.path)
+        around = line_of_class_around(facts, inside.line) if facts is not None else None
+        of_class = Location(inside.path, around or 0)
+        for path, layer in self.layers.items():
+            if around is not None and self._is_same(layer.class_location, of_class) and self._takes_dtype(path):
+                yield path
+
+    def made_by_call(self, call: Location) -> Iterator[str]:
+        """The paths of the layers of its line and class that compute in 16 bits."""
+        facts = self.source_at(call.path)
+        written = facts.lines[call.line - 1][call.column - 1 :] if facts is not None else ""
+        for path, layer in self.layers.items():
+            is_of_class = written.partition("(")[0].rpartition(".")[2] == layer.class_name
+            if is_of_class and self._is_same(layer.made_at, call) and self._takes_dtype(path):
+                yield path
+
+    def _is_same(self, one: Location | None, other: Location) -> bool:
+        """Whether both are this line, by whichever path."""
+        return one is not None and one.line == other.line and self.source_at(one.path) is self.source_at(other.path)
+
     def in_float32(self, code: str, path: str) -> Proposal:
         """Raises NoPlace."""
         return self._in_float32(code, path, self.layers[path].made_at)
@@ -252,7 +298,8 @@ class _Making:
     def _in_float32(self, code: str, path: str, place: Location | None, with_parts: bool = False) -> Proposal:
         facts = self.layers.get(path)
         class_name, class_at = (facts.class_name, facts.class_location) if facts is not None else ("", None)
-        layer = MadeLayer(path, class_name, place, class_at, with_parts)
+        turn = turn_of_layer(facts, self.layers.values()) if facts is not None else (0, 0)
+        layer = MadeLayer(path, class_name, place, class_at, with_parts, turn)
         return Proposal(f"`{path}` computes in float32", False, code, given_dtype(layer, self.source_at))
 
 

@@ -94,6 +94,9 @@ SICK = [
     ),
     Sick("mended/several_step_functions.py", (SCALED, "Cast the prediction to float32", IN_FLOAT32)),
     Sick("mended/several_step_functions.py", (SCALED, "Cast the prediction to float32", IN_FLOAT32), "tf_keras"),
+    Sick("mended/own_norm_overflows.py", ("`norm_in` computes in float32",)),
+    Sick("mended/own_norm_overflows.py", ("`norm_in` computes in float32",), "tf_keras"),
+    Sick("mended/two_layers_on_a_line.py", ("`dense_1` computes in float32",)),
 ]
 
 

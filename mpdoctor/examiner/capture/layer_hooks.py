@@ -84,6 +84,7 @@ class LayerHooks:
         self._made: weakref.WeakKeyDictionary[Any, Location] = weakref.WeakKeyDictionary()
         self._made_by: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self._given_dtype: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
+        self._global_then: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self._policies: weakref.WeakKeyDictionary[Any, tuple[str, Location]] = weakref.WeakKeyDictionary()
         self._parts: dict[int, tuple[weakref.ReferenceType[Any], Location]] = {}  # by identity
         self._noting: list[object] = []
@@ -92,7 +93,7 @@ class LayerHooks:
         self._producers: dict[int, tuple[Any, Any]] = {}
         self._preparing: dict[str, None] = {}
 
-    def install(self, layer_class: type) -> None:
+    def install(self, layer_class: type, global_policy: Callable[[], str]) -> None:
         """Wrap `__call__` and `__new__` of this Keras' Layer."""
         original_call: Callable[..., object] = layer_class.__call__
         original_new: Callable[..., KerasLayer] = layer_class.__new__
@@ -132,7 +133,7 @@ class LayerHooks:
         def __new__(cls: type, *args: object, **kwargs: object) -> Any:
             layer = original_new(cls, *args, **kwargs)
             watch._note_birth(layer, sys._getframe(1))
-            watch._note_dtype(layer, kwargs)
+            watch._note_dtype(layer, kwargs, global_policy)
             return layer
 
         layer_class.__call__ = __call__  # type: ignore[method-assign]
@@ -212,9 +213,10 @@ class LayerHooks:
     def made_at(self, layer: KerasLayer) -> Location | None:
         return self._made.get(layer)
 
-    def given_dtype(self, layer: KerasLayer) -> bool:
-        """Whether whoever made it gave it a dtype, or a policy, of its own."""
-        return layer in self._given_dtype
+    def given_dtype(self, layer: KerasLayer, policy: str) -> bool:
+        """Whether whoever made it gave it a dtype, or a policy, of its own; or the program's class of it did, so that
+        its policy is another one than the global policy was when it was made."""
+        return layer in self._given_dtype or self._global_then.get(layer, policy) != policy
 
     def made_by(self, layer: KerasLayer) -> str:
         """The library's function that the user's line called, and that made it; "" where the line itself did."""
@@ -273,9 +275,11 @@ class LayerHooks:
         if called is not None:
             self._made_by.setdefault(layer, called.co_name)
 
-    def _note_dtype(self, layer: KerasLayer, given: dict[str, Any]) -> None:
+    def _note_dtype(self, layer: KerasLayer, given: dict[str, Any], global_policy: Callable[[], str]) -> None:
         if any(given.get(name) is not None for name in ("dtype", "dtype_policy")):
             self._given_dtype[layer] = True
+        elif class_location(type(layer)) is not None:
+            self._global_then[layer] = global_policy()
 
     def _note_output(
         self, layer: KerasLayer, args: tuple[object, ...], kwargs: dict[str, object], outputs: object

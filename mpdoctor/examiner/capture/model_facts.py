@@ -134,7 +134,7 @@ def _layer(session: Session, keras: KerasAdapter, layer: KerasLayer, place: dict
         policy_set_at=set_at,
         made_at=watch.made_at(layer),
         made_by=watch.made_by(layer),
-        given_dtype=watch.given_dtype(layer),
+        given_dtype=watch.given_dtype(layer, before or _own_policy_name(layer)),
         **place,
     )
 

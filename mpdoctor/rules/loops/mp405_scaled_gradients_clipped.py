@@ -59,6 +59,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Call, Value, known, walk
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix, with_keyword
 from mpdoctor.semantics.source.edits.loops.clipped import without_clipping
+from mpdoctor.semantics.source.edits.loops.moved_clips import clipped_behind_branch
 from mpdoctor.semantics.source.edits.loops.scaled_losses import unscaled_at_tape
 from mpdoctor.semantics.source.optimizers.clipping import argument_for, limits
 from mpdoctor.semantics.source.optimizers.gradients import (
@@ -109,7 +110,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 f"{told}: they are unscaled behind it.",
                 f"Clip after `{UNSCALING}`: move this line behind it.",
                 clip.location,
-                fix=_unscaled_first(facts, unscaling, gradient),
+                fix=_unscaled_first(facts, clip, unscaling, gradient),
             )
 
 
@@ -127,8 +128,9 @@ def _given_to_inner(facts: SourceFacts, clip: Call, apply: Call) -> Fix | None:
     return unsafe_fix("Let the optimizer inside clip", limit, without_clipping(facts, clip.location))
 
 
-def _unscaled_first(facts: SourceFacts, unscaling: Call, gradient: Call) -> Fix | None:
-    return unsafe_fix("Unscale before clipping", unscaled_at_tape(facts, unscaling, gradient))
+def _unscaled_first(facts: SourceFacts, clip: Call, unscaling: Call, gradient: Call) -> Fix | None:
+    edits = unscaled_at_tape(facts, unscaling, gradient) or clipped_behind_branch(facts, clip.location)
+    return unsafe_fix("Unscale before clipping", edits)
 
 
 def _clipped_before_apply(facts: SourceFacts) -> Iterator[tuple[Call, Call, Call]]:

@@ -87,6 +87,8 @@ HEAD = ("`head` computes in float32", ', dtype="float32"')
         (finding("MP911", remedies=(remedy("healed", kind="smaller-scale"),)), [[[("Leave `dynamic` to Keras", "")]]]),
         (finding("MP216", layer="outer/inner"), [[[INNER], [OUTER, INNER]]]),
         (finding("MP216", layer="outer/inner", stage="source"), []),
+        (finding("MP216", stage="source", location=Location("a.py", 10, 8, 10, 16)), [[[HEAD]]]),
+        (finding("MP216", stage="source", location=Location("a.py", 11, 13, 11, 43)), []),
         (finding("MP605", layer="head"), []),  # nothing that float32 may mend
     ],
 )
@@ -193,6 +195,63 @@ def test_a_remedy_that_is_no_edit_says_why() -> None:
     found = finding("MP904", remedies=(RemedyFacts("float32-layers", "healed", ("made/elsewhere",), (None,)),))
     diagnosis = Diagnosis((), (found,), (), (), (), (), (), {}, 0, 1, "", "")
     assert proposed(diagnosis, SOURCES).without == ("no line of the program's makes `made/elsewhere`",)
+
+
+def test_of_two_layers_on_a_line_the_one_whose_turn_it_was_is_meant() -> None:
+    text = "head = Sequential([Dense(64), Dropout(0.1), Dense(32)])\n"
+    for names, wanted in (
+        (("dense_9", "dense_10"), "Dense(32, dtype"),
+        (("dense", "dense_1"), "Dense(32, dtype"),
+        (("dense_2", "dense_1"), "Dense(64, dtype"),  # a model holds them in another order
+        (("wide", "dense_1"), "Dense(64, dtype"),  # nobody knows: both
+    ):
+        layers = tuple(layer(name, 1) for name in names)
+        model = ModelFacts("m", "m", "Sequential", "mixed_float16", Keras("keras"), layers, ())
+        healed = RemedyFacts("float32-layers", "healed", (names[1],), (Location("a.py", 1),))
+        found = finding("MP907", remedies=(healed,))
+        diagnosis = Diagnosis((), (found,), (("a.py", model),), (), (), (), (), {}, 0, 1, "", "")
+        ((answer,),) = proposed(diagnosis, {"a.py": SourceFacts("a.py", text)}).answers
+        (proposal,) = answer.proposals
+        after = edited(text, proposal.edits)
+        assert wanted in after, names
+        assert len(proposal.edits) == 1 + ("wide" in names), names
+
+
+NORM = """class Norm(Layer):
+    def call(self, x):
+        return x / tf.sqrt(self.variance(x) + self.epsilon)
+
+class Trainer:
+    def loss(self, x):
+        return x / tf.sqrt(x + self.epsilon)
+
+first = Norm()
+norms = [Norm(name="a"), Norm(name="b")]
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "live", "after"),
+    [
+        ("MP502", 3, ("first", "a", "b"), ('first = Norm(dtype="float32")', '"a", dtype="float32"', '"b", dtype=')),
+        ("MP502", 3, ("first", "b"), ('first = Norm(dtype="float32")', 'Norm(name="a")', '"b", dtype="float32"')),
+        ("MP502", 3, (), None),
+        ("MP502", 7, ("first", "a", "b"), None),  # no layer's code
+        ("MP213", 3, ("first", "a", "b"), None),  # nothing that float32 holds
+    ],
+)
+def test_a_number_that_a_layers_own_code_loses(
+    code: str, line: int, live: tuple[str, ...], after: tuple[str, ...] | None
+) -> None:
+    home, lines = Location("a.py", 1), {"first": 9, "a": 10, "b": 10}
+    layers = tuple(layer(name, lines[name], "Norm", own_class=True, class_location=home) for name in live)
+    model = ModelFacts("m", "m", "Net", "mixed_float16", Keras("keras"), layers, ())
+    found = finding(code, location=Location("a.py", line), stage="source")
+    diagnosis = Diagnosis((), (found,), (("a.py", model),), (), (), (), (), {}, 0, 1, "", "")
+    answers_to = proposed(diagnosis, {"a.py": SourceFacts("a.py", NORM)}).answers
+    edits = [edit for answers in answers_to for answer in answers for one in answer.proposals for edit in one.edits]
+    assert bool(edits) is bool(after)
+    assert all(part in edited(NORM, dict.fromkeys(edits)) for part in after or ())
 
 
 OWN = """import keras

@@ -27,13 +27,16 @@ class NoPlace(Exception):
 @dataclass(frozen=True)
 class MadeLayer:
     """A live layer: its path in the model, its class, the line that made it and the line of its class if that is the
-    user's. `with_parts`: whether layers that it is given take their own dtype, as that in a Bidirectional."""
+    user's. `with_parts`: whether layers that it is given take their own dtype, as that in a Bidirectional. `turn`:
+    which of how many layers of its class it is that the line makes, in the order in which they are made; (0, 0) where
+    nobody knows."""
 
     path: str
     class_name: str
     made_at: Location | None
     class_at: Location | None = None
     with_parts: bool = False
+    turn: tuple[int, int] = (0, 0)
 
 
 def given_dtype(layer: MadeLayer, source_at: SourceAt, dtype: str = FLOAT32) -> tuple[Edit, ...]:
@@ -69,21 +72,31 @@ def tree_of(facts: SourceFacts) -> ast.Module | None:
 def makings_of_class_around(facts: SourceFacts, line: int) -> tuple[str, list[Location]]:
     """The name of the innermost class whose body holds this line, and the places of the calls of that name; ("", [])
     outside of classes."""
-    tree = tree_of(facts)
-    nodes = list(ast.walk(tree)) if tree is not None else []
-    around = [
-        node for node in nodes if isinstance(node, ast.ClassDef) and node.lineno <= line <= (node.end_lineno or 0)
-    ]
-    if not around:
+    around, tree = _class_around(facts, line), tree_of(facts)
+    if around is None or tree is None:
         return "", []
-    name = max(around, key=lambda node: node.lineno).name
+    name, nodes = around.name, ast.walk(tree)
     return name, [location_of(facts, node) for node in nodes if isinstance(node, ast.Call) and called(node) == name]
+
+
+def line_of_class_around(facts: SourceFacts, line: int) -> int | None:
+    """The line of the innermost class whose body holds this one."""
+    around = _class_around(facts, line)
+    return around.lineno if around is not None else None
+
+
+def _class_around(facts: SourceFacts, line: int) -> ast.ClassDef | None:
+    tree = tree_of(facts)
+    classes = [] if tree is None else [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    around = [one for one in classes if one.lineno <= line <= (one.end_lineno or 0)]
+    return max(around, key=lambda one: one.lineno, default=None)
 
 
 # --- which call makes it ----------------------------------------------------------------------------------------------
 def _making(facts: SourceFacts, layer: MadeLayer) -> list[ast.Call]:
-    """The calls on the layer's line that may have made it: those with its name, else the nearest one of its class. Of
-    several layers that one call makes (a loop, a function) all get the dtype."""
+    """The calls on the layer's line that may have made it: those with its name, else the nearest one of its class, of
+    several on that line the one whose turn it was. Of several layers that one call makes (a loop, a function) all get
+    the dtype."""
     assert layer.made_at is not None
     line, tree = layer.made_at.line, tree_of(facts)
     assert tree is not None
@@ -96,6 +109,9 @@ def _making(facts: SourceFacts, layer: MadeLayer) -> list[ast.Call]:
     found = named or [call for call in fitting if call.lineno == nearest]
     if not found:
         raise NoPlace(f"line {line} of {facts.path} shows no call that makes `{layer.path}`")
+    number, count = layer.turn
+    if len(found) == count and not named:
+        return [sorted(found, key=lambda call: call.col_offset)[number]]
     return found
 
 
