@@ -17,6 +17,7 @@ from mpdoctor.program.values import (
     ClassFacts,
     Collection,
     Context,
+    Defined,
     FunctionFacts,
     Instance,
     Item,
@@ -132,9 +133,17 @@ class Precision:
         """The dtype of what the last layer of a model returns."""
         if class_of(layer) is not None:
             return self._of_one_model(layer)
+        if is_call_of(layer, "keras.layers.Lambda"):
+            return self._of_lambda_layer(layer)
         name = public_name(layer.callee.name).rpartition(".") if isinstance(layer.callee, Api) else ("", "", "")
         is_sure = answers_in_compute_dtype(layer) or name[2] in ("TimeDistributed", "Bidirectional")
         return self.of_layer(layer) if is_sure or name[0].startswith("keras.applications") else None
+
+    def _of_lambda_layer(self, layer: Call) -> str | None:
+        """What its function returns, where that is one of the user's own."""
+        functions = [option.of if isinstance(option, Defined) else None for option in options(layer.argument(0))]
+        returned = [self.facts.returns_of(of) if isinstance(of, FunctionFacts) else () for of in functions]
+        return _agreed(self._in_call(event.value) for events in returned for event in events) if all(returned) else None
 
     def _told(self, value: Value, found: str | None, in_call: bool) -> str | None:
         if found in (AUTOCAST, VARIABLE):
