@@ -27,8 +27,9 @@ _LIBRARIES = ("tensorflow", "keras", "tf_keras")
 def declared_keras(
     path: str, uses: Sequence[Use], calls: Iterable[Call], writes: Iterable[Write]
 ) -> KerasPackage | None:
-    """ "tf_keras", "keras", "tf.keras" (Keras 2 in TensorFlow), or None where the text of this file does not tell, or tells different things on
-    different paths. Events of functions that were followed into other files are among those given."""
+    """ "tf_keras", "keras", "tf.keras" (Keras 2 in TensorFlow), or None where the text of this file does not tell, or
+    tells different things on different paths. Events of functions that were followed into other files are among those
+    given."""
     libraries = [use for use in uses if use.api.root in _LIBRARIES]
     first_import = min((use.order for use in libraries), default=None)
     legacy = _legacy_settings(calls, writes)
