@@ -74,6 +74,7 @@ KEEPING = _words(
     broadcast_to stop_gradient identity slice clip_by_value clip_by_norm clip matrix_transpose flip sort
     avg_pool2d max_pool2d avg_pool max_pool ensure_shape strided_slice diag diag_part cumulative_logsumexp
     l2_loss log_sigmoid logsigmoid hard_sigmoid reduce_euclidean_norm batch_flatten
+    depth_to_space space_to_depth
     band_part tril triu tensor_diag flatten ravel moveaxis swapaxes tensor_scatter_nd_update
     """
 )
@@ -92,6 +93,8 @@ JOINING: dict[str, slice] = {
     "pow": slice(0, 2),
     "power": slice(0, 2),
     "tensordot": slice(0, 2),
+    "dot": slice(0, 2),
+    "batch_dot": slice(0, 2),
     "xlogy": slice(0, 2),
     "xdivy": slice(0, 2),
     "multiply_no_nan": slice(0, 2),

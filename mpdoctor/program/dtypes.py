@@ -77,6 +77,10 @@ _ALIKE = {
     **dict.fromkeys(("keras.backend", "keras.ops.numpy", "keras.random"), "keras.ops"),
 }
 _DEPTH = 40
+_WHOLE = (
+    *("math.ceil", "math.floor", "math.trunc", "math.factorial", "math.comb", "math.perm"),
+    *("math.gcd", "math.lcm", "math.isqrt", "math.prod", "math.frexp", "math.modf"),
+)
 _DEPTH_OF_NUMBERS = 4
 _NESTED = 3  # questions that a caller asks while it is asked: the stack has room for a thousand frames
 _MOST_PARTS = 200
@@ -402,7 +406,7 @@ class _Dtypes:
         values = [leaf for item in given for leaf in _leaves(item)]
         if not values:
             return None
-        kinds = {type(leaf.value).__name__ if isinstance(leaf, Known) else None for leaf in values}
+        kinds = {_kind_of_number(leaf) for leaf in values}
         if None in kinds:
             return self.of(values[0], depth) if len(values) == 1 else None
         if "float" in kinds and kinds <= {"float", "int"}:
@@ -423,6 +427,18 @@ def _is_initializer(name: str) -> bool:
     """keras.initializers.Zeros, tf.random_normal_initializer, tf.initializers.GlorotUniform."""
     name = public_name(name)
     return name.startswith(INITIALIZERS) or (name.startswith("tensorflow.") and name.endswith("_initializer"))
+
+
+def _kind_of_number(value: Value, depth: int = 0) -> str | None:
+    """The Python type of a constant, and "float" of what `math.log(…)` and the like give."""
+    if isinstance(value, Known):
+        return type(value.value).__name__
+    if isinstance(value, Call) and isinstance(value.callee, Api) and value.callee.root == "math":
+        return None if value.callee.name in _WHOLE else "float"
+    if isinstance(value, Operation) and value.operator in "+-*/" and depth < _DEPTH_OF_NUMBERS:
+        kinds = {_kind_of_number(operand, depth + 1) for operand in value.operands}
+        return "float" if "float" in kinds and kinds <= {"float", "int"} else None
+    return None
 
 
 def _spread(value: Value) -> tuple[Value, ...]:

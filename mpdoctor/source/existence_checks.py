@@ -6,7 +6,7 @@ import ast
 import itertools
 from functools import cache
 
-from mpdoctor.program.values import Api, Call, Unknown, Value, is_api
+from mpdoctor.program.values import Api, Call, Known, Unknown, Value, is_api
 
 UNKNOWN = Unknown()
 WRAPPER_CLASSES = ("LossScaleOptimizer", "LossScaleOptimizerV1", "LossScaleOptimizerV3", "BaseLossScaleOptimizer")
@@ -15,6 +15,8 @@ _ASKING = frozenset(
     ("hasattr", "getattr", "isinstance", "issubclass", "dir", "callable", "vars", "signature", "find_spec")
 )
 
+# What every optimizer and model of every version has: who asks for it asks for nothing.
+_ALWAYS_THERE = frozenset(("learning_rate", "iterations", "optimizer", "model"))
 _TELLING = frozenset(("info", "debug", "warning", "warn", "exception", "print", "print_exc", "echo", "secho"))
 
 _OTHER_ERRORS = frozenset(
@@ -51,8 +53,18 @@ def asks_whether_it_works(test: ast.expr, value: Value) -> bool:
     code behind it is written for more than one library version."""
     answer = getattr(test, "asks", None)
     if answer is None:
-        answer = test.asks = any(_asks(node) for node in ast.walk(test))  # type: ignore[attr-defined]
+        idle = {id(node.func) for node in ast.walk(test) if isinstance(node, ast.Call) and _asks_for_nothing(node)}
+        answer = test.asks = any(  # type: ignore[attr-defined]
+            _asks(node) for node in ast.walk(test) if id(node) not in idle
+        )
     return bool(answer) or _comes_from_asking(value)
+
+
+def _asks_for_nothing(call: ast.Call) -> bool:
+    """`hasattr(self.model.optimizer, "learning_rate")`"""
+    is_asked = isinstance(call.func, ast.Name) and call.func.id == "hasattr" and len(call.args) == 2
+    name = call.args[1] if is_asked else None
+    return isinstance(name, ast.Constant) and isinstance(name.value, str) and name.value in _ALWAYS_THERE
 
 
 def arm_of_wrapper(test: ast.expr, value: Value) -> bool | None:
@@ -89,11 +101,16 @@ def _comes_from_asking(value: Value) -> bool:
     for part in itertools.islice(waiting, _NEAR):  # which grows; without `walk`, as it is asked at each test
         if isinstance(part, Api) and _is_of_an_answer(part.name):
             return True
-        for further in part.parts if len(waiting) < _NEAR else ():
+        idle = isinstance(part, Call) and is_api(part.callee, "builtins.hasattr") and _is_always_there(part.argument(1))
+        for further in part.parts if len(waiting) < _NEAR and not idle else ():
             if id(further) not in seen:
                 seen.add(id(further))
                 waiting.append(further)
     return False
+
+
+def _is_always_there(name: Value | None) -> bool:
+    return isinstance(name, Known) and isinstance(name.value, str) and name.value in _ALWAYS_THERE
 
 
 @cache

@@ -20,20 +20,24 @@ _KERAS3_ONLY = (
     "keras.KerasTensor",
     "keras.quantizers",
 )
+_GRAPHCORE = "tensorflow.python.ipu"  # only in Graphcore's TensorFlow, which is 2.6 at most
 _LIBRARIES = ("tensorflow", "keras", "tf_keras")
 
 
 def declared_keras(
     path: str, uses: Sequence[Use], calls: Iterable[Call], writes: Iterable[Write]
 ) -> KerasPackage | None:
-    """ "tf_keras", "keras", or None where the text of this file does not tell, or tells different things on
-    different paths. Events of functions that were followed into other files are among those given."""
+    """ "tf_keras", "keras", "tf.keras" (Keras 2 in TensorFlow), or None where the text of this file does not tell, or
+    tells different things on different paths. Events of functions that were followed into other files are among those
+    given."""
     libraries = [use for use in uses if use.api.root in _LIBRARIES]
     first_import = min((use.order for use in libraries), default=None)
     legacy = _legacy_settings(calls, writes)
     if any(first_import is None or order < first_import for order in legacy):
         return "tf_keras"
     libraries = [use for use in libraries if use.location.path == path]
+    if any(_is_within(use.api.spelled, _GRAPHCORE) and not use.context.guarded for use in libraries):
+        return "tf.keras"
     if any(use.context.guarded or use.context.branches for use in libraries if use.is_import):
         return None
     keras = [use for use in libraries if use.api.name == "keras" or use.api.name.startswith("keras.")]

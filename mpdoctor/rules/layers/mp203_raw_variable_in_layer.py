@@ -54,8 +54,10 @@ from collections.abc import Iterable, Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.finding import AlsoSeen, Finding, Severity
+from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.knowledge.result_dtypes import KEEPING
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Value, options
+from mpdoctor.program.values import Api, Call, Value, options
 from mpdoctor.semantics.live.errors.dtype_error_causes import mismatch_in_call, raw_variable
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
@@ -69,6 +71,7 @@ HELP = 'Make it with `self.add_weight(name=…, shape=…, initializer="ones")`:
 FAILS_IN = ("model", "training")
 EXPLAINS = {"MP202": "line"}
 CONFIRMED_LIVE = True
+MOST_FUNCTIONS = 6
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -143,8 +146,17 @@ def _meets(facts: SourceFacts, met: MixedOperands, variable: Call, past_casts: b
 
 
 def _is_of(value: Value, variable: Call, past_casts: bool) -> bool:
-    behind = origin(value, past_casts)
-    return any(option is variable for option in options(behind))
+    """Also of what a function makes of a variable that keeps its dtype: `tf.exp(self.log_scale)`."""
+    for _ in range(MOST_FUNCTIONS):
+        behind = origin(value, past_casts)
+        if any(option is variable for option in options(behind)):
+            return True
+        name = public_name(behind.callee.name) if isinstance(behind, Call) and isinstance(behind.callee, Api) else ""
+        inner = behind.argument(0) if name.startswith("tensorflow.") and isinstance(behind, Call) else None
+        if inner is None or name.rpartition(".")[2] not in KEEPING:
+            return False
+        value = inner
+    return False
 
 
 def _finding(facts: SourceFacts, variable: Call, raising: MixedOperands | None) -> Finding:

@@ -52,6 +52,7 @@ from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_fai
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.layers import in_float32
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances
+from mpdoctor.semantics.source.layers.later_inputs import given_to_call
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 from mpdoctor.semantics.wording import text_at
@@ -87,7 +88,8 @@ def _states_handed_over(facts: SourceFacts) -> Iterator[tuple[Value, str, Locati
     for call in facts.calls:
         layer = call.callee
         if isinstance(layer, Call) and is_call_of(layer, *RECURRENT) and half_dtype_of_layer(facts, layer):
-            state = _first_float32(facts, _states(call))
+            given = (handed for state in _states(call) for handed in (state, *given_to_call(facts, state)))
+            state = _first_float32(facts, given)
             if state is not None and not asks_for_dtype(call.context):
                 yield state, layer.method, call.location
 

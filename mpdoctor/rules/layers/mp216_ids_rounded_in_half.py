@@ -160,7 +160,7 @@ def _before(facts: SourceFacts, value: Value) -> Value | None:
 
 def _gives_floats(made: Value) -> bool:
     given = made.keyword("dtype") if isinstance(made, Call) else None
-    return given is None or dtype_named(given) in FLOATS
+    return given is None or known(given) is None or dtype_named(given) in FLOATS
 
 
 def _rounding_in_a_row(facts: SourceFacts, before: list[Value]) -> Call | None:

@@ -62,6 +62,8 @@ from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_fai
 from mpdoctor.semantics.source.edits.expressions import name_at, safe_fix
 from mpdoctor.semantics.source.edits.names import cast
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.layers.later_inputs import given as given_to
+from mpdoctor.semantics.source.layers.later_inputs import is_later_input
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.mixed_operands import MixedOperands, is_half, mixed_operands, origin
 from mpdoctor.semantics.wording import place_of
@@ -117,7 +119,7 @@ def _wide_inputs(
             is_half(facts, operand, event.context) for operand in operands if operand is not value
         ):
             continue
-        sites = (call for call, own in given if _is_float32(facts, _given(call, own, second)))
+        sites = (call for call, own in given if _is_float32(facts, given_to(call, own, second)))
         yield from ((second, site.location) for site in sites)
 
 
@@ -148,17 +150,7 @@ def _called_layer(facts: SourceFacts, call: Call) -> Iterator[ClassFacts]:
 
 def _second_input(value: Value) -> Parameter | None:
     one = origin(value)
-    if not isinstance(one, Parameter) or one.function is None or one.function.name != "call":
-        return None
-    is_later = one.index > 1 or one.name in one.function.parameters[2:]  # keyword-only ones have no position
-    return one if is_later and one.function.owner is not None else None
-
-
-def _given(call: Call, own: ClassFacts, parameter: Parameter) -> Value | None:
-    function = own.find_method("call")
-    if function is not parameter.function:
-        return None
-    return call.argument(parameter.index - 1 if parameter.index > 0 else None, parameter.name)
+    return one if isinstance(one, Parameter) and is_later_input(one) else None
 
 
 def _is_float32(facts: SourceFacts, value: Value | None) -> bool:

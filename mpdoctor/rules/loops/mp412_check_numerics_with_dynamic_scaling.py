@@ -38,6 +38,7 @@ Measured; danijar/dreamerv2 checks gradients only where nothing is mixed, which 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations, starmap
 
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.wrapper_api import APPLYING
@@ -45,9 +46,10 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Context, known
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on, without_statement
+from mpdoctor.semantics.source.layers.model_layers import policies_set
 from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, target, until_gradients
 from mpdoctor.semantics.source.optimizers.scaling import scales, scaling_calls
-from mpdoctor.semantics.source.optimizers.wrappers import wrappings
+from mpdoctor.semantics.source.optimizers.wrappers import compile_may_wrap, wrappings
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
 
 SEVERITY = Severity.WARNING
@@ -92,9 +94,16 @@ def _stays_enabled(facts: SourceFacts, enable: Call) -> bool:
 
 
 def _scales_dynamically(facts: SourceFacts, context: Context) -> bool:
-    """Whether a program that comes there may have a LossScaleOptimizer whose scale moves."""
+    """Whether a program that comes there may have a LossScaleOptimizer whose scale moves, or that compile() makes under
+    a policy that it may set."""
     dynamic = (wrapper for wrapper, _ in wrappings(facts) if known(wrapper.argument(1, "dynamic")) is not False)
-    return any(not exclude_each_other(context, wrapping.context) for wrapping in dynamic)
+    compiled = [call for call in facts.method_calls("compile") if compile_may_wrap(facts, call)]
+    policies = [call for call in facts.policy_calls if "mixed_float16" in policies_set(call)] if compiled else []
+    return any(not exclude_each_other(context, wrapping.context) for wrapping in dynamic) or any(
+        not any(starmap(exclude_each_other, combinations((context, policy.context, made.context), 2)))
+        for policy in policies
+        for made in compiled
+    )
 
 
 def _checks_scaled_gradients(facts: SourceFacts, call: Call) -> bool:

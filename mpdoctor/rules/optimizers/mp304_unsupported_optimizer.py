@@ -43,8 +43,9 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.program.command_line import without_command_line
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, ClassFacts, Defined, Known, Value, class_of, options
+from mpdoctor.program.values import Api, Call, ClassFacts, Defined, Known, Value, class_of
 from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, put_behind, safe_fix
 from mpdoctor.semantics.source.edits.names import keras_name
 from mpdoctor.semantics.source.optimizers.optimizer_requirements import keyword_refused, lacked_by_class, package_of
@@ -62,7 +63,7 @@ STEPS = ("_learning_rate", "update_step", "_resource_apply_dense", "_resource_ap
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call, inner, holder in _wrapped_optimizers(facts):
-        problems = [_problem(facts, option, call, holder) for option in options(inner)]
+        problems = [_problem(facts, option, call, holder) for option in without_command_line(inner)]
         if problems and all(problems) and problems[0] is not None:
             message, help = problems[0]
             yield Finding(message, help, call.location, fix=_fix(facts, call))

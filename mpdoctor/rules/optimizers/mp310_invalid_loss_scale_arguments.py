@@ -37,9 +37,10 @@ from collections.abc import Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.program.command_line import without_command_line
 from mpdoctor.program.policy_settings import library_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call
+from mpdoctor.program.values import Api, Call, Value, walk
 from mpdoctor.semantics.source.edits.expressions import (
     argument_text,
     holds,
@@ -72,9 +73,23 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         look = problem_in_keras2 if is_keras2 else problem_in_keras3
         if call.context.guarded or (isinstance(call.callee, Api) and ".experimental." in call.callee.name):
             continue  # the experimental class took other arguments, and MP102 speaks where it is gone
-        problem = look(call)
+        problem = look(call) or look(_without_command_line(call))
         if problem is not None:
             yield Finding(problem[0], problem[1], call.location, fix=_fix(facts, call, problem[0]))
+
+
+def _without_command_line(call: Call) -> Call:
+    """The call with the defaults of the command line's arguments, but for one that an `if` around it asks about: 0 may
+    mean none at all."""
+    asked = {id(part) for branch in call.context.branches for part in walk(branch.test)}
+    keywords = tuple((name, _by_default(value, asked)) for name, value in call.keywords)
+    args = tuple(_by_default(value, asked) for value in call.args)
+    return Call(call.location, call.callee, args, keywords, call.context, call.order, call.open)
+
+
+def _by_default(value: Value, asked: set[int]) -> Value:
+    rest = without_command_line(value)
+    return rest[0] if len(rest) == 1 and id(rest[0]) not in asked else value
 
 
 def _fix(facts: SourceFacts, call: Call, problem: str) -> Fix | None:

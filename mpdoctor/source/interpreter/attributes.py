@@ -28,6 +28,7 @@ from mpdoctor.source.interpreter.imports import name_in_module
 from mpdoctor.source.interpreter.name_lookup import find, library_name
 from mpdoctor.source.interpreter.settings.command_line import default_of_argument, default_of_flag
 from mpdoctor.source.interpreter.settings.data_classes import is_enumeration_member
+from mpdoctor.source.interpreter.settings.trees import is_empty_tree
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_read, record_use
 from mpdoctor.source.interpreter.state.scopes import Module
@@ -117,6 +118,8 @@ def attribute_of(state: State, of: Value, name: str, location: Location) -> Valu
             found = found or _attribute_of_class(state, own, of, name, location, Defined(location, own))
         elif name == "value" and is_enumeration_member(of):
             return of
+        elif is_empty_tree(of):
+            found = state.attributes.get(id(of), {}).get(name)
         default = default_of_argument(state, of, name, location) if found is None else None
         if default is not None:
             return joined((default, Attribute(location, of, name)))
@@ -182,9 +185,13 @@ def store_attribute(state: State, of: Value, name: str, value: Value) -> None:
     choices = options(of)
     function = state.context.function
     is_setting_up = function is not None and function.name in SETTING_UP
-    replaces = is_setting_up and len(choices) == 1 and not state.context.branches and not state.context.loops
+    is_straight = len(choices) == 1 and not state.context.branches and not state.context.loops
+    replaces = is_setting_up and is_straight
     for choice in choices:
         own = class_of(choice)
+        if isinstance(choice, Call) and is_empty_tree(choice):
+            held = _attributes_of(state, choice)
+            state.walk.side_effects.set(held, name, value if is_straight else _either(held.get(name), value))
         if own is None:
             continue
         if isinstance(choice, Call):

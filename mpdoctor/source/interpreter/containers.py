@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from mpdoctor.facts.location import Location
 from mpdoctor.program.values import (
+    MISSING,
     Api,
     Call,
     Collection,
@@ -29,6 +30,7 @@ from mpdoctor.source.joining import joined, tells_of_all
 
 Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 MOST_UNROLLED = 4  # elements of a comprehension that are followed one by one
+MOST_COPIED = 16  # entries of a dict that is copied by a comprehension which calls nothing
 MOST_UNROLLING = 2  # comprehensions inside one another that are followed so
 _PASSING_ON = ("builtins.reversed", "builtins.sorted", "builtins.iter", "tqdm.tqdm", "tqdm.auto.tqdm")
 
@@ -121,12 +123,13 @@ def evaluate_comprehension(state: State, node: Comprehension) -> Value:
     state.scope = Scope(before.enclosing_function if before.is_class else before)
     first = evaluate(state, node.generators[0].iter)
     elements = _few_elements(node, contents_of(first))
-    if elements is None or state.walk.unrolling >= MOST_UNROLLING:
-        made = _evaluate_for_any(state, node, first)
-    else:
+    made = None
+    if elements is not None and state.walk.unrolling < MOST_UNROLLING:
         state.walk.unrolling += 1
         made = _evaluate_for_each(state, node, elements)
         state.walk.unrolling -= 1
+    if made is None:
+        made = _evaluate_for_any(state, node, first)
     state.scope, state.context = before, outer
     return made
 
@@ -134,10 +137,11 @@ def evaluate_comprehension(state: State, node: Comprehension) -> Value:
 def _few_elements(node: Comprehension, iterable: Value) -> tuple[Value, ...] | None:
     """Those of the one thing that a comprehension goes through, where it is not long and all of it is known; None where
     what it makes could not be told apart."""
-    if len(node.generators) > 1 or node.generators[0].ifs or isinstance(node, (ast.SetComp, ast.GeneratorExp)):
+    if len(node.generators) > 1 or isinstance(node, (ast.SetComp, ast.GeneratorExp)):
         return None
     makes = node.value if isinstance(node, ast.DictComp) else node.elt
-    if not any(isinstance(part, ast.Call) for part in ast.walk(makes)):
+    calls = any(isinstance(part, ast.Call) for part in ast.walk(makes))
+    if not calls and not isinstance(node, ast.DictComp):
         return None
     if isinstance(iterable, Call) and is_api(iterable.callee, "builtins.range") and len(iterable.args) == 1:
         count = known(iterable.args[0])
@@ -146,14 +150,20 @@ def _few_elements(node: Comprehension, iterable: Value) -> tuple[Value, ...] | N
     if not isinstance(iterable, Collection) or iterable.open or iterable.kind == "set":
         return None
     elements = iterable.keys if iterable.kind == "dict" else iterable.items
-    return elements if 0 < len(elements) <= MOST_UNROLLED else None
+    return elements if 0 < len(elements) <= (MOST_UNROLLED if calls else MOST_COPIED) else None
 
 
-def _evaluate_for_each(state: State, node: Comprehension, elements: tuple[Value, ...]) -> Value:
+def _evaluate_for_each(state: State, node: Comprehension, elements: tuple[Value, ...]) -> Value | None:
+    """None where a condition leaves open which of the elements it takes."""
     keys: list[Value] = []
     items: list[Value] = []
     for element in elements:
         assign(state, node.generators[0].target, element)
+        answers = [known(evaluate(state, condition)) for condition in node.generators[0].ifs]
+        if MISSING in answers:
+            return None
+        if not all(answers):
+            continue
         if isinstance(node, ast.DictComp):
             keys.append(evaluate(state, node.key))
         items.append(evaluate(state, node.value if isinstance(node, ast.DictComp) else node.elt))

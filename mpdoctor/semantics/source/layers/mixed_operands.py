@@ -60,6 +60,8 @@ PASSING = frozenset(
     [
         "expand_dims",
         "reshape",
+        "split",
+        "unstack",
         "identity",
         "squeeze",
         "tile",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.dtypes import dtype_named
-from mpdoctor.program.values import Api, Attribute, Call, Known, Operation, Parameter, Value, is_api, options
+from mpdoctor.program.values import Api, Attribute, Call, Known, Operation, Parameter, Value, is_api, known, options
 
 LARGEST = 65504.0  # of float16
 VANISHES = 2.0**-25  # 2.98e-08: float16 rounds what is not larger to 0
@@ -38,8 +38,19 @@ def numbers_from_value(value: Value | None, depth: int = 0) -> tuple[float, ...]
     """Every number that a value may be: a literal, a constant of the module, the class or the configuration, a default
     that nobody overrides, what was made of one by tf.constant or tf.cast, np.finfo(np.float32).min. () if any of it
     is not known."""
-    found = [_number(option, depth) for option in options(value)]
+    choices = [option for option in options(value) if not _is_of_nothing(option)]
+    found = [_number(option, depth) for option in choices or options(value)]
     return tuple(number for number in found if number is not None) if found and None not in found else ()
+
+
+def _is_of_nothing(value: Value) -> bool:
+    """`given.mask` of a parameter that nobody is seen to give anything, and whose default is None: behind `given or
+    Default()` it is the other one."""
+    holder = value.of if isinstance(value, Attribute) else None
+    is_optional = isinstance(holder, Parameter) and holder.default is not None and known(holder.default) is None
+    return (
+        is_optional and isinstance(holder, Parameter) and holder.function is not None and holder.function.name != "call"
+    )
 
 
 def _number(value: Value, depth: int) -> float | None:

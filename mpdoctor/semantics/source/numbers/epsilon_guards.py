@@ -21,6 +21,7 @@ _LOWER = {"maximum": (0, 1), "clip_by_value": (1,), "clip": (1,)}
 _UPPER = {"minimum": (0, 1), "clip_by_value": (2,), "clip": (2,)}
 _NAMES = {1: ("clip_value_min", "min_value", "x_min"), 2: ("clip_value_max", "max_value", "x_max")}
 LEAST_OF_NOTE = 1e-4  # another constant from here on keeps the sum away from 0 by itself
+MOST_FACTORS = 3
 User = Operation | Call
 Guard = tuple[str, str, Value, Value, User]
 
@@ -28,7 +29,7 @@ Guard = tuple[str, str, Value, Value, User]
 def guards(facts: SourceFacts) -> Iterator[Guard]:
     """(where it is used, how, the number, the guarded value, what uses it) for every number that stands guard."""
     for use, argument, user in _uses(facts):
-        for part in _opened(argument):
+        for part in _factors(argument) if use == DIVISOR else _opened(argument):
             if use == DIVISOR and _is_root(part):
                 yield from _guards_in(ROOT_DIVISOR, _first(part), user)
             yield from _guards_in(use, part, user)
@@ -140,6 +141,16 @@ def _opened(value: Value | None, depth: int = 0) -> Iterator[Value]:
             yield from _opened(_first(option), depth + 1)
         elif not isinstance(option, Known):
             yield option
+
+
+def _factors(value: Value, depth: int = 0) -> Iterator[Value]:
+    """Of a divisor that is a product: each is divided by."""
+    for part in _opened(value):
+        if isinstance(part, Operation) and part.operator == "*" and len(part.operands) == 2 and depth < MOST_FACTORS:
+            for operand in part.operands:
+                yield from _factors(operand, depth + 1)
+        else:
+            yield part
 
 
 def _is_root(value: Value) -> bool:

@@ -22,6 +22,7 @@ from mpdoctor.program.values import (
     Value,
     class_of,
     is_call_of,
+    known,
     options,
 )
 
@@ -37,6 +38,7 @@ WITH_LOGITS = (
     "weighted_cross_entropy_with_logits",
 )
 Dtypes = Callable[["Value | None"], "str | None"]
+OfOutput = Callable[["Value | None", object], "str | None"]  # of a model, by the output's name
 
 
 class Role(NamedTuple):
@@ -130,7 +132,16 @@ def compiled(facts: SourceFacts, position: int, keyword: str) -> Iterator[tuple[
             yield call, leave
 
 
-def roles_from_facts(facts: SourceFacts, of_model: Dtypes, dtypes: Dtypes) -> Roles:
+def outputs_named(facts: SourceFacts, position: int, keyword: str) -> Iterator[tuple[Call, Value, object]]:
+    """(compile call, one loss or metric of it, the name of the output that it is for): those that a dict gives."""
+    for call in facts.method_calls("compile"):
+        for option in options(call.argument(position, keyword)):
+            if isinstance(option, Collection) and option.kind == "dict":
+                for key, item in zip(option.keys, option.items, strict=False):
+                    yield from ((call, leave, known(key)) for leave in _leaves(item))
+
+
+def roles_from_facts(facts: SourceFacts, of_model: Dtypes, of_output: OfOutput, dtypes: Dtypes) -> Roles:
     """By the id of a loss or metric function of the user's: the dtypes of the labels and of the predictions that
     it is given, as tried in Keras 3.15 and tf_keras 2.21."""
     is_keras3 = facts.keras.is_keras3
@@ -139,6 +150,11 @@ def roles_from_facts(facts: SourceFacts, of_model: Dtypes, dtypes: Dtypes) -> Ro
         function = function_of(loss, "call")
         if function is not None:
             prediction = "float32" if is_keras3 else of_model(call.receiver)
+            _remember(roles, function, Role(prediction, prediction))
+    for call, loss, name in () if is_keras3 else outputs_named(facts, 1, "loss"):
+        function = function_of(loss, "call")
+        if function is not None:
+            prediction = of_output(call.receiver, name)
             _remember(roles, function, Role(prediction, prediction))
     weighted = (
         (call, leave) for call in facts.method_calls("compile") for leave in _leaves(call.keyword("weighted_metrics"))

@@ -17,6 +17,7 @@ from mpdoctor.program.values import (
     ClassFacts,
     Collection,
     Context,
+    Defined,
     FunctionFacts,
     Instance,
     Item,
@@ -59,7 +60,7 @@ class Precision:
         self._in_calls: dict[Context, bool] = {}
         self._calls_at = {call.location: call.context for call in facts.calls}
         self.roles: Roles = {}
-        self.roles = roles_from_facts(facts, self.of_model, self._outside)
+        self.roles = roles_from_facts(facts, self.of_model, self._of_named_output, self._outside)
         self._forget()
 
     def _forget(self) -> None:
@@ -108,6 +109,12 @@ class Precision:
             return None
         return _agreed(self._of_output(layer) for layer in output_layers(self.facts, model) if layer is not model)
 
+    def _of_named_output(self, model: Value | None, name: object) -> str | None:
+        """The dtype of one output of a functional model, which has the name of the layer that makes it."""
+        made = [option for option in options(model) if isinstance(option, Call) and class_of(option) is None]
+        layers = [layer for option in made for layer in output_layers(self.facts, option)]
+        return _agreed(self._of_output(layer) for layer in layers if known(layer.keyword("name")) == name)
+
     def _of_own_class(self, own: ClassFacts) -> str | None:
         call = own.find_method("call") if own.kind in ("layer", "model") else None
         if call is None or self._nested > MOST_NESTED:
@@ -132,9 +139,17 @@ class Precision:
         """The dtype of what the last layer of a model returns."""
         if class_of(layer) is not None:
             return self._of_one_model(layer)
+        if is_call_of(layer, "keras.layers.Lambda"):
+            return self._of_lambda_layer(layer)
         name = public_name(layer.callee.name).rpartition(".") if isinstance(layer.callee, Api) else ("", "", "")
         is_sure = answers_in_compute_dtype(layer) or name[2] in ("TimeDistributed", "Bidirectional")
         return self.of_layer(layer) if is_sure or name[0].startswith("keras.applications") else None
+
+    def _of_lambda_layer(self, layer: Call) -> str | None:
+        """What its function returns, where that is one of the user's own."""
+        functions = [option.of if isinstance(option, Defined) else None for option in options(layer.argument(0))]
+        returned = [self.facts.returns_of(of) if isinstance(of, FunctionFacts) else () for of in functions]
+        return _agreed(self._in_call(event.value) for events in returned for event in events) if all(returned) else None
 
     def _told(self, value: Value, found: str | None, in_call: bool) -> str | None:
         if found in (AUTOCAST, VARIABLE):

@@ -82,6 +82,13 @@ def compile_wraps(facts: SourceFacts, call: Call) -> bool:
     return bool(inside) and not any(wrapped(facts, optimizer, call, certain=False) for optimizer in given)
 
 
+def compile_may_wrap(facts: SourceFacts, call: Call) -> bool:
+    """Whether a `compile()` wraps the optimizer that it is given under one of the policies that the program may set."""
+    models = options(call.receiver)
+    is_sure = bool(models) and all(is_model(model) and not _has_own_compile(model) for model in models)
+    return is_sure and bool(_wrapped_in_compile(facts, call, call.receiver, False))
+
+
 def starting_scale(wrapper: Value | None) -> str:
     """What a wrapper's loss scale starts from, as text: 32768 unless the program gives it another number."""
     given = {known(option.keyword("initial_scale")) for option in options(wrapper) if isinstance(option, Call)}

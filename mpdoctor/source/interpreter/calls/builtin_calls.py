@@ -27,17 +27,13 @@ from mpdoctor.source.interpreter.attributes import Super, attribute_of, store_at
 from mpdoctor.source.interpreter.containers import contents_of, item_of
 from mpdoctor.source.interpreter.settings.command_line import remember_argument
 from mpdoctor.source.interpreter.settings.data_classes import as_dictionary, copy_with
+from mpdoctor.source.interpreter.settings.trees import TREES
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_read, record_write
 from mpdoctor.source.interpreter.state.scopes import Keywords
 from mpdoctor.source.joining import joined
 from mpdoctor.source.names import api_from_name
 
-# A dict whose items are attributes as well: it is followed as the dict that it is given.
-_TREES = (
-    *("omegaconf.OmegaConf.create", "types.SimpleNamespace", "argparse.Namespace", "easydict.EasyDict", "box.Box"),
-    *("ml_collections.ConfigDict", "ml_collections.config_dict.ConfigDict", "munch.munchify", "munch.Munch"),
-)
 MOST_ZIPPED = 6  # elements of lists that are put together one by one
 _MUTATING = ("append", "extend", "insert", "add", "update", "pop", "remove", "clear", "setdefault")
 
@@ -78,7 +74,7 @@ def call_library(
         return copied
     if name == "importlib.import_module" and len(args) == 1 and isinstance(known(args[0]), str):
         return api_from_name(known(args[0]), location)
-    if name not in _TREES or is_open:
+    if name not in TREES or is_open:
         return None
     if not args and keywords:
         keys = tuple(Known(location, key) for key, _ in keywords)

@@ -106,6 +106,9 @@ def _call(
     node: ast.Call | None,
 ) -> Value:
     callee, args, keywords, is_open = _really_called(callee, args, keywords, is_open)
+    if _runs_one_of_several(callee, args):
+        given = [(choice, *args[1:]) for choice in options(args[0])]
+        return joined(_call(state, callee, one, keywords, is_open, location, dropped, node) for one in given)
     if isinstance(callee, Defined) and isinstance(callee.of, ClassFacts):
         return _instantiate(state, callee, callee.of, args, keywords, is_open, location, dropped)
     inlinable = _inlinable(state, callee, args, keywords)
@@ -243,6 +246,12 @@ def _inlinable(state: State, callee: Value, args: tuple[Value, ...], keywords: K
     if isinstance(callee, Attribute):
         return _run_in_replicas(state, callee, args, keywords)
     return _made_by_call(state, callee, args, keywords) if isinstance(callee, Call) else None
+
+
+def _runs_one_of_several(callee: Value, args: tuple[Value, ...]) -> bool:
+    """strategy.run(task.train_step, args=…), where the task is one of several."""
+    is_run = isinstance(callee, Attribute) and callee.name in _RUNS and bool(args)
+    return is_run and len(options(args[0])) > 1 and all(isinstance(choice, Defined) for choice in options(args[0]))
 
 
 def _run_in_replicas(state: State, callee: Attribute, args: tuple[Value, ...], keywords: Keywords) -> Inlinable | None:

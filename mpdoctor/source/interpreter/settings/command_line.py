@@ -5,14 +5,13 @@ A default is one of two things that such a name may hold: what the command line 
 from __future__ import annotations
 
 from mpdoctor.facts.location import Location
-from mpdoctor.program.values import Api, Call, Item, Value, is_instance_of, known
+from mpdoctor.program.command_line import FLAGS, defines_flag, parsing_call
+from mpdoctor.program.values import Api, Call, Value, is_api, is_instance_of, known
 from mpdoctor.source.interpreter.state.interpreter_state import State
 
 _PARSERS = ("argparse.ArgumentParser", "configargparse.ArgumentParser", "configargparse.ArgParser")
 _PARTS = ("add_argument_group", "add_mutually_exclusive_group", "add_subparsers", "add_parser")
-_PARSING = ("parse_args", "parse_known_args")
-_DEFINING = ("DEFINE_string", "DEFINE_enum")
-_FLAGS = ".flags.FLAGS."
+_DEFINING = ("DEFINE_string", "DEFINE_enum", "DEFINE_integer", "DEFINE_float")
 _DEEPEST = 5
 
 
@@ -23,7 +22,7 @@ def remember_argument(state: State, call: Call) -> None:
         return
     given = call.keywords if call.method == "set_defaults" else ((_name_of(call), call.keyword("default")),)
     for name, default in given:
-        if isinstance(known(default), str) and name and known(call.keyword("required")) is not True:
+        if _is_told(default) and _is_kept(call, default) and name and known(call.keyword("required")) is not True:
             assert default is not None
             held = state.attributes.get(id(parser))
             if held is None:
@@ -36,7 +35,7 @@ def remember_flag(state: State, call: Call) -> None:
     """`flags.DEFINE_string("policy", "mixed_float16", …)`"""
     name = known(call.argument(0, "name")) if _defines_flag(call) else None
     default = call.argument(1, "default")
-    if isinstance(name, str) and isinstance(known(default), str):
+    if isinstance(name, str) and _is_told(default):
         assert default is not None
         state.walk.side_effects.set(state.flags, name, default)
 
@@ -45,24 +44,31 @@ def default_of_argument(state: State, of: Value, name: str, location: Location) 
     """Of `args.policy`, and of `POLICY.value` where a flag was kept under a name of its own."""
     if isinstance(of, Call) and name == "value" and _defines_flag(of):
         default = of.argument(1, "default")
-        return default if isinstance(known(default), str) else None
-    parsed = of.of if isinstance(of, Item) and known(of.index) == 0 else of
-    if not isinstance(parsed, Call) or parsed.method not in _PARSING:
-        return None
-    parser = _parser_of(parsed.receiver)
+        return default if _is_told(default) else None
+    parsed = parsing_call(of)
+    parser = None if parsed is None else _parser_of(parsed.receiver)
     return None if parser is None else state.attributes.get(id(parser), {}).get(name)
 
 
 def default_of_flag(state: State, value: Value) -> Value | None:
     """Of `FLAGS.policy`"""
-    if not state.flags or not isinstance(value, Api) or _FLAGS not in value.name:
+    if not state.flags or not isinstance(value, Api) or FLAGS not in value.name:
         return None
-    return state.flags.get(value.name.partition(_FLAGS)[2])
+    return state.flags.get(value.name.partition(FLAGS)[2])
 
 
 def _defines_flag(call: Call) -> bool:
-    name = call.callee.name if isinstance(call.callee, Api) else ""
-    return name.endswith(_DEFINING) and ".flags." in name
+    return defines_flag(call) and call.method in _DEFINING
+
+
+def _is_told(default: Value | None) -> bool:
+    return type(known(default)) in (str, int, float)
+
+
+def _is_kept(call: Call, default: Value | None) -> bool:
+    """Whether a default stays as it is written: argparse hands a text, and no number, to the argument's `type`."""
+    kind = call.keyword("type")
+    return kind is None or not isinstance(known(default), str) or is_api(kind, "builtins.str")
 
 
 def _parser_of(value: Value | None) -> Value | None:

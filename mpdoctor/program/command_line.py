@@ -1,0 +1,35 @@
+"""Values that the program takes from its command line, and the defaults that they have without it."""
+
+from __future__ import annotations
+
+from mpdoctor.program.values import Api, Attribute, Call, Item, Known, Value, known, options
+
+PARSING = ("parse_args", "parse_known_args", "parse_intermixed_args")
+FLAGS = ".flags.FLAGS."
+
+
+def is_from_command_line(value: Value) -> bool:
+    """Whether it is `args.lr` of what argparse gives, or absl's `FLAGS.lr` and `LR.value`."""
+    if isinstance(value, Api):
+        return FLAGS in value.name
+    if not isinstance(value, Attribute):
+        return False
+    return parsing_call(value.of) is not None or (value.name == "value" and defines_flag(value.of))
+
+
+def parsing_call(value: Value) -> Call | None:
+    """The `parse_args()` whose result, or the first of whose results, a value is."""
+    parsed = value.of if isinstance(value, Item) and known(value.index) == 0 else value
+    return parsed if isinstance(parsed, Call) and parsed.method in PARSING else None
+
+
+def defines_flag(value: Value) -> bool:
+    name = value.callee.name if isinstance(value, Call) and isinstance(value.callee, Api) else ""
+    return ".flags.DEFINE_" in name
+
+
+def without_command_line(value: Value | None) -> tuple[Value, ...]:
+    """What a value may be where the command line says nothing: of an argument its default alone."""
+    choices = options(value)
+    rest = tuple(choice for choice in choices if not is_from_command_line(choice))
+    return rest if rest and all(isinstance(choice, Known) for choice in rest) else choices
