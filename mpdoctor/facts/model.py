@@ -27,7 +27,8 @@ class LayerFacts:
     mask_steps
         How many steps the mask counts that it is given; None without a mask.
     variables
-        (dtype, number of elements, trainable) for every variable that the layer itself holds.
+        (dtype, number of elements, trainable) for every variable that the layer itself holds; a frozen layer has none
+        that is trainable.
     floating
         False for a layer that handles no floating-point numbers (StringLookup, IntegerLookup, InputLayer …).
     is_output

@@ -117,7 +117,8 @@ def _layer(session: Session, keras: KerasAdapter, layer: KerasLayer, place: dict
         output_shape=called.output_shape,
         mask_steps=called.mask_steps,
         variables=tuple(
-            (dtype_name(variable), _size(variable), bool(variable.trainable)) for variable in keras.own_variables(layer)
+            (dtype_name(variable), _size(variable), bool(variable.trainable and layer.trainable))
+            for variable in keras.own_variables(layer)
         ),
         own_class=own is not None,
         class_location=own,
