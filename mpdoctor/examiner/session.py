@@ -140,7 +140,7 @@ class Session:
         def set_policy(policy: Any) -> object:
             # Keras 3 calls its own setter with the default when the policy is first asked for
             is_asked_for = sys._getframe(1).f_globals.get("__name__") != module.__name__
-            self.policy_set = self.policy_set or is_asked_for
+            self.policy_set = self.watch.policy_set = self.policy_set or is_asked_for
             self.overrules_policy = self.overrules_policy or (is_asked_for and not self._forces_policy)
             place = own_location(sys._getframe(1))
             if place is not None:
@@ -553,9 +553,13 @@ class Session:
             OtherPolicyFacts(str(other.facts.package), other.global_policy(), place, bool(live_models(other)))
             for other in self._adapters
             if other is not keras
-            for place in [self._policy_lines.get(other.module.__name__.partition(".")[0])]
+            for place in [self.policy_set_at(other)]
             if place is not None
         )
+
+    def policy_set_at(self, keras: KerasAdapter) -> Location | None:
+        """The user's line that set this Keras' global policy last."""
+        return self._policy_lines.get(keras.module.__name__.partition(".")[0])
 
     # --- the end ------------------------------------------------------------------------------------------------
     def tell_built(self) -> None:

@@ -27,7 +27,8 @@ class LayerFacts:
     mask_steps
         How many steps the mask counts that it is given; None without a mask.
     variables
-        (dtype, number of elements, trainable) for every variable that the layer itself holds.
+        (dtype, number of elements, trainable) for every variable that the layer itself holds; a frozen layer has none
+        that is trainable.
     floating
         False for a layer that handles no floating-point numbers (StringLookup, IntegerLookup, InputLayer …).
     is_output
@@ -49,6 +50,8 @@ class LayerFacts:
         The user's line that made it; the library's function that this line called ("clone_model"), "" for the class.
     given_dtype
         Whether that line, or the program's class of it, gave it a dtype, or a policy, of its own.
+    before_policy
+        Whether it was made before the program had set any global policy.
     """
 
     path: str
@@ -79,6 +82,7 @@ class LayerFacts:
     policy_set_at: Location | None = None
     made_by: str = ""
     given_dtype: bool = False
+    before_policy: bool = False
 
     @property
     def computes_in_half(self) -> bool:
@@ -227,8 +231,9 @@ class OtherPolicyFacts:
 class ModelFacts:
     """One model as it stood at its training call (or after the script, where it never trained).
 
-    global_policy
-        The global dtype policy at that moment; `policy_set` tells whether anybody had set it.
+    global_policy, global_policy_set_at
+        The global dtype policy at that moment; `policy_set` tells whether anybody had set it. The user's line that set
+        it last.
     other_policies
         Those that the program set in other Kerases than the model's own.
     policy_before, policy_set_at
@@ -265,6 +270,7 @@ class ModelFacts:
     loss: str = ""
     global_policy: str = "float32"
     policy_set: bool = False
+    global_policy_set_at: Location | None = None
     jit_compile: bool = False
     made_at: Location | None = None
     other_policies: tuple[OtherPolicyFacts, ...] = ()

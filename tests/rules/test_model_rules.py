@@ -94,6 +94,7 @@ SOFTMAX = layer("out", is_output=True, settings=SettingsFacts(activation="softma
 SIGMOID = layer("out", is_output=True, settings=SettingsFacts(activation="sigmoid"))
 OWN_ADAM = OptimizerFacts("Mine", "train", own_class=True, class_location=CLASS, dropped=("warmup", "learning_rate"))
 RESCALING = {"class_name": "Rescaling", "variables": ()}
+OF_BYTES = layer("bytes", **RESCALING, settings=SettingsFacts(constants=(("scale", 1 / 255, 1 / 255),)))
 PROMOTING = {
     "variables": (),
     "input_dtypes": ("float16",),
@@ -277,6 +278,7 @@ def test_a_defect_is_named(code: str, words: str, location: Location | None, fac
         ("MP218", trained(own("mine", **PROMOTING, autocast=False), HEAD)),
         ("MP218", trained(layer("up", class_name="UpSampling2D", input_dtypes=("float16",)), HEAD)),
         ("MP210", trained(layer("r", made_by="EfficientNetB0", **RESCALING), HEAD)),
+        ("MP210", trained(layer("flip", class_name="RandomFlip", variables=()), OF_BYTES, HEAD)),
         ("MP303", trained(BODY, HEAD)),
         ("MP306", trained(BODY, HEAD, optimizer=(*wrapper()[:1], LOOKAHEAD, *wrapper()))),
         ("MP308", trained(BODY, HEAD, optimizer=wrapper(LOOKAHEAD, ADAM))),

@@ -10,7 +10,8 @@ from test_rules_source import BODY, HEAD, layer, model, said, wrapper
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.model import CallFacts, ModelFacts, OptimizerFacts
+from mpdoctor.facts.model import CallFacts, LayerFacts, ModelFacts, OptimizerFacts
+from mpdoctor.facts.saved.file import LoadFacts
 from mpdoctor.finding import Finding
 from mpdoctor.knowledge.policy_names import is_policy_name, meant_by
 from mpdoctor.rules.registry import findings_from_facts
@@ -22,6 +23,16 @@ ADAM = (OptimizerFacts("Adam", "keras"),)
 FLOAT32_BODY = layer("body", "float32")
 SCALED = (OptimizerFacts("Adam", "keras", loss_scale_factor="1024.0"),)
 UNTRAINED = {"compiled": False, "call": CallFacts("none")}
+
+
+def _base(policy: str = "float32", class_name: str = "Conv2D", before_policy: bool = True) -> tuple[LayerFacts, ...]:
+    """A frozen network and the one layer in it."""
+    frozen = {"variables": (("float32", 40, False),), "before_policy": before_policy}
+    outer = layer("base of body", policy, **{**frozen, "variables": (), "class_name": "Functional", "is_model": True})
+    return outer, layer("base of body/convolution", policy, class_name=class_name, **frozen)
+
+
+EARLY = _base()
 PRIVATE = "from keras.src.mixed_precision import policy\nfrom tensorflow.python.keras.mixed_precision import policy\n"
 
 
@@ -33,6 +44,17 @@ PRIVATE = "from keras.src.mixed_precision import policy\nfrom tensorflow.python.
         ([], model(FLOAT32_BODY, HEAD, policy="float32", optimizer=ADAM, global_policy="float32")),
         ([], model(FLOAT32_BODY, HEAD, policy="float32", **UNTRAINED)),
         ([], model(FLOAT32_BODY, HEAD, policy="mixed_float16", optimizer=wrapper())),  # layers that were given a dtype
+        (["MP105"], model(*EARLY, BODY, HEAD, optimizer=wrapper())),
+        ([], model(*EARLY, BODY, HEAD, optimizer=wrapper(), policy_set=False)),
+        ([], model(*EARLY, BODY, HEAD, optimizer=wrapper(), class_name="Distiller")),  # it may be a teacher
+        ([], model(*EARLY, BODY, HEAD, optimizer=wrapper(), **UNTRAINED)),
+        (
+            [],
+            model(*EARLY, BODY, HEAD, optimizer=wrapper(), loads=(LoadFacts("base of body", "a.keras", "float32"),)),
+        ),
+        ([], model(*_base(before_policy=False), BODY, HEAD, optimizer=wrapper())),  # float32 was set before it
+        ([], model(*_base("mixed_float16"), BODY, HEAD, optimizer=wrapper())),
+        ([], model(*_base(class_name="BatchNormalization"), BODY, HEAD, optimizer=wrapper())),
         (["MP106"], model(BODY, HEAD, policy="float32", global_policy="float32", optimizer=ADAM)),
         (["MP106"], model(BODY, HEAD, policy="float32", global_policy="float32", optimizer=ADAM, keras="tf_keras")),
         (["MP106"], model(BODY, HEAD, policy="mixed_float16", optimizer=ADAM)),  # auto_scale_loss=False

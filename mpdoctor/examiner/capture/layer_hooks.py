@@ -68,6 +68,8 @@ class LayerHooks:
     try_float32
         While it is set and no mender is, it is asked whether a call that raised in a library's code alone runs in
         float32: `try_float32(call, layer, args, kwargs)`, True, False, or None where it cannot be tried.
+    policy_set
+        Whether the program has set a global policy.
     failed
         The call of the innermost layer that an error is leaving.
     after_outermost
@@ -76,6 +78,7 @@ class LayerHooks:
 
     def __init__(self) -> None:
         self.stack: list[Any] = []
+        self.policy_set = False
         self.observer: Any = None
         self.after_outermost: list[Callable[[Any, tuple[Any, ...], dict[str, Any], Any], None]] = []
         self.mender: Any = None
@@ -85,6 +88,7 @@ class LayerHooks:
         self._made_by: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self._given_dtype: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
         self._global_then: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._before_policy: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
         self._policies: weakref.WeakKeyDictionary[Any, tuple[str, Location]] = weakref.WeakKeyDictionary()
         self._parts: dict[int, tuple[weakref.ReferenceType[Any], Location]] = {}  # by identity
         self._noting: list[object] = []
@@ -134,6 +138,8 @@ class LayerHooks:
             layer = original_new(cls, *args, **kwargs)
             watch._note_birth(layer, sys._getframe(1))
             watch._note_dtype(layer, kwargs, global_policy)
+            if not watch.policy_set:
+                watch._before_policy[layer] = True
             return layer
 
         layer_class.__call__ = __call__  # type: ignore[method-assign]
@@ -217,6 +223,10 @@ class LayerHooks:
         """Whether whoever made it gave it a dtype, or a policy, of its own; or the program's class of it did, so that
         its policy is another one than the global policy was when it was made."""
         return layer in self._given_dtype or self._global_then.get(layer, policy) != policy
+
+    def made_before_policy(self, layer: KerasLayer) -> bool:
+        """Whether the program had not set a global policy yet."""
+        return layer in self._before_policy
 
     def made_by(self, layer: KerasLayer) -> str:
         """The library's function that the user's line called, and that made it; "" where the line itself did."""

@@ -47,6 +47,7 @@ def model_from_live(
         "call": call,
         "global_policy": keras.global_policy(),
         "policy_set": session.policy_set,
+        "global_policy_set_at": session.policy_set_at(keras),
         "other_policies": session.policies_of_others(keras),
         "devices": session.devices() if running else (),
         "preparing_layers": session.watch.preparing_layers,
@@ -116,7 +117,8 @@ def _layer(session: Session, keras: KerasAdapter, layer: KerasLayer, place: dict
         output_shape=called.output_shape,
         mask_steps=called.mask_steps,
         variables=tuple(
-            (dtype_name(variable), _size(variable), bool(variable.trainable)) for variable in keras.own_variables(layer)
+            (dtype_name(variable), _size(variable), bool(variable.trainable and layer.trainable))
+            for variable in keras.own_variables(layer)
         ),
         own_class=own is not None,
         class_location=own,
@@ -135,6 +137,7 @@ def _layer(session: Session, keras: KerasAdapter, layer: KerasLayer, place: dict
         made_at=watch.made_at(layer),
         made_by=watch.made_by(layer),
         given_dtype=watch.given_dtype(layer, before or _own_policy_name(layer)),
+        before_policy=watch.made_before_policy(layer),
         **place,
     )
 

@@ -253,14 +253,15 @@ class ObservedOptimizer:
         )
 
     def note_growth(self) -> None:
-        """After a step whose loss has risen. Costs nothing on the others."""
+        """After a step whose loss has risen, or is the first that is not finite. Costs nothing on the others."""
         first, last = self.steps[0].loss, self.steps[-1].loss
         if first is None or last is None or not self._weights or len(self.rises) >= MOST_RISES:
             return
         before = self.rises[-1][1] if self.rises else first
-        if 0 < before * RISE <= last < math.inf:
+        left_at_once = not self.rises and math.isfinite(first) and not math.isfinite(last)
+        if left_at_once or 0 < before * RISE <= last < math.inf:
             largest = largest_magnitude([variable for variable, _ in self._weights])
-            self.rises.append((len(self.steps) - 1, last, largest))
+            self.rises.append((len(self.steps) - 1, math.inf if left_at_once else last, largest))
 
     @property
     def growth(self) -> GrowthFacts | None:

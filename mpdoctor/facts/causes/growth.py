@@ -16,7 +16,7 @@ class GrowthFacts:
         The largest magnitude of a weight before the first step.
     rises
         (step, its loss, the largest weight that it met), where the loss was at least twice that of the rise before, or
-        of the first step.
+        of the first step; the loss is inf where the first rise went to inf or NaN.
     learning_rate
         The innermost optimizer's at the end; None where it has none that is a number.
     scaled_gradients

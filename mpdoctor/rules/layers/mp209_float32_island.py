@@ -62,14 +62,21 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         yield Finding(
             f"{layer.path} ({layer.class_name}, {sum(_trainable(held)):,} weights) computes in {_dtypes(held)} "
             f"inside a model that computes in {neighbour.compute_dtype}: it runs at float32 speed and memory.",
-            "Build or load it after the policy is set, or give it the policy of its neighbours: "
-            f'`dtype="mixed_{neighbour.compute_dtype}"`.',  # nobody is sent into a pure half policy (MP107)
+            _help(layer, neighbour),
             layer.made_at,
             layer=layer.path,
             evidence={
                 "policies": {other.path: other.policy for other in model.layers if other.floating and other.policy}
             },
         )
+
+
+def _help(island: LayerFacts, neighbour: LayerFacts) -> str:
+    """A nested model's layers take no dtype from it. Nobody is sent into a pure half policy (MP107)."""
+    policy = f"mixed_{neighbour.compute_dtype}"
+    if island.is_model:
+        return f'Build or load it after `set_global_policy("{policy}")`.'
+    return f'Build it after the policy is set, or give it the policy of its neighbours: `dtype="{policy}"`.'
 
 
 def _islands(model: ModelFacts, half: list[int]) -> Iterator[tuple[int, LayerFacts]]:

@@ -4,8 +4,10 @@
 A preprocessing layer under `mixed_float16` casts its input first: pixels of 16 bits and other values beyond
 65504 are infinite before they are scaled (`Rescaling(1/65535)` makes inf of the pixel 65535), a
 `Normalization` with a variance beyond 65504 gives 0 for every value and one with a mean of 1e5 gives NaN
-(Keras 3.15, tf_keras 2.21, TensorFlow 2.15). Bytes fare better: `Rescaling(1/255)` is off by at most 2.6e-4.
-In float32 the layer costs next to nothing.
+(Keras 3.15, tf_keras 2.21, TensorFlow 2.15). Bytes fare better: float16 and bfloat16 hold each of them, and
+`Rescaling(1/255)` is off by at most 2.6e-4 in float16, no more than the cast of the layer behind it. Where a
+`Rescaling` shows that they are bytes nothing is said, nor of the layers that flip, turn or crop them. In float32 the
+layer costs next to nothing.
 
 ## Flagged
 ```python
@@ -15,7 +17,7 @@ keras.mixed_precision.set_global_policy("mixed_float16")
 model = keras.Sequential(
     [
         keras.Input((32, 32, 3)),
-        keras.layers.Rescaling(1.0 / 255),
+        keras.layers.Rescaling(1.0 / 4095),
         keras.layers.Conv2D(8, 3),
         keras.layers.GlobalAveragePooling2D(dtype="float32"),
     ]
@@ -30,7 +32,7 @@ keras.mixed_precision.set_global_policy("mixed_float16")
 model = keras.Sequential(
     [
         keras.Input((32, 32, 3)),
-        keras.layers.Rescaling(1.0 / 255, dtype="float32"),
+        keras.layers.Rescaling(1.0 / 4095, dtype="float32"),
         keras.layers.Conv2D(8, 3),
         keras.layers.GlobalAveragePooling2D(dtype="float32"),
     ]
@@ -71,6 +73,7 @@ BEYOND = {
     "variance": "its variance is beyond 65504, which is inf there: every value becomes 0.",
 }
 LARGEST_HALF, SMALLEST_NORMAL = 65504.0, 6.1e-5
+OF_BYTES = (1 / 256, 1 / 100)  # what 0 … 255 are scaled by: 1/255, 1/127.5, 1/128
 HELP = 'Give it `dtype="float32"`; the next layer casts its output.'
 
 
@@ -83,6 +86,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue
         name = public_name(call.callee.name).rpartition(".")[2]
         outside = _outside(name, call) if dtype == "float16" else None
+        if outside is None and dtype == "float16" and _is_harmless(name, _scales(facts)):
+            continue
         fix = unsafe_fix('Give it dtype="float32"', in_float32(facts, call))
         if outside is not None:
             message = f"{name} computes in float16, and {outside}"
@@ -96,6 +101,8 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         if not _is_half_preprocessing(model, layer):
             continue
         outside = _outside_live(layer) if layer.compute_dtype == "float16" else None
+        if outside is None and layer.compute_dtype == "float16" and _is_harmless(layer.class_name, _live_scales(model)):
+            continue
         if outside is None and (layer.made_by or any(dtype in HALF for dtype in layer.input_dtypes)):
             continue  # keras.applications and the like have no line to mend; 16-bit values come from another layer
         yield Finding(
@@ -114,6 +121,31 @@ def _is_half_preprocessing(model: ModelFacts, layer: LayerFacts) -> bool:
     """One of Keras' own that has its 16 bits from the global policy."""
     is_of_keras = layer.class_name in LAYERS and not layer.own_class
     return is_of_keras and layer.compute_dtype in HALF and layer.policy == model.global_policy
+
+
+def _is_harmless(name: str, scales: list[float | None]) -> bool:
+    """Whether each Rescaling that is seen is for bytes, which float16 holds, and this layer leaves them about as they
+    are. `scales` has None for one that nobody knows."""
+    are_bytes = bool(scales) and all(scale is not None and _is_of_bytes(scale) for scale in scales)
+    return are_bytes and (name in ("Rescaling", "Resizing", "CenterCrop") or name.startswith("Random"))
+
+
+def _is_of_bytes(scale: float) -> bool:
+    smallest, largest = OF_BYTES
+    return smallest <= scale <= largest
+
+
+def _live_scales(model: ModelFacts) -> list[float | None]:
+    rescaling = [layer for layer in model.layers if layer.class_name == "Rescaling"]
+    magnitudes = [{name: sizes for name, *sizes in layer.settings.constants} for layer in rescaling]
+    return [size for sizes in magnitudes for size in sizes.get("scale", [None])]
+
+
+def _scales(facts: SourceFacts) -> list[float | None]:
+    """Of all Rescaling layers in the program."""
+    calls = list(facts.calls_of("keras.layers.Rescaling"))
+    found = [_numbers(call.argument(0, "scale")) for call in calls]
+    return [size for sizes in found for size in (sizes or (None,))]
 
 
 def _outside_live(layer: LayerFacts) -> str | None:

@@ -60,7 +60,7 @@ from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, walk
-from mpdoctor.semantics.source.edits.expressions import unsafe_fix
+from mpdoctor.semantics.source.edits.expressions import argument_at, text_of, unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_losses import loss_scaled
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.gradients import (
@@ -89,7 +89,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if unscaled_on_the_way(apply, gradient):
             continue  # the gradients may have been multiplied by hand
         fix = _fix(facts, apply, gradient, unscales)
-        yield Finding(_message(facts, apply, how, unscales), _help(facts, apply, unscales), apply.location, fix=fix)
+        yield Finding(
+            _message(facts, apply, how, unscales), _help(facts, apply, gradient, unscales), apply.location, fix=fix
+        )
 
 
 def _fix(facts: SourceFacts, apply: Call, gradient: Call, unscales: bool) -> Fix | None:
@@ -124,15 +126,22 @@ def _message(facts: SourceFacts, apply: Call, how: str, unscales: bool) -> str:
     )
 
 
-def _help(facts: SourceFacts, apply: Call, unscales: bool) -> str:
-    of = receiver_text(facts, apply)
+def _help(facts: SourceFacts, apply: Call, gradient: Call, unscales: bool) -> str:
+    of, loss = receiver_text(facts, apply), _name_of_loss(facts, gradient)
     if facts.keras.is_keras3 or unscales:
         scale = "scale_loss" if facts.keras.is_keras3 else "get_scaled_loss"
-        return f"Inside the tape: `scaled_loss = {of}.{scale}(loss)`, and differentiate `scaled_loss`."
+        return f"Inside the tape: `scaled_loss = {of}.{scale}({loss})`, and differentiate `scaled_loss`."
     return (
-        f"Inside the tape: `scaled_loss = {of}.get_scaled_loss(loss)`; differentiate that, and then "
+        f"Inside the tape: `scaled_loss = {of}.get_scaled_loss({loss})`; differentiate that, and then "
         f"`gradients = {of}.get_unscaled_gradients(gradients)`."
     )
+
+
+def _name_of_loss(facts: SourceFacts, gradient: Call) -> str:
+    """What the program calls what it differentiates; `loss` where that is no plain name."""
+    given = argument_at(facts, gradient.location, 0, "target")
+    text = text_of(facts, given) if given is not None else None
+    return text if text is not None and text.replace(".", "_").isidentifier() else "loss"
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:

@@ -58,6 +58,7 @@ from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
 EXPLAINS = {"MP209": "model"}
+GRAPHS = ("Functional", "Sequential")  # in a class of the user's own a part may be a teacher, which nothing trains
 HELP = "Set the policy before the first layer is made: move {it} to the top of the program, right behind the imports."
 
 
@@ -142,24 +143,69 @@ def _builds_unseen(model: Call) -> bool:
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
-    if not model.is_trained or not _missed_its_policy(model):
+    if not model.is_trained or not _is_half_in_force(model):
         return
+    if model.policy == "float32" and not model.computes_in_half:
+        yield from _whole_model(model)
+    elif model.computes_in_half and model.class_name in GRAPHS:
+        yield from _parts(model)
+
+
+def _whole_model(model: ModelFacts) -> Iterator[Finding]:
+    """One that nothing of follows the policy that is in force."""
     trained = [layer for layer in model.layers if layer.has_trainable_weights]
-    early = trained if all(map(_stayed_float32, trained)) else []
-    if early:
+    if trained and all(map(_stayed_float32, trained)):
         yield Finding(
             f"The global policy is {model.global_policy}, and the model was built before it was set: "
-            f"{listed([layer.path for layer in early])} stay float32, and nothing is trained in 16 bits.",
-            HELP.format(it=f'`set_global_policy("{model.global_policy}")`'),
-            layer=early[0].path,
-            evidence={"global_policy": model.global_policy, "policies": {layer.path: layer.policy for layer in early}},
+            f"{listed([layer.path for layer in trained])} stay float32, and nothing is trained in 16 bits.",
+            _live_help(model),
+            model.global_policy_set_at,
+            layer=trained[0].path,
+            evidence=_evidence(model, trained),
         )
 
 
-def _missed_its_policy(model: ModelFacts) -> bool:
-    """Whether a 16-bit policy is in force and nothing in the model follows it."""
-    is_half = model.policy_set and model.global_policy.removeprefix("mixed_") in HALF
-    return is_half and model.policy == "float32" and not model.computes_in_half
+def _parts(model: ModelFacts) -> Iterator[Finding]:
+    """Nested models that were built before any policy was set, frozen ones among them; a file's come under MP702."""
+    parts = [layer for layer in model.layers if layer.is_model and layer.before_policy and not layer.given_dtype]
+    early = [part for part in parts if _holds_only_float32(model, part) and not _is_loaded(model, part)]
+    outermost = [part for part in early if not any(part.path.startswith(f"{other.path}/") for other in early)]
+    if outermost:
+        count = sum(size for part in outermost for layer in model.inside(part) for _, size, _ in layer.variables)
+        names = listed([part.path for part in outermost])
+        yield Finding(
+            f"The global policy is {model.global_policy}, and {names} ({count:,} weights) "
+            f"{'was' if len(outermost) == 1 else 'were'} built before it was set: float32 for good, in speed and "
+            "memory, in a model that computes in 16 bits.",
+            _live_help(model),
+            model.global_policy_set_at,
+            layer=outermost[0].path,
+            evidence=_evidence(model, outermost),
+        )
+
+
+def _holds_only_float32(model: ModelFacts, part: LayerFacts) -> bool:
+    """Whether it has layers whose dtype is the policy's, and all of them took float32 from a policy not yet set."""
+    deciding = [layer for layer in model.inside(part) if layer.variables and layer.class_name not in LIGHT]
+    return bool(deciding) and all(
+        _stayed_float32(layer) and layer.before_policy and not layer.given_dtype for layer in deciding
+    )
+
+
+def _is_loaded(model: ModelFacts, part: LayerFacts) -> bool:
+    return any(f"{part.path}/".startswith(f"{load.part}/" if load.part else "") for load in model.loads)
+
+
+def _is_half_in_force(model: ModelFacts) -> bool:
+    return model.policy_set and model.global_policy.removeprefix("mixed_") in HALF
+
+
+def _live_help(model: ModelFacts) -> str:
+    return HELP.format(it=f'`set_global_policy("{model.global_policy}")`')
+
+
+def _evidence(model: ModelFacts, layers: list[LayerFacts]) -> dict[str, object]:
+    return {"global_policy": model.global_policy, "policies": {layer.path: layer.policy for layer in layers}}
 
 
 def _stayed_float32(layer: LayerFacts) -> bool:

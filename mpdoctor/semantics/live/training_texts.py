@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import PurePath
 from typing import Any
 
@@ -49,7 +50,8 @@ def story_of_growth(training: TrainingFacts) -> str:
     step, loss, weight = growth.rises[-1]
     return (
         f"The training diverges: from step to step the weights grew, the largest from {number(growth.start)} to "
-        f"{number(weight)} at step {step + 1}, and the loss from {number(steps[0].loss or 0.0)} to {number(loss)}."
+        f"{number(weight)} at step {step + 1}, and the loss from {number(steps[0].loss or 0.0)} to "
+        f"{number(loss) if math.isfinite(loss) else 'inf or NaN'}."
     )
 
 
