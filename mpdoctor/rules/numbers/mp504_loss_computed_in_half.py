@@ -159,7 +159,8 @@ def _fix(facts: SourceFacts, loss: Value) -> Fix | None:
 
 def _sums_losses_of_layers(call: Call) -> bool:
     """Whether it is `sum(model.losses)`: activity regularizers give numbers of the layer's own dtype."""
-    return len(call.args) == 1 and isinstance(call.args[0], Attribute) and call.args[0].name == LOSSES_OF_LAYERS
+    summed = call.argument(0)
+    return isinstance(summed, Attribute) and summed.name == LOSSES_OF_LAYERS and call.argument(1) is None
 
 
 def _names_half(facts: SourceFacts, call: Call) -> bool:

@@ -502,7 +502,7 @@ def watched_layers() -> tuple[LayerHooks, type[Layer]]:
     parts = {"__call__": Layer.__call__, "__new__": lambda cls, *_, **__: object.__new__(cls)}
     watched = type("Layer", (Layer,), parts)
     watch = LayerHooks()
-    watch.install(watched)
+    watch.install(watched, lambda: "float32")
     return watch, watched
 
 
