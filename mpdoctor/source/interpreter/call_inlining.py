@@ -8,6 +8,7 @@ from collections.abc import Callable
 from mpdoctor.facts.location import Location
 from mpdoctor.program.values import Collection, Defined, Instance, Known, Parameter, Value
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
+from mpdoctor.source.interpreter.settings.command_line import defaults_of_command
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_return
 from mpdoctor.source.interpreter.state.scopes import Closure, Frame, Keywords, Scope
@@ -68,7 +69,11 @@ def inline_uncalled(state: State, closure: Closure, keywords: Keywords = ()) -> 
     `keywords`, which it has been given before."""
     context = state.context
     state.context = state.context.but(function=closure.facts, owner=closure.facts.owner)
-    _execute_body(state, closure, _bound_names(closure, _receiver(closure), keywords, None))
+    names = _bound_names(closure, _receiver(closure), keywords, None)
+    for name, default in defaults_of_command(closure.facts).items():
+        if name in names:
+            names[name] = joined((default, names[name]))
+    _execute_body(state, closure, names)
     state.context = context
 
 

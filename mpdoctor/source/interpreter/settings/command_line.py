@@ -6,12 +6,14 @@ from __future__ import annotations
 
 from mpdoctor.facts.location import Location
 from mpdoctor.program.command_line import FLAGS, defines_flag, parsing_call
-from mpdoctor.program.values import Api, Call, Value, is_api, is_instance_of, known
+from mpdoctor.program.values import Api, Call, FunctionFacts, Value, is_api, is_instance_of, known
 from mpdoctor.source.interpreter.state.interpreter_state import State
 
 _PARSERS = ("argparse.ArgumentParser", "configargparse.ArgumentParser", "configargparse.ArgParser")
 _PARTS = ("add_argument_group", "add_mutually_exclusive_group", "add_subparsers", "add_parser")
 _DEFINING = ("DEFINE_string", "DEFINE_enum", "DEFINE_integer", "DEFINE_float")
+_OPTIONS = ("click.option", "click.argument")
+_TYPED = ("typer.Option", "typer.Argument")
 _DEEPEST = 5
 
 
@@ -50,6 +52,26 @@ def default_of_argument(state: State, of: Value, name: str, location: Location) 
     return None if parser is None else state.attributes.get(id(parser), {}).get(name)
 
 
+def defaults_of_command(facts: FunctionFacts) -> dict[str, Value]:
+    """Of a function that click or typer calls with what the command line says: its parameters' defaults."""
+    found: dict[str, Value] = {}
+    is_command = False
+    for decorator in facts.decorators:
+        if not isinstance(decorator, Call):
+            continue
+        default = decorator.keyword("default")
+        if is_api(decorator.callee, *_OPTIONS) and _is_told(default) and _is_kept(decorator, default):
+            assert default is not None
+            found[_name_in_click(decorator)] = default
+        is_command = is_command or (decorator.method == "command" and is_instance_of(decorator.receiver, "typer.Typer"))
+    for name, given in facts.defaults.items():
+        is_option = isinstance(given, Call) and is_api(given.callee, *_TYPED)
+        default = given.argument(0, "default") if isinstance(given, Call) and is_option else given
+        if (is_option or is_command) and default is not None and _is_told(default):
+            found[name] = default
+    return found
+
+
 def default_of_flag(state: State, value: Value) -> Value | None:
     """Of `FLAGS.policy`"""
     if not state.flags or not isinstance(value, Api) or FLAGS not in value.name:
@@ -80,6 +102,13 @@ def _parser_of(value: Value | None) -> Value | None:
             return None
         value = value.receiver
     return None
+
+
+def _name_in_click(option: Call) -> str:
+    """Under which name click hands an option over: the one without dashes, else the longest."""
+    names = [text for text in map(known, option.args) if isinstance(text, str)]
+    plain = [text for text in names if text.isidentifier()]
+    return (plain or sorted(names, key=len)[-1:] or [""])[0].lstrip("-").replace("-", "_")
 
 
 def _name_of(call: Call) -> str:
