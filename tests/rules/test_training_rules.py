@@ -454,8 +454,14 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     (
         "MP408",
         "not-yet",
+        depends(0, keras=KERAS2, loss_dtype="float16", scaled_at=Location("train.py", 26)),
+        ("times the loss scale of 32768 it is inf from 2.0 on, and the scale can never grow past 32768",),
+    ),
+    (
+        "MP408",
+        "never-in-keras-3",
         depends(0, loss_dtype="float16", scaled_at=Location("train.py", 26)),
-        ("inf from 2.0 on",),
+        ("This loss is float16: the scale can never grow past 32768",),
     ),
     ("MP408", "scaled-by-keras", depends(0, loss_dtype="float16"), SILENT),
     ("MP408", "float32", depends(0, loss_dtype="float32", scaled_at=Location("train.py", 26)), SILENT),

@@ -85,9 +85,13 @@ def _finding(facts: SourceFacts, call: Call) -> Finding:
     text = text_at(facts, given.location) if given is not None else ""
     text = text if text.isidentifier() else "loss"
     scale = starting_scale(call.receiver)
-    limit = "" if is_fixed(call.receiver) else f", and the {_CANNOT_GROW}"
+    infinite = f"times the loss scale of {scale} it is inf from {_largest(float(scale))} on"
+    if facts.keras.is_keras3:  # whose scale is a variable then, and the product float32
+        told = f"the {_CANNOT_GROW}, and before the optimizer is built it is inf from {_largest(float(scale))} on"
+    else:
+        told = infinite if is_fixed(call.receiver) else f"{infinite}, and the {_CANNOT_GROW}"
     return Finding(
-        f"This loss is float16: times the loss scale of {scale} it is inf from {_largest(float(scale))} on{limit}.",
+        f"This loss is float16: {told}.",
         f"Compute it in float32: cast the predictions, `tf.cast(predictions, tf.float32)`, or at least "
         f"`{call.method}(tf.cast({text}, tf.float32))`.",
         call.location,
@@ -107,8 +111,9 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     large = seen.loss_too_large
     scale = training.initial_scale or LARGEST_SCALE
     now = f" (it was {large:.3g}, times {seen.high:g})" if large is not None else f" from {_largest(scale)} on"
+    infinite = f"times the loss scale of {scale:g} it is inf{now}, and "
     yield Finding(
-        f"This loss is float16: times the loss scale of {scale:g} it is inf{now}, and the {_CANNOT_GROW}.",
+        f"This loss is float16: {'' if training.model.keras.is_keras3 and large is None else infinite}the {_CANNOT_GROW}.",
         "Compute it in float32: cast the predictions, `tf.cast(predictions, tf.float32)`, before the loss is taken.",
         seen.scaled_at,
         model=training.model.id,
