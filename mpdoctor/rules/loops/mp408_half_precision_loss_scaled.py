@@ -111,9 +111,10 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     large = seen.loss_too_large
     scale = training.initial_scale or LARGEST_SCALE
     now = f" (it was {large:.3g}, times {seen.high:g})" if large is not None else f" from {_largest(scale)} on"
-    infinite = f"times the loss scale of {scale:g} it is inf{now}, and "
+    is_wide = training.model.keras.is_keras3 and large is None  # the product of a built wrapper is float32 there
+    infinite = "" if is_wide else f"times the loss scale of {scale:g} it is inf{now}, and "
     yield Finding(
-        f"This loss is float16: {'' if training.model.keras.is_keras3 and large is None else infinite}the {_CANNOT_GROW}.",
+        f"This loss is float16: {infinite}the {_CANNOT_GROW}.",
         "Compute it in float32: cast the predictions, `tf.cast(predictions, tf.float32)`, before the loss is taken.",
         seen.scaled_at,
         model=training.model.id,
