@@ -4,11 +4,12 @@
 A preprocessing layer under `mixed_float16` casts its input first: pixels of 16 bits and other values beyond
 65504 are infinite before they are scaled (`Rescaling(1/65535)` makes inf of the pixel 65535), a
 `Normalization` with a variance beyond 65504 gives 0 for every value and one with a mean of 1e5 gives NaN
-(Keras 3.15, tf_keras 2.21, TensorFlow 2.15). In Keras 2 (tf_keras 2.21, TensorFlow 2.15) `Normalization().adapt()`
-squares in float16 too: of numbers from 126 to 563 it learns a variance of NaN. Bytes fare better: float16 and bfloat16 hold each of them, and
-`Rescaling(1/255)` is off by at most 2.6e-4 in float16, no more than the cast of the layer behind it. Where a
-`Rescaling` shows that they are bytes nothing is said, nor of the layers that flip, turn or crop them. In float32 the
-layer costs next to nothing.
+(Keras 3.15, tf_keras 2.21, TensorFlow 2.15). In Keras 2 (tf_keras 2.21, TensorFlow 2.15)
+`Normalization().adapt()` squares in float16 too: of numbers from 126 to 563 it learns a variance of NaN.
+
+Bytes fare better: float16 holds each of them, and `Rescaling(1/255)` is off by at most 2.6e-4, no more than
+the cast of the layer behind it. Where a `Rescaling` shows that they are bytes nothing is said, nor of the
+layers that flip, turn or crop them. In float32 the layer costs next to nothing.
 
 ## Flagged
 ```python
