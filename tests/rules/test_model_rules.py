@@ -160,6 +160,9 @@ TWO = {"replicas": 2, "strategy": "MirroredStrategy"}
             layer("r", **RESCALING, settings=SettingsFacts(constants=(("scale", 1 / 65535, 1 / 65535),))), HEAD)),
         ("MP210", "its mean is beyond 65504", LINE, trained(
             layer("n", class_name="Normalization", settings=SettingsFacts(constants=(("mean", 1e5, 3.0),))), HEAD)),
+        ("MP210", "`adapt()` has learnt NaN", LINE, trained(
+            layer("n", class_name="Normalization", settings=SettingsFacts(
+                constants=(("mean", 345.0, 345.0), ("variance", float("nan"), 0.0)))), HEAD)),
         ("MP213", "Mine.get_config leaves out the layer's dtype", CALLED, trained(configured(True, False), HEAD)),
         ("MP213", "`Mine.__init__` does not take", CLASS, trained(configured(False, True), HEAD)),
         ("MP215", "norm (UnitNormalization) computes in float16 and squares", LINE, trained(NORM, HEAD)),

@@ -47,7 +47,11 @@ def specs_of_calls(model: Any) -> Any:
 
 
 def given_learning_rate(optimizer: Any) -> Any:
-    """A schedule, or what holds the number; None where it has none."""
+    """A schedule, a function, or what holds the number; None where it has none. Asked for their rate, the classic
+    optimizers of Keras 2 call the program's function, which may raise."""
+    settings = getattr(optimizer, "_hyper", None)
+    if isinstance(settings, dict) and "learning_rate" in settings:
+        return settings["learning_rate"]
     given = getattr(optimizer, "_learning_rate", None)
     return getattr(optimizer, "learning_rate", None) if given is None else given
 

@@ -4,10 +4,12 @@
 A preprocessing layer under `mixed_float16` casts its input first: pixels of 16 bits and other values beyond
 65504 are infinite before they are scaled (`Rescaling(1/65535)` makes inf of the pixel 65535), a
 `Normalization` with a variance beyond 65504 gives 0 for every value and one with a mean of 1e5 gives NaN
-(Keras 3.15, tf_keras 2.21, TensorFlow 2.15). Bytes fare better: float16 and bfloat16 hold each of them, and
-`Rescaling(1/255)` is off by at most 2.6e-4 in float16, no more than the cast of the layer behind it. Where a
-`Rescaling` shows that they are bytes nothing is said, nor of the layers that flip, turn or crop them. In float32 the
-layer costs next to nothing.
+(Keras 3.15, tf_keras 2.21, TensorFlow 2.15). In Keras 2 (tf_keras 2.21, TensorFlow 2.15)
+`Normalization().adapt()` squares in float16 too: of numbers from 126 to 563 it learns a variance of NaN.
+
+Bytes fare better: float16 holds each of them, and `Rescaling(1/255)` is off by at most 2.6e-4, no more than
+the cast of the layer behind it. Where a `Rescaling` shows that they are bytes nothing is said, nor of the
+layers that flip, turn or crop them. In float32 the layer costs next to nothing.
 
 ## Flagged
 ```python
@@ -48,6 +50,7 @@ keras-team/keras-cv#734, keras-team/keras-cv#967, keras-team/keras#17508.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from mpdoctor.facts.model import LayerFacts, ModelFacts
@@ -72,6 +75,7 @@ BEYOND = {
     "mean": "its mean is beyond 65504, which is inf there: every value becomes NaN.",
     "variance": "its variance is beyond 65504, which is inf there: every value becomes 0.",
 }
+LEARNT_NAN = "`adapt()` has learnt NaN: it squares in float16, where 256 squared is beyond 65504. Every value is NaN."
 LARGEST_HALF, SMALLEST_NORMAL = 65504.0, 6.1e-5
 OF_BYTES = (1 / 256, 1 / 100)  # what 0 … 255 are scaled by: 1/255, 1/127.5, 1/128
 HELP = 'Give it `dtype="float32"`; the next layer casts its output.'
@@ -153,6 +157,8 @@ def _outside_live(layer: LayerFacts) -> str | None:
     magnitudes = {name: (largest, smallest) for name, largest, smallest in layer.settings.constants}
     if 0 < magnitudes.get("scale", (0.0, 0.0))[1] < SMALLEST_NORMAL:
         return SMALL_SCALE
+    if any(math.isnan(largest) for name, (largest, _) in magnitudes.items() if name in ("mean", "variance")):
+        return LEARNT_NAN
     beyond = [name for name, (largest, _) in magnitudes.items() if largest > LARGEST_HALF]
     return BEYOND.get(beyond[0]) if beyond else None
 
