@@ -74,7 +74,8 @@ def culprit_of_batch(
     step: Callable[[], Any], batch: Any, optimizer: Any, models: list[Any], others: list[Any]
 ) -> dict[str, Any] | None:
     """What `step()`, with this batch, finds first that is not finite until `optimizer` is given its gradients; None
-    where all of it is, or it never came to them. The other optimizers, and those that the models have, train nothing."""
+    where all of it is, or it never came to them. The other optimizers, also those that the models have, train nothing.
+    """
     seen = Seen(batch)
     for model in models:
         seen.keep_variables([v for metric in model.metrics for v in metric.variables])
