@@ -17,6 +17,8 @@ CHECKS = checks_of(SCRIPT)
 SHORT = (
     "a_stuck_fit_names_layer_and_line_and_stops",
     "a_healthy_fit_is_silent",
+    "a_weight_that_is_not_finite_is_named",
+    "an_optimizer_that_is_given_nothing_is_in_no_trouble",
     "a_loop_is_watched_by_wrap",
     "a_warning_points_to_the_line_that_trains",
     "arguments_that_cannot_be_are_refused",

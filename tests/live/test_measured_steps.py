@@ -13,6 +13,8 @@ SCRIPT = ROOT / "tests" / "support" / "live_measured_steps.py"
 CHECKS = checks_of(SCRIPT)
 SHORT = (
     "numbers_of_whatever_a_tensor_holds",
+    "exponents_of_whatever_a_tensor_holds",
+    "histograms_of_known_numbers",
     "layers_and_gradients_are_those_of_the_step",
     "underflow_is_seen_at_the_scale_in_force",
 )

@@ -370,6 +370,90 @@ def check_two_optimizers_have_a_series_each():
     assert more[1] == more[0] + 4, rows
 
 
+class Pair(keras.Model):
+    """Two models with an optimizer each, as a GAN has them; the second one is trained in every other step alone."""
+
+    def __init__(self, fails=False):
+        super().__init__()
+        self.one = model_of(fails=fails)
+        self.other = model_of()
+
+    def compile(self, first, second, **kwargs):
+        super().compile(**kwargs)
+        self.first, self.second = first, second
+        self.steps = tf.Variable(0, trainable=False, dtype=tf.int64)
+
+    def call(self, inputs):
+        return self.one(inputs) + self.other(inputs)
+
+    def train_step(self, data):
+        inputs, targets = data
+        self.trained(self.second, self.other, inputs, targets, self.steps % 2 == 0)
+        self.trained(self.first, self.one, inputs, targets, True)
+        self.steps.assign_add(1)
+        return {"none": tf.constant(0.0)}
+
+    def trained(self, optimizer, model, inputs, targets, now):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(model(inputs, training=True) - targets))
+            scaled = optimizer.scale_loss(loss) if IS_KERAS3 else optimizer.get_scaled_loss(loss)
+        grads = tape.gradient(scaled, model.trainable_variables)
+        grads = grads if IS_KERAS3 else optimizer.get_unscaled_gradients(grads)
+        if now is True:
+            optimizer.apply_gradients(zip(grads, model.trainable_variables))
+            return
+        tf.cond(now, lambda: [optimizer.apply_gradients(zip(grads, model.trainable_variables)), 0][1], lambda: 0)
+
+
+def pair_of(wrapper, **kwargs):
+    """(pair, its optimizers), with scales at which finite batches are applied."""
+    pair = Pair(**kwargs)
+    pair.predict(FINITE, verbose=0)
+    optimizers = [wrapper(keras.optimizers.SGD(1e-3), initial_scale=64.0) for _ in range(2)]
+    for optimizer, model in zip(optimizers, (pair.one, pair.other)):
+        if hasattr(optimizer, "build"):
+            optimizer.build(model.trainable_variables)
+    return pair, optimizers
+
+
+def check_an_optimizer_that_is_given_nothing_is_in_no_trouble():
+    """`compile()` without one makes an RMSprop, which a model with two optimizers of its own never calls."""
+    for wrapper in (KerasOwn, LossScaleOptimizer):
+        pair, optimizers = pair_of(wrapper)
+        pair.compile(*optimizers, optimizer=wrapper(keras.optimizers.RMSprop()))
+        history, said = fitted(pair, LossScaleMonitor(None), [FINITE] * 60)
+        assert said == [] and history["skipped_steps"] == [0], (said, history)
+
+
+def check_optimizers_that_are_named_are_watched_in_a_fit():
+    """Of the second one, which takes half of the steps, the others are not skipped."""
+    for wrapper in (KerasOwn, LossScaleOptimizer):
+        path = os.path.join(folder(), "run.mpdoctor")
+        pair, optimizers = pair_of(wrapper)
+        pair.compile(*optimizers)
+        batches = [FAILING if at in (7, 8) else FINITE for at in range(60)]
+        history, said = fitted(pair, LossScaleMonitor(path, optimizer=optimizers), batches)
+        assert said == [] and history["skipped_steps"] == [2], (said, history)
+        rows = [line for line in lines_of(path) if isinstance(line, list)]
+        skipped = [sum(row[2] for row in rows if row[0] == number) for number in (0, 1)]
+        assert skipped == [2, 1] or (skipped[0] == 2 and skipped[1] < 20), rows
+
+
+def check_a_replay_trains_no_other_optimizer():
+    for named in (True, False):
+        pair, optimizers = pair_of(LossScaleOptimizer, fails=True)
+        pair.compile(*optimizers, optimizer=optimizers[0])
+        given = {"optimizer": optimizers} if named else {}
+        fitted(pair, LossScaleMonitor(None, replay=False, **given), [FINITE] * 60)
+        expected = [weight.tobytes() for weight in pair.get_weights()]
+        pair, optimizers = pair_of(LossScaleOptimizer, fails=True)
+        pair.compile(*optimizers, optimizer=optimizers[0])
+        given = {"optimizer": optimizers} if named else {}
+        _, said = fitted(pair, LossScaleMonitor(None, **given), [FINITE] * 60)
+        assert len(said) == 1 and "'large' (Large)" in said[0], said
+        assert [weight.tobytes() for weight in pair.get_weights()] == expected, named
+
+
 def check_arguments_that_cannot_be_are_refused():
     for arguments in ({"every": 0}, {"stop_when": "nan"}, {"path": None, "keep_batch": True}):
         try:

@@ -50,7 +50,7 @@ class LossScaleMonitor:
         1000: each thousandth step is computed once more up to its gradients, and the largest activation of each layer
         and what float16 loses of activations and gradients are recorded. None: no step is.
     optimizer, model
-        Of a loop of your own; one or a list of them. A fit has its model's.
+        Of a loop of your own; one or a list of them. A fit has its model's, unless others are named.
     """
 
     _chief_worker_only = None
@@ -111,7 +111,7 @@ class LossScaleMonitor:
 
     def on_train_begin(self, logs: Any = None) -> None:
         self.stopped = False
-        self._watch([self.model.optimizer], [self.model])
+        self._watch(self._loop_optimizers or [self.model.optimizer], [self.model])
         if self._measuring.every is not None and self.model.run_eagerly:
             self._measuring.end("runs eagerly")
 
@@ -237,7 +237,7 @@ class LossScaleMonitor:
         culprit, kept = None, ""
         if step is not None:
             try:
-                culprit = culprit_of_batch(step, batch, series.watched.optimizer, self._models)
+                culprit = culprit_of_batch(step, batch, series.watched.optimizer, self._models, self._watched())
             except Exception as error:  # whatever the user's own step raises when it is run eagerly
                 culprit = {"not_replayed": f"{type(error).__name__}: {error}"[:300]}
             if culprit is None and not is_last:
@@ -265,9 +265,11 @@ class LossScaleMonitor:
         return self._has_stepped and bool(series) and self._measuring.is_due(series[0].taken + 1)
 
     def _measure(self, step: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-        watched = [series.watched.optimizer for series in self._recording.series]
-        others = [one for one in self._loop_optimizers if all(loss_scale_optimizer_in(one) is not o for o in watched)]
-        self._measuring.measure(self._recording.series[0].taken + 1, step, watched + others, *args, **kwargs)
+        self._measuring.measure(self._recording.series[0].taken + 1, step, self._watched(), *args, **kwargs)
+
+    def _watched(self) -> list[Any]:
+        watched: list[Any] = [series.watched.optimizer for series in self._recording.series]
+        return watched + [one for one in self._loop_optimizers if loss_scale_optimizer_in(one) not in watched]
 
     def _end_measuring(self, why: str) -> None:
         for series in self._recording.series[:1]:

@@ -17,6 +17,7 @@ import tensorflow as tf
 
 from mpdoctor.training.monitoring.users_line import is_of_library
 from mpdoctor.training.monitoring.watched_calls import calls_watched, optimizer_held, own_variables
+from mpdoctor.training.monitoring.watched_optimizer import loss_scale_optimizer_in
 
 LARGEST_FLOAT16 = 65504.0
 
@@ -69,9 +70,12 @@ class Seen:
             variable.assign(value)
 
 
-def culprit_of_batch(step: Callable[[], Any], batch: Any, optimizer: Any, models: list[Any]) -> dict[str, Any] | None:
-    """What `step()`, with this batch, finds first that is not finite; None where all of it is, or it never came to its
-    gradients."""
+def culprit_of_batch(
+    step: Callable[[], Any], batch: Any, optimizer: Any, models: list[Any], others: list[Any]
+) -> dict[str, Any] | None:
+    """What `step()`, with this batch, finds first that is not finite until `optimizer` is given its gradients; None
+    where all of it is, or it never came to them. The other optimizers, also those that the models have, train nothing.
+    """
     seen = Seen(batch)
     for model in models:
         seen.keep_variables([v for metric in model.metrics for v in metric.variables])
@@ -80,10 +84,24 @@ def culprit_of_batch(step: Callable[[], Any], batch: Any, optimizer: Any, models
             during.enter_context(contextlib.suppress(GradientsGiven))
             for watching in (_run_eagerly(), calls_watched(seen.watch), optimizer_held(optimizer, seen.take)):
                 during.enter_context(watching)
+            for other in _others(optimizer, models, others):
+                during.enter_context(optimizer_held(other, _nothing))
             step()
     finally:
         seen.put_back()
     return seen.culprit or _first_gradient(seen)
+
+
+def _others(optimizer: Any, models: list[Any], known: list[Any]) -> list[Any]:
+    found = list(known)
+    for model in models:
+        found += [value for value in vars(model).values() if callable(getattr(value, "apply_gradients", None))]
+    found = [one for one in found if one is not optimizer and loss_scale_optimizer_in(one) is not optimizer]
+    return list({id(one): one for one in found}.values())
+
+
+def _nothing(gradients: list[tuple[Any, Any]]) -> None:
+    return None
 
 
 @contextlib.contextmanager

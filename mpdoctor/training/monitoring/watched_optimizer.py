@@ -79,8 +79,13 @@ class WatchedOptimizer:
     def skipped(self, steps: int, before: Reading, after: Reading) -> int:
         """Of `steps` between two readings. Exact for as many as `steps_told` says; of more than those in Keras 2, as
         many as the counter leaves open."""
+        reached = after.applied - before.applied
         if self.counts_applied and not self.accumulates:
-            return min(max(steps - (after.applied - before.applied), 0), steps)
+            return 0 if self._went_on(reached, before, after) else min(max(steps - reached, 0), steps)
+        if not self.counts_applied:  # a step may leave it out: that of a GAN has two, and not each is given gradients
+            steps = min(steps, reached)
+            if steps <= 0:
+                return 0
         if before.counter is None or after.counter is None:
             return min(self._skips_of_fall(before, after), steps)
         if (after.scale, after.counter) == self._without_skips(steps, before):
@@ -89,6 +94,19 @@ class WatchedOptimizer:
         if self.floor is not None and after.scale <= self.floor:
             return most
         return min(max(self._skips_of_fall(before, after), 1), most)
+
+    def _went_on(self, applied: int, before: Reading, after: Reading) -> bool:
+        """Whether scale and counter show that so many were applied and none skipped: the other steps never came to this
+        optimizer. A skipped one would have set the counter back, or halved the scale. Unbuilt, it has none."""
+        if not self.is_dynamic or not 0 < before.scale < math.inf:
+            return False
+        if self.floor is not None and before.scale <= self.floor:
+            return False
+        counter = before.counter or 0
+        grows = self.growth_interval is not None and counter + applied >= self.growth_interval
+        if grows or (self._hysteresis() > 1 and not counter):
+            return False
+        return (after.scale, after.counter or 0) == (before.scale, counter + applied)
 
     def steps_told(self, reading: Reading) -> int | None:
         """After how many steps the next reading tells in Keras 2 exactly how many were skipped: as long as the scale
@@ -111,8 +129,11 @@ class WatchedOptimizer:
         """One for each time that the scale was halved, or as many as the hysteresis asks for."""
         if not 0 < after.scale < before.scale < math.inf:
             return 0
+        return round(math.log2(before.scale / after.scale)) * self._hysteresis()
+
+    def _hysteresis(self) -> int:
         bounds = getattr(self.optimizer, "_bounds", None)
-        return round(math.log2(before.scale / after.scale)) * (1 if bounds is None else int(bounds.hysteresis))
+        return 1 if bounds is None else int(bounds.hysteresis)
 
 
 def _is_of_keras3(optimizer: Any) -> bool:
