@@ -76,6 +76,8 @@ class Outline:
         See `Glance`.
     imports
         The first-party files that it imports.
+    in_programs
+        Those that it imports besides where a script above its package runs it, whose directory Python looks in first.
     size
         Of its text, in bytes.
     digest
@@ -88,6 +90,7 @@ class Outline:
     imports: frozenset[Path]
     size: int
     digest: bytes
+    in_programs: frozenset[Path] = frozenset()
 
 
 class Outlines(dict[Path, Outline]):
@@ -152,9 +155,21 @@ class Outlines(dict[Path, Outline]):
         found: dict[Path, bytes] = {}
         for ring in self._rings:
             outside = {found[imported] for path in ring for imported in self[path].imports if imported in found}
-            below = _digest(*sorted(outside), *(self[path].digest for path in ring))
+            others = self._met_in_programs(ring)
+            below = _digest(*sorted(outside), *(self[path].digest for path in (*ring, *others)))
             found |= {path: _digest(bytes(path), self[path].digest, below) for path in ring}
         return found
+
+    def _met_in_programs(self, ring: Iterable[Path]) -> list[Path]:
+        """What scripts above the packages of these files have them import besides, also through others."""
+        found: set[Path] = set()
+        waiting = [path for start in ring for path in self[start].in_programs]
+        while waiting:
+            path = waiting.pop()
+            if path in self and path not in found:
+                found.add(path)
+                waiting += self[path].imports | self[path].in_programs
+        return sorted(found)
 
     @cached_property
     def _ranks(self) -> dict[Path, int]:
@@ -190,11 +205,14 @@ def outlines_from_files(
         try:
             seen = look(path, text, digest, tree.package_of(path))
             imports = frozenset(tree.imported_by(path, seen.imported)) - {path}
+            in_programs = frozenset(tree.imported_in_programs(path, seen.imported)) - imports - {path}
         except Exception as error:
-            seen, imports = _signs_in(text), frozenset()
+            seen, imports, in_programs = _signs_in(text), frozenset(), frozenset()
             outlines.breakdowns[path] = breakdown_from_error(str(path), error)
-        outlines[path] = Outline(seen.may_speak, seen.names_framework, seen.may_compute, imports, len(text), digest)
-        waiting.extend(tree.newly_met(imports))
+        outlines[path] = Outline(
+            seen.may_speak, seen.names_framework, seen.may_compute, imports, len(text), digest, in_programs
+        )
+        waiting.extend(tree.newly_met(imports | in_programs))
     outlines.whole = tree.beyond < MOST_BEYOND and not outlines.breakdowns
     outlines.passed_over = tree.passed_over
     return outlines
@@ -206,6 +224,7 @@ class _Tree:
     def __init__(self, paths: Iterable[Path]) -> None:
         self.given = dict.fromkeys(paths)
         self._known = {path.as_posix(): path for path in self.given}
+        self._directories = {path.parent for path in self.given}
         self._files = Files()
         self._packages: dict[Path, tuple[Path, str]] = {}
         self._names: dict[Path, frozenset[str]] = {}
@@ -226,6 +245,16 @@ class _Tree:
             first = dotted.partition(".")[0]
             roots = (top, directory) if own and first == own else (directory,)
             found = next(filter(None, (self._find(root, first, dotted) for root in roots)), None)
+            if found is not None:
+                yield found
+
+    def imported_in_programs(self, path: Path, names: Iterable[str]) -> Iterator[Path]:
+        """Where one of the given files lies above the package."""
+        top = self._package_around(path)[0]
+        if top == path.parent or top not in self._directories:
+            return
+        for dotted in names:
+            found = self._find(top, dotted.partition(".")[0], dotted)
             if found is not None:
                 yield found
 

@@ -66,7 +66,7 @@ def kept(request: pytest.FixtureRequest) -> Iterator[Step]:
     step = Step(request.param)
     layer = step.adapter.Layer
     before = layer.__call__, layer.__new__
-    step.watch.install(layer)
+    step.watch.install(layer, step.adapter.global_policy)
     yield step
     layer.__call__, layer.__new__ = before
 

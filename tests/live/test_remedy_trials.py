@@ -108,7 +108,7 @@ def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
     lab = Lab(request.param)
     layer, policy = lab.adapter.Layer, lab.adapter.global_policy()
     before = layer.__call__, layer.__new__
-    lab.watch.install(layer)
+    lab.watch.install(layer, lab.adapter.global_policy)
     lab.adapter.set_policy("mixed_float16")
     lab.adapter.set_seed(1)
     yield lab

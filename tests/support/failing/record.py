@@ -34,7 +34,7 @@ def watching(tf: Any, keras: Any) -> Session:
     """As much of an examiner's session as an error needs: training calls go their usual way."""
     session = Session(Request("script", None, None, None, (), os.devnull), Events(os.devnull))
     session.keras = adapter_for(keras)
-    session.watch.install(session.keras.Layer)
+    session.watch.install(session.keras.Layer, session.keras.global_policy)
     replace_method(tf.GradientTape, "__exit__", session._leave_tape)
     return session
 

@@ -155,6 +155,8 @@ edits = st.lists(st.dictionaries(st.sampled_from(NAMES), st.sampled_from((*PIECE
 @example(CHAIN | {"a.py": PIECES[1], "b.py": PIECES[6], "é.py": PIECES[7]}, [{"é.py": PIECES[8]}], set())
 @example(CHAIN | {"pkg/__init__.py": PIECES[9]}, [{"pkg/part.py": PIECES[8]}], set())
 @example(CHAIN | {"pkg/__init__.py": PIECES[10]}, [{"pkg/part.py": PIECES[8]}], set())
+@example({"é.py": PIECES[3], "pkg/__init__.py": PIECES[0], "pkg/part.py": POLICY}, [{"a.py": PIECES[7]}], set())
+@example({"é.py": PIECES[3], "pkg/__init__.py": PIECES[0], "pkg/part.py": POLICY}, [{"a.py": PIECES[7]}], {"a.py"})
 def test_after_any_edit_a_run_says_what_a_first_one_would(
     start: dict[str, str], edits: list[dict[str, str | None]], beyond: set[str]
 ) -> None:

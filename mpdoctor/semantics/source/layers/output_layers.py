@@ -41,7 +41,7 @@ def output_layers(facts: SourceFacts, model: Call, depth: int = 0) -> list[Call]
         return []
     if is_call_of(model, "keras.Sequential"):
         last = _last_of_sequential(facts, model)
-    elif is_call_of(model, "keras.Model"):
+    elif is_call_of(model, "keras.Model") or _is_functional(class_of(model)):
         last = _layers_behind(model.argument(1, "outputs"))
     elif _is_application(model):
         return [model]
@@ -174,6 +174,16 @@ def _last_of_sequential(facts: SourceFacts, model: Call) -> list[Call]:
         return []
     given = _all_calls(layers.items[-1])
     return [] if given is None else found + given
+
+
+def _is_functional(own: ClassFacts | None) -> bool:
+    """Whether a class of the program's own changes how a model is trained, and is made as keras.Model(inputs, outputs)
+    is."""
+    if own is None or own.kind != "model" or own.find_method("call") is not None:
+        return False
+    initializer = own.find_method("__init__")
+    named = initializer.parameters[1:3] if initializer is not None else ("inputs", "outputs")
+    return tuple(named) == ("inputs", "outputs") or any(name.startswith("*") for name in named[:1])
 
 
 def _last_of_own_class(facts: SourceFacts, model: Call) -> list[Call]:
