@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
-from mpdoctor.facts.location import Location
-from mpdoctor.facts.model import LayerFacts, OptimizerFacts
-from mpdoctor.facts.remedies import RemedyFacts
+from mpdoctor.facts.model import OptimizerFacts
 from mpdoctor.finding import Diagnosis, Edit, Finding
 from mpdoctor.fixes.choices import Sources
 from mpdoctor.mending.draft import Proposal
 from mpdoctor.mending.health import failing
-from mpdoctor.mending.turns import turn_of_layer
-from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.mending.live_layers import LiveLayers, SourceAt
 from mpdoctor.project.shown_paths import shown_path
 from mpdoctor.semantics.source.edits.loops.seen_defects import (
     cast_where_they_met,
@@ -24,15 +21,9 @@ from mpdoctor.semantics.source.edits.loops.seen_defects import (
     unscaled_once,
 )
 from mpdoctor.semantics.source.edits.made_layers import (
-    MadeLayer,
     NoPlace,
-    given_dtype,
-    line_of_class_around,
-    makings_of_class_around,
 )
 from mpdoctor.semantics.source.edits.made_optimizers import in_own_wrapper, usual_scale
-
-SourceAt = Callable[[str], SourceFacts | None]
 
 
 @dataclass(frozen=True)
@@ -75,7 +66,7 @@ def proposed(diagnosis: Diagnosis, sources: Sources, has_own_wrapper: bool = Fal
     answers: list[tuple[Answer, ...]] = []
     without: list[str] = []
     layers = {layer.path: layer for _, model in diagnosis.models for layer in model.layers}
-    making = _Making(layers, _by_any_path(sources))
+    making = LiveLayers(layers, _by_any_path(sources))
     optimizers = [link for _, model in diagnosis.models for link in model.optimizer]
     for finding in failing(diagnosis):
         found = [*_tried(finding, making, without), *_of_rule(finding), *_of_the_loss(finding, making)]
@@ -97,7 +88,7 @@ def _of_rule(finding: Finding) -> Iterator[Answer]:
         yield Answer(finding, (Proposal(fix.title, fix.safe, finding.code, fix.edits),))
 
 
-def _tried(finding: Finding, making: _Making, without: list[str]) -> Iterator[Answer]:
+def _tried(finding: Finding, making: LiveLayers, without: list[str]) -> Iterator[Answer]:
     for remedy in finding.remedies:
         if remedy.tried != "healed" or remedy.kind == "smaller-scale":  # of the scale, see below
             continue
@@ -107,7 +98,7 @@ def _tried(finding: Finding, making: _Making, without: list[str]) -> Iterator[An
             without.append(str(reason))
 
 
-def _of_the_loss(finding: Finding, making: _Making) -> Iterator[Answer]:
+def _of_the_loss(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
     if finding.code in OF_THE_LOSS and finding.fix is None:
         with suppress(NoPlace):  # what else is proposed stands for itself
             yield Answer(finding, tuple(making.outputs_in_float32(finding.code)))
@@ -178,7 +169,7 @@ def _tried_scale(finding: Finding) -> float | None:
     return next((remedy.scale for remedy in finding.remedies if remedy.tried == "healed" and remedy.scale), None)
 
 
-def _of_the_layer(finding: Finding, making: _Making) -> Iterator[Answer]:
+def _of_the_layer(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
     """The layer that was seen to have the defect in float32; then all that hold it, too. Not where that was tried."""
     if finding.stage == "source" or not finding.code.startswith(OF_PRECISION):
         return
@@ -194,7 +185,7 @@ def _of_the_layer(finding: Finding, making: _Making) -> Iterator[Answer]:
                 yield Answer(finding, proposals)
 
 
-def _of_own_layers(finding: Finding, making: _Making) -> Iterator[Answer]:
+def _of_own_layers(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
     """All live layers in 16 bits of the class whose code stands there, or that are made there."""
     place = finding.location
     if finding.stage != "source" or finding.code not in OF_OWN_NUMBERS + OF_MADE_LAYERS or place is None:
@@ -221,86 +212,6 @@ def _of_own_wrapper(finding: Finding, diagnosis: Diagnosis, source_at: SourceAt)
                     found[edits] = Proposal("Scale with mpdoctor.training", False, finding.code, edits)
     if found:
         yield Answer(finding, tuple(found.values()))
-
-
-@dataclass(frozen=True)
-class _Making:
-    """The live layers, by path, and the sources in which they are made."""
-
-    layers: dict[str, LayerFacts]
-    source_at: SourceAt
-
-    def proposals(self, code: str, remedy: RemedyFacts) -> Iterator[Proposal]:
-        """Raises NoPlace."""
-        if remedy.kind == "float32-loss":
-            yield from self.outputs_in_float32(code)
-            return
-        for path, place in zip(remedy.layers, remedy.locations, strict=True):
-            proposal = self._in_float32(code, path, place, path in remedy.with_parts)
-            yield replace(proposal, needed=path in remedy.needed)
-
-    def outputs_in_float32(self, code: str) -> Iterator[Proposal]:
-        """Of the layers that put out what the loss is given. Raises NoPlace."""
-        outputs = [layer for layer in self.layers.values() if layer.is_output and layer.computes_in_half]
-        if not outputs:
-            raise NoPlace("which layers put out what the loss is given is not known")
-        for layer in outputs:
-            yield self._in_float32(code, layer.path, layer.made_at)
-
-    def ways_to(self, path: str) -> Iterator[list[str]]:
-        """The live layer itself; it and those layers (no models) that hold it, the outermost first."""
-        parts = path.split("/")
-        held = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
-        live = [one for one in held if one in self.layers and self._takes_dtype(one)]
-        if path in live:
-            yield [path]
-            if len(live) > 1:
-                yield live
-
-    def _takes_dtype(self, path: str) -> bool:
-        layer = self.layers[path]
-        return layer.computes_in_half and layer.follows_policy and not layer.is_model
-
-    def made_of_class(self, inside: Location) -> Iterator[str]:
-        """The paths of the layers whose own class holds this line, and that compute in 16 bits."""
-        facts = self.source_at(inside.path)
-        around = line_of_class_around(facts, inside.line) if facts is not None else None
-        of_class = Location(inside.path, around or 0)
-        for path, layer in self.layers.items():
-            if around is not None and self._is_same(layer.class_location, of_class) and self._takes_dtype(path):
-                yield path
-
-    def made_by_call(self, call: Location) -> Iterator[str]:
-        """The paths of the layers of its line and class that compute in 16 bits."""
-        facts = self.source_at(call.path)
-        written = facts.lines[call.line - 1][call.column - 1 :] if facts is not None else ""
-        for path, layer in self.layers.items():
-            is_of_class = written.partition("(")[0].rpartition(".")[2] == layer.class_name
-            if is_of_class and self._is_same(layer.made_at, call) and self._takes_dtype(path):
-                yield path
-
-    def _is_same(self, one: Location | None, other: Location) -> bool:
-        """Whether both are this line, by whichever path."""
-        return one is not None and one.line == other.line and self.source_at(one.path) is self.source_at(other.path)
-
-    def in_float32(self, code: str, path: str) -> Proposal:
-        """Raises NoPlace."""
-        return self._in_float32(code, path, self.layers[path].made_at)
-
-    def class_in_float32(self, code: str, inside: Location) -> Iterator[Proposal]:
-        """All layers of the class whose code stands there. Raises NoPlace."""
-        facts = self.source_at(inside.path)
-        name, places = makings_of_class_around(facts, inside.line) if facts is not None else ("", [])
-        for place in places:
-            layer = MadeLayer(name, name, place)
-            yield Proposal(f"`{name}` computes in float32", False, code, given_dtype(layer, self.source_at))
-
-    def _in_float32(self, code: str, path: str, place: Location | None, with_parts: bool = False) -> Proposal:
-        facts = self.layers.get(path)
-        class_name, class_at = (facts.class_name, facts.class_location) if facts is not None else ("", None)
-        turn = turn_of_layer(facts, self.layers.values()) if facts is not None else (0, 0)
-        layer = MadeLayer(path, class_name, place, class_at, with_parts, turn)
-        return Proposal(f"`{path}` computes in float32", False, code, given_dtype(layer, self.source_at))
 
 
 def _by_any_path(sources: Sources) -> SourceAt:

@@ -1,0 +1,126 @@
+"""The live layers of a model and the lines that make them: which layer takes an edit, and what the edit is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.model import LayerFacts
+from mpdoctor.facts.remedies import RemedyFacts
+from mpdoctor.mending.draft import Proposal
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.semantics.source.edits.made_layers import (
+    MadeLayer,
+    NoPlace,
+    given_dtype,
+    line_of_class_around,
+    makings_of_class_around,
+)
+
+SourceAt = Callable[[str], SourceFacts | None]
+UNKNOWN = (0, 0)
+
+
+@dataclass(frozen=True)
+class LiveLayers:
+    """The live layers, by path, and the sources in which they are made."""
+
+    layers: dict[str, LayerFacts]
+    source_at: SourceAt
+
+    def proposals(self, code: str, remedy: RemedyFacts) -> Iterator[Proposal]:
+        """Raises NoPlace."""
+        if remedy.kind == "float32-loss":
+            yield from self.outputs_in_float32(code)
+            return
+        for path, place in zip(remedy.layers, remedy.locations, strict=True):
+            proposal = self._in_float32(code, path, place, path in remedy.with_parts)
+            yield replace(proposal, needed=path in remedy.needed)
+
+    def outputs_in_float32(self, code: str) -> Iterator[Proposal]:
+        """Of the layers that put out what the loss is given. Raises NoPlace."""
+        outputs = [layer for layer in self.layers.values() if layer.is_output and layer.computes_in_half]
+        if not outputs:
+            raise NoPlace("which layers put out what the loss is given is not known")
+        for layer in outputs:
+            yield self._in_float32(code, layer.path, layer.made_at)
+
+    def ways_to(self, path: str) -> Iterator[list[str]]:
+        """The live layer itself; it and those layers (no models) that hold it, the outermost first."""
+        parts = path.split("/")
+        held = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
+        live = [one for one in held if one in self.layers and self._takes_dtype(one)]
+        if path in live:
+            yield [path]
+            if len(live) > 1:
+                yield live
+
+    def _takes_dtype(self, path: str) -> bool:
+        layer = self.layers[path]
+        return layer.computes_in_half and layer.follows_policy and not layer.is_model
+
+    def made_of_class(self, inside: Location) -> Iterator[str]:
+        """The paths of the layers whose own class holds this line, and that compute in 16 bits."""
+        facts = self.source_at(inside.path)
+        around = line_of_class_around(facts, inside.line) if facts is not None else None
+        of_class = Location(inside.path, around or 0)
+        for path, layer in self.layers.items():
+            if around is not None and self._is_same(layer.class_location, of_class) and self._takes_dtype(path):
+                yield path
+
+    def made_by_call(self, call: Location) -> Iterator[str]:
+        """The paths of the layers of its line and class that compute in 16 bits."""
+        facts = self.source_at(call.path)
+        written = facts.lines[call.line - 1][call.column - 1 :] if facts is not None else ""
+        for path, layer in self.layers.items():
+            is_of_class = written.partition("(")[0].rpartition(".")[2] == layer.class_name
+            if is_of_class and self._is_same(layer.made_at, call) and self._takes_dtype(path):
+                yield path
+
+    def _is_same(self, one: Location | None, other: Location) -> bool:
+        """Whether both are this line, by whichever path."""
+        return one is not None and one.line == other.line and self.source_at(one.path) is self.source_at(other.path)
+
+    def in_float32(self, code: str, path: str) -> Proposal:
+        """Raises NoPlace."""
+        return self._in_float32(code, path, self.layers[path].made_at)
+
+    def class_in_float32(self, code: str, inside: Location) -> Iterator[Proposal]:
+        """All layers of the class whose code stands there. Raises NoPlace."""
+        facts = self.source_at(inside.path)
+        name, places = makings_of_class_around(facts, inside.line) if facts is not None else ("", [])
+        for place in places:
+            layer = MadeLayer(name, name, place)
+            yield Proposal(f"`{name}` computes in float32", False, code, given_dtype(layer, self.source_at))
+
+    def _in_float32(self, code: str, path: str, place: Location | None, with_parts: bool = False) -> Proposal:
+        facts = self.layers.get(path)
+        class_name, class_at = (facts.class_name, facts.class_location) if facts is not None else ("", None)
+        turn = turn_of_layer(facts, self.layers.values()) if facts is not None else (0, 0)
+        layer = MadeLayer(path, class_name, place, class_at, with_parts, turn)
+        return Proposal(f"`{path}` computes in float32", False, code, given_dtype(layer, self.source_at))
+
+
+def turn_of_layer(one: LayerFacts, layers: Iterable[LayerFacts]) -> tuple[int, int]:
+    """Which it is of several that one line makes, (its place among them, from 0, how many they are); (0, 0) where their
+    names do not say. Keras numbers those that nobody gave a name, in the order in which they are made."""
+    names = {_name(layer) for layer in layers if _are_made_together(layer, one)}
+    numbered = [_numbered(name) for name in names]
+    if len({stem for stem, _ in numbered}) != 1:
+        return UNKNOWN
+    return sorted(numbered).index(_numbered(_name(one))), len(numbered)
+
+
+def _are_made_together(layer: LayerFacts, other: LayerFacts) -> bool:
+    return layer.made_at is not None and (layer.made_at, layer.class_name) == (other.made_at, other.class_name)
+
+
+def _name(layer: LayerFacts) -> str:
+    return layer.path.rsplit("/", 1)[-1]
+
+
+def _numbered(name: str) -> tuple[str, int]:
+    """`dense_3` is ("dense", 3), and `dense`, the first one, ("dense", 0)."""
+    stem, _, number = name.rpartition("_")
+    return (stem, int(number)) if stem and number.isdecimal() else (name, 0)
