@@ -51,6 +51,7 @@ from mpdoctor.semantics.source.layers.float16_layers import applied_in_float16, 
 from mpdoctor.semantics.source.layers.model_layers import layer_name, layers_of, trainings
 from mpdoctor.semantics.source.optimizers.bare_optimizers import is_bare
 from mpdoctor.semantics.source.optimizers.gradients import (
+    accumulated_gradients,
     applied_gradients,
     may_be_scaled,
     may_be_scaled_in,
@@ -76,9 +77,12 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         yield _not_wrapped(facts, compile_call, half, reason)
     for call, half in _minimized_unscaled(facts):
         yield _in_a_loop(facts, call, half, unsafe_fix("Wrap the optimizer", wrapped_where_made(facts, call)))
-    for call, gradient, half in _applied_unscaled(facts):
+    for call, gradient, half in _unscaled(facts, applied_gradients(facts)):
         edits = wrapped_where_made(facts, call), loss_scaled(facts, call, gradient, unscales=False)
         yield _in_a_loop(facts, call, half, unsafe_fix("Wrap the optimizer and scale the loss", *edits))
+    accumulated = {call.location: (call, half) for call, _, half in _unscaled(facts, accumulated_gradients(facts))}
+    for call, half in accumulated.values():
+        yield _in_a_loop(facts, call, half, None)
 
 
 def _compiled_bare(facts: SourceFacts) -> Iterator[tuple[Call, list[str], str]]:
@@ -91,10 +95,10 @@ def _compiled_bare(facts: SourceFacts) -> Iterator[tuple[Call, list[str], str]]:
                 yield call, half, reason
 
 
-def _applied_unscaled(facts: SourceFacts) -> Iterator[tuple[Call, Call, list[str]]]:
-    """Calls of apply_gradients() of a bare optimizer that apply gradients of an unscaled loss, those of the tape, and
-    the layers that compute in float16 on the way to it."""
-    for apply, gradient in applied_gradients(facts):
+def _unscaled(facts: SourceFacts, applied: Iterable[tuple[Call, Call]]) -> Iterator[tuple[Call, Call, list[str]]]:
+    """Of (call of apply_gradients(), that of the tape) those of a bare optimizer that apply gradients of an unscaled
+    loss, with the layers that compute in float16 on the way to it."""
+    for apply, gradient in applied:
         loss = target(gradient)
         if apply.receiver is None or not is_bare(apply.receiver, False) or may_be_scaled_in(facts, loss):
             continue

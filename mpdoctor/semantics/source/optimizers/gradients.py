@@ -28,6 +28,7 @@ from mpdoctor.program.values import (
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped
 
 TAPE = "tensorflow.GradientTape"
+VARIABLE = "tensorflow.Variable"
 # Calls that hand gradients on at their own size.
 TRANSPARENT_ROOTS = ("builtins", "tensorflow", "keras", "tf_keras", "horovod", "numpy")
 TRANSPARENT_METHODS = frozenset(
@@ -63,6 +64,21 @@ def _applied_gradients(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
                 and not until_gradient.context.guarded
             ):
                 yield apply, until_gradient
+
+
+def accumulated_gradients(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
+    """The same by way of variables: gradients that are added up in them as they are, where they come from a tape, and
+    applied elsewhere."""
+    added = [(call, options(call.receiver)) for call in facts.method_calls("assign_add") if not call.context.guarded]
+    for apply in facts.method_calls(*APPLYING) if added else ():
+        given = [] if apply.context.guarded else list(until_gradients(given_to(apply)))
+        variables = {id(part) for part in given if isinstance(part, Call) and is_api(part.callee, VARIABLE)}
+        for call, receivers in added:
+            if receivers and all(id(receiver) in variables for receiver in receivers):
+                parts = list(until_gradients(call.argument(0)))
+                gradients = [part for part in parts if is_gradient_call(part) and isinstance(part, Call)]
+                if not any(map(_resizes, parts)):
+                    yield from ((apply, gradient) for gradient in gradients)
 
 
 def given_to(apply: Call) -> Value | None:
