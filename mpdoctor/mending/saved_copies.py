@@ -20,18 +20,21 @@ from mpdoctor.examiner.saved.archives import CONFIGURATION, SAVE_AGAIN, SavedFil
 from mpdoctor.examiner.saved.hdf5_files import SIGNATURE, problems_of_storage
 
 AT_ONCE = 2**20  # bytes
+STATE = "optimizer_weights"  # the group of HDF5 that holds them
 MISSING = (
     "is an HDF5 file, and h5py, which reads and writes these, is missing where mpdoctor is installed: "
     "pip install 'mpdoctor[h5]', or save the model as .keras"
 )
 
 
-def write_copy(saved: SavedFile, configuration: Any, training: Any, path: Path) -> None:
+def write_copy(saved: SavedFile, configuration: Any, training: Any, path: Path, drops_state: bool = False) -> None:
     """A new file at `path` with this configuration, and with what HDF5 keeps apart of how the model was compiled.
+    `drops_state`: HDF5 keeps that of the optimizer no more, which Keras would take for another optimizer's by its order
+    (measured: under Keras 3.15 the learning rate became 0).
 
     Raises Unusable for a file that holds what no saved model does, OSError where it can't be written."""
     if saved.form == "hdf5":
-        _write_hdf5(saved, {"model_config": configuration, "training_config": training}, path)
+        _write_hdf5(saved, {"model_config": configuration, "training_config": training}, path, drops_state)
         return
     assert saved.file is not None
     try:
@@ -103,7 +106,7 @@ def _like(info: zipfile.ZipInfo, size: int = 0) -> zipfile.ZipInfo:
 
 
 # --- HDF5 -----------------------------------------------------------------------------------------------------------
-def _write_hdf5(saved: SavedFile, attributes: dict[str, Any], path: Path) -> None:
+def _write_hdf5(saved: SavedFile, attributes: dict[str, Any], path: Path, drops_state: bool) -> None:
     import h5py
 
     assert saved.file is not None
@@ -116,6 +119,8 @@ def _write_hdf5(saved: SavedFile, attributes: dict[str, Any], path: Path) -> Non
             for key, value in attributes.items():
                 if problem is None and value is not None:
                     opened.attrs[key] = json.dumps(value).encode("utf-8")
+            if problem is None and drops_state and STATE in opened:
+                del opened[STATE]
     except (RuntimeError, ValueError, KeyError) as error:
         raise Unusable(f"{saved.name} is damaged: HDF5 says {str(error)!r}. {SAVE_AGAIN}") from None
     if problem is not None:

@@ -194,7 +194,7 @@ class _Mender:
             made_by_code=tuple(_made_by_code(after, self._by_path)),
             unwrapped=best.unwrapped,
             policy_to_set=policy if self._has_bare_optimizer(best) else "",
-            new_state=self._loses_state(best),
+            new_state=self._loses_state(best.wanted),
             weights_in_half=any(self._by_path[path].policy in DTYPES_IN_HALF for path in best.wanted),
             moved=moved,
             not_compared=not_compared,
@@ -224,7 +224,7 @@ class _Mender:
         configuration = with_policies(saved.configuration, wanted, saved.keras_version, saved.form)
         if self._unwraps(wanted):
             configuration, training = without_loss_scaling(configuration, training)
-        write_copy(saved, configuration, training, path)
+        write_copy(saved, configuration, training, path, drops_state=self._loses_state(wanted))
         return path, self._examinations.check(replace(self._target, id=str(self._output), path=path))
 
     def _unwraps(self, wanted: Mapping[str, str]) -> bool:
@@ -234,12 +234,12 @@ class _Mender:
     def _has_float16(self, wanted: Mapping[str, str]) -> bool:
         return any(wanted.get(layer.path, layer.policy) in FLOAT16 for layer in self._layers)
 
-    def _loses_state(self, attempt: _Attempt) -> bool:
+    def _loses_state(self, wanted: Mapping[str, str]) -> bool:
         """Keras 3 keeps the state of a wrapped optimizer in another order than that of a bare one."""
         saved = self._saved
         if saved.keras_version.startswith("2") or not is_compiled(saved.configuration, saved.training):
             return False
-        return attempt.unwrapped or self._has_float16({}) != self._has_float16(attempt.wanted)
+        return self._unwraps(wanted) or self._has_float16({}) != self._has_float16(wanted)
 
     def _has_bare_optimizer(self, attempt: _Attempt) -> bool:
         """Of a model whose layers compute in float16."""
