@@ -75,7 +75,7 @@ from mpdoctor.program.values import (
     class_of,
     options,
 )
-from mpdoctor.semantics.source.edits.expressions import argument_replaced, unsafe_fix
+from mpdoctor.semantics.source.edits.expressions import argument_at, argument_replaced, put_around, unsafe_fix
 from mpdoctor.semantics.source.edits.made_layers import location_of, tree_of
 from mpdoctor.semantics.source.edits.names import cast, cast_around
 from mpdoctor.semantics.source.edits.statements import line_before
@@ -139,7 +139,9 @@ def _fix(facts: SourceFacts, loss: Value) -> Fix | None:
         if isinstance(part, Attribute) and part.name == LOSSES_OF_LAYERS:
             return None  # in a list with others, or one after the other
         if isinstance(part, Call) and _sums_losses_of_layers(part):
-            edits.append(cast(facts, part.location))
+            summed = argument_at(facts, part.location, 0)
+            each = f"[{'part'.join(around)} for part in "
+            edits.append(put_around(facts, summed, each, "]") if summed is not None else None)
             continue
         if isinstance(part, Item) and isinstance(part.of, Call) and precision.of_model(part.of.callee) in HALF:
             return None  # one of several outputs: a cast around the call would stack them
