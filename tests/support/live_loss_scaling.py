@@ -116,6 +116,11 @@ class Compared:
         parts = [tf.convert_to_tensor(part) for part in local_parts(self.variable)]
         return tf.concat([[tf.cast(n, tf.float64)] for n in numbers] + [tf.cast(p, tf.float64) for p in parts], 0)
 
+    def now_eagerly(self):
+        """The same without an operation of TensorFlow, of which an eager step has thirty."""
+        numbers = [float(v.numpy()) for v in (self.scale, self.counter, self.optimizer.iterations)]
+        return numbers + [float(weight) for weight in self.variable.numpy()]
+
 
 def variables_of(optimizer, trained):
     """Of a wrapper. Keras' own for the new optimizers of 2.10 has none to give, and builds what is inside when it first
@@ -220,6 +225,17 @@ def trajectories_of(compared, how, strategy):
             rows.append(run(given))
         return tf.stack(rows)
 
+    def eagerly(scales, gradients):
+        rows = []
+        for scale, given in zip(scales.numpy(), gradients.numpy()[:, :, 0]):
+            compared.begin(scale)
+            for gradient in given:
+                compared.step(tf.constant(gradient))
+                rows.append(compared.now_eagerly())
+        return tf.reshape(tf.constant(rows, tf.float64), [len(scales), LENGTH, -1])
+
+    if how == "eager":
+        return eagerly
     run = compiled(one, how)
     return tf.function(in_one_call) if how == "graph" else one_by_one
 
