@@ -58,7 +58,7 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Call, Value, known, walk
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix, with_keyword
-from mpdoctor.semantics.source.edits.loops.clipped import without_clipping
+from mpdoctor.semantics.source.edits.loops.clipped import with_scaled_limits, without_clipping
 from mpdoctor.semantics.source.edits.loops.moved_clips import clipped_behind_branch
 from mpdoctor.semantics.source.edits.loops.scaled_losses import unscaled_at_tape
 from mpdoctor.semantics.source.optimizers.clipping import argument_for, limits
@@ -98,12 +98,17 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             "times too low for them"
         )
         if facts.keras.is_keras3:
+            fix = _given_to_inner(facts, clip, unscaling)
+            scaled = with_scaled_limits(facts, clip, unscaling) if fix is None else None
+            setting = f"`{argument_for(clip)}={_limit(facts, clip)}`"
+            inside = f"to the optimizer inside, which clips after unscaling: {setting}; and delete this line."
             yield Finding(
                 f"{told}; `{unscaling.method}` then divides what is left by the scale.",
-                f"Give the limit to the optimizer inside, which clips after unscaling: `{argument_for(clip)}="
-                f"{_limit(facts, clip)}`; and delete this line.",
+                f"Scale the limit as well: `{scaled[0].text}`. Or give it {inside}"
+                if scaled
+                else f"Give the limit {inside}",
                 clip.location,
-                fix=_given_to_inner(facts, clip, unscaling),
+                fix=fix or unsafe_fix("Scale the limit like the gradients", scaled),
             )
         else:
             yield Finding(

@@ -21,12 +21,20 @@ ARGUMENT = {"clip_by_global_norm": "global_clipnorm", "clip_by_norm": "clipnorm"
 
 def limits(value: Value) -> tuple[Value, ...] | None:
     """What a call clips at; None if it clips nothing."""
+    arguments = limit_arguments(value)
+    if not isinstance(value, Call) or not arguments:
+        return None
+    given = [value.argument(position, keyword) for position, keyword in arguments]
+    return tuple(limit for limit in given if limit is not None)
+
+
+def limit_arguments(value: Value) -> tuple[tuple[int, str], ...]:
+    """The positions and the names of a call's limits; none if it clips nothing."""
     if isinstance(value, Call):
         for name, arguments in CLIPPING.items():
             if is_api(value.callee, name):
-                given = [value.argument(position, keyword) for position, keyword in arguments]
-                return tuple(limit for limit in given if limit is not None)
-    return None
+                return arguments
+    return ()
 
 
 def argument_for(call: Call) -> str:

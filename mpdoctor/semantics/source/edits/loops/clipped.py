@@ -7,9 +7,11 @@ import ast
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.semantics.source.edits.expressions import replaced
-from mpdoctor.semantics.source.edits.statements import statement_at, without_statement
+from mpdoctor.program.values import Call
+from mpdoctor.semantics.source.edits.expressions import argument_replaced, argument_text, callee_text, replaced
+from mpdoctor.semantics.source.edits.statements import line_behind, statement_at, without_statement
 from mpdoctor.semantics.source.edits.written import written_at
+from mpdoctor.semantics.source.optimizers.clipping import limit_arguments
 
 
 def without_clipping(facts: SourceFacts, clip: Location) -> Edit | None:
@@ -32,6 +34,37 @@ def without_clipping(facts: SourceFacts, clip: Location) -> Edit | None:
     if unclipped == name:
         return without_statement(facts, clip)
     return replaced(facts, statement.location, f"{name} = {unclipped}")
+
+
+def with_scaled_limits(facts: SourceFacts, clip: Call, apply: Call) -> list[Edit] | None:
+    """`clip_by_global_norm(gradients, optimizer.scale_loss(1.0))`, where this optimizer is given the gradients by the
+    same function: what clips scaled gradients to scaled limits clips them as unscaled ones. A norm that is kept is
+    divided by the scale in a line of its own."""
+    optimizer = callee_text(facts, apply.location).rpartition(".")[0]
+    if clip.context.function is not apply.context.function or not all(map(str.isidentifier, optimizer.split("."))):
+        return None
+    edits = []
+    for position, name in limit_arguments(clip):
+        limit = argument_text(facts, clip.location, name, position)
+        if limit is not None:
+            edits.append(argument_replaced(facts, clip.location, name, position, f"{optimizer}.scale_loss({limit})"))
+    norm = _norm_kept(facts, clip.location)
+    if norm:
+        edits.append(line_behind(facts, clip.location, f"{norm} /= {optimizer}.scale_loss(1.0)"))
+    found = [edit for edit in edits if edit is not None]
+    return found if found and len(found) == len(edits) else None
+
+
+def _norm_kept(facts: SourceFacts, clip: Location) -> str:
+    """`norm` of `gradients, norm = clip_by_global_norm(…)`; "" of another statement."""
+    statement = statement_at(facts, clip)
+    try:
+        assign = ast.parse(statement.text).body[0] if statement is not None else None
+    except (SyntaxError, ValueError, IndexError):
+        return ""
+    target = assign.targets[0] if isinstance(assign, ast.Assign) else None
+    norm = target.elts[1] if isinstance(target, ast.Tuple) and len(target.elts) == 2 else None
+    return norm.id if isinstance(norm, ast.Name) and norm.id != "_" else ""
 
 
 def _name_of(target: ast.expr) -> str | None:
