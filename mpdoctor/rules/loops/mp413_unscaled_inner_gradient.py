@@ -62,15 +62,18 @@ from collections.abc import Iterator
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Value, walk
+from mpdoctor.semantics.source.edits.expressions import unsafe_fix
+from mpdoctor.semantics.source.edits.loops.scaled_inner_gradients import scaled_inner_gradient
 from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, is_tape, may_be_scaled_in, target
 
 SEVERITY = Severity.WARNING
+FIXES = ("unsafe",)
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     gradients = [call for call in facts.method_calls("gradient") if is_gradient_call(call)]
     for inner in gradients:
-        if inner.context.guarded or not _is_recorded(inner) or may_be_scaled_in(facts, target(inner)):
+        if inner.context.guarded or not _is_recorded(inner) or _may_be_scaled(facts, inner):
             continue
         if facts.policies_of_program_at(inner) != ("mixed_float16",):
             continue
@@ -78,10 +81,16 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             yield Finding(
                 "This inner gradient runs through float16 layers without a loss scale: values below 3e-08 are zero in "
                 "the penalty that is made from it.",
-                "Scale its target inside the inner tape, and divide the gradient by the scale again; or give the "
-                'layers that it runs through `dtype="float32"`.',
+                "Scale its target inside the inner tape, or what the gradient begins with (`output_gradients`), and "
+                'divide by the scale again in float32; or give the layers that it runs through `dtype="float32"`.',
                 inner.location,
+                fix=unsafe_fix("Carry the inner gradient 1024 times as large", *scaled_inner_gradient(facts, inner)),
             )
+
+
+def _may_be_scaled(facts: SourceFacts, inner: Call) -> bool:
+    """By its target, or by what it starts from."""
+    return inner.argument(2, "output_gradients") is not None or may_be_scaled_in(facts, target(inner))
 
 
 def _is_recorded(gradient: Call) -> bool:
