@@ -32,7 +32,6 @@ huggingface/transformers#11282.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
@@ -41,9 +40,10 @@ from mpdoctor.knowledge.layer_kinds import WEIGHTLESS
 from mpdoctor.program.dtypes import policies_named
 from mpdoctor.program.policy_settings import SET_FLOATX, sets_policy
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, ClassFacts, Defined, FunctionFacts, Parameter, Value, class_of, walk
+from mpdoctor.program.values import Api, Call, ClassFacts, Defined, Parameter, Value, class_of, walk
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, literal_replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.statements import without_statement
+from mpdoctor.semantics.source.programs.tests_without_training import TRAINING, is_in_test_without_training
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
@@ -54,7 +54,6 @@ PURE_HALF = ("float16", "bfloat16")
 ADDING = ("add_weight", "add_variable")
 EMPTY = ("Layer", "Wrapper", "TFSMLayer")  # classes of Keras' that have no weights of their own
 _PREDICTING = ("predict", "predict_on_batch", "generate", "load_weights", "set_weights", "save_to_preset")
-_TRAINING = ("fit", "train_on_batch", "apply_gradients", "gradient")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -63,7 +62,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in _calls_that_may_give_a_dtype(facts):
         given, what = _dtype_given(facts, call)
         policy = next((one for one in policies_named(given) if one in PURE_HALF), None)
-        if policy is not None and not _is_in_test_without_training(facts, call):
+        if policy is not None and not is_in_test_without_training(facts, call.context):
             yield Finding(
                 f'"{policy}" as {what} keeps the weights themselves in 16 bits: '
                 "updates smaller than their last bit are lost.",
@@ -159,33 +158,9 @@ def _makes_weights(own: ClassFacts) -> bool:
 
 def _only_predicts(facts: SourceFacts) -> bool:
     """Whether the program loads or predicts and certainly does not train: then 16-bit weights are as good as others."""
-    trains = any(True for _ in facts.method_calls(*_TRAINING))
+    trains = any(True for _ in facts.method_calls(*TRAINING))
     trains = trains or any(_is_for_training(call) for call in facts.method_calls("compile"))
     return not trains and any(True for _ in facts.method_calls(*_PREDICTING))
-
-
-def _is_in_test_without_training(facts: SourceFacts, call: Call) -> bool:
-    """Whether a test runs this, which is walked by itself, and nothing in that test trains."""
-    run = call.context.run
-    if run not in _runs_of_tests(facts):
-        return False
-    return not any(other.context.run == run for other in facts.method_calls(*_TRAINING))
-
-
-@lru_cache(maxsize=1)
-def _runs_of_tests(facts: SourceFacts) -> frozenset[int]:
-    """The numbers of the runs that a test starts, by the name that unittest and pytest know it by."""
-    first = (call.context for call in facts.calls if call.context.run and not call.context.callers)
-    return frozenset(context.run for context in first if _is_test(context.function))
-
-
-def _is_test(function: FunctionFacts | None) -> bool:
-    """Whether it is a test, or what the tests of a TestCase share."""
-    if function is None:
-        return False
-    bases = function.owner.library_bases() if function.owner is not None else ()
-    of_tests = function.name.startswith("test") or any(base.name.endswith("TestCase") for base in bases)
-    return of_tests or _is_test(function.enclosing)
 
 
 def _is_for_training(compiling: Call) -> bool:
