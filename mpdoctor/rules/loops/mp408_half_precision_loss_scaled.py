@@ -56,6 +56,7 @@ from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.optimizers.scaling import SCALING, scales
 from mpdoctor.semantics.source.optimizers.wrappers import is_fixed, starting_scale
+from mpdoctor.semantics.source.programs.tests_without_training import is_in_test_without_training
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
@@ -70,7 +71,9 @@ INFINITE = 65520.0  # the first number that is inf when it is rounded to float16
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     calls = [call for call in facts.method_calls(*SCALING) if facts.shows_mixed_precision and scales(facts, call)]
     for call in calls:
-        if not asks_for_dtype(call.context) and _is_float16(facts, call):
+        if asks_for_dtype(call.context) or not _is_float16(facts, call):
+            continue
+        if not is_in_test_without_training(facts, call.context):
             yield _finding(facts, call)
 
 
