@@ -50,6 +50,7 @@ SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
 CONFIRMED_LIVE = True
 FLOATX = "floatx"
+VARIABLE_CREATOR = "tensorflow.variable_creator_scope"
 PURE_HALF = ("float16", "bfloat16")
 ADDING = ("add_weight", "add_variable")
 EMPTY = ("Layer", "Wrapper", "TFSMLayer")  # classes of Keras' that have no weights of their own
@@ -62,6 +63,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in _calls_that_may_give_a_dtype(facts):
         given, what = _dtype_given(facts, call)
         policy = next((one for one in policies_named(given) if one in PURE_HALF), None)
+        if what == FLOATX and _makes_variables_its_own_way(facts):
+            continue
         if policy is not None and not is_in_test_without_training(facts, call.context):
             yield Finding(
                 f'"{policy}" as {what} keeps the weights themselves in 16 bits: '
@@ -161,6 +164,12 @@ def _only_predicts(facts: SourceFacts) -> bool:
     trains = any(True for _ in facts.method_calls(*TRAINING))
     trains = trains or any(_is_for_training(call) for call in facts.method_calls("compile"))
     return not trains and any(True for _ in facts.method_calls(*_PREDICTING))
+
+
+def _makes_variables_its_own_way(facts: SourceFacts) -> bool:
+    """Whether a variable creator may give the weights another dtype than floatx: those of Keras 2 are made by it
+    (float32 under "float16", measured in tf_keras 2.21 and 2.10.1), those of Keras 3 are not (float16)."""
+    return not facts.keras.is_keras3 and any(True for _ in facts.calls_of(VARIABLE_CREATOR))
 
 
 def _is_for_training(compiling: Call) -> bool:
