@@ -26,10 +26,14 @@ else:
 _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock")
 _CONDA = ("environment*.y*ml", "conda*.y*ml", "env.y*ml")
 _REQUIREMENTS = "requirements*.txt"
+_PACKAGING = (
+    "pip_package",
+    "python_package",
+)  # where a Bazel build keeps what it makes the wheel with, mostly in tools/
 # In small letters, with the folders that are looked into.
 _READ = (
     *(*_LOCKS, *_CONDA, *map(str.lower, IMAGES), _REQUIREMENTS, "requirements", "docker"),
-    *("pipfile", "pipfile.lock", "pyproject.toml", "setup.cfg", "setup.py"),
+    *("pipfile", "pipfile.lock", "pyproject.toml", "setup.cfg", "setup.py", "tools", *_PACKAGING),
 )
 _INSTALLS = re.compile(r"\s*[!%]\s*(?:\S+\s+-m\s+)?pip3?\s+install\b(.*)")  # a line of a notebook that runs pip
 _MOST_FILES = 50  # requirements that include one another
@@ -74,6 +78,8 @@ def pins_from_declarations(folder: Path) -> list[Pin]:
         *_pins_from_setup_py(folder / "setup.py"),
         *_pins_from_pipfile(folder / "Pipfile"),
     ]
+    for place in (*(folder / name for name in _PACKAGING), *(folder / "tools" / name for name in _PACKAGING)):
+        pins += _pins_from_setup_py(place / "setup.py")
     for path in files_named(folder, *_CONDA):
         pins += _pins_from_conda(path)
     seen: set[Path] = set()

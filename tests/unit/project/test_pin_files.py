@@ -21,6 +21,8 @@ PINNED = {
     "requirements-dev.txt": "tensorflow==2.10.0\n",
     "requirements/base.txt": "tensorflow==2.10.0\n",
     "Dockerfile.gpu": "FROM tensorflow/tensorflow:2.10.0-gpu\n",
+    "tools/pip_package/setup.py": 'setup(install_requires=["tensorflow==2.10.0"])\n',
+    "pip_package/setup.py": 'setup(install_requires=["tensorflow==2.10.0"])\n',
     "docker/Dockerfile": "FROM tensorflow/tensorflow:2.10.0\n",
 }
 
@@ -30,7 +32,7 @@ def test_a_folder_with_such_a_file_is_read(name: str, tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / "README.md").touch()
     assert not may_hold_pins(tmp_path) and keras_from_project(tmp_path) is None
-    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
     (tmp_path / name).write_text(PINNED[name])
     found = keras_from_project(tmp_path)
     assert found is not None and found.package == "tf.keras" and found.version.startswith("2.10")
