@@ -43,9 +43,9 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     [
         (["--version"], 12),
         (["explain", "MP201"], 92),
-        (["rules"], 337),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 365),
-        (["check", "--static", "--output-format=concise", "."], 377),
+        (["rules"], 338),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 366),
+        (["check", "--static", "--output-format=concise", "."], 378),
         (["check", "--static", "--output-format=concise", "plain"], 163),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),

@@ -66,13 +66,13 @@ from collections.abc import Iterator
 from mpdoctor.facts.reference import FAR, ReferenceFacts, ScaleRoom, power_text
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.semantics.live.scale_to_write import DEFAULT_SCALE, ScaleToWrite, scale_to_write
 from mpdoctor.semantics.live.verdict import finds_its_scale
 
 SEVERITY = Severity.WARNING
 EXPLAINS = {"MP908": "model"}
 BATCHES = 2  # on which a variable must lose its gradient: one element of a short bias may cancel out on one
 NAMED = 3
-DEFAULT = 2.0**15  # of LossScaleOptimizer
 RIGHT = 0.5  # an exponent nearer to 0 than this: the loss scale reaches the gradients, and leaves them
 
 
@@ -143,19 +143,18 @@ def _remedy(training: TrainingFacts, room: ScaleRoom | None, scale: float | None
         return "Give the optimizer a loss scale: `LossScaleOptimizer(optimizer)`."
     if room is None:
         return "Raise the loss scale; none was tried."
-    if room.lowest is None or room.highest is None or room.is_empty:
+    to_write = scale_to_write(training)
+    if to_write is None or room.lowest is None or room.highest is None:
         over = ", ".join(f"`{path}`" for path in room.overflowing[:NAMED]) or "a gradient"
         way = 'Not tried: `dtype="float32"` for layers on that way.'
         return f"No loss scale fits: none keeps these and stays two powers below where {over} overflows. {way}"
     return (
-        f"{_written(training, room, scale)} keeps them: from {power_text(room.lowest)} to {power_text(room.highest)} "
+        f"{_written(to_write)} keeps them: from {power_text(room.lowest)} to {power_text(room.highest)} "
         "nothing overflowed on the batches tried, and no variable lost 5 %."
     )
 
 
-def _written(training: TrainingFacts, room: ScaleRoom, scale: float) -> str:
-    assert room.lowest is not None and room.highest is not None and room.middle is not None
-    if training.dynamic and scale < DEFAULT and room.lowest <= DEFAULT <= room.highest:
-        return f"The default (leave out `initial_scale`), {power_text(DEFAULT)},"
-    name = "loss_scale_factor" if training.uses_loss_scale_factor else "initial_scale"
-    return f"`{name}={power_text(room.middle).replace('2^', '2.0**')}`"
+def _written(to_write: ScaleToWrite) -> str:
+    if to_write.value is None:
+        return f"The default (leave out `{to_write.argument}`), {power_text(DEFAULT_SCALE)},"
+    return f"`{to_write.argument}={power_text(to_write.value).replace('2^', '2.0**')}`"
