@@ -14,6 +14,7 @@ from mpdoctor.mending.draft import Proposal
 from mpdoctor.mending.health import failing
 from mpdoctor.mending.live_layers import LiveLayers, SourceAt
 from mpdoctor.project.shown_paths import shown_path
+from mpdoctor.semantics.live.scale_to_write import FACTOR, scale_to_write
 from mpdoctor.semantics.source.edits.loops.seen_defects import (
     cast_where_they_met,
     clipped_inside,
@@ -23,7 +24,7 @@ from mpdoctor.semantics.source.edits.loops.seen_defects import (
 from mpdoctor.semantics.source.edits.made_layers import (
     NoPlace,
 )
-from mpdoctor.semantics.source.edits.made_optimizers import in_own_wrapper, usual_scale
+from mpdoctor.semantics.source.edits.made_optimizers import in_own_wrapper, usual_scale, with_scale
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Proposed:
 # The loss is computed in 16 bits: it is not where the model's outputs are float32.
 OF_THE_LOSS = ("MP408", "MP504")
 # A layer's own numbers, of which float32 holds more.
-OF_PRECISION = ("MP2", "MP5", "MP904", "MP905", "MP907")
+OF_PRECISION = ("MP2", "MP5", "MP904", "MP905", "MP906", "MP907", "MP908")
 # What the code of a layer's class is seen to compute, and float32 holds.
 OF_OWN_NUMBERS = ("MP501", "MP502", "MP503", "MP512")
 # What a layer rounds because of the line that makes it.
@@ -57,6 +58,8 @@ OF_MADE_LAYERS = ("MP216",)
 OF_THE_WRAPPER = ("MP302", "MP303", "MP315")
 # Two dtypes met where no layer was being called.
 OF_TRAINING_CODE = ("MP505", "MP901")
+# The loss scale is too low for what float32 has.
+OF_LOST_GRADIENTS = ("MP906",)
 # The loss scale is what the program says it is to be.
 OF_THE_SCALE = ("MP902", "MP903", "MP905", "MP910", "MP911")
 
@@ -73,6 +76,7 @@ def proposed(diagnosis: Diagnosis, sources: Sources, has_own_wrapper: bool = Fal
         found = found or list(_of_what_was_seen(finding, optimizers, making.source_at))
         found = found or list(_of_what_met(finding, making.source_at))
         found = found or list(_of_the_operation(finding, diagnosis, making.source_at))
+        found = found or list(_of_lost_gradients(finding, diagnosis, making.source_at))
         found = found or list(_of_the_scale(finding, optimizers, making.source_at))
         found = found or list(_of_the_layer(finding, making))
         found = found or list(_of_own_layers(finding, making))
@@ -149,6 +153,25 @@ def _of_the_operation(finding: Finding, diagnosis: Diagnosis, source_at: SourceA
             title, edits = found
             yield Answer(finding, (Proposal(title, False, finding.code, edits),))
             return
+
+
+def _of_lost_gradients(finding: Finding, diagnosis: Diagnosis, source_at: SourceAt) -> Iterator[Answer]:
+    """The loss scale at which the gradients of the batches tried are neither lost nor infinite."""
+    if finding.code not in OF_LOST_GRADIENTS:
+        return
+    for training in (probe.training for probe in diagnosis.probes if probe.training.model.id == finding.model):
+        to_write = scale_to_write(training)
+        if to_write is None:
+            continue
+        for link in training.model.optimizer:
+            facts = source_at(link.made_at.path) if link.made_at is not None else None
+            has_argument = link.is_wrapper is not (to_write.argument == FACTOR)
+            if facts is None or link.made_at is None or link.wrapped_by_compile or not has_argument:
+                continue
+            found = with_scale(facts, link.made_at, link.class_name, *to_write)
+            if found is not None:
+                title, edits = found
+                yield Answer(finding, (Proposal(title, False, finding.code, edits),))
 
 
 def _of_the_scale(finding: Finding, optimizers: list[OptimizerFacts], source_at: SourceAt) -> Iterator[Answer]:

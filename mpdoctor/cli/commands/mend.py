@@ -24,6 +24,7 @@ from mpdoctor.cli.options.check_options import (
     IsolatedOption,
     KerasOption,
     QuietOption,
+    ReferenceOption,
     SelectOption,
     StepsOption,
     TimeoutOption,
@@ -58,6 +59,10 @@ class MendHelp(HelpInGroups):
         ("mpdoctor mend train.py | git apply", "The same, applied."),
         ("mpdoctor mend train.py --write -- --epochs 2", "Written into the file; with arguments for the script."),
         ("mpdoctor mend train.py --policy mixed_float16", "Switch mixed precision on, and prove it."),
+        (
+            "mpdoctor mend train.py --reference",
+            "Also what only float32 beside it shows: a loss that stays behind.",
+        ),
         ("mpdoctor mend old.keras --output new.keras", "A saved model: a new file with the same weights."),
     )
 
@@ -71,6 +76,7 @@ def mend(
     keras: KerasOption = None,
     custom_objects: CustomObjectsOption = None,
     allow_code_in_file: AllowCodeInFileOption = False,
+    reference: ReferenceOption = False,
     steps: StepsOption = 50,
     budget: BudgetOption = 60,
     timeout: TimeoutOption = 600,
@@ -120,6 +126,8 @@ def mend(
         fail("--write writes edits into source; of a saved model --output names the new file.")
     if policy is not None and not examined.is_saved and examined.kind not in ("script", "factory"):
         fail(f"--policy switches a script or a function that makes a model, and {target} is neither.")
+    if reference and examined.kind not in ("script", "factory"):
+        fail(f"--reference trains a script or a function that makes a model in float32 as well; {target} is neither.")
     settings = Settings(
         targets=(examined,),
         script_args=invocation.script_args,
@@ -127,7 +135,8 @@ def mend(
         budget=budget,
         timeout=timeout,
         what_if=False,
-        second_training=False,
+        second_training=reference,  # of which the same training in float32 is one
+        reference=reference,
         python=interpreter_from_option(python),
         device=device.value,
         seed=seed,

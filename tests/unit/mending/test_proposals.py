@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from samples import training
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import LayerFacts, ModelFacts, OptimizerFacts
+from mpdoctor.facts.reference import ComparedStep, ReferenceFacts, ScaleRoom
 from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.facts.training import GradientCulpritFacts, OperationFacts
 from mpdoctor.facts.versions import Keras
@@ -89,6 +92,8 @@ HEAD = ("`head` computes in float32", ', dtype="float32"')
         (finding("MP216", layer="outer/inner", stage="source"), []),
         (finding("MP216", stage="source", location=Location("a.py", 10, 8, 10, 16)), [[[HEAD]]]),
         (finding("MP216", stage="source", location=Location("a.py", 11, 13, 11, 43)), []),
+        (finding("MP908", layer="outer/inner"), [[[INNER], [OUTER, INNER]]]),
+        (finding("MP908"), []),  # no layer alone heals it
         (finding("MP605", layer="head"), []),  # nothing that float32 may mend
     ],
 )
@@ -150,6 +155,40 @@ def test_what_the_running_program_showed(code: str, text: str, line: int, operat
     answers_to = proposed(diagnosis, {"a.py": SourceFacts("a.py", text)}).answers
     edits = [edit for answers in answers_to for answer in answers for one in answer.proposals for edit in one.edits]
     assert (edited(text, edits) if edits else None) == after
+
+
+@pytest.mark.parametrize(
+    ("made", "in_force", "room", "factor", "after"),
+    [
+        ("Wrapper(Adam(), initial_scale=1.0)", 1.0, (2.0**9, 2.0**19), False, "Wrapper(Adam())"),
+        ("Wrapper(Adam())", 2.0**15, (2.0**18, 2.0**24), False, "Wrapper(Adam(), initial_scale=2.0**20)"),
+        (
+            "Wrapper(Adam(loss_scale_factor=8))",
+            8.0,
+            (2.0**18, 2.0**24),
+            True,
+            "Wrapper(Adam(loss_scale_factor=2.0**20))",
+        ),
+        ("Wrapper(Adam())", 2.0**15, (2.0**18, 2.0**19), False, None),  # no room
+        ("Wrapper(Adam())", None, (2.0**18, 2.0**24), False, None),  # nothing is scaled
+    ],
+)
+def test_a_loss_scale_that_keeps_the_gradients(
+    made: str, in_force: float | None, room: tuple[float, float], factor: bool, after: str | None
+) -> None:
+    step = ComparedStep("late", 0, in_force, 0.4, (), (), "")
+    reference = ReferenceFacts("float16", (step,), ScaleRoom(*room, 12))
+    seen = training((), reference=reference, uses_loss_scale_factor=factor, dynamic=not factor)
+    links = (OPTIMIZER, OptimizerFacts("Adam", "keras", made_at=Location("a.py", 1)))
+    links = tuple(dataclasses.replace(one, made_at=Location("a.py", 1)) for one in links)
+    seen = dataclasses.replace(seen, model=dataclasses.replace(seen.model, optimizer=links))
+    probes = (Probe(seen, Verdict.HEALTHY, ""),)
+    found = finding("MP906", model=seen.model.id)
+    diagnosis = Diagnosis((), (found,), (), probes, (), (), (), {}, 0, 1, "", "")
+    text = f"optimizer = {made}\n"
+    answers_to = proposed(diagnosis, {"a.py": SourceFacts("a.py", text)}).answers
+    edits = [edit for answers in answers_to for answer in answers for one in answer.proposals for edit in one.edits]
+    assert (edited(text, edits) if edits else None) == (after and f"optimizer = {after}\n")
 
 
 HALF, OTHER = {"painted": "float16", "self.real": "float32"}, {"painted": "float32", "self.real": "bfloat16"}

@@ -12,7 +12,7 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.fixes.texts import edited
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.made_layers import MadeLayer, NoPlace, given_dtype
-from mpdoctor.semantics.source.edits.made_optimizers import usual_scale
+from mpdoctor.semantics.source.edits.made_optimizers import usual_scale, with_scale
 from mpdoctor.semantics.source.edits.policies import switching_edits
 from mpdoctor.source import facts_from_text
 
@@ -107,6 +107,26 @@ def test_why_a_layer_gets_none(layer: MadeLayer, why: str) -> None:
 )
 def test_a_loss_scale_is_left_to_keras(text: str, after: str) -> None:
     assert edited(text, [edit for _, edit in usual_scale(SourceFacts("a.py", text), Location("a.py", 1))]) == after
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "after"),
+    [
+        ("o = W(Adam(), initial_scale=1.0)", 2.0**20, "o = W(Adam(), initial_scale=2.0**20)"),
+        ("o = W(Adam(), initial_scale=1.0)", None, "o = W(Adam())"),
+        ("o = W(Adam())", 2.0**-3, "o = W(Adam(), initial_scale=2.0**-3)"),
+        ("o = W(Adam(), False, initial_scale=1.0)", 4.0, "o = W(Adam(), False, initial_scale=2.0**2)"),
+        ("o = W(Adam(), False)", 4.0, None),  # Keras 2's `dynamic`
+        ("o = W(Adam(), 1.0)", 4.0, None),  # Keras 3's `initial_scale`
+        ("o = W(Adam(), **given)", 4.0, None),
+        ("o = W(Adam(), loss_scale=Fixed(1.0))", 4.0, None),
+        ("o = W(Adam(), W(b))", 4.0, None),
+        ("o = make(Adam())", 4.0, None),
+    ],
+)
+def test_a_loss_scale_is_written(text: str, value: float | None, after: str | None) -> None:
+    found = with_scale(SourceFacts("a.py", text), Location("a.py", 1), "W", "initial_scale", value)
+    assert (found and edited(text, list(found[1]))) == after
 
 
 def switched(text: str, policy: str = "mixed_float16", keras: str = "keras") -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator
 
 from mpdoctor.facts.location import Location
@@ -41,13 +42,27 @@ def usual_scale(facts: SourceFacts, made_at: Location, smaller: float | None = N
                 yield title, edit
 
 
+def with_scale(
+    facts: SourceFacts, made_at: Location, class_name: str, argument: str, value: float | None
+) -> tuple[str, tuple[Edit, ...]] | None:
+    """(a title, the edit) that gives the optimizer which this line makes another loss scale, or without a value leaves
+    it to Keras; None where the line does not show which call makes it, or in which argument it says its scale."""
+    making = _makings(facts, made_at, class_name)
+    if len(making) != 1 or not (_is_named(making[0], argument) or _says_no_scale(making[0])):
+        return None
+    place = location_of(facts, making[0])
+    if value is None:
+        edit, title = without_keyword(facts, place, argument), f"Leave `{argument}` to Keras"
+    else:
+        text = f"2.0**{math.log2(value):.0f}"
+        edit, title = with_keyword(facts, place, argument, text), f"Give it {argument}={text}"
+    return (title, (edit,)) if edit is not None else None
+
+
 def in_own_wrapper(facts: SourceFacts, made_at: Location, class_name: str, is_wrapper: bool) -> tuple[Edit, ...]:
     """mpdoctor.training's LossScaleOptimizer around the optimizer that this line makes, or in the place of Keras' own;
     () where the line does not show which call makes it."""
-    tree = tree_of(facts)
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)] if tree is not None else []
-    here = [call for call in calls if call.lineno <= made_at.line <= (call.end_lineno or call.lineno)]
-    making = [call for call in here if called(call) == class_name]
+    making = _makings(facts, made_at, class_name)
     imported = with_import(facts, OWN)
     if len(making) != 1 or imported is None:
         return ()
@@ -55,3 +70,21 @@ def in_own_wrapper(facts: SourceFacts, made_at: Location, class_name: str, is_wr
     instead = callee_replaced(facts, place, OWN_WRAPPER)
     edits = instead and [instead] if is_wrapper else put_around(facts, place, f"{OWN_WRAPPER}(", ")")
     return (*imported, *edits) if edits else ()
+
+
+def _makings(facts: SourceFacts, made_at: Location, class_name: str) -> list[ast.Call]:
+    """The calls around a line that make an object of this class."""
+    tree = tree_of(facts)
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)] if tree is not None else []
+    here = (call for call in calls if call.lineno <= made_at.line <= (call.end_lineno or call.lineno))
+    return [call for call in here if called(call) == class_name]
+
+
+def _is_named(call: ast.Call, argument: str) -> bool:
+    return any(keyword.arg == argument for keyword in call.keywords)
+
+
+def _says_no_scale(call: ast.Call) -> bool:
+    """Of a LossScaleOptimizer: behind the optimizer inside stands `dynamic` in Keras 2 and the scale in Keras 3, and
+    `loss_scale` is an object in TensorFlow 2.4."""
+    return len(call.args) < 2 and not any(keyword.arg in (None, "loss_scale") for keyword in call.keywords)
