@@ -49,7 +49,7 @@ class Proposed:
 # The loss is computed in 16 bits: it is not where the model's outputs are float32.
 OF_THE_LOSS = ("MP408", "MP504")
 # A layer's own numbers, of which float32 holds more.
-OF_PRECISION = ("MP2", "MP5", "MP904", "MP905", "MP906", "MP907", "MP908")
+OF_PRECISION = ("MP2", "MP5", "MP904", "MP905", "MP907", "MP908")
 # What the code of a layer's class is seen to compute, and float32 holds.
 OF_OWN_NUMBERS = ("MP501", "MP502", "MP503", "MP512")
 # What a layer rounds because of the line that makes it.
@@ -76,7 +76,7 @@ def proposed(diagnosis: Diagnosis, sources: Sources, has_own_wrapper: bool = Fal
         found = found or list(_of_what_was_seen(finding, optimizers, making.source_at))
         found = found or list(_of_what_met(finding, making.source_at))
         found = found or list(_of_the_operation(finding, diagnosis, making.source_at))
-        found = found or list(_of_lost_gradients(finding, diagnosis, making.source_at))
+        found = found or list(_of_lost_gradients(finding, diagnosis, making))
         found = found or list(_of_the_scale(finding, optimizers, making.source_at))
         found = found or list(_of_the_layer(finding, making))
         found = found or list(_of_own_layers(finding, making))
@@ -155,16 +155,19 @@ def _of_the_operation(finding: Finding, diagnosis: Diagnosis, source_at: SourceA
             return
 
 
-def _of_lost_gradients(finding: Finding, diagnosis: Diagnosis, source_at: SourceAt) -> Iterator[Answer]:
-    """The loss scale at which the gradients of the batches tried are neither lost nor infinite."""
+def _of_lost_gradients(finding: Finding, diagnosis: Diagnosis, making: LiveLayers) -> Iterator[Answer]:
+    """The loss scale at which the gradients of the batches tried are neither lost nor infinite; where there is none,
+    float32 for the layer at which they are lost."""
     if finding.code not in OF_LOST_GRADIENTS:
         return
     for training in (probe.training for probe in diagnosis.probes if probe.training.model.id == finding.model):
-        to_write = scale_to_write(training)
+        to_write, reference = scale_to_write(training), training.reference
         if to_write is None:
+            if reference is not None and reference.room is not None and reference.room.is_empty:
+                yield from _layer_in_float32(finding, making)
             continue
         for link in training.model.optimizer:
-            facts = source_at(link.made_at.path) if link.made_at is not None else None
+            facts = making.source_at(link.made_at.path) if link.made_at is not None else None
             has_argument = link.is_wrapper is not (to_write.argument == FACTOR)
             if facts is None or link.made_at is None or link.wrapped_by_compile or not has_argument:
                 continue
@@ -198,14 +201,18 @@ def _of_the_layer(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
         return
     if any(remedy.tried == "failed" for remedy in finding.remedies):
         return
-    for paths in making.ways_to(finding.layer or ""):
-        with suppress(NoPlace):
-            yield Answer(finding, tuple(making.in_float32(finding.code, path) for path in paths))
+    yield from _layer_in_float32(finding, making)
     if finding.layer not in making.layers and finding.location is not None:  # no model came
         with suppress(NoPlace):
             proposals = tuple(making.class_in_float32(finding.code, finding.location))
             if proposals:
                 yield Answer(finding, proposals)
+
+
+def _layer_in_float32(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
+    for paths in making.ways_to(finding.layer or ""):
+        with suppress(NoPlace):
+            yield Answer(finding, tuple(making.in_float32(finding.code, path) for path in paths))
 
 
 def _of_own_layers(finding: Finding, making: LiveLayers) -> Iterator[Answer]:

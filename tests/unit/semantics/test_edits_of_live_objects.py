@@ -124,8 +124,9 @@ def test_a_loss_scale_is_left_to_keras(text: str, after: str) -> None:
         ("o = make(Adam())", 4.0, None),
     ],
 )
-def test_a_loss_scale_is_written(text: str, value: float | None, after: str | None) -> None:
-    found = with_scale(SourceFacts("a.py", text), Location("a.py", 1), "W", "initial_scale", value)
+@pytest.mark.parametrize("class_name", ["W", "WV3"])
+def test_a_loss_scale_is_written(text: str, value: float | None, after: str | None, class_name: str) -> None:
+    found = with_scale(SourceFacts("a.py", text), Location("a.py", 1), class_name, "initial_scale", value)
     assert (found and edited(text, list(found[1]))) == after
 
 

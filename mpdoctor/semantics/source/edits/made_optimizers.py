@@ -73,11 +73,13 @@ def in_own_wrapper(facts: SourceFacts, made_at: Location, class_name: str, is_wr
 
 
 def _makings(facts: SourceFacts, made_at: Location, class_name: str) -> list[ast.Call]:
-    """The calls around a line that make an object of this class."""
+    """The calls around a line that make an object of this class. What programs call LossScaleOptimizer is
+    LossScaleOptimizerV3 in Keras 2, and LossScaleOptimizerV1 the experimental one of TensorFlow 2.4."""
+    written = class_name.removesuffix("V1").removesuffix("V3")
     tree = tree_of(facts)
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)] if tree is not None else []
     here = (call for call in calls if call.lineno <= made_at.line <= (call.end_lineno or call.lineno))
-    return [call for call in here if called(call) == class_name]
+    return [call for call in here if called(call) in (class_name, written)]
 
 
 def _is_named(call: ast.Call, argument: str) -> bool:
