@@ -120,15 +120,26 @@ class Draft:
 
     def edits(self, kept: Kept) -> dict[int, tuple[Edit, ...]]:
         """What each of the kept proposals changes, in places of the files as they lie on the disk. An edit that two of
-        them need alike is told of the first."""
+        them need alike is told of the first. They come in the order of the text: of two that put something in at one
+        place, what the first one puts in stands first."""
         layers, told = self._layers_of(kept), frozenset[int]()
         found = {}
-        for number in sorted(kept):
+        for number in sorted(kept, key=self._beginning_of):
             own = self._made[number].layers - told
             told |= own
             files = sorted(self._files.items())
             found[number] = tuple(edit for path, file in files for edit in _edits_of_file(path, file, layers, own))
         return found
+
+    def _beginning_of(self, number: int) -> tuple[str, int, int]:
+        """The file, the cell, and the place in its text."""
+        places = (
+            (path, cell, begins)
+            for path, file in sorted(self._files.items())
+            for cell, text in sorted(file.texts.items())
+            if (begins := text.beginning_of(self._made[number].layers)) is not None
+        )
+        return min(places, default=("", 0, 0))
 
     def _layers_of(self, kept: Kept) -> frozenset[int]:
         return frozenset().union(*(self._made[number].layers for number in kept))

@@ -63,6 +63,11 @@ class LayeredText:
         if end >= 0:
             yield start, end, put_in
 
+    def beginning_of(self, numbers: Collection[int]) -> int | None:
+        """Where the first of these edits stands among all pieces, in the order of the text; None where none does."""
+        of = frozenset(numbers)
+        return next((place for place, piece in enumerate(self._pieces) if piece.put_in in of or piece.taken & of), None)
+
     def _replace(self, number: int, start: int, end: int, text: str, kept: Collection[int]) -> set[int]:
         below = {by for place in (start, end) if (by := self._split(place, kept)) is not None}
         at, where = 0, 0
