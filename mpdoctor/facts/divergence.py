@@ -16,11 +16,17 @@ FEWEST_STEPS = 12
 
 @dataclass(frozen=True)
 class TriedLayer:
-    """The training with this layer alone in float32; `heals`: whether its loss stays with float32's."""
+    """The training with this layer in float32, and with those `beside` it, the others of its class. `heals`: whether
+    its loss stays with float32's."""
 
     path: str
     losses: tuple[float, ...]
     heals: bool
+    beside: tuple[str, ...] = ()
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return (self.path, *self.beside)
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,7 @@ class DivergenceFacts:
         In float32, from first weights that were rounded to 16 bits: how far rounding alone carries this loss. () where
         `half` is near `single`.
     layers
-        Tried one by one where the loss parts.
+        Tried where the loss parts: one by one, then the first of them with all others of its class.
     not_measured
         Why there are no losses, a clause; "" where there are.
     """

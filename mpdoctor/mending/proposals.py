@@ -49,13 +49,15 @@ class Proposed:
 # The loss is computed in 16 bits: it is not where the model's outputs are float32.
 OF_THE_LOSS = ("MP408", "MP504")
 # A layer's own numbers, of which float32 holds more.
-OF_PRECISION = ("MP2", "MP5", "MP904", "MP905", "MP907", "MP908")
+OF_PRECISION = ("MP2", "MP5", "MP904", "MP905", "MP907")
 # What the code of a layer's class is seen to compute, and float32 holds.
 OF_OWN_NUMBERS = ("MP501", "MP502", "MP503", "MP512")
 # What a layer rounds because of the line that makes it.
 OF_MADE_LAYERS = ("MP216",)
 # What Keras' LossScaleOptimizer does wrong and mpdoctor.training's does right.
 OF_THE_WRAPPER = ("MP302", "MP303", "MP315")
+# Layers with which in float32 the loss stayed with float32's.
+OF_LOST_LOSS = ("MP908",)
 # Two dtypes met where no layer was being called.
 OF_TRAINING_CODE = ("MP505", "MP901")
 # The loss scale is too low for what float32 has.
@@ -77,6 +79,7 @@ def proposed(diagnosis: Diagnosis, sources: Sources, has_own_wrapper: bool = Fal
         found = found or list(_of_what_met(finding, making.source_at))
         found = found or list(_of_the_operation(finding, diagnosis, making.source_at))
         found = found or list(_of_lost_gradients(finding, diagnosis, making))
+        found = found or list(_of_a_lost_loss(finding, making))
         found = found or list(_of_the_scale(finding, optimizers, making.source_at))
         found = found or list(_of_the_layer(finding, making))
         found = found or list(_of_own_layers(finding, making))
@@ -175,6 +178,14 @@ def _of_lost_gradients(finding: Finding, diagnosis: Diagnosis, making: LiveLayer
             if found is not None:
                 title, edits = found
                 yield Answer(finding, (Proposal(title, False, finding.code, edits),))
+
+
+def _of_a_lost_loss(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
+    healing = finding.evidence.get("healing_layers") if finding.code in OF_LOST_LOSS else None
+    paths = healing if isinstance(healing, list) else []
+    if paths and all(path in making.layers for path in paths):
+        with suppress(NoPlace):
+            yield Answer(finding, tuple(making.in_float32(finding.code, path) for path in paths))
 
 
 def _of_the_scale(finding: Finding, optimizers: list[OptimizerFacts], source_at: SourceAt) -> Iterator[Answer]:

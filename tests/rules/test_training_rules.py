@@ -860,6 +860,28 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         parted(0.3, 0.011, layers=(TriedLayer("a", (0.3,) * 30, False), TriedLayer("b", (0.3,) * 30, False))),
         ("With all layers in float32", "`a` and `b` alone did each not"),
     ),
+    (
+        "MP908",
+        "all-of-its-class",
+        parted(
+            *(0.3, 0.011),
+            layers=(
+                TriedLayer("a", (0.2,) * 30, False),
+                TriedLayer("head", (0.3,) * 30, False),
+                TriedLayer("a", (0.02,) * 30, True, ("b", "c")),
+            ),
+        ),
+        ("Give `a`, `b` and `c` `dtype=", "the loss is 0.02 there; with `a` alone it is 0.2."),
+    ),
+    (
+        "MP908",
+        "not-all-of-its-class-either",
+        parted(
+            *(0.3, 0.011),
+            layers=(TriedLayer("a", (0.3,) * 30, False), TriedLayer("a", (0.3,) * 30, False, ("b",))),
+        ),
+        ("`a` alone did not heal it, and `a` and `b` together did not.",),
+    ),
     ("MP908", "bfloat16", parted(0.3, 0.011, dtype="bfloat16"), ("in bfloat16", "With all layers in float32")),
     ("MP908", "less-than-a-tenth-of-the-change", parted(0.1, 0.011), SILENT),
     ("MP908", "rounding-does-as-much", parted(0.3, 0.07), SILENT),

@@ -69,6 +69,18 @@ for number in range(60):
 """
 
 
+TWICE = """
+class Lossy(L.Layer):
+    def call(self, inputs):
+        return (inputs + {moved}) - {moved}
+
+
+model = K.Sequential([
+    L.Input((8,)), L.Dense(32, "tanh"), Lossy(), L.Dense(16, "tanh"), Lossy(), L.Dense(1, dtype="float32"),
+])
+"""
+
+
 def _fit(
     x: str,
     y: str,
@@ -112,6 +124,7 @@ PARTING = {
     ),
     "a power of nearly 1": _around("return tf.pow(1.0 + inputs * 2e-4, 4096.0)"),
     "a root near 1": _around("return (tf.sqrt(1.0 + tf.square(inputs) * 1e-3) - 1.0) * 2e3"),
+    "cancels twice": TWICE.format(moved="8192.0") + _fit("x", "y"),
     "large angles": _around("return tf.sin(inputs * 0.5 + 6283.1853)"),
 }
 

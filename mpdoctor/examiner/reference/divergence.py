@@ -2,7 +2,7 @@
 
 In 16 bits and in float32, each once more from the first weights. Where both part, in float32 once more for a few steps,
 to see that its random numbers can be repeated; from rounded weights, to see how far rounding alone carries this loss;
-and with single layers in float32.
+and with single layers in float32, or all of a class.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from mpdoctor.facts.divergence import FEWEST_STEPS, DivergenceFacts, TriedLayer
 from mpdoctor.facts.reference import FAR
 
 if TYPE_CHECKING:
+    from typing import Iterable
+
     from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasLayer
     from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer
     from mpdoctor.examiner.reference.twin_training import TrainedOnceMore, TwinTraining
     from mpdoctor.facts.reference import ReferenceFacts
 
-RUNS = 6  # at most, that share the budget
+RUNS = 7  # at most, that share the budget
 REPEATED = 3  # calls
 
 
@@ -86,15 +88,27 @@ class DivergenceSearch:
 
     # --- where it begins ------------------------------------------------------------------------------------------
     def _tried(self, found: DivergenceFacts, half: TrainedOnceMore) -> tuple[TriedLayer, ...]:
-        """Until one heals: the first layer whose output is far from float32's, and the last one in 16 bits."""
+        """Until one heals."""
         tried: list[TriedLayer] = []
-        for path in dict.fromkeys([*self._first_far(), *half.seen.in_half[-1:]]):
-            if path in half.seen.layers and not any(layer.heals for layer in tried):
-                layers = with_sublayers(self._keras, [half.seen.layers[path]])
-                losses = self._losses(self._training.run(layers, skipping=half), found.steps)
-                stays = not found.parts_from_float32(losses)
-                tried.append(TriedLayer(path, losses, stays))
+        for paths in self._to_try(half):
+            layers = with_sublayers(self._keras, [half.seen.layers[path] for path in paths])
+            losses = self._losses(self._training.run(layers, skipping=half), found.steps)
+            stays = not found.parts_from_float32(losses)
+            tried.append(TriedLayer(paths[0], losses, stays, paths[1:]))
+            if stays:
+                break
         return tuple(tried)
+
+    def _to_try(self, half: TrainedOnceMore) -> Iterable[tuple[str, ...]]:
+        """The first layer whose output is far from float32's, and the last one in 16 bits, each alone; then the first
+        one with the others of its class, of which each may lose as much."""
+        of_all = half.seen.layers
+        alone = [path for path in dict.fromkeys([*self._first_far(), *half.seen.in_half[-1:]]) if path in of_all]
+        yield from ((path,) for path in alone)
+        for first in alone[:1]:
+            alike = [path for path in half.seen.in_half if type(of_all[path]) is type(of_all[first])]
+            if 1 < len(alike) < len(half.seen.in_half):
+                yield (first, *(path for path in alike if path != first))
 
     def _first_far(self) -> list[str]:
         first = self._reference.steps[0].layers if self._reference.steps else ()

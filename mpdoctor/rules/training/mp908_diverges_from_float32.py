@@ -8,7 +8,8 @@ subtracts two large numbers, adds up what is too small to be added, or squares w
 in float32: on the same batches, with the same random numbers, without the steps that float16 skipped. It is told where
 the losses of the last third of the steps lie further apart than a tenth of what the loss changes by in float32, than
 8 roundings of the loss itself, and than five times what rounding alone brings about: a third training in float32, from
-first weights that were rounded to 16 bits. Layers are tried in float32 one at a time. Where random numbers cannot be
+first weights that were rounded to 16 bits. Layers are tried in float32 one at a time, then the first
+of them with all others of its class. Where random numbers cannot be
 repeated, nothing is said.
 
 ## Flagged
@@ -79,10 +80,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import mean
 
-from mpdoctor.facts.divergence import DivergenceFacts
+from mpdoctor.facts.divergence import DivergenceFacts, TriedLayer
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.verdict import finds_its_scale
+from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
 
@@ -104,7 +106,8 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
             "distance": divergence.distance,
             "control": divergence.control,
             "steps": len(divergence.steps),
-            "tried_layers": {layer.path: mean(layer.losses[last]) for layer in divergence.layers},
+            "tried_layers": {layer.path: mean(layer.losses[last]) for layer in divergence.layers if not layer.beside},
+            "healing_layers": [] if healing is None else list(healing.paths),
         },
     )
 
@@ -122,14 +125,26 @@ def _story(divergence: DivergenceFacts) -> str:
 
 
 def _remedy(divergence: DivergenceFacts) -> str:
+    alone = [layer for layer in divergence.layers if not layer.beside]
     healing = divergence.healing
     if healing is not None:
-        loss = mean(healing.losses[divergence.last_third])
-        return f'Give `{healing.path}` `dtype="float32"`: trained so, the loss is {loss:.4g} there.'
-    tried = " and ".join(f"`{layer.path}`" for layer in divergence.layers)
-    alone = (
-        f" In float32, {tried} alone {'did' if len(divergence.layers) == 1 else 'did each'} not heal it."
+        loss = _last(healing, divergence)
+        by_itself = next((layer for layer in alone if layer.path == healing.path and healing.beside), None)
+        told = f"; with `{healing.path}` alone it is {_last(by_itself, divergence)}" if by_itself is not None else ""
+        return f'Give {_named(healing)} `dtype="float32"`: trained so, the loss is {loss} there{told}.'
+    tried = " and ".join(f"`{layer.path}`" for layer in alone)
+    of_class = [f", and {_named(layer)} together did not" for layer in divergence.layers if layer.beside]
+    not_healed = (
+        f" In float32, {tried} alone {'did' if len(alone) == 1 else 'did each'} not heal it{''.join(of_class)}."
         if tried
         else ""
     )
-    return f"With all layers in float32 it does not happen.{alone}"
+    return f"With all layers in float32 it does not happen.{not_healed}"
+
+
+def _named(layer: TriedLayer) -> str:
+    return listed([f"`{path}`" for path in layer.paths])
+
+
+def _last(layer: TriedLayer, divergence: DivergenceFacts) -> str:
+    return f"{mean(layer.losses[divergence.last_third]):.4g}"
