@@ -591,7 +591,7 @@ class Session:
 
 def _training_class(request: Request) -> type[Training]:
     if request.timed:
-        from mpdoctor.examiner.probe.timed_training import TimedTraining
+        from mpdoctor.examiner.probe.timed.timed_training import TimedTraining
 
         return TimedTraining
     from mpdoctor.examiner.probe.training import Training

@@ -11,7 +11,7 @@ import pytest
 from checking import needs_keras
 from live import examined, script_from_text
 
-from mpdoctor.examiner.probe import blocked_file_writes
+from mpdoctor.examiner.probe.short_fit import blocked_file_writes
 from mpdoctor.semantics.live.verdict import verdict_from_training
 
 STEPS = 12

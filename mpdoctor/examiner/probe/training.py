@@ -15,11 +15,11 @@ import tensorflow as tf
 from mpdoctor.examiner.capture import data as data_facts
 from mpdoctor.examiner.capture.model_facts import model_from_live
 from mpdoctor.examiner.keras.replicas import replicas_in_step
-from mpdoctor.examiner.probe.fit_end import FitEnd, failure_of_fit
 from mpdoctor.examiner.probe.graph_stop import InGraphStop, is_stop
 from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer, TrainingCall
-from mpdoctor.examiner.probe.script_steps import OwnBatches
-from mpdoctor.examiner.probe.short_fit import shortened_fit
+from mpdoctor.examiner.probe.short_fit.fit_end import FitEnd, failure_of_fit
+from mpdoctor.examiner.probe.short_fit.script_steps import OwnBatches
+from mpdoctor.examiner.probe.short_fit.short_fit import shortened_fit
 from mpdoctor.examiner.probe.training_facts import names_of_optimizers, trained_models, training_facts
 from mpdoctor.examiner.probe.tried_remedies import tried_remedies
 from mpdoctor.examiner.protocol.event_kinds import Remedies, TrainedAgain, TrainingStatus

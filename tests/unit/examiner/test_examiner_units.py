@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 import mpdoctor
 from mpdoctor.examiner.capture.layer_hooks import LayerHooks
 from mpdoctor.examiner.failures.failure import failure_from_exception
-from mpdoctor.examiner.probe.short_fit import DROPPED, ENDLESS, shortened_fit
+from mpdoctor.examiner.probe.short_fit.short_fit import DROPPED, ENDLESS, shortened_fit
 from mpdoctor.examiner.process.import_hooks import ImportHooks
 from mpdoctor.examiner.process.user_code import class_location, is_own, own_location
 from mpdoctor.examiner.protocol.event_kinds import Failure, Started

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpdoctor.examiner.probe.step_clock import LARGEST_BLOCK, WARM_UP, StepClock
+from mpdoctor.examiner.probe.timed.step_clock import LARGEST_BLOCK, WARM_UP, StepClock
 
 
 class Hours:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpdoctor.examiner.probe.step_profile import NotProfiled, _events, profile_from_events
+from mpdoctor.examiner.probe.timed.step_profile import NotProfiled, _events, profile_from_events
 
 
 def varint(number: int) -> bytes:

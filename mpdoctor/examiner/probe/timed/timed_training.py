@@ -14,9 +14,9 @@ import tensorflow as tf
 from mpdoctor.examiner.exceptions import first_line
 from mpdoctor.examiner.keras.graph_casts import casts_in_graph
 from mpdoctor.examiner.probe.observed_optimizer import TrainingCall
-from mpdoctor.examiner.probe.short_fit import shortened_fit
-from mpdoctor.examiner.probe.step_clock import WARM_UP, StepClock
-from mpdoctor.examiner.probe.step_profile import NotProfiled, profiled
+from mpdoctor.examiner.probe.short_fit.short_fit import shortened_fit
+from mpdoctor.examiner.probe.timed.step_clock import WARM_UP, StepClock
+from mpdoctor.examiner.probe.timed.step_profile import NotProfiled, profiled
 from mpdoctor.examiner.probe.training import Training, own_work
 from mpdoctor.examiner.process.memory import device_peak, resident, resident_peak
 from mpdoctor.examiner.protocol.event_kinds import NotTimed, Timed

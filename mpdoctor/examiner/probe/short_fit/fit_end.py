@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Callable
 from mpdoctor.examiner.exceptions import chain_of, first_line
 from mpdoctor.examiner.failures.failure import failure_from_exception, failure_under_watch
 from mpdoctor.examiner.failures.saving import ask_for_configuration, saving_checkpoint
-from mpdoctor.examiner.probe.blocked_file_writes import FileLeftOut, no_files
-from mpdoctor.examiner.probe.short_fit import left_out
+from mpdoctor.examiner.probe.short_fit.blocked_file_writes import FileLeftOut, no_files
+from mpdoctor.examiner.probe.short_fit.short_fit import left_out
 from mpdoctor.examiner.protocol.event_kinds import FitEnded
 from mpdoctor.facts.failure import During, FailureFacts
 from mpdoctor.facts.fit_ending import EndingFacts, NotMeasured
