@@ -36,8 +36,8 @@ def makes_policy(call: Call) -> bool:
 
 
 def policies_set_by(call: Call) -> tuple[str, ...]:
-    """Every global policy that a call may set, () if nobody knows. A 16-bit one that is the command line's default is in
-    force where nothing else is said; beside another default the code may well be meant for what is said."""
+    """Every global policy that a call may set, () if nobody knows. A 16-bit one that is the command line's default is
+    in force where nothing else is said; beside another default the code may well be meant for what is said."""
     given = call.argument(0, "policy") or call.keyword("dtype_policy")
     return policies_named(given) or _half_by_default(given)
 
