@@ -75,6 +75,7 @@ KEEPING = _words(
     avg_pool2d max_pool2d avg_pool max_pool ensure_shape strided_slice diag diag_part cumulative_logsumexp
     l2_loss log_sigmoid logsigmoid hard_sigmoid reduce_euclidean_norm batch_flatten
     depth_to_space space_to_depth
+    flip_left_right flip_up_down rot90 reciprocal tan sinh cosh asin acos atan asinh acosh atanh erfc erfinv lgamma
     band_part tril triu tensor_diag flatten ravel moveaxis swapaxes tensor_scatter_nd_update
     """
 )
@@ -106,6 +107,15 @@ JOINING: dict[str, slice] = {
     "stack": slice(0, 1),
     "add_n": slice(0, 1),
     "einsum": slice(1, None),
+    "meshgrid": slice(0, None),
+    "atan2": slice(0, 2),
+    "mod": slice(0, 2),
+    "floormod": slice(0, 2),
+    "matvec": slice(0, 2),
+    "conv1d": slice(0, 2),
+    "conv2d": slice(0, 2),
+    "conv3d": slice(0, 2),
+    "depthwise_conv2d": slice(0, 2),
 }
 
 INTEGER_LAYERS = _words(

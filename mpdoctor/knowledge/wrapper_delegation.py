@@ -65,6 +65,14 @@ MISSING: dict[str, frozenset[str]] = {
     ),
 }
 
+# Methods that the wrapper inherits and that raise AttributeError as soon as they are called, because they look for the
+# hyper-parameters on the wrapper itself (TensorFlow 2.4, 2.10 and 2.15).
+BROKEN: dict[str, frozenset[str]] = {
+    KERAS3: frozenset(),
+    NEW: frozenset(),
+    CLASSIC: _names("_decayed_lr _get_hyper _set_hyper _serialize_hyperparameter"),
+}
+
 # The wrapper answers these with its own None, False or default, whatever the optimizer inside holds.
 OWN: dict[str, frozenset[str]] = {
     KERAS3: _names("""

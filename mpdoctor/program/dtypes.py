@@ -30,6 +30,7 @@ from mpdoctor.program.values import (
     Collection,
     Defined,
     Earlier,
+    Either,
     Instance,
     Item,
     Known,
@@ -81,6 +82,7 @@ _WHOLE = (
     *("math.ceil", "math.floor", "math.trunc", "math.factorial", "math.comb", "math.perm"),
     *("math.gcd", "math.lcm", "math.isqrt", "math.prod", "math.frexp", "math.modf"),
 )
+_NUMBERS = ("builtins.int", "builtins.float", "builtins.len", "builtins.round")
 _DEPTH_OF_NUMBERS = 4
 _NESTED = 3  # questions that a caller asks while it is asked: the stack has room for a thousand frames
 _MOST_PARTS = 200
@@ -134,13 +136,27 @@ def dtypes_told(keras: Keras | None, told: Told) -> Callable[[Value | None], str
 
 def _is_number(value: Value | None, depth: int = 0) -> bool:
     """Whether it is a Python number (or another constant), one that `__init__` is given where its default is a number,
-    or made of such."""
+    a length in a static shape, or made of such."""
+    if isinstance(value, Either):
+        return all(_is_number(option, depth) for option in value.options)
+    if isinstance(value, Item):
+        return isinstance(known(value.index), int) and _is_static_shape(value.of)
+    if isinstance(value, Call) and isinstance(value.callee, Api):
+        return value.callee.name in _NUMBERS or value.callee.root == "math"
     if isinstance(value, Operation):
         return depth < _DEPTH_OF_NUMBERS and all(_is_number(operand, depth + 1) for operand in value.operands)
     if isinstance(value, Parameter):
         is_setting = value.function is not None and value.function.name == "__init__"
         return is_setting and type(known(value.default)) in (int, float)
     return isinstance(value, Known)
+
+
+def _is_static_shape(value: Value) -> bool:
+    """`x.shape`, `x.shape.as_list()`, `K.int_shape(x)`: of `tf.shape(x)` the lengths are tensors."""
+    if isinstance(value, Call):
+        of_shape = value.method == "as_list" and value.receiver is not None and _is_static_shape(value.receiver)
+        return of_shape or value.method in ("get_shape", "int_shape")
+    return isinstance(value, Attribute) and value.name == "shape"
 
 
 def is_array(value: Value | None) -> bool:

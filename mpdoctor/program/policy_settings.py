@@ -5,15 +5,11 @@ from __future__ import annotations
 from typing import Union
 
 from mpdoctor.facts.versions import Keras
+from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
+from mpdoctor.program.command_line import without_command_line
+from mpdoctor.program.dtypes import policies_named
 from mpdoctor.program.events import Event
-from mpdoctor.program.values import (
-    Api,
-    Branch,
-    Call,
-    ClassFacts,
-    Defined,
-    Value,
-)
+from mpdoctor.program.values import Api, Branch, Call, ClassFacts, Defined, Known, Value, known
 
 SET_POLICY = "keras.mixed_precision.set_global_policy"
 SET_FLOATX = "keras.backend.set_floatx"
@@ -37,6 +33,20 @@ def sets_policy(call: Call) -> bool:
 
 def makes_policy(call: Call) -> bool:
     return isinstance(call.callee, Api) and call.callee.is_("keras.mixed_precision.Policy", "keras.DTypePolicy")
+
+
+def policies_set_by(call: Call) -> tuple[str, ...]:
+    """Every global policy that a call may set, () if nobody knows. A 16-bit one that is the command line's default is
+    in force where nothing else is said; beside another default the code may well be meant for what is said."""
+    given = call.argument(0, "policy") or call.keyword("dtype_policy")
+    return policies_named(given) or _half_by_default(given)
+
+
+def _half_by_default(given: Value | None) -> tuple[str, ...]:
+    made = given if isinstance(given, Call) and makes_policy(given) else None
+    defaults = without_command_line(given if made is None else made.argument(0, "name"))
+    are_known = all(isinstance(default, Known) for default in defaults)
+    return tuple(name for name in map(known, defaults) if are_known and name in HALF_POLICIES)
 
 
 def library_of(value: Value, keras: Keras) -> str | None:

@@ -37,6 +37,7 @@ from mpdoctor.program.policy_settings import (
     are_of_two_kerases,
     has_happened,
     makes_policy,
+    policies_set_by,
     sets_policy,
 )
 from mpdoctor.program.values import (
@@ -244,7 +245,7 @@ class SourceFacts:
             certain = has_happened(call.context.branches, event.context.branches)
             if certain is None:
                 continue
-            found.extend(policies_named(call.argument(0, "policy") or call.keyword("dtype_policy")) or (UNSURE,))
+            found.extend(policies_set_by(call) or (UNSURE,))
             if certain:
                 break
         else:
@@ -261,7 +262,7 @@ class SourceFacts:
         """What the events say for `policies_set`."""
         found: list[str | None] = []
         for call in self.policy_calls:
-            named = policies_named(call.argument(0, "policy") or call.keyword("dtype_policy"))
+            named = policies_set_by(call)
             is_certain = len(named) == 1 and all(branch.only for branch in call.context.branches)
             found.append(named[0] if is_certain else None)
         return tuple(dict.fromkeys(found))

@@ -41,7 +41,7 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import KERAS2_LOOP, WRAPPER_LACKS
-from mpdoctor.knowledge.wrapper_delegation import MISSING
+from mpdoctor.knowledge.wrapper_delegation import BROKEN, MISSING
 from mpdoctor.program.events import Read, Write
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Either, Value, known, options
@@ -56,7 +56,7 @@ SEVERITY = Severity.ERROR
 FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 ONCE_BUILT = ("dynamic_scale", "step_counter")
-SOMEWHERE_MISSING = frozenset().union(*MISSING.values())
+SOMEWHERE_MISSING = frozenset().union(*MISSING.values(), *BROKEN.values())
 # What this Keras calls it instead, or where it went.
 INSTEAD_KERAS3 = {
     "lr": "`{of}.learning_rate`",
@@ -93,16 +93,23 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue
         of_wrapper = wrapped(facts, _but_none(read.of), read)
         inside = of_wrapper or wrapped_on_condition(facts, read.of, read)
-        if not lacks(read.name, inside, facts.keras) or _was_written(facts, read):
+        if not lacks(read.name, inside, facts.keras, read.is_called) or _was_written(facts, read):
             continue
         of = text_at(facts, read.location).rpartition("." + read.name)[0] or "optimizer"
+        inherits = not lacks(read.name, inside, facts.keras)
         yield Finding(
-            f"`{of}.{read.name}` raises AttributeError: {_whose(facts, read.of)} has no `{read.name}` and does not ask "
-            f"{name_of_optimizer(inside[0])} for it.",
-            _help(of, read.name, facts.keras) if of_wrapper else _help_on_condition(of, read.name),
+            f"`{of}.{read.name}{'()' if inherits else ''}` raises AttributeError: {_whose(facts, read.of)} "
+            f"{_lacking(read.name, name_of_optimizer(inside[0]), inherits)}.",
+            _help(of, read.name, facts.keras, inherits) if of_wrapper else _help_on_condition(of, read.name),
             read.location,
-            fix=_fix(facts, read) if of_wrapper else None,
+            fix=_fix(facts, read, inherits) if of_wrapper else None,
         )
+
+
+def _lacking(name: str, inner: str, inherits: bool) -> str:
+    if inherits:
+        return f"inherits the method, and the hyper-parameters that it looks for are {inner}'s"
+    return f"has no `{name}` and does not ask {inner} for it"
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
@@ -124,9 +131,9 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     )
 
 
-def _fix(facts: SourceFacts, read: Read) -> Fix | None:
+def _fix(facts: SourceFacts, read: Read, inherits: bool) -> Fix | None:
     """Another name behind the dot, where that alone is another way to say it."""
-    instead = _instead(read.name, facts.keras)
+    instead = INSIDE if inherits else _instead(read.name, facts.keras)
     if instead == INSIDE:
         return safe_fix("Read it from the inner optimizer", of_inner_optimizer(facts, read))
     found = re.fullmatch(r"`\{of\}\.(\w+)`", instead)
@@ -171,6 +178,6 @@ def _help_on_condition(of: str, name: str) -> str:
     )
 
 
-def _help(of: str, name: str, keras: Keras) -> str:
-    text = _instead(name, keras).format(of=of, name=name)
+def _help(of: str, name: str, keras: Keras, inherits: bool = False) -> str:
+    text = (INSIDE if inherits else _instead(name, keras)).format(of=of, name=name)
     return f"Remove it; there is {text}." if text.startswith("nothing") else f"Write {text}."

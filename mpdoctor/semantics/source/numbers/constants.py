@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.command_line import without_command_line
 from mpdoctor.program.dtypes import dtype_named
 from mpdoctor.program.values import Api, Attribute, Call, Known, Operation, Parameter, Value, is_api, known, options
 
@@ -36,9 +37,9 @@ LIMITS = {"float32": 3.4028234663852886e38, "float64": 1.7976931348623157e308, "
 
 def numbers_from_value(value: Value | None, depth: int = 0) -> tuple[float, ...]:
     """Every number that a value may be: a literal, a constant of the module, the class or the configuration, a default
-    that nobody overrides, what was made of one by tf.constant or tf.cast, np.finfo(np.float32).min. () if any of it
-    is not known."""
-    choices = [option for option in options(value) if not _is_of_nothing(option)]
+    that nobody overrides or only the command line may, what was made of one by tf.constant or tf.cast,
+    np.finfo(np.float32).min. () if any of it is not known."""
+    choices = [option for option in without_command_line(value) if not _is_of_nothing(option)]
     found = [_number(option, depth) for option in choices or options(value)]
     return tuple(number for number in found if number is not None) if found and None not in found else ()
 

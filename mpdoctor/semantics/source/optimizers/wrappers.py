@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.versions import Keras
-from mpdoctor.knowledge.wrapper_delegation import CLASSIC, KERAS3, MISSING, NEW
+from mpdoctor.knowledge.wrapper_delegation import BROKEN, CLASSIC, KERAS3, MISSING, NEW
 from mpdoctor.program.dtypes import policies_named
 from mpdoctor.program.events import Event
 from mpdoctor.program.policy_settings import UNSURE, PolicyName
@@ -124,10 +124,13 @@ def kinds_of_wrapper(inner: Value, keras: Keras) -> tuple[str, ...]:
     return (NEW,) if is_new else (NEW, CLASSIC)
 
 
-def lacks(name: str, inside: tuple[Value, ...], keras: Keras) -> bool:
-    """Whether the wrapper of every one of these optimizers raises AttributeError for this name."""
+def lacks(name: str, inside: tuple[Value, ...], keras: Keras, called: bool = False) -> bool:
+    """Whether the wrapper of every one of these optimizers raises AttributeError for this name, or, `called`, for a
+    call of it."""
     return bool(inside) and all(
-        name in MISSING[kind] for optimizer in inside for kind in kinds_of_wrapper(optimizer, keras)
+        name in MISSING[kind] or (called and name in BROKEN[kind])
+        for optimizer in inside
+        for kind in kinds_of_wrapper(optimizer, keras)
     )
 
 
