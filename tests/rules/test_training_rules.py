@@ -196,16 +196,25 @@ FIXED: dict[str, Any] = {
 
 
 def flushed(*shares: float, norm: float = 0.5, dtype: str = "float16", room: Any = None, **more: Any) -> dict[str, Any]:
-    """A variable that loses this share of its gradient, on a batch each."""
-    scale = more.pop("scale", 4.0)
+    """A variable that loses this share of its gradient, on a batch each.
+
+    `loss`: the last ones in 16 bits and in float32, where the training was run once more."""
+    scale, cosine, loss = more.pop("scale", 4.0), more.pop("cosine", 0.1), more.pop("loss", None)
     layers = (LayerRange("first", "float16", 1.0, 0.1, 0.0, 0.0, apart=more.pop("apart", 1e-3)),)
     steps = tuple(
         ComparedStep(
-            "late", n, scale, 0.4, (VariableFidelity("first/kernel", 64, share, 0.0, 0.1, 0.5, norm),), layers, "second"
+            "late",
+            n,
+            scale,
+            0.4,
+            (VariableFidelity("first/kernel", 64, share, 0.0, cosine, 0.5, norm),),
+            layers,
+            "second",
         )
         for n, share in enumerate(shares)
     )
-    reference = ReferenceFacts(dtype, steps, room or ScaleRoom(2.0**9, 2.0**19, 12))
+    divergence = parted(loss[0], None, loss[1])["reference"].divergence if loss else None
+    reference = ReferenceFacts(dtype, steps, room or ScaleRoom(2.0**9, 2.0**19, 12), divergence=divergence)
     return {"reference": reference, "steps": tuple(StepFacts(scale, True) for _ in range(50)), **more}
 
 
@@ -846,6 +855,15 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     ("MP906", "less-than-5-percent", flushed(0.04, 0.04), SILENT),
     ("MP906", "on-one-batch", flushed(1.0, 0.0, 0.0), SILENT),
     ("MP906", "without-a-part", flushed(1.0, 1.0, norm=1e-5), SILENT),
+    ("MP906", "one-unit-and-the-loss-is-not-known", flushed(0.06, 0.06, cosine=1.0), ("6% of `first/kernel`",)),
+    (
+        "MP906",
+        "one-unit-and-another-loss",
+        flushed(0.06, 0.06, cosine=1.0, loss=(0.3, 0.01)),
+        ("6% of `first/kernel`",),
+    ),
+    ("MP906", "one-unit-and-the-same-loss", flushed(0.06, 0.06, cosine=1.0, loss=(0.0101, 0.01)), SILENT),
+    ("MP906", "all-of-it-and-the-same-loss", flushed(1.0, 1.0, cosine=None, loss=(0.0101, 0.01)), ("100% of",)),
     ("MP906", "bfloat16", flushed(1.0, 1.0, dtype="bfloat16"), SILENT),
     ("MP906", "never-scaled", flushed(1.0, 1.0, scale_dependence=dependence(-1.0)), SILENT),
     (
