@@ -74,10 +74,9 @@ class OptimizersInTraining:
         number = len(self.all)
         self.all.append(observed)
         if training.is_loop:
-            training.graph_stop.join(number)
-            observed.guard_graphs(
-                lambda: None if training.session.in_xla else training.graph_stop.check(number, training.wanted)
-            )
+            stop, functions = training.graph_stop, training.session.function_calls
+            stop.join(number)
+            observed.guard_graphs(lambda: None if functions.in_xla else stop.check(number, training.wanted))
         return observed
 
     @property

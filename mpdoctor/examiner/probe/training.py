@@ -168,7 +168,7 @@ class Training:
             self.wanted = min(self.wanted, FLOAT32_STEPS)
         if self._given_optimizer is not None and not self.is_loop:
             self.optimizers.adopt(self._given_optimizer, self.training_calls[0].replicas)
-        if self.is_loop and self._in_half and self.session.outermost_function is not None:
+        if self.is_loop and self._in_half and self.session.function_calls.outermost is not None:
             self.second.begin()  # its graph is being traced, and has not run
         events.stage("training")
         self.started = time.monotonic()

@@ -118,7 +118,7 @@ def training_facts(
 
 
 def _growth(training: Training, observed: ObservedOptimizer) -> GrowthFacts | None:
-    calls, growth = training.session.scale_calls, observed.growth
+    calls, growth = training.session.scaling_calls.made, observed.growth
     kept = observed.keras.unscaling_methods() and calls["scaled"] and not calls["unscaled"]
     return replace(growth, scaled_gradients=True) if growth is not None and kept else growth
 

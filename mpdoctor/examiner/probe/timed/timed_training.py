@@ -106,7 +106,7 @@ class TimedTraining(Training):
             self._given_optimizer = optimizer
             self._graph = tf.compat.v1.get_default_graph()
             if self.is_loop:
-                self._function = self.session.outermost_function
+                self._function = self.session.function_calls.outermost
                 self._end_if_it_never_returns()
         return False
 
