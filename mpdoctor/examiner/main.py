@@ -139,7 +139,7 @@ def _say_how_it_ended(session: Session, error: BaseException, seconds: float) ->
         )
         return
     during: During
-    if session.training is not None or session.left_a_tape(error):
+    if session.training is not None or session.tapes.left_a_tape(error):
         during = "training"
     else:
         during = "loading" if session.request.kind in SAVED else "script"

@@ -46,8 +46,8 @@ def model_from_live(
         "data": data,
         "call": call,
         "global_policy": keras.global_policy(),
-        "policy_set": session.policy_set,
-        "global_policy_set_at": session.policy_set_at(keras),
+        "policy_set": session.policy_setters.policy_set,
+        "global_policy_set_at": session.policy_setters.set_at(keras),
         "other_policies": session.policies_of_others(keras),
         "devices": session.devices() if running else (),
         "preparing_layers": session.watch.preparing_layers,
@@ -129,7 +129,7 @@ def _layer(session: Session, keras: KerasAdapter, layer: KerasLayer, place: dict
         names_dtype=names_dtype(layer),
         settings=settings_from_layer(layer),
         config=None if isinstance(layer, keras.Model) else config_from_layer(layer),
-        raw_variables=raw_variables_from_layer(layer, session.differentiated, session.sources)
+        raw_variables=raw_variables_from_layer(layer, session.tapes.differentiated, session.tapes.sources)
         if own and not keras.tracks_tf_variables
         else (),
         policy_before=before,

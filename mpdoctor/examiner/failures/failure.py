@@ -60,7 +60,7 @@ def failure_under_watch(session: Session, error: BaseException, during: During, 
     policy = session.keras.global_policy()
     return replace(
         failure,
-        under_tape=session.left_a_tape(error),
+        under_tape=session.tapes.left_a_tape(error),
         computes_in_half=policy.endswith(HALF) or failure.layer_dtype in HALF or session.watch.saw(HALF),
         operands=() if failure.location is None else operands_of_line(error, failure.location),
         part=part_of_error(

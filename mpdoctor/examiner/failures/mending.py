@@ -48,7 +48,10 @@ class Mender:
     def is_on(self) -> bool:
         """Only where the policy is mpdoctor's: a program that sets one itself is told what it does, and not more."""
         session = self._session
-        forced = session.request.policy in ("mixed_float16", "mixed_bfloat16") and not session.overrules_policy
+        forced = (
+            session.request.policy in ("mixed_float16", "mixed_bfloat16")
+            and not session.policy_setters.overrules_policy
+        )
         return forced and session.keras is not None and not self._is_trying and not self._rests
 
     @contextmanager

@@ -10,14 +10,12 @@ import tensorflow as tf
 
 from mpdoctor.examiner.capture.loss_hooks import Losses
 from mpdoctor.examiner.capture.optimizer_chain import learning_rate
-from mpdoctor.examiner.keras.private_state import all_layers
-from mpdoctor.examiner.keras.replicas import run_in_replicas
 from mpdoctor.examiner.keras.step_record import Record, Row
+from mpdoctor.examiner.probe.training_call import TrainingCall
 from mpdoctor.examiner.process.user_code import own_location
 from mpdoctor.examiner.replay.variable_snapshot import Snapshot
 from mpdoctor.facts.fit_ending import NotMeasured
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.model import ArrayFacts, CallFacts
 from mpdoctor.facts.training import (
     CulpritFacts,
     GradientCulpritFacts,
@@ -30,50 +28,11 @@ from mpdoctor.facts.training import (
 from mpdoctor.loss_scale import LossScale
 
 if TYPE_CHECKING:
-    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasLayer, KerasModel, KerasOptimizer, KerasVariable
+    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasOptimizer, KerasVariable
 
 
 RISE = 2.0  # times the loss before
 MOST_RISES = 40
-
-
-class TrainingCall:
-    """One training call of the program: fit() or train_on_batch() of one model, or its own loop.
-
-    model
-        None for a loop: whose variables are trained is seen when gradients arrive.
-    batch
-        What the last step was given; None in a loop.
-    make_graph_anew
-        Has Keras trace its step once more before the next one.
-    """
-
-    def __init__(self, call: CallFacts, model: KerasModel | None, data: tuple[ArrayFacts, ...] = ()) -> None:
-        self.call, self.model, self.data = call, model, data
-        self.batch: object = None
-        self.observed = False
-        self.make_graph_anew: Callable[[], object] = lambda: None
-        self._trainable: list[tuple[KerasLayer, bool]] = []
-
-    def begin_step(self, batch: object) -> None:
-        if self.batch is None:
-            self._trainable = [(layer, layer.trainable) for layer in all_layers(self.model)]
-        self.batch = batch
-
-    def repeat_step(self, batch: object) -> None:
-        """With the layers trainable that were so when the step was traced: Keras' own step does not look again."""
-        assert self.model is not None, "a loop repeats its own function"
-        now = [(layer, layer.trainable) for layer, _ in self._trainable]
-        _set_trainable(self._trainable)
-        try:
-            run_in_replicas(self.model, self.model.train_step, batch)
-        finally:
-            _set_trainable(now)
-
-    @property
-    def replicas(self) -> int:
-        strategy = getattr(self.model, "distribute_strategy", None)
-        return 1 if strategy is None else int(strategy.num_replicas_in_sync)
 
 
 class FailingStep:
@@ -314,12 +273,6 @@ class ObservedOptimizer:
         if not self._weights:
             return None
         return all(bool(tf.reduce_all(tf.math.is_finite(tf.identity(v)))) for v, _ in self._weights)
-
-
-def _set_trainable(wanted: list[tuple[KerasLayer, bool]]) -> None:
-    for layer, trainable in wanted:  # outer layers first: they pass their own on to the inner ones
-        if layer.trainable is not trainable:
-            layer.trainable = trainable
 
 
 def largest_magnitude(tensors: list[tf.Tensor]) -> float:

@@ -134,8 +134,8 @@ class Predictions:
         tensors = [tensor for tensor in flat_tensors(outputs) if hasattr(tensor, "numpy")]
         if tensors:
             self._look_at_call(keras, model, functools.partial(model, *args, **kwargs), (args, kwargs), tensors)
-        elif self._session.outermost_function is not None:
-            function = self._session.outermost_function
+        elif self._session.function_calls.outermost is not None:
+            function = self._session.function_calls.outermost
             self._functions[id(function)] = (function, keras, model)
 
     def function_returned(

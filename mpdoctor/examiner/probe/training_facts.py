@@ -83,7 +83,7 @@ def training_facts(
     failure: FailureFacts | None,
 ) -> TrainingFacts:
     machine, factor = observed.machine, observed.fixed_scale
-    steps, wanted = training.steps_to_tell(observed)
+    steps, wanted = training.optimizers.steps_to_tell(observed)
     return TrainingFacts(
         model=model,
         data=training.data_kind,
@@ -111,14 +111,14 @@ def training_facts(
         seconds=time.monotonic() - training.started if training.started else 0.0,
         name=name,
         replicas=observed.replicas,
-        script_steps=training.own_steps(observed, ended),
+        script_steps=training.count.own_steps(observed, ended),
         standstill=observed.standstill,
         growth=_growth(training, observed),
     )
 
 
 def _growth(training: Training, observed: ObservedOptimizer) -> GrowthFacts | None:
-    calls, growth = training.session.scale_calls, observed.growth
+    calls, growth = training.session.scaling_calls.made, observed.growth
     kept = observed.keras.unscaling_methods() and calls["scaled"] and not calls["unscaled"]
     return replace(growth, scaled_gradients=True) if growth is not None and kept else growth
 

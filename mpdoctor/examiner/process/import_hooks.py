@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.abc
 import importlib.machinery
+import re
 import sys
 from types import ModuleType
 from typing import Any, Callable, Sequence
@@ -50,3 +51,13 @@ class ImportHooks(importlib.abc.MetaPathFinder):
                 act(module)
 
         loader.exec_module = exec_module
+
+
+def if_library(act: Callable[[ModuleType], None]) -> Callable[[ModuleType], None]:
+    """`act`, but only on the package that it is called, and not on a keras.py beside the script."""
+
+    def act_if_library(module: ModuleType) -> None:
+        if hasattr(module, "__path__") and re.match(r"\d+\.\d+", str(getattr(module, "__version__", ""))):
+            act(module)
+
+    return act_if_library

@@ -174,7 +174,7 @@ class StepReplay:
             observed.derivatives = derivative.exponents(gradients, [observed.keras.path(v) for v in variables])
         except Exception:  # an operation of the user's whose gradient has none: two runs will tell
             derivative.leave()
-        calls, losses = self._training.session.scale_calls, self._training.session.losses
+        calls, losses = self._training.session.scaling_calls.made, self._training.session.losses
         fixed = observed.fixed_scale
         scale = float(observed.keras.scale_variable(observed.chain[0])) if fixed is None else fixed
         found = ScaleDependenceFacts(
@@ -220,7 +220,7 @@ class StepReplay:
     def _note_dependence(
         self, observed: ObservedOptimizer, low: float, high: float, at_low: Passage, at_high: Passage, wrappers: int
     ) -> None:
-        calls = self._training.session.scale_calls
+        calls = self._training.session.scaling_calls.made
         unscaled = calls["unscaled"] if self._training.keras.unscaling_methods() else None
         found = dependence_from_passages(low, high, at_low, at_high, calls["scaled"], unscaled, wrappers)
         if found is not None:

@@ -35,7 +35,7 @@ def watching(tf: Any, keras: Any) -> Session:
     session = Session(Request("script", None, None, None, (), os.devnull), Events(os.devnull))
     session.keras = adapter_for(keras)
     session.watch.install(session.keras.Layer, session.keras.global_policy)
-    replace_method(tf.GradientTape, "__exit__", session._leave_tape)
+    replace_method(tf.GradientTape, "__exit__", session.tapes.leave)
     return session
 
 

@@ -13,11 +13,13 @@ import tensorflow as tf
 
 from mpdoctor.examiner.exceptions import first_line
 from mpdoctor.examiner.keras.graph_casts import casts_in_graph
-from mpdoctor.examiner.probe.observed_optimizer import TrainingCall
+from mpdoctor.examiner.probe.mended_runs import fit_until_mended, step_until_mended
+from mpdoctor.examiner.probe.own_work import own_work
 from mpdoctor.examiner.probe.short_fit.short_fit import shortened_fit
 from mpdoctor.examiner.probe.timed.step_clock import WARM_UP, StepClock
 from mpdoctor.examiner.probe.timed.step_profile import NotProfiled, profiled
-from mpdoctor.examiner.probe.training import Training, own_work
+from mpdoctor.examiner.probe.training import Training
+from mpdoctor.examiner.probe.training_call import TrainingCall
 from mpdoctor.examiner.process.memory import device_peak, resident, resident_peak
 from mpdoctor.examiner.protocol.event_kinds import NotTimed, Timed
 from mpdoctor.facts.examination import ProfileFacts, TimingFacts
@@ -49,14 +51,14 @@ class TimedTraining(Training):
         try:
             (_, *given) = inspect.signature(fit).bind(training_call.model, *args, **kwargs).arguments.items()
         except TypeError as error:  # an argument that fit() does not know
-            self._failed(error)
+            self.failed(error)
         self._begin()
         self._observe(training_call)
         shortened = shortened_fit(self.keras, dict(given), lambda: self.conclude("script"))
         try:
-            self._fit_until_mended(fit, training_call, shortened)
+            fit_until_mended(self, fit, training_call, shortened)
         except Exception as error:
-            self._failed(error)
+            self.failed(error)
         self.conclude("script")
         raise AssertionError("the process has ended")
 
@@ -78,11 +80,11 @@ class TimedTraining(Training):
 
     # --- every step -----------------------------------------------------------------------------------------------
     def _one_step(self, training_call: TrainingCall, run: Callable[[object], object], batch: object) -> object:
-        first = not self._calls
+        first = not self.count.calls
         if not first:
             self._clock.step_begins()
-        logs = self._run_until_mended(training_call, run, batch) if first else run(batch)
-        self._calls += 1
+        logs = step_until_mended(self, training_call, run, batch) if first else run(batch)
+        self.count.calls += 1
         self._clock.step_ends()
         if self._clock.has_enough:
             self._timed(lambda: run(batch))
@@ -104,19 +106,19 @@ class TimedTraining(Training):
             self._given_optimizer = optimizer
             self._graph = tf.compat.v1.get_default_graph()
             if self.is_loop:
-                self._function = self.session.outermost_function
+                self._function = self.session.function_calls.outermost
                 self._end_if_it_never_returns()
         return False
 
     def before_call(self) -> None:
-        if self._calls and not self._is_over:
+        if self.count.calls and not self._is_over:
             self._clock.step_begins()
 
     @own_work
     def after_call(self, function: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         if function is not self._function or self._is_over:
             return
-        self._calls += 1
+        self.count.calls += 1
         self._clock.step_ends()
         if self._clock.has_enough:
             self._timed(lambda: function(*args, **kwargs))
@@ -148,7 +150,7 @@ class TimedTraining(Training):
         timer.start()
 
     def _look_whether_it_returned(self) -> None:
-        if not self._calls:
+        if not self.count.calls:
             self._end_without(ONE_CALL)
 
     # --- the end --------------------------------------------------------------------------------------------------
@@ -199,4 +201,6 @@ class TimedTraining(Training):
         if failure is not None:
             self.session.fail(failure)
             self._end_without("its training raises")
-        self._end_without(f"it ended after {self._calls} steps, and {WARM_UP + 1} are the fewest that can be timed")
+        self._end_without(
+            f"it ended after {self.count.calls} steps, and {WARM_UP + 1} are the fewest that can be timed"
+        )

@@ -1,0 +1,1 @@
+"""What is hooked into a Keras and TensorFlow the moment the program imports them."""

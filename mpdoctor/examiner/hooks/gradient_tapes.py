@@ -1,0 +1,61 @@
+"""What the program's gradient tapes differentiated, by what, and what was raised in them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Callable
+
+from mpdoctor.examiner.exceptions import chain_of
+from mpdoctor.examiner.process.patching import replace_method
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from mpdoctor.examiner.capture.loss_hooks import Losses
+
+
+class GradientTapes:
+    """`losses()` are the session's.
+
+    differentiated
+        What a tape was asked to differentiate last.
+    sources
+        By what a tape was ever asked to differentiate, by identity.
+    """
+
+    def __init__(self, losses: Callable[[], Losses]) -> None:
+        self._losses = losses
+        self.differentiated: tf.Tensor | None = None
+        self.sources: set[int] = set()
+        self._failed_in: BaseException | None = None
+
+    def install(self) -> None:
+        import tensorflow as tf
+
+        replace_method(tf.GradientTape, "gradient", self._gradient)
+        replace_method(tf.GradientTape, "__exit__", self.leave)
+
+    def _gradient(
+        self,
+        original: Callable[..., object],
+        tape: tf.GradientTape,
+        target: tf.Tensor,
+        sources: object,
+        *args: object,
+        **kwargs: object,
+    ) -> object:
+        import tensorflow as tf
+
+        self._losses().differentiated(target, sources)
+        self.differentiated = target
+        self.sources.update(map(id, tf.nest.flatten(sources)))
+        return original(tape, target, sources, *args, **kwargs)
+
+    def leave(
+        self, original: Callable[..., object], tape: tf.GradientTape, kind: object, error: BaseException, trace: object
+    ) -> object:
+        if error is not None:
+            self._failed_in = error
+        return original(tape, kind, error, trace)
+
+    def left_a_tape(self, error: BaseException) -> bool:
+        return any(one is self._failed_in for one in chain_of(error))

@@ -1,0 +1,84 @@
+"""What is sent at the end of a training: its models, each optimizer's training, and the remedies that were tried."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+from mpdoctor.examiner.probe.graph_stop import is_stop
+from mpdoctor.examiner.probe.training_facts import names_of_optimizers, trained_models, training_facts
+from mpdoctor.examiner.probe.tried_remedies import tried_remedies
+from mpdoctor.examiner.protocol.event_kinds import Remedies, TrainedAgain
+from mpdoctor.examiner.second_training.second_training import SHARE
+from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.model import ModelFacts
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer
+    from mpdoctor.examiner.probe.training import Training
+    from mpdoctor.examiner.second_training.played_steps import PlayedStep
+
+
+def report_training(training: Training, ended: str, failure: FailureFacts | None) -> None:
+    """Sends what was seen of every optimizer, at the end of a training."""
+    events, optimizers = training.session.events, training.optimizers
+    training.replay.end_trial()
+    stepped = [observed for observed in optimizers.active if observed.steps]  # not those that were merely traced
+    observed_optimizers = stepped or optimizers.active or optimizers.all[:1] or [optimizers.unadopted()]
+    if ended == "budget" and optimizers.rounds(training.count.calls) < training.wanted:
+        for observed in observed_optimizers:
+            observed.not_looked.append(
+                ("two loss scales", "the budget was spent before two scales were compared: --budget")
+            )
+    elif failure is None:
+        ended = "steps" if ended == "budget" else ended
+        training.replay.compare_scales(observed_optimizers)
+        training.replay.look_at_standstill(observed_optimizers)
+    models = trained_models(training, observed_optimizers)
+    names = names_of_optimizers([of_steps for _, of_steps in models], observed_optimizers)
+    for told, _ in sorted(models, key=lambda pair: len(pair[0].optimizer)):  # the last one told of a model counts
+        events.model_seen(told)
+    for observed, (_, model), name in zip(observed_optimizers, models, names):
+        name = _name_among_all(training, model, name)
+        events.training(training_facts(training, observed, model, name, ended, failure))
+    if training.reference is not None:
+        run_again = functools.partial(_run_again, training)
+        training.reference.tell(observed_optimizers, failure, optimizers.all, run_again)
+    if failure is None:
+        _try_remedies(training, observed_optimizers)
+
+
+def _try_remedies(training: Training, told: list[ObservedOptimizer]) -> None:
+    """Of the trainings that were told last: a process that hangs or dies in a trial has told them."""
+    events, healed = training.session.events, {}
+    for place, observed in enumerate(told):
+        tried = tried_remedies(training.replay, training.session, observed)
+        if tried.remedies:
+            events.send(Remedies(place - len(told), tried.remedies))
+        if tried.healing:
+            healed[observed] = tried.healing
+    if healed and training.session.request.second_training:
+        events.stage("training once more")
+        for observed, facts in training.second.train(healed, functools.partial(_run_again, training)).items():
+            events.send(TrainedAgain(told.index(observed) - len(told), facts))
+    training.second.give_up("the training is over")
+
+
+def _run_again(training: Training, step: PlayedStep) -> None:
+    """A call of the first training; one that holds a whole loop ends itself."""
+    if training.is_loop:
+        training.graph_stop.begin_again()
+        training.graph_stop.allow(SHARE * training.session.request.budget)
+    try:
+        step.run()
+    except Exception as error:
+        if not is_stop(error):
+            raise
+
+
+def _name_among_all(training: Training, model: ModelFacts, name: str) -> str:
+    """With the line of its call, where each fit() of the program is looked at."""
+    place = model.call.location
+    if not training.session.request.all_fits or place is None:
+        return name
+    return f"{name or model.id} at line {place.line}"
