@@ -22,6 +22,7 @@ from mpdoctor.knowledge.result_dtypes import (
     UNCERTAIN_LAYERS,
     VALUE_NAMES,
 )
+from mpdoctor.program.array_dtypes import dtype_of_array
 from mpdoctor.program.values import (
     Api,
     Attribute,
@@ -424,10 +425,17 @@ class _Dtypes:
             return None
         kinds = {_kind_of_number(leaf) for leaf in values}
         if None in kinds:
-            return self.of(values[0], depth) if len(values) == 1 else None
+            return self._of_single(values[0], call, depth) if len(values) == 1 else None
         if "float" in kinds and kinds <= {"float", "int"}:
             return "float32"
         return {"int": "int32", "bool": "bool", "str": "string"}.get(kinds.pop() or "") if len(kinds) == 1 else None
+
+    def _of_single(self, value: Value, call: Call, depth: int) -> str | None:
+        found = self.of(value, depth)
+        is_tensorflow = isinstance(call.callee, Api) and call.callee.name.startswith("tensorflow.")
+        if found is not None or not is_tensorflow:
+            return found
+        return dtype_of_array(value, lambda named: self.named(named, depth + 1))
 
 
 def _autocasts(owner: ClassFacts) -> bool:

@@ -1,0 +1,94 @@
+"""The dtype of a numpy array, which TensorFlow keeps where it makes a tensor of the array without naming one."""
+
+from __future__ import annotations
+
+from typing import Callable, Iterable, Optional
+
+from mpdoctor.knowledge.array_functions import BY_VALUE, FLOAT64, JOINING, JOINING_PARTS, KEEPING, RANDOM
+from mpdoctor.program.values import Api, Attribute, Call, Collection, Item, Known, Operation, Value, options
+
+Named = Callable[[Optional[Value]], Optional[str]]
+FLOATING = ("float16", "float32", "float64")
+_PLACE = "numpy."
+_DEEPEST = 30
+
+
+def dtype_of_array(value: Value | None, named: Named) -> str | None:
+    """ "float32" for np.ones(3, np.float32), "float64" for np.array([0.5]) and what is computed of it; None where it is
+    not certain to be a floating-point array. `named` tells which dtype a value denotes."""
+    return _ArrayDtypes(named).of(value, 0)
+
+
+class _ArrayDtypes:
+    """One question: remembers what it was asked on the way, because values are shared."""
+
+    def __init__(self, named: Named) -> None:
+        self.named = named
+        self.answers: dict[int, str | None] = {}
+
+    def of(self, value: Value | None, depth: int) -> str | None:
+        if value is None or depth > _DEEPEST:
+            return None
+        if id(value) not in self.answers:
+            self.answers[id(value)] = None
+            found = {self._of(option, depth + 1) for option in options(value)}
+            self.answers[id(value)] = found.pop() if len(found) == 1 else None
+        return self.answers[id(value)]
+
+    def _of(self, value: Value, depth: int) -> str | None:
+        if isinstance(value, Item):
+            return None if isinstance(value.of, Collection) else self.of(value.of, depth)
+        if isinstance(value, Operation):
+            return self.agreed(value.operands, depth)
+        if isinstance(value, Attribute):
+            return self.of(value.of, depth) if value.name in KEEPING else None
+        if isinstance(value, Call) and isinstance(value.callee, Attribute):
+            if value.callee.name == "astype":
+                return self._floating(value.argument(0, "dtype"))
+            return self.of(value.callee.of, depth) if value.callee.name in KEEPING else None
+        if isinstance(value, Call) and isinstance(value.callee, Api) and value.callee.name.startswith(_PLACE):
+            return self._of_function(value, value.callee.name[len(_PLACE) :], depth)
+        return None
+
+    def agreed(self, values: Iterable[Value], depth: int) -> str | None:
+        """The dtype of arrays that meet; Python's numbers take that of the others."""
+        found = {self.of(value, depth) for value in values if not isinstance(value, Known)}
+        return found.pop() if len(found) == 1 else None
+
+    def _of_function(self, call: Call, name: str, depth: int) -> str | None:
+        if name in FLOATING:
+            return name
+        if name in FLOAT64:
+            given = call.argument(FLOAT64[name], "dtype")
+            return None if call.open else "float64" if given is None else self._floating(given)
+        if name in BY_VALUE:
+            return self._by_values(call, *BY_VALUE[name], depth)
+        if name.startswith("random."):
+            is_plain = name[len("random.") :] in RANDOM and call.keyword("dtype") is None
+            return "float64" if is_plain else None
+        if call.open or call.keyword("dtype") is not None:
+            return None
+        parts = 2 if name in JOINING else 1 if name in JOINING_PARTS or name in KEEPING else 0
+        return self.agreed((part for argument in call.args[:parts] for part in _spread(argument)), depth)
+
+    def _by_values(self, call: Call, dtype: int, numbers: int, depth: int) -> str | None:
+        given = call.argument(dtype, "dtype")
+        if given is not None or call.open:
+            return self._floating(given)
+        held = call.argument(numbers, "object") or call.keyword("fill_value") or call.keyword("a")
+        kinds = {type(leaf.value) if isinstance(leaf, Known) else None for leaf in _leaves(held)}
+        return "float64" if float in kinds and kinds <= {float, int} else self.of(held, depth)
+
+    def _floating(self, value: Value | None) -> str | None:
+        found = self.named(value)
+        return found if found in FLOATING else None
+
+
+def _spread(value: Value) -> tuple[Value, ...]:
+    return value.items if isinstance(value, Collection) else (value,)
+
+
+def _leaves(value: Value | None, depth: int = 0) -> list[Value]:
+    if isinstance(value, Collection) and depth < 4:
+        return [leaf for item in value.items[:64] for leaf in _leaves(item, depth + 1)]
+    return [] if value is None else [value]
