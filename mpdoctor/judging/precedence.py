@@ -150,9 +150,14 @@ def also_seen_from_finding(finding: Finding, primary: Finding | None = None) -> 
     if shown is not None and shown.path == path:
         text = text.replace(f" (line {shown.line})", "")
     before, end, last = text.rpartition(". ")
-    if primary is not None and end and last in primary.message:
+    if primary is not None and end and _clause(last) in primary.message.lower():
         text = f"{before}."
     return AlsoSeen(finding.code, finding.stage, text, path, line)
+
+
+def _clause(sentence: str) -> str:
+    """As it stands within another sentence."""
+    return sentence.removeprefix("In the loss, ").lower()
 
 
 def _merged(findings: Iterable[Finding]) -> list[Finding]:

@@ -84,11 +84,12 @@ from mpdoctor.semantics.source.edits.names import cast
 from mpdoctor.semantics.source.edits.statements import statement_at
 from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, dtype_mismatches
 from mpdoctor.semantics.source.numbers.losses_and_metrics import DATA
-from mpdoctor.semantics.wording import expression_at, text_at
+from mpdoctor.semantics.wording import expression_at, listed, text_at
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
 FAILS_IN = ("model", "training")
+MOST_NAMED = 4
 LAST_LAYER = 'Give the model\'s last layer `dtype="float32"`: the loss is then given float32 predictions.'
 
 
@@ -149,7 +150,11 @@ def _help(name: str | None) -> str:
 
 def _help_for_line(failure: FailureFacts, half: str) -> str:
     """By what the line names: the prediction, or labels that the program has cast to 16 bits."""
-    names = [operand.name for operand in failure.operands if operand.dtype == half and operand.kind == "tensor"]
+    of_half = (operand for operand in failure.operands if operand.dtype == half and operand.kind == "tensor")
+    names = list(dict.fromkeys(operand.name for operand in of_half))
+    if len(names) > 1:  # one of them cast alone meets the others
+        shown = listed([f"`{name}`" for name in names], MOST_NAMED)
+        return f"Cast {shown} first, each with `tf.cast(…, tf.float32)`; a loss is best computed in float32."
     if names:
         return _help(names[0])
     if re.search(rf"\bcast\(.*{half}", failure.failing_line):

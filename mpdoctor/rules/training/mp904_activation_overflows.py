@@ -133,6 +133,12 @@ def _what_broke(culprit: CulpritFacts, when: str) -> str:
     before = culprit.frames[-1] if culprit.frames else None
     which = f", in call {overflow.call} of {culprit.calls} in the step," if culprit.calls > 1 else ""
     why = f"; {broke(culprit.operation)}" if culprit.operation else ""
+    if culprit.operation and not overflow.nonfinite:
+        return (
+            f"In {named_culprit(culprit)} ({overflow.layer_class}){which} a result is not finite, {when}, from finite "
+            f"inputs{_leading_up(before)}. float16 ends at {FLOAT16_LIMIT}{why}. The layer's output itself is finite: "
+            "the result goes elsewhere, as a loss that it adds."
+        )
     return (
         f"The output of {named_culprit(culprit)} ({overflow.layer_class}){which} is not finite: {_how_much(overflow)}, "
         f"{when}, from finite inputs{_leading_up(before)}. float16 ends at {FLOAT16_LIMIT}{why}."

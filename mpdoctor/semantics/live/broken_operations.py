@@ -53,6 +53,16 @@ AT_ZERO = {
     "InvGrad": "the gradient of a division at 0 is infinite",
     "Pow": "0 to a negative power",
 }
+# What keeps a 0 from it. A divisor comes back squared on the way back: no epsilon that float16 holds is large enough.
+GUARDS_AT_ZERO = {
+    "RealDiv": "divide with `tf.math.divide_no_nan`: it gives 0 where the divisor is 0, and a gradient of 0",
+    "Div": "divide with `tf.math.divide_no_nan`: it gives 0 where the divisor is 0, and a gradient of 0",
+    "Xdivy": "divide with `tf.math.divide_no_nan`: it gives 0 where the divisor is 0, and a gradient of 0",
+    "Reciprocal": "write `tf.math.reciprocal_no_nan`: of 0 it gives 0, and a gradient of 0",
+    "Inv": "write `tf.math.reciprocal_no_nan`: of 0 it gives 0, and a gradient of 0",
+    "Rsqrt": "add an epsilon that float16 holds under the root, 1e-3 and not 1e-8",
+}
+GUARD_AT_ZERO = "add an epsilon that float16 holds, 1e-4 and not 1e-8"
 GIVEN = {"data": "the batch itself holds inf or NaN", "labels": "the labels hold inf or NaN"}
 BELOW_ZERO = {"Sqrt": "sqrt() of a negative number", "Log": "log() of a negative number", "Rsqrt": "1 / sqrt() of one"}
 READING = frozenset(("ReadVariableOp", "ResourceGather", "ResourceGatherNd"))
@@ -151,7 +161,8 @@ def remedy_from_operation(operation: OperationFacts, layer: str = "") -> str:
             "is 0 in float16."
         )
     if operation.name in AT_ZERO and operation.holds_zero and not is_overflow(operation):
-        return f"Add an epsilon that float16 holds, 1e-4 and not 1e-8; or {in_float32}."
+        guard = _guard_at_zero(operation)
+        return f"{guard[0].upper()}{guard[1:]}; or {in_float32}."
     if operation.name in ("Exp", "Expm1", "Sinh", "Cosh") and not is_overflow(operation):
         return "Bound what goes into it, `tf.clip_by_value(x, -10.0, 10.0)`: not even float32 holds this."
     if operation.name == "Cast":
@@ -174,10 +185,15 @@ def beside_float32(operation: OperationFacts) -> str | None:
     if "tf.cast(x, tf.float32)" not in advised:
         return None
     if operation.name in AT_ZERO and operation.holds_zero and not is_overflow(operation):
-        return "add an epsilon that float16 holds, 1e-4 and not 1e-8"
+        return _guard_at_zero(operation)
     if operation.name == "Cast":
         return "scale these numbers down before they are cast"
     return "average instead of adding up" if operation.name in ADDING else ""
+
+
+def _guard_at_zero(operation: OperationFacts) -> str:
+    """A clause that begins with a verb. The way back of a logarithm divides, too, and has another remedy."""
+    return GUARD_AT_ZERO if operation.where == "gradient" else GUARDS_AT_ZERO.get(operation.name, GUARD_AT_ZERO)
 
 
 def _remedy_in_float32(operation: OperationFacts) -> str:

@@ -85,6 +85,12 @@ def rule_of_culprit(training: TrainingFacts) -> str:
     return "MP511" if is_emptied_softmax(culprit.operation) else "MP904"
 
 
+def _rule_of_loss(training: TrainingFacts) -> str:
+    """The code of the rule that tells of a loss in which numbers were not finite first; "" where there is none."""
+    first = training.culprit or training.gradient_culprit
+    return "MP907" if training.loss_culprit is not None and first is None and not training.diverges else ""
+
+
 def culprit_evidence(training: TrainingFacts) -> dict[str, Any]:
     """The first variable whose gradient was not finite, and the layer and the operation, where a repetition found
     them. `told_by`: the rule whose finding this one sends the reader to; it is told with that one."""
@@ -97,7 +103,7 @@ def culprit_evidence(training: TrainingFacts) -> dict[str, Any]:
         evidence["first_nonfinite_layer"] = training.culprit.overflow.layer
     elif found and found.layer:
         evidence["first_nonfinite_layer"] = found.layer
-    if told_by := rule_of_culprit(training):
+    if told_by := rule_of_culprit(training) or _rule_of_loss(training):
         evidence["told_by"] = told_by
     evidence.update(evidence_of_operands(training.broken_operation))
     if training.broken_operation and training.broken_operation.name:

@@ -149,6 +149,17 @@ def test_an_overflow_and_what_came_of_it_are_told_once(cause: str, code: str) ->
     )
 
 
+@pytest.mark.parametrize("code", ["MP902", "MP903", "MP905"])
+def test_a_loss_that_breaks_by_itself_and_what_came_of_it_are_told_once(code: str) -> None:
+    loss = seen("MP907", 24, "training", message="The loss is nan at step 1: exp() of numbers up to 20 gives 5e+08.")
+    told = "50 of 50 steps were skipped. In the loss, exp() of numbers up to 20 gives 5e+08 (line 24)."
+    skipped = seen(code, 44, "training", message=told, evidence={"told_by": "MP907"})
+    [finding] = merged_findings([skipped, loss])
+    assert finding.code == "MP907"
+    assert [also.text for also in finding.also_seen] == ["50 of 50 steps were skipped."]
+    assert codes(merged_findings([skipped])) == [code]
+
+
 def test_without_weights_that_ran_away_an_overflow_and_the_fall_of_the_scale_are_two_sights() -> None:
     assert codes(merged_findings([seen("MP904", 20, "training"), ran_away("MP903", 21)])) == ["MP904", "MP903"]
 
