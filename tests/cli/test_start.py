@@ -42,11 +42,11 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     ("arguments", "most"),
     [
         (["--version"], 12),
-        (["explain", "MP201"], 93),
-        (["rules"], 338),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 366),
-        (["check", "--static", "--output-format=concise", "."], 378),
-        (["check", "--static", "--output-format=concise", "plain"], 164),
+        (["explain", "MP201"], 95),
+        (["rules"], 340),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 367),
+        (["check", "--static", "--output-format=concise", "."], 379),
+        (["check", "--static", "--output-format=concise", "plain"], 166),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),
 )
