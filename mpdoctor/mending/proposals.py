@@ -174,7 +174,7 @@ def _of_lost_gradients(finding: Finding, diagnosis: Diagnosis, making: LiveLayer
             has_argument = link.is_wrapper is not (to_write.argument == FACTOR)
             if facts is None or link.made_at is None or link.wrapped_by_compile or not has_argument:
                 continue
-            found = with_scale(facts, link.made_at, link.class_name, *to_write)
+            found = with_scale(facts, link.made_at, link.class_name, to_write.argument, to_write.text)
             if found is not None:
                 title, edits = found
                 yield Answer(finding, (Proposal(title, False, finding.code, edits),))

@@ -195,6 +195,12 @@ FIXED: dict[str, Any] = {
 }
 
 
+EXPERIMENTAL = dataclasses.replace(
+    model(),
+    optimizer=(OptimizerFacts("LossScaleOptimizerV1", "keras", is_wrapper=True), OptimizerFacts("Adam", "keras")),
+)
+
+
 def flushed(*shares: float, norm: float = 0.5, dtype: str = "float16", room: Any = None, **more: Any) -> dict[str, Any]:
     """A variable that loses this share of its gradient, on a batch each.
 
@@ -850,6 +856,8 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     ),
     ("MP906", "fixed", flushed(1.0, 1.0, dynamic=False), ("the loss scale 2^2", "`initial_scale=2.0**13`")),
     ("MP906", "factor", flushed(1.0, uses_loss_scale_factor=True, dynamic=False), ("`loss_scale_factor=2.0**13`",)),
+    ("MP906", "experimental", flushed(1.0, dynamic=False, model=EXPERIMENTAL), ("`loss_scale=2.0**13`",)),
+    ("MP906", "experimental-default", flushed(1.0, model=EXPERIMENTAL), ('`loss_scale="dynamic"`, which begins at',)),
     ("MP906", "no-scale", flushed(1.0, scale=None), ("Without a loss scale", "LossScaleOptimizer(optimizer)")),
     (
         "MP906",

@@ -168,6 +168,7 @@ def _remedy(training: TrainingFacts, room: ScaleRoom | None, scale: float | None
 
 
 def _written(to_write: ScaleToWrite) -> str:
-    if to_write.value is None:
+    if to_write.text is None:
         return f"The default (leave out `{to_write.argument}`), {power_text(DEFAULT_SCALE)},"
-    return f"`{to_write.argument}={power_text(to_write.value).replace('2^', '2.0**')}`"
+    begins = f", which begins at {power_text(DEFAULT_SCALE)}," if to_write.is_default else ""
+    return f"`{to_write.argument}={to_write.text}`{begins}"

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from mpdoctor.facts.training import TrainingFacts
 
 DEFAULT_SCALE = 2.0**15  # LossScaleOptimizer's first one
 FACTOR = "loss_scale_factor"  # of any optimizer of Keras 3
+EXPERIMENTAL = "LossScaleOptimizerV1"  # mixed_precision.experimental's of TensorFlow 2.4, which must be told its scale
 
 
 class ScaleToWrite(NamedTuple):
     """argument
-        "initial_scale" of a LossScaleOptimizer, or "loss_scale_factor" of an optimizer of Keras 3.
-    value
-        A power of 2; None where the argument is to be left out, because Keras' default fits.
+        "initial_scale" of a LossScaleOptimizer, "loss_scale" of the experimental one, or "loss_scale_factor" of an
+        optimizer of Keras 3.
+    text
+        What to write there; None where the argument is to be left out.
+    is_default
+        Whether Keras' default fits, which that brings about.
     """
 
     argument: str
-    value: float | None
+    text: str | None
+    is_default: bool = False
 
 
 def scale_to_write(training: TrainingFacts) -> ScaleToWrite | None:
@@ -29,6 +35,11 @@ def scale_to_write(training: TrainingFacts) -> ScaleToWrite | None:
     scale = reference.steps[-1].loss_scale if reference is not None and reference.steps else None
     if scale is None or room is None or room.lowest is None or room.highest is None or room.middle is None:
         return None
+    is_experimental = any(link.class_name == EXPERIMENTAL for link in training.model.optimizer)
     if training.dynamic and scale < DEFAULT_SCALE and room.lowest <= DEFAULT_SCALE <= room.highest:
-        return ScaleToWrite("initial_scale", None)
-    return ScaleToWrite(FACTOR if training.uses_loss_scale_factor else "initial_scale", room.middle)
+        by_name = ScaleToWrite("loss_scale", '"dynamic"', is_default=True)
+        return by_name if is_experimental else ScaleToWrite("initial_scale", None, is_default=True)
+    text = f"2.0**{math.log2(room.middle):.0f}"
+    if training.uses_loss_scale_factor:
+        return ScaleToWrite(FACTOR, text)
+    return ScaleToWrite("loss_scale" if is_experimental else "initial_scale", text)

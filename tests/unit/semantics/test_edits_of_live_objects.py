@@ -110,24 +110,31 @@ def test_a_loss_scale_is_left_to_keras(text: str, after: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "value", "after"),
+    ("text", "scale", "after"),
     [
-        ("o = W(Adam(), initial_scale=1.0)", 2.0**20, "o = W(Adam(), initial_scale=2.0**20)"),
+        ("o = W(Adam(), initial_scale=1.0)", "2.0**20", "o = W(Adam(), initial_scale=2.0**20)"),
         ("o = W(Adam(), initial_scale=1.0)", None, "o = W(Adam())"),
-        ("o = W(Adam())", 2.0**-3, "o = W(Adam(), initial_scale=2.0**-3)"),
-        ("o = W(Adam(), False, initial_scale=1.0)", 4.0, "o = W(Adam(), False, initial_scale=2.0**2)"),
-        ("o = W(Adam(), False)", 4.0, None),  # Keras 2's `dynamic`
-        ("o = W(Adam(), 1.0)", 4.0, None),  # Keras 3's `initial_scale`
-        ("o = W(Adam(), **given)", 4.0, None),
-        ("o = W(Adam(), loss_scale=Fixed(1.0))", 4.0, None),
-        ("o = W(Adam(), W(b))", 4.0, None),
-        ("o = make(Adam())", 4.0, None),
+        ("o = W(Adam())", "2.0**-3", "o = W(Adam(), initial_scale=2.0**-3)"),
+        ("o = W(Adam(), False, initial_scale=1.0)", "2.0**2", "o = W(Adam(), False, initial_scale=2.0**2)"),
+        ("o = W(Adam(), False)", "2.0**2", None),  # Keras 2's `dynamic`
+        ("o = W(Adam(), 1.0)", "2.0**2", None),  # Keras 3's `initial_scale`
+        ("o = W(Adam(), **given)", "2.0**2", None),
+        ("o = W(Adam(), loss_scale=Fixed(1.0))", "2.0**2", None),
+        ("o = W(Adam(), W(b))", "2.0**2", None),
+        ("o = make(Adam())", "2.0**2", None),
     ],
 )
 @pytest.mark.parametrize("class_name", ["W", "WV3"])
-def test_a_loss_scale_is_written(text: str, value: float | None, after: str | None, class_name: str) -> None:
-    found = with_scale(SourceFacts("a.py", text), Location("a.py", 1), class_name, "initial_scale", value)
+def test_a_loss_scale_is_written(text: str, scale: str | None, after: str | None, class_name: str) -> None:
+    found = with_scale(SourceFacts("a.py", text), Location("a.py", 1), class_name, "initial_scale", scale)
     assert (found and edited(text, list(found[1]))) == after
+
+
+def test_the_experimental_wrapper_is_told_its_loss_scale() -> None:
+    text = "o = LossScaleOptimizer(Adam(), loss_scale=1.0)"
+    place = SourceFacts("a.py", text), Location("a.py", 1), "LossScaleOptimizerV1"
+    found = with_scale(*place, "loss_scale", "2.0**10")
+    assert found is not None and edited(text, list(found[1])) == text.replace("=1.0", "=2.0**10")
 
 
 def switched(text: str, policy: str = "mixed_float16", keras: str = "keras") -> str | None:

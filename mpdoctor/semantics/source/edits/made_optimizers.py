@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import math
 from collections.abc import Iterator
 
 from mpdoctor.facts.location import Location
@@ -43,18 +42,17 @@ def usual_scale(facts: SourceFacts, made_at: Location, smaller: float | None = N
 
 
 def with_scale(
-    facts: SourceFacts, made_at: Location, class_name: str, argument: str, value: float | None
+    facts: SourceFacts, made_at: Location, class_name: str, argument: str, text: str | None
 ) -> tuple[str, tuple[Edit, ...]] | None:
-    """(a title, the edit) that gives the optimizer which this line makes another loss scale, or without a value leaves
+    """(a title, the edit) that gives the optimizer which this line makes another loss scale, or without a text leaves
     it to Keras; None where the line does not show which call makes it, or in which argument it says its scale."""
     making = _makings(facts, made_at, class_name)
     if len(making) != 1 or not (_is_named(making[0], argument) or _says_no_scale(making[0])):
         return None
     place = location_of(facts, making[0])
-    if value is None:
+    if text is None:
         edit, title = without_keyword(facts, place, argument), f"Leave `{argument}` to Keras"
     else:
-        text = f"2.0**{math.log2(value):.0f}"
         edit, title = with_keyword(facts, place, argument, text), f"Give it {argument}={text}"
     return (title, (edit,)) if edit is not None else None
 
