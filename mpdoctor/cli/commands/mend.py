@@ -179,7 +179,8 @@ def _mend_file(
     color: Color,
 ) -> NoReturn:
     from mpdoctor.cli.streams import progress_for
-    from mpdoctor.mending.saved_files import Refused, mend_saved_model
+    from mpdoctor.mending.saved.refused_targets import Refused
+    from mpdoctor.mending.saved.saved_files import mend_saved_model
     from mpdoctor.reporters.rendering import report_from_mended_file
 
     progress = progress_for(quiet)
