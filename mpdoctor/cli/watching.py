@@ -10,6 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 
+import typer
+
 from mpdoctor.cli.signals import EndedBySignal
 from mpdoctor.cli.streams import fail, say, write
 
@@ -19,6 +21,24 @@ SETTINGS = ("pyproject.toml", ".gitignore")
 TICK = 100  # milliseconds between two looks at whether a signal has come
 TOGETHER = 200  # milliseconds in which changes are one: an editor writes a file in several steps
 INTERRUPTED = 128 + signal.SIGINT
+
+
+def watch_command(context: typer.Context, targets: Sequence[str], static: bool) -> int:
+    """The same command again and again, without --watch."""
+    if not static:
+        fail("--watch is for --static: it runs no code again and again.")
+    if any(context.params[name] for name in ("fix", "add_ignores", "write_baseline")):
+        fail("--watch looks and changes nothing: leave --fix, --add-ignores and --write-baseline out.")
+
+    context.params["watch"] = False
+
+    def look() -> None:
+        try:
+            context.command.invoke(context)
+        except typer.Exit:  # its status is that of one look
+            return
+
+    return watch(targets, look)
 
 
 def watch(targets: Sequence[str], look: Callable[[], object]) -> int:

@@ -35,7 +35,7 @@ from mpdoctor.facts.model import ModelFacts, OtherPolicyFacts
 if TYPE_CHECKING:
     from mpdoctor.examiner.capture.loss_hooks import Losses
     from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasModel
-    from mpdoctor.examiner.probe.predictions import Predictions
+    from mpdoctor.examiner.probe.predicting.predictions import Predictions
     from mpdoctor.examiner.probe.training import Training
     from mpdoctor.facts.environment import EnvironmentFacts
 
@@ -121,7 +121,7 @@ class Session:
 
         from mpdoctor.examiner.capture.loss_hooks import Losses
         from mpdoctor.examiner.capture.saved_functions import watch_saved_functions
-        from mpdoctor.examiner.probe.predictions import Predictions
+        from mpdoctor.examiner.probe.predicting.predictions import Predictions
 
         self.new_training = training_class(self.request)
         self.watch.install(keras.Layer, keras.global_policy)

@@ -40,11 +40,17 @@ def declared_keras(
         return "tf.keras"
     if any(use.context.guarded or use.context.branches for use in libraries if use.is_import):
         return None
-    keras = [use for use in libraries if use.api.name == "keras" or use.api.name.startswith("keras.")]
+    return _package_of_uses(
+        [use for use in libraries if use.api.name == "keras" or use.api.name.startswith("keras.")], bool(legacy)
+    )
+
+
+def _package_of_uses(keras: Sequence[Use], is_legacy_later: bool) -> KerasPackage | None:
+    """By the names of a Keras that a file uses. `is_legacy_later`: it asks for Keras 2, but after its first import."""
     roots = {use.api.root for use in keras}
     if roots == {"tf_keras"}:
         return "tf_keras"
-    if "tf_keras" in roots or legacy:
+    if "tf_keras" in roots or is_legacy_later:
         return None
     is_keras3 = any(_is_within(use.api.name, name) for use in keras if not use.context.guarded for name in _KERAS3_ONLY)
     return "keras" if is_keras3 else None

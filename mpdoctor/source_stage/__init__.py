@@ -38,7 +38,22 @@ JudgeAhead = Callable[["SourceStage", list[Path]], None]
 
 class SourceStage:
     """The source of a run. `facts` holds those of every file, by path as shown, without their events, which stay where
-    they were walked; `passed_over` the links out of the project by which imports would go."""
+    they were walked; `passed_over` the links out of the project by which imports would go.
+
+    files
+        How each is shown, by absolute path.
+    unsaved
+        What to take in place of what a file holds.
+    with_imports
+        The files are one program: all that it imports is walked and judged with it.
+    cache
+        What earlier runs have said. One program is always looked at anew.
+    progress
+        Is told how many of the files have been read, and then how many have been judged.
+    judge_ahead
+        Judges the files of a group as they will be judged in the end. Of many files a group is walked and judged at
+        a time, so that what was made of it can be given back before the next one.
+    """
 
     def __init__(
         self,
@@ -51,21 +66,6 @@ class SourceStage:
         progress: Progress = SILENT,
         judge_ahead: JudgeAhead | None = None,
     ) -> None:
-        """
-        files
-            How each is shown, by absolute path.
-        unsaved
-            What to take in place of what a file holds.
-        with_imports
-            The files are one program: all that it imports is walked and judged with it.
-        cache
-            What earlier runs have said. One program is always looked at anew.
-        progress
-            Is told how many of the files have been read, and then how many have been judged.
-        judge_ahead
-            Judges the files of a group as they will be judged in the end. Of many files a group is walked and judged at
-            a time, so that what was made of it can be given back before the next one.
-        """
         self._progress, self._with_imports, self._is_read = progress, with_imports, False
         self._files = dict(files)
         self._assume_mixed = assume_mixed

@@ -164,13 +164,15 @@ def check(
 
     Exit status: 0 nothing found, 1 findings, 2 the target could not be examined, 3 mpdoctor itself broke.
     """
-    from mpdoctor.cli.options.selection import chosen_files, chosen_rules, configuration_for, is_excluded
+    from mpdoctor.cli.options.selection import chosen_files, chosen_rules, configuration_for, keras_chosen, not_excluded
     from mpdoctor.project.targets import TargetError, walked
-    from mpdoctor.settings.options import Settings, keras_from_text
+    from mpdoctor.settings.options import Settings
     from mpdoctor.settings.pyproject import ConfigurationError
 
     if watch:
-        raise typer.Exit(_watched(context, targets or ["."], static))
+        from mpdoctor.cli.watching import watch_command
+
+        raise typer.Exit(watch_command(context, targets or ["."], static))
     invocation: Invocation = context.obj
     output = output_from_options(output_format, report, color, statistics, redact, columns)
     wishes = Wishes(fix, unsafe_fixes, diff, add_ignores, baseline, write_baseline, since)
@@ -180,14 +182,12 @@ def check(
         configured = configuration_for(config, examined, isolated)
         configured = chosen_rules(configured, select, extend_select, ignore, extend_ignore, per_file_ignores)
         configured = chosen_files(configured, examined, exclude, extend_exclude)
-        if force_exclude:
-            examined = tuple(target for target in examined if not is_excluded(target, configured))
-        examined, empty = _usable(examined, lambda target: walked(target, configured.exclude))
-        judged_by = keras_from_text(keras) if keras is not None else configured.keras
+        kept = not_excluded(examined, configured) if force_exclude else examined
+        examined, empty = _usable(kept, lambda target: walked(target, configured.exclude))
+        judged_by = keras_chosen(keras, configured)
     except (TargetError, ConfigurationError, ValueError) as error:
         fail(str(error))
-    if invocation.script_args and not any(target.kind == "script" for target in examined):
-        fail("arguments after -- are for a script, and no target is one.")
+    _refuse_arguments(invocation.script_args, examined)
     settings = Settings(
         targets=examined,
         script_args=invocation.script_args,
@@ -196,7 +196,7 @@ def check(
         all_fits=all_fits,
         second_training=not no_second_training,
         reference=reference,
-        recorded_batch=_recorded_batch(from_run, examined, static or bool(wishes)),
+        recorded_batch=None if from_run is None else _recorded_batch(from_run, examined, static or bool(wishes)),
         steps=steps,
         budget=budget,
         timeout=timeout,
@@ -229,24 +229,9 @@ def check(
     raise typer.Exit(put_out(_diagnosed(settings, quiet), output))
 
 
-def _watched(context: typer.Context, targets: list[str], static: bool) -> int:
-    """The same command again and again, without --watch."""
-    from mpdoctor.cli.watching import watch
-
-    if not static:
-        fail("--watch is for --static: it runs no code again and again.")
-    if any(context.params[name] for name in ("fix", "add_ignores", "write_baseline")):
-        fail("--watch looks and changes nothing: leave --fix, --add-ignores and --write-baseline out.")
-
-    context.params["watch"] = False
-
-    def look() -> None:
-        try:
-            context.command.invoke(context)
-        except typer.Exit:  # its status is that of one look
-            return
-
-    return watch(targets, look)
+def _refuse_arguments(script_args: Sequence[str], examined: Sequence[Target]) -> None:
+    if script_args and not any(target.kind == "script" for target in examined):
+        fail("arguments after -- are for a script, and no target is one.")
 
 
 def _made(directory: Path | None) -> Path | None:
@@ -258,22 +243,10 @@ def _made(directory: Path | None) -> Path | None:
     return directory
 
 
-def _recorded_batch(run: Path | None, examined: Sequence[Target], static: bool) -> Path | None:
-    """The file of it. Ends with a usage error where there is none, or nothing that it can be trained in."""
-    if run is None:
-        return None
-    from mpdoctor.project.regular_files import bytes_from_file
-    from mpdoctor.recorded.kept_batch import batch_of_run
-    from mpdoctor.recorded.run_reader import NotARunFile
+def _recorded_batch(run: Path, examined: Sequence[Target], static: bool) -> Path:
+    from mpdoctor.cli.options.recorded_batch import recorded_batch
 
-    if static or [target.kind for target in examined] != ["script"]:
-        fail("--from-run trains a script on the recorded batch: name one script, and leave out what only reads source.")
-    try:
-        return batch_of_run(run, bytes_from_file)
-    except OSError as error:
-        fail(f"--from-run: {run} cannot be read: {error.strerror}.")
-    except NotARunFile as reason:
-        fail(f"--from-run: {run} {reason}")
+    return recorded_batch(run, examined, static)
 
 
 def _target(text: str, stdin_filename: str) -> Target:

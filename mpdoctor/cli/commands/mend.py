@@ -105,9 +105,9 @@ def mend(
     Exit status: 0 mended, or nothing to mend; 1 something at warning or above remains; 2 the target could not be
     examined or a file not written, 3 mpdoctor itself broke.
     """
-    from mpdoctor.cli.options.selection import chosen_rules, configuration_for
+    from mpdoctor.cli.options.selection import chosen_rules, configuration_for, keras_chosen
     from mpdoctor.project.targets import TargetError, target_from_text, walked
-    from mpdoctor.settings.options import Settings, keras_from_text
+    from mpdoctor.settings.options import Settings
     from mpdoctor.settings.pyproject import ConfigurationError
 
     invocation: Invocation = context.obj
@@ -117,17 +117,14 @@ def mend(
             _refuse_output(named)
         configured = chosen_rules(configuration_for(config, [named], isolated), select, None, ignore, None, None)
         examined = walked(named, configured.exclude)
-        judged_by = keras_from_text(keras) if keras is not None else configured.keras
+        judged_by = keras_chosen(keras, configured)
     except (TargetError, ConfigurationError, ValueError) as error:
         fail(str(error))
     if invocation.script_args and examined.kind != "script":
         fail("arguments after -- are for a script, and the target is none.")
     if write_files and output is not None:
         fail("--write writes edits into source; of a saved model --output names the new file.")
-    if policy is not None and not examined.is_saved and examined.kind not in ("script", "factory"):
-        fail(f"--policy switches a script or a function that makes a model, and {target} is neither.")
-    if reference and examined.kind not in ("script", "factory"):
-        fail(f"--reference trains a script or a function that makes a model in float32 as well; {target} is neither.")
+    _refuse_other_targets(examined, target, policy is not None, reference)
     settings = Settings(
         targets=(examined,),
         script_args=invocation.script_args,
@@ -158,6 +155,14 @@ def mend(
     raise typer.Exit(max(_status(mended), 0 if is_written else 2))
 
 
+def _refuse_other_targets(examined: Target, named: str, switches: bool, reference: bool) -> None:
+    is_run = examined.kind in ("script", "factory")
+    if switches and not examined.is_saved and not is_run:
+        fail(f"--policy switches a script or a function that makes a model, and {named} is neither.")
+    if reference and not is_run:
+        fail(f"--reference trains a script or a function that makes a model in float32 as well; {named} is neither.")
+
+
 def _refuse_output(target: Target) -> NoReturn:
     if target.is_saved:
         fail(f"{target.id} is a saved model, and nothing is overwritten: name the new file with --output.")
@@ -174,7 +179,8 @@ def _mend_file(
     color: Color,
 ) -> NoReturn:
     from mpdoctor.cli.streams import progress_for
-    from mpdoctor.mending.saved_files import Refused, mend_saved_model
+    from mpdoctor.mending.saved.refused_targets import Refused
+    from mpdoctor.mending.saved.saved_files import mend_saved_model
     from mpdoctor.reporters.rendering import report_from_mended_file
 
     progress = progress_for(quiet)

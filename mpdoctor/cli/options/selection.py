@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mpdoctor.cli.streams import fail
 
 if TYPE_CHECKING:
+    from mpdoctor.facts.versions import Keras
     from mpdoctor.project.files import PathPatterns
     from mpdoctor.project.targets import Target
     from mpdoctor.settings.pyproject import Configuration
@@ -77,8 +78,22 @@ def chosen_files(
     return dataclasses.replace(configured, exclude=(*kept, *(PathPatterns(root, further) for root in roots if further)))
 
 
-def is_excluded(target: Target, configured: Configuration) -> bool:
-    return target.path is not None and any(patterns.match(target.path) for patterns in configured.exclude)
+def not_excluded(targets: Sequence[Target], configured: Configuration) -> tuple[Target, ...]:
+    """Of named targets; one without a path is never left out."""
+    return tuple(
+        target
+        for target in targets
+        if target.path is None or not any(patterns.match(target.path) for patterns in configured.exclude)
+    )
+
+
+def keras_chosen(named: str | None, configured: Configuration) -> Keras | None:
+    """That of --keras, else that of the configuration.
+
+    Raises ValueError."""
+    from mpdoctor.settings.options import keras_from_text
+
+    return keras_from_text(named) if named is not None else configured.keras
 
 
 def _folder(target: Target) -> Path:

@@ -99,8 +99,12 @@ class LayerHooks:
 
     def install(self, layer_class: type, global_policy: Callable[[], str]) -> None:
         """Wrap `__call__` and `__new__` of this Keras' Layer."""
-        original_call: Callable[..., object] = layer_class.__call__
-        original_new: Callable[..., KerasLayer] = layer_class.__new__
+        layer_class.__call__ = self._watched_call(layer_class.__call__)  # type: ignore[method-assign]
+        layer_class.__new__ = self._watched_new(  # type: ignore[method-assign, assignment]
+            layer_class.__new__, global_policy
+        )
+
+    def _watched_call(self, original_call: Callable[..., object]) -> Callable[..., object]:
         watch = self
 
         @functools.wraps(original_call)  # its module tells autograph that this is none of the user's functions
@@ -133,6 +137,13 @@ class LayerHooks:
                 outputs = observer.leave(call, outputs)
             return outputs if mender is None else mender.handed_on(layer, outputs)
 
+        return __call__
+
+    def _watched_new(
+        self, original_new: Callable[..., KerasLayer], global_policy: Callable[[], str]
+    ) -> Callable[..., KerasLayer]:
+        watch = self
+
         @functools.wraps(original_new)
         def __new__(cls: type, *args: object, **kwargs: object) -> Any:
             layer = original_new(cls, *args, **kwargs)
@@ -142,8 +153,7 @@ class LayerHooks:
                 watch._before_policy[layer] = True
             return layer
 
-        layer_class.__call__ = __call__  # type: ignore[method-assign]
-        layer_class.__new__ = __new__  # type: ignore[method-assign, assignment]
+        return __new__
 
     def install_parts(self, classes: list[type]) -> None:
         """Note where a program makes its metrics, losses, constraints and regularizers."""

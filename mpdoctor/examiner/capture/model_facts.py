@@ -40,18 +40,7 @@ def model_from_live(
 ) -> ModelFacts:
     """`model` is None for a loop over variables that belong to no model. `running`: False while the program is still
     about to choose its devices."""
-    known: dict[str, Any] = {
-        "keras": keras.facts,
-        "optimizer": chain_from_optimizer(session, keras, optimizer),
-        "data": data,
-        "call": call,
-        "global_policy": keras.global_policy(),
-        "policy_set": session.policy_setters.policy_set,
-        "global_policy_set_at": session.policy_setters.set_at(keras),
-        "other_policies": session.policies_of_others(keras),
-        "devices": session.devices() if running else (),
-        "preparing_layers": session.watch.preparing_layers,
-    }
+    known = {**_beside_the_model(session, keras, optimizer, running), "data": data, "call": call}
     if model is None:
         return ModelFacts(id="variables", name="variables", class_name="", policy="", **known)
     before, set_at = session.watch.policy_before(model) or ("", None)
@@ -78,6 +67,21 @@ def model_from_live(
         loads=tuple(session.loads.inside(keras, model)),
         **known,
     )
+
+
+def _beside_the_model(
+    session: Session, keras: KerasAdapter, optimizer: KerasOptimizer | None, running: bool
+) -> dict[str, Any]:
+    return {
+        "keras": keras.facts,
+        "optimizer": chain_from_optimizer(session, keras, optimizer),
+        "global_policy": keras.global_policy(),
+        "policy_set": session.policy_setters.policy_set,
+        "global_policy_set_at": session.policy_setters.set_at(keras),
+        "other_policies": session.policies_of_others(keras),
+        "devices": session.devices() if running else (),
+        "preparing_layers": session.watch.preparing_layers,
+    }
 
 
 def _layers(session: Session, keras: KerasAdapter, model: KerasModel) -> Iterator[LayerFacts]:

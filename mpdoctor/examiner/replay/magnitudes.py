@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -78,3 +79,20 @@ def _wider(dtype: object) -> object:
     if not isinstance(dtype, (int, tf.DType)) or dtype not in HALF:
         return dtype
     return tf.float32.as_datatype_enum if isinstance(dtype, int) else tf.float32
+
+
+def range_of_finite(arrays: list[np.ndarray[Any, Any]]) -> tuple[float, float, bool]:
+    """(smallest, largest, whether there is a 0) of what is finite in them, in magnitude; 0 is not the smallest."""
+    finite = [np.abs(values[np.isfinite(values)]) for values in arrays]
+    nonzero = [values[values > 0] for values in finite if (values > 0).any()]
+    return (
+        min((float(values.min()) for values in nonzero), default=0.0),
+        max((float(values.max()) for values in nonzero), default=0.0),
+        any((values == 0).any() for values in finite),
+    )
+
+
+def is_masked(arrays: list[np.ndarray[Any, Any]]) -> bool:
+    """Whether what is not finite in them is -inf throughout, and there is some."""
+    bad = [values[~np.isfinite(values)] for values in arrays]
+    return any(values.size for values in bad) and all((values == -math.inf).all() for values in bad)

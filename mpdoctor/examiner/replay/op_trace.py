@@ -7,7 +7,7 @@ Callbacks on operations are what tf.debugging.enable_check_numerics stands on; t
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -19,8 +19,10 @@ from mpdoctor.examiner.replay.magnitudes import (
     NAN,
     array_from_tensor,
     is_floating,
+    is_masked,
     is_number,
     largest_in_float32,
+    range_of_finite,
     state_of,
 )
 from mpdoctor.examiner.replay.named_operands import named_operands
@@ -211,21 +213,20 @@ class OperationTrace:
     ) -> OperationFacts:
         kinds = is_number if name == "Cast" else is_floating
         floats = [array_from_tensor(t) for t in _unspoilt(name, inputs, attrs) if kinds(t)]
-        finite = [np.abs(values[np.isfinite(values)]) for values in floats]
-        nonzero = [values[values > 0] for values in finite if (values > 0).any()]
+        smallest, largest, holds_zero = range_of_finite(floats)
         return OperationFacts(
             name=name,
             where="gradient" if self.back else "layer" if self.layer is not None else self.where or "loss",
             dtype=next((t.dtype.name for t in outputs if is_floating(t)), ""),
             result=_result(outputs, state),
-            largest=max((float(values.max()) for values in nonzero), default=0.0),
-            smallest=min((float(values.min()) for values in nonzero), default=0.0),
-            holds_zero=any((values == 0).any() for values in finite),
+            largest=largest,
+            smallest=smallest,
+            holds_zero=holds_zero,
             elements=max((values.size for values in floats), default=1),
             in_float32=None if sources else largest_in_float32(name, inputs, attrs, outputs),
             given=self._given(sources, inputs),
             from_data=name == "Cast" and inputs[0]._id in self.inputs,
-            masked=_is_masked(floats),
+            masked=is_masked(floats),
             location=line,
             operands=() if self.back or sources else named_operands(inputs, line),
             averaged=int(tf.size(inputs[0])) // max(int(tf.size(outputs[0])), 1) if name == "Mean" else 0,
@@ -298,12 +299,6 @@ def _is_minus_infinity(tensor: tf.Tensor) -> bool:
     """Whether nothing else in it is not finite."""
     values = array_from_tensor(tensor)
     return bool((values[~np.isfinite(values)] == -math.inf).all())
-
-
-def _is_masked(arrays: list[np.ndarray[Any, Any]]) -> bool:
-    """Whether what is not finite in them is -inf throughout, and there is some."""
-    bad = [values[~np.isfinite(values)] for values in arrays]
-    return any(values.size for values in bad) and all((values == -math.inf).all() for values in bad)
 
 
 def _unspoilt(name: str, inputs: list[tf.Tensor], attrs: tuple[object, ...]) -> list[tf.Tensor]:

@@ -174,10 +174,18 @@ def _afterthoughts(diagnosis: Diagnosis, look: Style) -> list[str]:
     if not diagnosis.probes and not_trained:
         return [f"; not trained: {look.name(not_trained, 160)}", "; not trained"]
     if len(diagnosis.probes) != 1:
-        names = [look.name(probe.training.name, 20) for probe in diagnosis.probes if probe.training.name]
-        trained = f"; {len(diagnosis.probes)} short trainings"
-        return [f"{trained} ({', '.join(names)})", trained] if names else [trained] if diagnosis.probes else []
-    probe = diagnosis.probes[0]
+        return _of_trainings(diagnosis, look)
+    return _of_training(diagnosis.probes[0], look)
+
+
+def _of_trainings(diagnosis: Diagnosis, look: Style) -> list[str]:
+    """Of several, or of none."""
+    names = [look.name(probe.training.name, 20) for probe in diagnosis.probes if probe.training.name]
+    trained = f"; {len(diagnosis.probes)} short trainings"
+    return [f"{trained} ({', '.join(names)})", trained] if names else [trained] if diagnosis.probes else []
+
+
+def _of_training(probe: Probe, look: Style) -> list[str]:
     half = (layer.compute_dtype for layer in probe.training.model.layers if layer.compute_dtype in HALF)
     dtype = look.name(next(half, probe.training.policy.removeprefix("mixed_")), 12)
     device = look.name(probe.training.device, 20)

@@ -136,15 +136,11 @@ def _fix(facts: SourceFacts, loss: Value) -> Fix | None:
     for part in waiting:
         if is_model(part):
             continue  # what the model itself is made of
-        if isinstance(part, Attribute) and part.name == LOSSES_OF_LAYERS:
-            return None  # in a list with others, or one after the other
+        if _cannot_be_cast(precision, part):
+            return None
         if isinstance(part, Call) and _sums_losses_of_layers(part):
-            summed = argument_at(facts, part.location, 0)
-            each = f"[{'part'.join(around)} for part in "
-            edits.append(put_around(facts, summed, each, "]") if summed is not None else None)
+            edits.append(_cast_each(facts, part, around))
             continue
-        if isinstance(part, Item) and isinstance(part.of, Call) and precision.of_model(part.of.callee) in HALF:
-            return None  # one of several outputs: a cast around the call would stack them
         if isinstance(part, Call) and precision.of_model(part.callee) in HALF:
             edits.append(cast(facts, part.location))
             continue
@@ -157,6 +153,19 @@ def _fix(facts: SourceFacts, loss: Value) -> Fix | None:
         seen.update(map(id, part.parts))
     found = [edit for edit in edits if edit != []]
     return unsafe_fix("Compute the loss in float32", *found) if found else None
+
+
+def _cannot_be_cast(precision: Precision, part: Value) -> bool:
+    if isinstance(part, Attribute):
+        return part.name == LOSSES_OF_LAYERS  # in a list with others, or one after the other
+    # one of several outputs: a cast around the call would stack them
+    return isinstance(part, Item) and isinstance(part.of, Call) and precision.of_model(part.of.callee) in HALF
+
+
+def _cast_each(facts: SourceFacts, sum_of_losses: Call, around: tuple[str, str]) -> list[Edit] | None:
+    summed = argument_at(facts, sum_of_losses.location, 0)
+    each = f"[{'part'.join(around)} for part in "
+    return put_around(facts, summed, each, "]") if summed is not None else None
 
 
 def _sums_losses_of_layers(call: Call) -> bool:

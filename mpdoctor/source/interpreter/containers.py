@@ -57,16 +57,20 @@ def item_of(of: Value, index: Value | None, location: Location) -> Value:
         if isinstance(index, Either) and not of.open and all(isinstance(one, Known) for one in index.options):
             return joined(item_of(of, one, location) for one in index.options)
         if isinstance(index, Known):
-            try:
-                entry = of.entry(index.value)
-            except TypeError:  # a key that cannot be compared
-                entry = None
-            return entry or (Unknown(location) if of.kind == "dict" else Item(location, of, index))
-        if index is None and of.items and not of.open and of.kind != "dict":
-            return joined(of.items)
-        if index is None and of.kind == "dict" and of.keys and not of.open:
-            return joined(of.keys)
+            return _entry_of(of, index, location)
+        if index is None and not of.open:
+            elements = of.keys if of.kind == "dict" else of.items
+            if elements:
+                return joined(elements)
     return Item(location, of, index)
+
+
+def _entry_of(of: Collection, index: Known, location: Location) -> Value:
+    try:
+        entry = of.entry(index.value)
+    except TypeError:  # a key that cannot be compared
+        entry = None
+    return entry or (Unknown(location) if of.kind == "dict" else Item(location, of, index))
 
 
 def evaluate_sequence(state: State, node: ast.Tuple | ast.List | ast.Set) -> Value:

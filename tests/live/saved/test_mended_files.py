@@ -16,9 +16,8 @@ from checking import ROOT, check, needs_keras
 from referencing import Registry, Resource
 
 from mpdoctor.examiner.saved.archives import SavedFile, saved_file_from_path
-from mpdoctor.mending.saved_copies import write_copy
-from mpdoctor.mending.saved_files import converted
-from mpdoctor.mending.saved_policies import layers_in, with_policies
+from mpdoctor.mending.saved.saved_copies import write_copy
+from mpdoctor.mending.saved.saved_policies import converted, layers_in, with_policies
 
 pytestmark = pytest.mark.slow
 MODELS = ROOT / "tests" / "support" / "converted_models.py"

@@ -13,8 +13,8 @@ from written_models import WEIGHTS, configuration_of, layer, model, write_archiv
 
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved.archives import saved_file_from_path
-from mpdoctor.mending import saved_copies
-from mpdoctor.mending.saved_copies import put_in_place, refuse_unreadable, write_copy
+from mpdoctor.mending.saved import saved_copies
+from mpdoctor.mending.saved.saved_copies import put_in_place, refuse_unreadable, write_copy
 
 pytestmark = pytest.mark.fast
 CONFIGURATION = model(layer("a", "mixed_float16"))

@@ -17,8 +17,9 @@ from mpdoctor.facts.saved.file import OutputFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Diagnosis, Finding, Severity, TargetReport
 from mpdoctor.mended_file import MendedFile
-from mpdoctor.mending.saved_files import Examinations, Refused, new_file
-from mpdoctor.mending.saved_policies import layers_in
+from mpdoctor.mending.saved.refused_targets import Refused
+from mpdoctor.mending.saved.saved_files import Examinations, new_file
+from mpdoctor.mending.saved.saved_policies import layers_in
 from mpdoctor.project.targets import Target, target_from_text
 from mpdoctor.reporters.rendering import report_from_mended_file
 

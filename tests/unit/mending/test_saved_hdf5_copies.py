@@ -10,7 +10,7 @@ from written_models import layer, model
 
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved.archives import saved_file_from_path
-from mpdoctor.mending.saved_copies import write_copy
+from mpdoctor.mending.saved.saved_copies import write_copy
 
 CONFIGURATION = model(layer("a", "mixed_float16"))
 

@@ -144,8 +144,16 @@ def outputs_named(facts: SourceFacts, position: int, keyword: str) -> Iterator[t
 def roles_from_facts(facts: SourceFacts, of_model: Dtypes, of_output: OfOutput, dtypes: Dtypes) -> Roles:
     """By the id of a loss or metric function of the user's: the dtypes of the labels and of the predictions that
     it is given, as tried in Keras 3.15 and tf_keras 2.21."""
-    is_keras3 = facts.keras.is_keras3
     roles: Roles = {}
+    _add_losses(roles, facts, of_model, of_output)
+    _add_metrics(roles, facts, of_model)
+    _add_called_losses(roles, facts, dtypes)
+    return roles
+
+
+def _add_losses(roles: Roles, facts: SourceFacts, of_model: Dtypes, of_output: OfOutput) -> None:
+    """Of compile(): the loss, and in Keras 2 the losses by name of an output."""
+    is_keras3 = facts.keras.is_keras3
     for call, loss in compiled(facts, 1, "loss"):
         function = function_of(loss, "call")
         if function is not None:
@@ -156,6 +164,10 @@ def roles_from_facts(facts: SourceFacts, of_model: Dtypes, of_output: OfOutput, 
         if function is not None:
             prediction = of_output(call.receiver, name)
             _remember(roles, function, Role(prediction, prediction))
+
+
+def _add_metrics(roles: Roles, facts: SourceFacts, of_model: Dtypes) -> None:
+    is_keras3 = facts.keras.is_keras3
     weighted = (
         (call, leave) for call in facts.method_calls("compile") for leave in _leaves(call.keyword("weighted_metrics"))
     )
@@ -166,13 +178,17 @@ def roles_from_facts(facts: SourceFacts, of_model: Dtypes, of_output: OfOutput, 
             prediction = "float32" if casts else of_model(call.receiver)
             label = "float32" if casts or is_keras3 else prediction
             _remember(roles, function, Role(label, prediction, is_metric=True))
+
+
+def _add_called_losses(roles: Roles, facts: SourceFacts, dtypes: Dtypes) -> None:
+    """Losses of a class of the program's, which it calls itself."""
+    is_keras3 = facts.keras.is_keras3
     for call in facts.calls:
         own = class_of(call.callee) if isinstance(call.callee, Call) else None
         function = own.find_method("call") if own is not None and own.kind == "loss" else None
         if function is not None:
             prediction = "float32" if is_keras3 else dtypes(call.argument(1, "y_pred"))
             _remember(roles, function, Role(prediction, prediction))
-    return roles
 
 
 def _remember(roles: Roles, function: FunctionFacts, role: Role) -> None:

@@ -15,10 +15,13 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mpdoctor.examiner.saved.archives import SavedFile
 from mpdoctor.examiner.saved.configuration import policy_of_model
 from mpdoctor.knowledge.layer_kinds import TEXT
 from mpdoctor.knowledge.policy_names import MIXED, is_quantized_policy_name
+from mpdoctor.mending.saved.refused_targets import Refused
 
+FLOAT32 = "float32"
 FLOATING = ("float32", "float64", "float16", "bfloat16", *MIXED)
 IN_HALF = ("float16", "bfloat16", *MIXED)
 PLAIN_POLICIES = frozenset(["Policy", "DTypePolicy", "FloatDTypePolicy"])
@@ -191,3 +194,18 @@ def _dtype(before: Any, name: str, keras_version: str, form: str) -> Any:
     if form != "keras" and keras_version.startswith(WITHOUT_MODULES):
         return policy
     return {"module": "keras.mixed_precision", **policy, "registered_name": None}
+
+
+def converted(
+    saved: SavedFile, layers: tuple[SavedLayer, ...], policy: str
+) -> tuple[dict[str, str], tuple[SavedLayer, ...]]:
+    """The layers that get this policy, and those that ought to and cannot. For float32 these are all that compute in 16
+    bits; else those that carry the file's own policy, so that a head in float32 stays one.
+
+    Raises Refused."""
+    own = global_policy_of(saved.configuration)
+    if own == "float64":
+        raise Refused(f"the layers of {saved.name} compute in float64: in {policy} its weights would lose digits.")
+    chosen = [layer for layer in layers if (layer.in_half if policy == FLOAT32 else layer.policy == own)]
+    kept = [layer for layer in layers if layer.kept_because and not layer.policy and not layer.is_model]
+    return {layer.path: policy for layer in chosen if not layer.kept_because and layer.policy != policy}, tuple(kept)

@@ -16,23 +16,25 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from mpdoctor.diagnosis import diagnose
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved.archives import SavedFile, saved_file_from_path
 from mpdoctor.facts.saved.file import OutputFacts
-from mpdoctor.finding import Diagnosis, Finding
+from mpdoctor.finding import Diagnosis
 from mpdoctor.mended_file import ChangedLayer, MendedFile, MovedOutput
 from mpdoctor.mending.health import failing, health_of, is_healthy, is_no_worse
-from mpdoctor.mending.moved_outputs import moved_outputs
-from mpdoctor.mending.saved_copies import put_in_place, refuse_unreadable, write_copy
-from mpdoctor.mending.saved_optimizers import has_loss_scaling, is_compiled, without_loss_scaling
-from mpdoctor.mending.saved_policies import (
+from mpdoctor.mending.saved.diagnosed_layers import layers_made_by_code, layers_named_by
+from mpdoctor.mending.saved.moved_outputs import moved_outputs
+from mpdoctor.mending.saved.refused_targets import Refused, existing, path_to_read
+from mpdoctor.mending.saved.saved_copies import put_in_place, refuse_unreadable, write_copy
+from mpdoctor.mending.saved.saved_optimizers import has_loss_scaling, is_compiled, without_loss_scaling
+from mpdoctor.mending.saved.saved_policies import (
+    FLOAT32,
     IN_HALF,
     SavedLayer,
+    converted,
     entry_of,
-    global_policy_of,
     layers_in,
     with_policies,
     with_their_parts,
@@ -43,13 +45,8 @@ from mpdoctor.settings.options import Settings
 
 MOST_ROUNDS = 8
 MOST_CHECKS = 40
-FLOAT32 = "float32"
 FLOAT16 = ("float16", "mixed_float16")
 DTYPES_IN_HALF = ("float16", "bfloat16")
-
-
-class Refused(Exception):
-    """No new file can be made of this one. The text says why, to the user."""
 
 
 Outputs = tuple[tuple[OutputFacts, ...], str]
@@ -79,7 +76,7 @@ def mend_saved_model(settings: Settings, output: Path, policy: str, progress: Pr
 
 def new_file(target: Target, output: Path, policy: str, examinations: Examinations) -> MendedFile:
     """The same, with what examines the files."""
-    path = _path_to_read(target, output)
+    path = path_to_read(target, output)
     identity = _identity(path.stat())
     try:
         refuse_unreadable(path)
@@ -97,34 +94,8 @@ def new_file(target: Target, output: Path, policy: str, examinations: Examinatio
     except Unusable as error:
         raise Refused(str(error)) from None
     except FileExistsError:
-        raise Refused(_exists(output)) from None
+        raise Refused(existing(output)) from None
     return mended
-
-
-# --- what is refused --------------------------------------------------------------------------------------------------
-def _path_to_read(target: Target, output: Path) -> Path:
-    if target.kind == "saved-model":
-        raise Refused(
-            f"{target.id} is a SavedModel directory: the dtypes of its functions were fixed when they were traced, so "
-            "that another policy in its configuration would change nothing that is served. Save the model as .keras, "
-            "mend that, and export it again."
-        )
-    if target.path is None or not target.is_saved:
-        raise Refused(f"{target.id} is no saved model: --output is for a .keras or .h5 file.")
-    if os.path.lexists(output):
-        raise Refused(_exists(output))
-    if not output.parent.is_dir():
-        raise Refused(f"--output {output}: there is no directory {output.parent}.")
-    if output.suffix.lower() != target.path.suffix.lower():
-        raise Refused(
-            f"--output {output}: the new file has the format of the old one, so its name must end in "
-            f"{target.path.suffix}."
-        )
-    return target.path
-
-
-def _exists(output: Path) -> str:
-    return f"--output {output} exists, and nothing is overwritten: name another file."
 
 
 def _identity(status: os.stat_result) -> tuple[int, ...]:
@@ -191,7 +162,7 @@ class _Mender:
             after=after,
             changed=tuple(self._changes(best.wanted)),
             healing=tuple(layer.path for layer in self._layers if layer.path in best.healing),
-            made_by_code=tuple(_made_by_code(after, self._by_path)),
+            made_by_code=tuple(layers_made_by_code(after, self._by_path)),
             unwrapped=best.unwrapped,
             policy_to_set=policy if self._has_bare_optimizer(best) else "",
             new_state=self._loses_state(best.wanted),
@@ -261,7 +232,7 @@ class _Mender:
 
     def _candidates(self, attempt: _Attempt) -> frozenset[str]:
         """Layers that compute in 16 bits and that findings, or remedies that healed, name."""
-        named = {path for finding in failing(attempt.diagnosis) for path in _named_by(finding, attempt.diagnosis)}
+        named = {path for finding in failing(attempt.diagnosis) for path in layers_named_by(finding, attempt.diagnosis)}
         found = (entry_of(self._layers, path) for path in named)
         return frozenset(path for path in found if path is not None and self._can_be_float32(path, attempt))
 
@@ -298,37 +269,6 @@ class _Mender:
         return moved_outputs(*told)
 
 
-def converted(
-    saved: SavedFile, layers: tuple[SavedLayer, ...], policy: str
-) -> tuple[dict[str, str], tuple[SavedLayer, ...]]:
-    """The layers that get this policy, and those that ought to and cannot. For float32 these are all that compute in 16
-    bits; else those that carry the file's own policy, so that a head in float32 stays one.
-
-    Raises Refused."""
-    own = global_policy_of(saved.configuration)
-    if own == "float64":
-        raise Refused(f"the layers of {saved.name} compute in float64: in {policy} its weights would lose digits.")
-    chosen = [layer for layer in layers if (layer.in_half if policy == FLOAT32 else layer.policy == own)]
-    kept = [layer for layer in layers if layer.kept_because and not layer.policy and not layer.is_model]
-    return {layer.path: policy for layer in chosen if not layer.kept_because and layer.policy != policy}, tuple(kept)
-
-
-def _named_by(finding: Finding, diagnosis: Diagnosis) -> tuple[str, ...]:
-    healed = [remedy for remedy in finding.remedies if remedy.tried == "healed"]
-    if healed:
-        in_layers = [remedy.layers for remedy in healed if remedy.kind == "float32-layers"]
-        return min(in_layers, key=len) if in_layers else tuple(_output_layers(diagnosis))
-    if finding.layer is None or any(remedy.tried == "failed" for remedy in finding.remedies):
-        return ()
-    return (finding.layer,)
-
-
-def _output_layers(diagnosis: Diagnosis) -> Iterator[str]:
-    """Float32 there is a loss in float32."""
-    for _, model in diagnosis.models:
-        yield from (layer.path for layer in model.layers if layer.is_output and layer.computes_in_half)
-
-
 def _groups(paths: list[str], size: int) -> Iterator[frozenset[str]]:
     for first in range(0, len(paths), size):
         yield frozenset(paths[first : first + size])
@@ -337,14 +277,6 @@ def _groups(paths: list[str], size: int) -> Iterator[frozenset[str]]:
 def _named(diagnosis: Diagnosis, output: Path) -> Diagnosis:
     """As of the file that it will be."""
     return replace(diagnosis, targets=tuple(replace(target, path=str(output)) for target in diagnosis.targets))
-
-
-def _made_by_code(diagnosis: Diagnosis, known: Mapping[str, Any]) -> Iterator[str]:
-    for _, model in diagnosis.models:
-        own = {layer.path for layer in model.layers if layer.own_class} | {""}
-        for layer in model.layers:
-            if layer.follows_policy and layer.path not in known and layer.path.rpartition("/")[0] in own:
-                yield layer.path
 
 
 def _outputs(target: Target, settings: Settings, progress: Progress) -> Outputs:

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, NamedTuple
 
-import numpy as np
-
 from mpdoctor.examiner.capture import data as data_facts
 from mpdoctor.examiner.capture.layer_calls import flat_tensors
+from mpdoctor.examiner.probe.predicting.given_batches import batches_from_row
+from mpdoctor.examiner.probe.predicting.put_out_numbers import count_nonfinite, first_bad_row
 from mpdoctor.examiner.process.patching import replace_method
 from mpdoctor.examiner.process.user_code import own_location
 from mpdoctor.facts.location import Location
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 
 
 METHODS = ("predict", "predict_on_batch", "evaluate", "test_on_batch")
-BATCH = 32  # of Keras, where nobody says
 TRIES = 4  # batches that are repeated in search of one that is not finite
 
 
@@ -115,9 +113,9 @@ class Predictions:
             arrays = data_facts.arrays_from_arguments(arguments)
             step = model.predict_step if name.startswith("predict") else model.test_step
             self._note(
-                Seen(keras, model, name, place, arrays, *_count(result)),
-                lambda row: (functools.partial(step, batch) for batch in _batches(arguments, row)),
-                _first_row(result) if name.startswith("predict") else 0,
+                Seen(keras, model, name, place, arrays, *count_nonfinite(result)),
+                lambda row: (functools.partial(step, batch) for batch in batches_from_row(arguments, row)),
+                first_bad_row(result) if name.startswith("predict") else 0,
             )
 
     def _called(
@@ -158,7 +156,9 @@ class Predictions:
     ) -> None:
         with self._own_work():
             arrays = data_facts.arrays_from_batch(tuple(flat_tensors([*given[0], *given[1].values()]))[:1])
-            self._note(Seen(keras, model, "call", own_location(), arrays, *_count(tensors)), lambda row: [again])
+            self._note(
+                Seen(keras, model, "call", own_location(), arrays, *count_nonfinite(tensors)), lambda row: [again]
+            )
 
     @contextmanager
     def _own_work(self) -> Iterator[None]:
@@ -245,100 +245,3 @@ def _arguments(
     (_, *given) = bound.arguments.items()
     named = dict(given)
     return {**named, **named.pop("kwargs", {})}
-
-
-def _count(result: object) -> tuple[int, int, int]:
-    """(floating-point numbers, how many of them are inf or NaN, how many NaN)."""
-    numbers = nonfinite = nan = 0
-    for values in _arrays(result):
-        finite = int(np.isfinite(values).sum())
-        numbers += values.size
-        nonfinite += values.size - finite
-        nan += int(np.isnan(values).sum()) if finite < values.size else 0
-    return numbers, nonfinite, nan
-
-
-def _arrays(result: object) -> Iterator[np.ndarray]:
-    if isinstance(result, float):
-        yield np.asarray(result)
-    for tensor in _leaves(result):
-        dtype = str(getattr(tensor.dtype, "name", tensor.dtype))
-        if "float" in dtype and (isinstance(tensor, (np.ndarray, np.generic)) or hasattr(tensor, "_id")):
-            values = np.asarray(tensor)
-            yield values.astype(np.float32) if dtype == "bfloat16" else values
-
-
-def _leaves(result: object) -> list[tf.Tensor]:
-    """Arrays and tensors in it, and plain numbers, which evaluate() gives in lists and dicts."""
-    if isinstance(result, dict):
-        return [leaf for value in result.values() for leaf in _leaves(value)]
-    if isinstance(result, (list, tuple)):
-        return [leaf for value in result for leaf in _leaves(value)]
-    if isinstance(result, float) and not hasattr(result, "dtype"):
-        return [np.asarray(result)]
-    return flat_tensors(result)
-
-
-def _first_row(result: object) -> int:
-    """Of what predict() returned, the first sample that is not finite."""
-    rows = []
-    for values in _arrays(result):
-        if values.ndim and values.size:
-            bad = ~np.isfinite(values.reshape(len(values), -1)).all(axis=-1)
-            rows += [int(bad.argmax())] if bad.any() else []
-    return min(rows, default=0)
-
-
-def _batches(arguments: dict[str, Any], row: int) -> Iterator[object]:
-    """Batches as Keras' steps take them, from the one with this sample on; none where the data are spent."""
-    x = arguments.get("x", arguments.get("data"))
-    first = 0
-    for batch in _all_batches(x, arguments):
-        size = next((int(t.shape[0]) for t in flat_tensors(batch) if len(t.shape)), 1)
-        first += size
-        if first > row:
-            yield batch
-
-
-def _all_batches(x: Any, arguments: dict[str, Any]) -> Iterator[Any]:
-    if hasattr(x, "element_spec"):  # a tf.data.Dataset
-        yield from x
-    elif hasattr(x, "__next__") or (x is not None and not _is_data(x) and not hasattr(x, "__getitem__")):
-        return
-    elif not _is_data(x):  # a Sequence or PyDataset
-        yield from (_as_tensors(x[place]) for place in range(len(x)))
-    else:
-        parts = tuple(arguments[name] for name in ("x", "y", "sample_weight") if arguments.get(name) is not None)
-        arrays = _as_tensors(parts)
-        rows = max((int(t.shape[0]) for t in flat_tensors(list(arrays)) if len(t.shape)), default=0)
-        size = arguments.get("batch_size") or BATCH
-        for batch in range(math.ceil(rows / size)):
-            yield _mapped(functools.partial(_rows, batch * size, size), arrays)
-
-
-def _rows(start: int, size: int, tensor: tf.Tensor) -> tf.Tensor:
-    return tensor[start : start + size]
-
-
-def _is_data(x: object) -> bool:
-    """Arrays, tensors, data frames, and lists, tuples and dicts of them."""
-    return isinstance(x, (list, tuple, dict)) or hasattr(x, "shape")
-
-
-def _as_tensors(structure: object) -> Any:
-    """As Keras hands them to a step: 64-bit floats are float32 there."""
-    import tensorflow as tf
-
-    def tensor(value: object) -> tf.Tensor:
-        made = tf.convert_to_tensor(value if isinstance(value, tf.Tensor) else np.asarray(value))
-        return tf.cast(made, tf.float32) if made.dtype == tf.float64 else made
-
-    return _mapped(tensor, structure)
-
-
-def _mapped(change: Callable[[tf.Tensor], object], structure: Any) -> Any:
-    if isinstance(structure, dict):
-        return {key: _mapped(change, value) for key, value in structure.items()}
-    if isinstance(structure, (list, tuple)) and any(hasattr(part, "shape") or _is_data(part) for part in structure):
-        return type(structure)(_mapped(change, value) for value in structure)
-    return change(structure)
