@@ -287,6 +287,8 @@ class _Dtypes:
                 return "float32"
             if value.callee.is_("numpy.dtype", "tensorflow.as_dtype", "keras.backend.standardize_dtype"):
                 return self.named(value.argument(0), depth)
+            if value.callee.is_("keras.backend.dtype", "keras.ops.dtype") and depth < _DEPTH:
+                return self.of(value.argument(0), depth)
         if isinstance(value, Attribute) and depth < _DEPTH:
             return self._named_by_attribute(value, depth)
         return None

@@ -51,8 +51,21 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.program.dtypes import dtypes_told
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Attribute, Call, Defined, Value, class_of, is_api, known, options
+from mpdoctor.program.values import (
+    Api,
+    Attribute,
+    Call,
+    Defined,
+    FunctionFacts,
+    Parameter,
+    Value,
+    class_of,
+    is_api,
+    known,
+    options,
+)
 from mpdoctor.semantics.live.errors.dtype_errors import half_added_to_float32
 from mpdoctor.semantics.live.errors.error_texts import evidence_of
 from mpdoctor.semantics.source.edits.expressions import safe_fix, unsafe_fix
@@ -75,8 +88,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         return
     precision = precision_of(facts)
     for layer in facts.calls:
-        dtype = _of_regularized(precision, layer)
-        if dtype in HALF and not asks_for_dtype(layer.context):
+        dtype, regularizer = _of_regularized(precision, layer)
+        if dtype not in HALF or asks_for_dtype(layer.context):
+            continue
+        if all(_keeps_dtype(facts, option) for option in options(regularizer)):
             yield Finding(
                 f"The activity regularizer adds a {dtype} loss, which Keras 3 cannot add to its own in float32: fit "
                 "raises.",
@@ -111,18 +126,38 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
         )
 
 
-def _of_regularized(precision: Precision, layer: Call) -> str | None:
-    """The dtype of a layer's output that certainly has an activity regularizer."""
+def _of_regularized(precision: Precision, layer: Call) -> tuple[str | None, Value | None]:
+    """The dtype of a layer's output that certainly has an activity regularizer, and that."""
     given = layer.keyword("activity_regularizer")
     if isinstance(layer.callee, Api) and kind_of_class(layer.callee.name) == "layer":
         if public_name(layer.callee.name) == "keras.layers.ActivityRegularization":
             given = layer.argument(0, "l1") or layer.argument(1, "l2")
-            return precision.of_layer(layer) if any(numbers_from_value(given)) else None
-        return precision.of_layer(layer) if _is_regularizer(given) else None
+            return (precision.of_layer(layer) if any(numbers_from_value(given)) else None), None
+        return (precision.of_layer(layer) if _is_regularizer(given) else None), given
     own = class_of(layer)
     if own is None or own.kind not in ("layer", "model"):
-        return None
-    return precision.of_model(layer) if _is_regularizer(own.base_arguments.get("activity_regularizer")) else None
+        return None, None
+    given = own.base_arguments.get("activity_regularizer")
+    return (precision.of_model(layer) if _is_regularizer(given) else None), given
+
+
+def _keeps_dtype(facts: SourceFacts, regularizer: Value) -> bool:
+    """Whether what a regularizer returns is as wide as the output that it is given: one of the user's own may cast."""
+    own = class_of(regularizer)
+    function = own.find_method("__call__") if own is not None else None
+    if isinstance(regularizer, Defined) and isinstance(regularizer.of, FunctionFacts):
+        function = regularizer.of
+    if function is None:
+        return True
+    given = function.parameters[1 if function.owner is not None else 0 :][:1]
+
+    def told(value: Value, found: str | None) -> str | None:
+        is_output = isinstance(value, Parameter) and value.function is function and value.name in given
+        return HALF[0] if is_output else found
+
+    dtype = dtypes_told(facts.keras, told)
+    returned = [dtype(event.value) for event in facts.returns_of(function)]
+    return bool(returned) and all(found == HALF[0] for found in returned)
 
 
 def _is_regularizer(value: Value | None) -> bool:

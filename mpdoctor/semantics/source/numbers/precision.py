@@ -31,6 +31,7 @@ from mpdoctor.program.values import (
     options,
 )
 from mpdoctor.semantics.source.layers.call_dtypes import lambda_layers, policies_of_instances
+from mpdoctor.semantics.source.layers.networks import networks_behind
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS, answers_in_compute_dtype, output_layers
 from mpdoctor.semantics.source.layers.weight_values import weight_holder
 from mpdoctor.semantics.source.numbers.losses_and_metrics import (
@@ -92,8 +93,12 @@ class Precision:
         own = class_of(model)
         found = self._remembered(own, lambda: self._of_own_class(own)) if own is not None else None
         if found is None and isinstance(model, Call):
-            found = self._remembered(model, lambda: self._of_last_layers(model))
+            found = self._remembered(model, lambda: self._of_last_layers(model) or self._of_features(model))
         return found
+
+    def _of_features(self, model: Call) -> str | None:
+        """Of a network of keras.applications and of a model of its inner tensors."""
+        return _agreed(self.of_layer(network) for network in networks_behind(model))
 
     def _remembered(self, asked: ClassFacts | Call, answer: Callable[[], str | None]) -> str | None:
         """What was found of a class or a model; None while it is looked for."""

@@ -1,0 +1,73 @@
+"""Networks of keras.applications, and models of their inner tensors: what features are taken with. All their layers but
+the first compute in the policy that they are made under, and none casts what it gives (Keras 3.15, tf_keras 2.21)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.program.values import Api, Attribute, Call, Collection, Item, Value, is_call_of, known, options
+
+OUTPUTS = ("output", "outputs")
+
+
+def networks_behind(model: Value) -> list[Call]:
+    """The networks that a model is one of, or whose inner tensors are all that it gives; [] for other models."""
+    if is_network(model):
+        assert isinstance(model, Call)
+        return [model]
+    if not is_call_of(model, "keras.Model"):
+        return []
+    assert isinstance(model, Call)
+    found: list[Call] = []
+    for tensor in _tensors(model.argument(1, "outputs")):
+        behind = _behind_tensor(tensor)
+        if not behind:
+            return []
+        found += behind
+    return list(dict.fromkeys(found))
+
+
+def is_network(value: Value | None) -> bool:
+    """`keras.applications.VGG19(…)`, with or without its classifying top."""
+    if not isinstance(value, Call) or not isinstance(value.callee, Api):
+        return False
+    name = value.callee.name
+    return name.startswith("keras.applications.") and name.rpartition(".")[2][:1].isupper()
+
+
+def _tensors(value: Value | None) -> Iterator[Value]:
+    for option in options(value):
+        if isinstance(option, Collection):
+            for item in option.items:
+                yield from _tensors(item)
+        else:
+            yield option
+
+
+def _behind_tensor(tensor: Value) -> list[Call]:
+    """Of `network.output` and `network.get_layer("block1_conv2").output`."""
+    holder = tensor.of if isinstance(tensor, Attribute) and tensor.name in OUTPUTS else None
+    found = []
+    for option in options(holder):
+        network = _network_of_layer(option) if not is_network(option) else option
+        if not isinstance(network, Call) or not is_network(network):
+            return []
+        found.append(network)
+    return found
+
+
+def _network_of_layer(layer: Value) -> Value | None:
+    """The network that a layer is taken out of, unless it is the one for its inputs."""
+    if isinstance(layer, Call) and layer.method == "get_layer":
+        name = known(layer.argument(0, "name"))
+        is_inner = "index" not in dict(layer.keywords) and not (isinstance(name, str) and name.startswith("input"))
+        return _single(layer.receiver) if is_inner else None
+    if isinstance(layer, Item) and isinstance(layer.of, Attribute) and layer.of.name == "layers":
+        number = known(layer.index)
+        return _single(layer.of.of) if isinstance(number, int) and number != 0 else None
+    return None
+
+
+def _single(value: Value | None) -> Value | None:
+    choices = options(value)
+    return choices[0] if len(choices) == 1 else None
