@@ -60,6 +60,13 @@ class LiveLayers:
         layer = self.layers[path]
         return layer.computes_in_half and layer.follows_policy and not layer.is_model
 
+    def _below(self, path: str, place: Location | None) -> LayerFacts | None:
+        """The one layer of this path in a model that the trained one holds: a `train_step` that calls such a model
+        itself shows its layers without it."""
+        of_path = [layer for one, layer in self.layers.items() if one.endswith(f"/{path}")]
+        made_there = [layer for layer in of_path if place is not None and self._is_same(layer.made_at, place)]
+        return made_there[0] if len(made_there) == 1 else None
+
     def made_of_class(self, inside: Location) -> Iterator[str]:
         """The paths of the layers whose own class holds this line, and that compute in 16 bits."""
         facts = self.source_at(inside.path)
@@ -95,7 +102,7 @@ class LiveLayers:
             yield Proposal(f"`{name}` computes in float32", False, code, given_dtype(layer, self.source_at))
 
     def _in_float32(self, code: str, path: str, place: Location | None, with_parts: bool = False) -> Proposal:
-        facts = self.layers.get(path)
+        facts = self.layers.get(path) or self._below(path, place)
         class_name, class_at = (facts.class_name, facts.class_location) if facts is not None else ("", None)
         turn = turn_of_layer(facts, self.layers.values()) if facts is not None else (0, 0)
         layer = MadeLayer(path, class_name, place, class_at, with_parts, turn)

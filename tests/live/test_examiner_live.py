@@ -388,6 +388,17 @@ SEEDED = {
             update(optimizer, tape, total, model.trainable_variables)
             losses.append(float(loss))
         """,
+    "loop that scales the parts of its loss": """\
+        model = K.Sequential([L.Input((8,)), L.Dense(16, "relu", kernel_regularizer="l2"), L.Dense(1, dtype="float32")])
+        optimizer = wrapped(K.optimizers.Adam(0.01))
+        losses = []
+        for _ in range(50):
+            with tf.GradientTape() as tape:
+                error, decay = tf.reduce_mean(tf.square(model(x, training=True) - y)), tf.add_n(model.losses)
+                total = scaled(optimizer, error) + scaled(optimizer, decay)
+            update(optimizer, tape, total, model.trainable_variables)
+            losses.append(float(error + decay))
+        """,
 }
 SHOWN = """
 with open(sys.argv[1], "w") as file:
@@ -402,6 +413,7 @@ with open(sys.argv[1], "w") as file:
         pytest.param("eager loop", "3", marks=[needs_keras("3"), pytest.mark.slow]),
         pytest.param("fit", "3", marks=[needs_keras("3"), pytest.mark.slow]),
         pytest.param("eager loop", "tf_keras", marks=[needs_keras("tf_keras"), pytest.mark.slow]),
+        pytest.param("loop that scales the parts of its loss", "3", marks=needs_keras("3")),
     ],
 )
 def test_a_seeded_training_goes_as_it_goes_without_us(tmp_path: Path, name: str, keras: str) -> None:

@@ -52,12 +52,13 @@ class Losses:
         self._scaled: collections.deque[tuple[Any, Any, Any]] = collections.deque(maxlen=8)
         self.scaled_dtype = ""  # of the loss that was scaled last
         self.scaled_at: Location | None = None  # the user's line that did so, None where Keras did
-        self._waiting: Any = None  # the newest loss that was scaled and not differentiated yet
+        # (loss, by which optimizer) of those that were scaled and not differentiated yet
+        self._waiting: collections.deque[tuple[Any, Any]] = collections.deque(maxlen=8)
 
     def scaled(self, loss: Any, result: object, optimizer: KerasOptimizer) -> None:
         """`result` is this loss times the loss scale of this optimizer."""
         self._scaled.append((result, loss, optimizer))
-        self._waiting = loss
+        self._waiting.append((loss, optimizer))
         self.scaled_dtype = getattr(getattr(loss, "dtype", None), "name", "")
         self.scaled_at = own_location() if called_by_user() else None
 
@@ -71,12 +72,22 @@ class Losses:
         ):
             return
         known = [(loss, optimizer) for result, loss, optimizer in self._scaled if result is target]
-        waiting, self._waiting = self._waiting, None
+        waiting = list(self._waiting)
+        self._waiting.clear()
         self._newest = self._taps.setdefault(id(first), LossTap())
         self._newest.scaled_by = known[0][1] if known else None
-        self._newest.put(known[0][0] if known else target if waiting is None else waiting)
+        self._newest.put(known[0][0] if known else _whole(waiting) if waiting else target)
 
     def of(self, variables: list[KerasVariable]) -> LossTap | None:
         """The tap of an optimizer whose gradients are those by these variables."""
         own = (self._taps[id(variable)] for variable in variables if id(variable) in self._taps)
         return next(own, self._newest)
+
+
+def _whole(waiting: list[tuple[Any, Any]]) -> Any:
+    """The loss of which these are the parts, where one optimizer scaled them all in one graph; else the newest."""
+    newest, scaler = waiting[-1]
+    graph = getattr(newest, "graph", None)
+    if any(optimizer is not scaler or getattr(part, "graph", None) is not graph for part, optimizer in waiting):
+        return newest
+    return tf.add_n([tf.reduce_mean(tf.cast(part, tf.float32)) for part, _ in waiting]) if waiting[1:] else newest

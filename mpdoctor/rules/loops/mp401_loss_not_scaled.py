@@ -47,6 +47,8 @@ def step(x, y):
 ## Versions
 All. In Keras 2 the calls are `get_scaled_loss` inside the tape and `get_unscaled_gradients` before
 applying. In Keras 3 an optimizer with a `loss_scale_factor` of its own divides in the same way.
+The same holds for a part of the loss: `scaled + sum(model.losses)` moved a regularized weight by 3e-05
+instead of 1 (TensorFlow 2.10 and 2.21).
 
 ## Where users met it
 keras-team/keras#19244, keras-team/keras#19479, keras-team/keras#20894, keras-team/keras-io#524.
@@ -60,7 +62,7 @@ from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, walk
-from mpdoctor.semantics.source.edits.expressions import argument_at, text_of, unsafe_fix
+from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, text_of, unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_losses import loss_scaled
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.gradients import (
@@ -71,6 +73,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     target,
     unscaled_on_the_way,
 )
+from mpdoctor.semantics.source.optimizers.scaling import unscaled_losses_of_layers
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale
 from mpdoctor.semantics.wording import receiver_text
 
@@ -83,6 +86,8 @@ CONFIRMED_LIVE = True
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for apply, gradient in applied_gradients(facts):
         how = optimizer_scales(facts, apply)
+        if how is not None:
+            yield from _parts(facts, apply, gradient)
         if how is None or may_be_scaled_in(facts, target(gradient)) or _may_scale_elsewhere(apply, gradient):
             continue
         unscales = calls_on_the_way(apply, "get_unscaled_gradients")
@@ -91,6 +96,22 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         fix = _fix(facts, apply, gradient, unscales)
         yield Finding(
             _message(facts, apply, how, unscales), _help(facts, apply, gradient, unscales), apply.location, fix=fix
+        )
+
+
+def _parts(facts: SourceFacts, apply: Call, gradient: Call) -> Iterator[Finding]:
+    """The losses of layers that are added to a loss which was scaled before."""
+    if not facts.keras.is_keras3 and not calls_on_the_way(apply, "get_unscaled_gradients"):
+        return  # MP402
+    for term in unscaled_losses_of_layers(facts, gradient):
+        text = text_of(facts, term.location) or "What the layers add"
+        of, method = receiver_text(facts, apply), "scale_loss" if facts.keras.is_keras3 else "get_scaled_loss"
+        yield Finding(
+            f"`{text}` is added to the scaled loss as it is, and its gradients are divided by the loss scale with the "
+            f"others: this part counts {starting_scale(apply.receiver)} times too little at first.",
+            f"Add it up first, and scale the sum; or scale it, too: `{of}.{method}({text})`.",
+            term.location,
+            fix=unsafe_fix("Scale this part, too", put_around(facts, term.location, f"{of}.{method}(", ")")),
         )
 
 

@@ -26,7 +26,7 @@ def after_trials(training: TrainingFacts, text: str, beside: str = "", *, in_lay
     failed = [remedy for remedy in remedies if remedy.tried == "failed"]
     if failed:
         if not in_layers:
-            told = "; ".join(remedy.reason for remedy in failed)
+            told = "; ".join(_of_which(training, remedy) for remedy in failed)
             return f"{text} That was not tried; remedies outside of the loss were: {told}."
         told = " ".join(_failed(training, remedy) for remedy in failed)
         return f"{told}{untried(beside)}"
@@ -70,6 +70,21 @@ def _healed(training: TrainingFacts, remedy: RemedyFacts) -> str:
     return f'Give {names} dtype="float32": with {which} in float32 {finite} finite (tried).{alone}{again}'
 
 
+def _of_which(training: TrainingFacts, remedy: RemedyFacts) -> str:
+    """The reason why it failed; what a second training contradicts says of itself not which layers were tried."""
+    told = _is_contradicted(training, remedy)
+    return f"{_all_named(training, remedy)} in float32, {remedy.reason}" if told else remedy.reason
+
+
+def _is_contradicted(training: TrainingFacts, remedy: RemedyFacts) -> bool:
+    """Whether it healed the batches, and not the training."""
+    return bool(contradiction(training)) and remedy not in training.remedies
+
+
+def _all_named(training: TrainingFacts, remedy: RemedyFacts) -> str:
+    return listed([_named(training, remedy, place) for place in range(len(remedy.layers))], MOST_NAMED)
+
+
 def _named(training: TrainingFacts, remedy: RemedyFacts, place: int) -> str:
     """`boost` (line 12)."""
     path, location = remedy.layers[place], remedy.locations[place]
@@ -84,9 +99,11 @@ def _named(training: TrainingFacts, remedy: RemedyFacts, place: int) -> str:
 def _failed(training: TrainingFacts, remedy: RemedyFacts) -> str:
     if remedy.kind == "float32-loss":
         return f"Nor does a loss in float32 help (tried): {remedy.reason}."
-    if contradiction(training) and remedy not in training.remedies:
-        names = listed([_named(training, remedy, place) for place in range(len(remedy.layers))], MOST_NAMED)
-        return f"{names} in float32 {'are' if len(remedy.layers) > 1 else 'is'} not enough (tried): {remedy.reason}."
+    if _is_contradicted(training, remedy):
+        return (
+            f"{_all_named(training, remedy)} in float32 {'are' if len(remedy.layers) > 1 else 'is'} not enough "
+            f"(tried): {remedy.reason}."
+        )
     if not remedy.layers:
         return f"float32 layers are no remedy: {remedy.reason}."
     if len(remedy.layers) == 1:

@@ -232,6 +232,26 @@ def test_a_remedy_that_is_no_edit_says_why() -> None:
     assert proposed(diagnosis, SOURCES).without == ("no line of the program's makes `made/elsewhere`",)
 
 
+@pytest.mark.parametrize(
+    ("held", "wanted"),
+    [
+        (("encoder/dense", "encoder/dense_1"), 'e = Sequential([Dense(64), Dense(32, dtype="float32")])\n'),
+        (("a/dense_1", "b/dense_1"), None),  # nobody knows which
+    ],
+)
+def test_a_layer_of_a_held_model_that_the_training_step_calls_itself(held: tuple[str, ...], wanted: str | None) -> None:
+    text = "e = Sequential([Dense(64), Dense(32)])\n"
+    layers = (layer("encoder", 1, "Sequential", is_model=True), *(layer(path, 1) for path in held))
+    model = ModelFacts("m", "m", "SimCLR", "mixed_float16", Keras("keras"), layers, ())
+    healed = RemedyFacts("float32-layers", "healed", ("dense_1",), (Location("a.py", 1),))
+    found = finding("MP907", remedies=(healed,))
+    diagnosis = Diagnosis((), (found,), (("a.py", model),), (), (), (), (), {}, 0, 1, "", "")
+    ((answer,),) = proposed(diagnosis, {"a.py": SourceFacts("a.py", text)}).answers
+    (proposal,) = answer.proposals
+    after = edited(text, proposal.edits)
+    assert after == wanted if wanted else after.count("float32") > 1
+
+
 def test_of_two_layers_on_a_line_the_one_whose_turn_it_was_is_meant() -> None:
     text = "head = Sequential([Dense(64), Dropout(0.1), Dense(32)])\n"
     for names, wanted in (

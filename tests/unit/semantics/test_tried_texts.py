@@ -209,6 +209,15 @@ def test_the_help_says_what_a_second_training_showed(second: SecondTrainingFacts
     assert [remedy.tried for remedy in finding.remedies] == [tried]
 
 
+def test_remedies_outside_of_a_loss_that_a_second_training_contradicts_are_named() -> None:
+    tried = (healed(), loss("failed", "with the outputs in float32 the step is not finite either"))
+    (finding,) = said("MP907", **in_loss("Sum"), remedies=tried, second=again(14, late=True))
+    assert finding.help.endswith(
+        "remedies outside of the loss were: `boost` (line 12) in float32, finite on these batches; trained again, 14 "
+        "of 50 steps are still skipped; with the outputs in float32 the step is not finite either."
+    )
+
+
 @pytest.mark.parametrize("second", [None, again(3), SecondTrainingFacts(("boost",), not_tried="an eager loop")])
 def test_a_second_training_is_written_and_read_back(second: SecondTrainingFacts | None) -> None:
     probe = probe_from_facts(samples.training(samples.good_steps(), second=second))

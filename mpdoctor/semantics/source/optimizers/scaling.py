@@ -20,7 +20,13 @@ from mpdoctor.program.values import (
     options,
 )
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
-from mpdoctor.semantics.source.optimizers.gradients import optimizer_scales, target, until_gradients
+from mpdoctor.semantics.source.optimizers.gradients import (
+    is_scaled_by,
+    may_be_scaled_in,
+    optimizer_scales,
+    target,
+    until_gradients,
+)
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped, wrapper_calls
 
 SCALING = ("scale_loss", "get_scaled_loss")
@@ -73,6 +79,38 @@ def scales(facts: SourceFacts, call: Call) -> bool:
 def is_of_scaled_loss(facts: SourceFacts, gradient: Call) -> bool:
     """Whether what a tape differentiates here was multiplied by a loss scale, on some path."""
     return any(scales(facts, call) for call in scaling_calls(target(gradient)))
+
+
+def unscaled_losses_of_layers(facts: SourceFacts, gradient: Call) -> Iterator[Call | Operation]:
+    """Of a sum that a tape differentiates, and of which a part was scaled: the model's own `losses`, added as they
+    are."""
+    terms = list(_terms(target(gradient)))
+    if not any(is_scaled_by(term, *SCALING) for term in terms):
+        return
+    for term in terms:
+        if isinstance(term, Call | Operation) and _is_of_model_losses(term) and not may_be_scaled_in(facts, term):
+            yield term
+
+
+def _terms(value: Value | None) -> Iterator[Value]:
+    """Of a sum, where nothing else can stand in their place."""
+    choices = options(value)
+    if len(choices) != 1:
+        return
+    if isinstance(choices[0], Operation) and choices[0].operator == "+":
+        for operand in choices[0].operands:
+            yield from _terms(operand)
+    else:
+        yield choices[0]
+
+
+def _is_of_model_losses(term: Value) -> bool:
+    """`tf.add_n(model.losses)`, `0.1 * sum(self.losses)`; not what a function of the user's makes of them."""
+    if isinstance(term, Attribute):
+        return term.name == "losses"
+    if isinstance(term, Call):
+        return isinstance(term.callee, Api) and any(map(_is_of_model_losses, term.arguments(slice(1))))
+    return isinstance(term, Operation) and term.operator in ("*", "/") and any(map(_is_of_model_losses, term.operands))
 
 
 def applied_by_its_scaler(facts: SourceFacts, apply: Call, gradient: Call) -> bool:
