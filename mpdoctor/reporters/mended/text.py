@@ -20,6 +20,7 @@ ESCAPE = "\x1b"
 BOLD, RED, GREEN, PLAIN = (f"{ESCAPE}[{number}m" for number in (1, 31, 32, 0))
 COLORS = {"+": GREEN, "-": RED}
 MOST_NAMED = 12
+TO_16_BITS = ("mixed_float16", "mixed_bfloat16")
 MOST_CODES = 5
 
 
@@ -34,7 +35,7 @@ def render(mended: Mended, *, width: int = 80, color: bool = False, blocks: bool
         list(_table(mended, look)),
         wrapped(_edits(mended, look), look),
         wrapped([*remaining(mended.after, look), *_hindered(mended, look)], look),
-        wrapped([*_stand_ins(mended, look), *_costs(mended)], look),
+        wrapped([*_stand_ins(mended, look), *_costs(mended), *_not_compared(mended)], look),
     ]
     return "\n".join("".join(f"{line}\n" for line in lines) for lines in paragraphs if lines)
 
@@ -226,3 +227,11 @@ def _costs(mended: Mended) -> Iterator[str]:
             f"It was run {mended.examinations} times up to its training: as it was, with {rounds} of edits{left_out}. "
             f"Whatever it does before its training call was done as often."
         )
+
+
+def _not_compared(mended: Mended) -> Iterator[str]:
+    """That a training is sound under 16 bits does not say that it learns as much."""
+    trainings = [probe.training for probe in mended.after.probes]
+    is_compared = any(training.reference is not None for training in trainings)
+    if trainings and mended.policy in TO_16_BITS and mended.is_healthy and not is_compared:
+        yield "Its loss was not held against float32's: that takes --reference."

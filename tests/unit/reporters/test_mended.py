@@ -11,11 +11,13 @@ from pathlib import Path
 import jsonschema
 import pytest
 from referencing import Registry, Resource
+from samples import good_steps, training
 
 import mpdoctor
 from mpdoctor.facts.location import Location
+from mpdoctor.facts.reference import ReferenceFacts
 from mpdoctor.facts.versions import Keras
-from mpdoctor.finding import Diagnosis, Edit, Finding, Severity, Stage, TargetReport
+from mpdoctor.finding import Diagnosis, Edit, Finding, Probe, Severity, Stage, TargetReport, Verdict
 from mpdoctor.mended import Mended, NeededEdit
 from mpdoctor.reporters.rendering import report_from_mended
 
@@ -41,6 +43,9 @@ ON_STAND_INS = dataclasses.replace(
     after=dataclasses.replace(GOOD, targets=(dataclasses.replace(GOOD.targets[0], stand_ins=("mnist",)),)),
 )
 NOT_IN_FORCE = Mended(GOOD, GOOD, False, 1, 2, (EDIT,), PATCH, policy="mixed_float16", policy_in_force=False)
+TRAINED = dataclasses.replace(GOOD, probes=(Probe(training(good_steps()), Verdict.HEALTHY, ""),))
+SWITCHED = Mended(TRAINED, TRAINED, True, 1, 2, (EDIT,), PATCH, policy="mixed_float16")
+NOT_COMPARED = "Its loss was not held against float32's: that takes --reference."
 
 
 @pytest.mark.parametrize(
@@ -54,6 +59,7 @@ NOT_IN_FORCE = Mended(GOOD, GOOD, False, 1, 2, (EDIT,), PATCH, policy="mixed_flo
                     "No edit: a.py: it was changed.",
                     "What remains:\n  a.py:1:1: MP101 It is old.")),
         (ON_STAND_INS, ("Trained on stand-ins, because it could not be downloaded: mnist.",)),
+        (SWITCHED, ("a.py is mended under mixed_float16 by 1 edit", NOT_COMPARED)),
         (NOT_IN_FORCE, ("a.py is not mended: mixed_float16 is not in force where it trains after 1 edit.",)),
     ],
 )  # fmt: skip
@@ -61,6 +67,26 @@ def test_what_is_said(mended: Mended, words: tuple[str, ...]) -> None:
     told = report_from_mended(mended, "terminal", width=100)
     assert [word for word in words if word not in told] == [], told
     assert told.endswith(mended.patch)
+
+
+@pytest.mark.parametrize(
+    "mended",
+    [
+        HEALED,
+        dataclasses.replace(SWITCHED, policy="float32"),
+        dataclasses.replace(SWITCHED, is_healthy=False),
+        dataclasses.replace(SWITCHED, after=GOOD),
+        dataclasses.replace(
+            SWITCHED,
+            after=dataclasses.replace(
+                TRAINED,
+                probes=(Probe(training(good_steps(), reference=ReferenceFacts("float16")), Verdict.HEALTHY, ""),),
+            ),
+        ),
+    ],
+)
+def test_nothing_is_said_of_a_comparison_that_was_made_or_means_nothing(mended: Mended) -> None:
+    assert NOT_COMPARED not in report_from_mended(mended, "terminal", width=100)
 
 
 def test_git_applies_the_whole_of_it(tmp_path: Path) -> None:
