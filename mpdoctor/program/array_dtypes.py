@@ -68,8 +68,10 @@ class _ArrayDtypes:
             return "float64" if is_plain else None
         if call.open or call.keyword("dtype") is not None:
             return None
-        parts = 2 if name in JOINING else 1 if name in JOINING_PARTS or name in KEEPING else 0
-        return self.agreed((part for argument in call.args[:parts] for part in _spread(argument)), depth)
+        if name in JOINING_PARTS:
+            return self.agreed((part for argument in call.args[:1] for part in _spread(argument)), depth)
+        # a list among them is an array of float64 to numpy
+        return self.agreed(call.args[: 2 if name in JOINING else 1 if name in KEEPING else 0], depth)
 
     def _by_values(self, call: Call, dtype: int, numbers: int, depth: int) -> str | None:
         given = call.argument(dtype, "dtype")

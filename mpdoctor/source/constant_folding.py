@@ -130,6 +130,18 @@ def constant_from_call(name: str, arguments: tuple[Value, ...]) -> Any:
     return made if is_told(made) else MISSING
 
 
+def constant_from_numbers(name: str, held: Value | None) -> Any:
+    """sum(…), max(…) and min(…) of numbers that are all known; MISSING for anything else."""
+    if not isinstance(held, Collection) or held.open or held.uniform or held.kind == "set":
+        return MISSING
+    given = held.keys if held.kind == "dict" else held.items
+    numbers = [item.value for item in given if isinstance(item, Known) and type(item.value) in (int, float)]
+    if not numbers or len(numbers) < len(given):
+        return MISSING
+    made = sum(numbers) if name == "builtins.sum" else max(numbers) if name == "builtins.max" else min(numbers)
+    return made if is_told(made) else MISSING
+
+
 def constant_from_method(
     of: Any, name: str, arguments: tuple[Value, ...], keywords: Iterable[tuple[str, Value]]
 ) -> Any:

@@ -21,7 +21,7 @@ from mpdoctor.program.values import (
     known,
     options,
 )
-from mpdoctor.source.constant_folding import constant_from_call, constant_from_method
+from mpdoctor.source.constant_folding import constant_from_call, constant_from_method, constant_from_numbers
 from mpdoctor.source.interpreter.assignments import remember_keyword
 from mpdoctor.source.interpreter.attributes import Super, attribute_of, store_attribute
 from mpdoctor.source.interpreter.containers import contents_of, item_of
@@ -59,6 +59,8 @@ def call_builtin(
             return None if is_open or keywords else _call_zip(args, location)
         case "builtins.vars":
             return as_dictionary(state, name, args, location)
+        case "builtins.sum" | "builtins.max" | "builtins.min":
+            return None if is_open or keywords else _call_on_numbers(name, args, location)
     constant = constant_from_call(name, args)
     return None if constant is MISSING else Known(location, constant)
 
@@ -100,6 +102,13 @@ def _call_setattr(state: State, args: tuple[Value, ...], location: Location) -> 
     record_write(state, args[0], name, args[2], location, None, False)
     store_attribute(state, args[0], name, args[2])
     return Known(location, None)
+
+
+def _call_on_numbers(name: str, args: tuple[Value, ...], location: Location) -> Value | None:
+    """`sum(sizes.values())`, `max(2, width)`"""
+    given = contents_of(args[0]) if len(args) == 1 else Collection(location, "tuple", args)
+    constant = constant_from_numbers(name, given)
+    return None if constant is MISSING else Known(location, constant)
 
 
 def _call_zip(args: tuple[Value, ...], location: Location) -> Value | None:
