@@ -287,6 +287,27 @@ def test_a_librarys_layer_that_refuses_16_bits(message: str, more: dict[str, Any
         assert found.location == Location("train.py", 3)
 
 
+IMAGE = OperandFacts("image", "variable", "float32")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "operands", "said_of_it"),
+    [
+        ("float32", (IMAGE,), "`fancy` (Fancy) is given `image`, a tf.Variable, in float32"),
+        ("float32", (IMAGE,), "`tf.identity(image)`"),
+        ("float16", (IMAGE,), "raises an error on float16 input"),  # it stands beside the call
+        ("float32", (IMAGE, OperandFacts("style", "variable", "float32")), "raises an error on"),  # nobody knows which
+        ("float32", (OperandFacts("image", "tensor", "float32"),), "raises an error on"),
+    ],
+)
+def test_a_variable_that_keras_2_does_not_cast(
+    inputs: str, operands: tuple[OperandFacts, ...], said_of_it: str
+) -> None:
+    more = {**IN_LIBRARY, "layer_inputs": (("inputs", inputs),), "operands": operands, "ran_in_float32": True}
+    found = said(raised("TypeError", MIXED, "training", **more))["MP219"]
+    assert said_of_it in f"{found.message} {found.help}"
+
+
 def test_what_a_library_lacks_is_told_once() -> None:
     for message in (NO_KERNELS[2][0], MIXED):
         codes = set(said(raised("TypeError", message, "training", **IN_LIBRARY)))

@@ -45,7 +45,7 @@ def _innermost_frame(error: BaseException) -> FrameType | None:
 
 def _operands(name: str, frame: FrameType) -> Iterator[OperandFacts]:
     first, *rest = name.split(".")
-    value, known = frame.f_locals.get(first), first
+    value, known = frame.f_locals.get(first, frame.f_globals.get(first)), first
     for part in rest:
         if _tensors(value) or not hasattr(value, "__dict__"):
             break

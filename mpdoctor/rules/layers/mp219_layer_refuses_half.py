@@ -60,6 +60,7 @@ from mpdoctor.semantics.live.refusing_layers import (
     gradient_of_saved_function,
     half_given_to_signature,
     refuses_half,
+    uncast_variable,
 )
 
 SEVERITY = Severity.ERROR
@@ -70,7 +71,8 @@ PARTS = ("constraint", "regularizer")
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     if refuses_half(failure):
-        yield _of_layer(failure)
+        variable = uncast_variable(failure)
+        yield _of_layer(failure) if variable is None else _of_variable(failure, variable)
     elif _of_saved_model(failure):
         yield from _saved_model(failure)
     elif (signature := half_given_to_signature(failure)) is not None:
@@ -89,6 +91,18 @@ def _of_layer(failure: FailureFacts) -> Finding:
         f"{headline_from_failure(failure)}",
         _help(failure),
         failure.layer_made_at or failure.location,
+        layer=failure.layer,
+        evidence=evidence_of(failure),
+    )
+
+
+def _of_variable(failure: FailureFacts, variable: str) -> Finding:
+    """The layer is all right: what it is given is no tensor to Keras 2."""
+    return Finding(
+        f"{_capital(place_of_failure(failure))} is given `{variable}`, a tf.Variable, in float32: Keras 2 casts the "
+        f"tensors that a layer is given, and no variables: {headline_from_failure(failure)}",
+        f"Hand it on as a tensor, `tf.identity({variable})`: Keras casts that, and its gradient reaches the variable.",
+        failure.location,
         layer=failure.layer,
         evidence=evidence_of(failure),
     )

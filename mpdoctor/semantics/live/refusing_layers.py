@@ -23,6 +23,17 @@ _SIGNATURES = (
 _NAMES_A_DTYPE = re.compile(r"float16|float32|\bhalf\b|DT_HALF|BFLOAT16|\bdtype", re.IGNORECASE)
 
 
+def uncast_variable(failure: FailureFacts) -> str | None:
+    """What the failing line calls a float32 tf.Variable that a layer of Keras 2 was given: Keras 2 casts tensors, and a
+    variable, which stays as it is, is none to it. None for other errors."""
+    if failure.keras is None or failure.keras.is_keras3 or mismatch_of_precisions(failure) is None:
+        return None
+    if [dtype for _, dtype in failure.layer_inputs] != ["float32"]:
+        return None
+    named = [one.name for one in failure.operands if (one.kind, one.dtype) == ("variable", "float32")]
+    return named[0] if len(named) == 1 else None
+
+
 def refuses_half(failure: FailureFacts) -> bool:
     """Whether the layer itself is to blame: nothing of the user's ran in it, and all that it was given is 16-bit, as
     its policy says. A call that raised in float32 as well has another reason."""
