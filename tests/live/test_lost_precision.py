@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from checking import check, needs_keras
-from lost_precision import PARTING, UNDERFLOWING, healthy, script
+from lost_precision import DEAD_BRANCH, PARTING, UNDERFLOWING, healthy, script
 from test_mended_programs import mend
 
 BOTH = [pytest.param(keras, marks=needs_keras(keras)) for keras in ("3", "tf_keras")]
@@ -32,6 +32,24 @@ def codes(folder: Path, text: str, keras: str) -> set[str]:
 @pytest.mark.parametrize("name", UNDERFLOWING)
 def test_gradients_that_underflow_are_told(name: str, keras: str, tmp_path: Path) -> None:
     assert "MP906" in codes(tmp_path, script(UNDERFLOWING[name]), keras)
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("keras", BOTH)
+@pytest.mark.parametrize("name", [name for name in UNDERFLOWING if "loop" not in name])
+def test_weights_that_no_step_moves_are_looked_at_unasked(name: str, keras: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(script(UNDERFLOWING[name]), encoding="utf-8")
+    report = check("train.py", directory=tmp_path, keras=keras).report
+    assert [finding["code"] for finding in report["findings"] if finding["severity"] == "warning"] == ["MP906"]
+    (step,) = report["probes"][0]["reference"]["steps"]
+    assert step["step"] == 49 and report["probes"][0]["reference"]["divergence"] is None
+
+
+@pytest.mark.parametrize("keras", BOTH)
+def test_weights_without_a_gradient_may_stand_still(keras: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(script(DEAD_BRANCH), encoding="utf-8")
+    report = check("train.py", directory=tmp_path, keras=keras).report
+    assert report["summary"]["exit_code"] == 0 and report["probes"][0]["reference"] is None
 
 
 @pytest.mark.sampled(1)

@@ -128,6 +128,13 @@ PARTING = {
     "large angles": _around("return tf.sin(inputs * 0.5 + 6283.1853)"),
 }
 
+# A branch whose ReLU lets nothing through: its weights have no gradient in any precision.
+DEAD_BRANCH = """
+given = L.Input((8,))
+dead = L.Dense(8, "relu", bias_initializer=K.initializers.Constant(-50.0))(given)
+model = K.Model(given, L.Dense(1, dtype="float32")(L.Concatenate()([L.Dense(16, "tanh")(given), dead])))
+""" + _fit("x", "y")
+
 
 # --- healthy ------------------------------------------------------------------------------------------------------
 ACTIVATIONS = ("relu", "tanh", "gelu", "elu", "sigmoid", "swish")

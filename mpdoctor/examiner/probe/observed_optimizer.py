@@ -267,12 +267,22 @@ class ObservedOptimizer:
 
     def has_moved(self) -> bool:
         """Whether any weight differs from what was remembered."""
-        return any(bool(tf.reduce_any(tf.not_equal(tf.identity(v), old))) for v, old in self._weights)
+        return any(_differs(variable, old) for variable, old in self._weights)
+
+    def left_weights(self) -> list[KerasVariable]:
+        """Those that no step moved, where some were moved; [] where none was, which is looked at elsewhere."""
+        if not self.weights_changed():
+            return []
+        return [variable for variable, old in self._weights if not _differs(variable, old)]
 
     def weights_finite(self) -> bool | None:
         if not self._weights:
             return None
         return all(bool(tf.reduce_all(tf.math.is_finite(tf.identity(v)))) for v, _ in self._weights)
+
+
+def _differs(variable: KerasVariable, old: tf.Tensor) -> bool:
+    return bool(tf.reduce_any(tf.not_equal(tf.identity(variable), old)))
 
 
 def largest_magnitude(tensors: list[tf.Tensor]) -> float:

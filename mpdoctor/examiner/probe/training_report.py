@@ -9,6 +9,7 @@ from mpdoctor.examiner.probe.graph_stop import is_stop
 from mpdoctor.examiner.probe.training_facts import names_of_optimizers, trained_models, training_facts
 from mpdoctor.examiner.probe.tried_remedies import tried_remedies
 from mpdoctor.examiner.protocol.event_kinds import Remedies, TrainedAgain
+from mpdoctor.examiner.reference.unmoved_weights import tell_lost_gradients
 from mpdoctor.examiner.second_training.second_training import SHARE
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import ModelFacts
@@ -44,6 +45,8 @@ def report_training(training: Training, ended: str, failure: FailureFacts | None
     if training.reference is not None:
         run_again = functools.partial(_run_again, training)
         training.reference.tell(observed_optimizers, failure, optimizers.all, run_again)
+    elif failure is None and ended != "budget":
+        tell_lost_gradients(training.session, training.replay, observed_optimizers)
     if failure is None:
         _try_remedies(training, observed_optimizers)
 

@@ -232,6 +232,7 @@ def _costs(mended: Mended) -> Iterator[str]:
 def _not_compared(mended: Mended) -> Iterator[str]:
     """That a training is sound under 16 bits does not say that it learns as much."""
     trainings = [probe.training for probe in mended.after.probes]
-    is_compared = any(training.reference is not None for training in trainings)
+    compared = [training.reference for training in trainings if training.reference is not None]
+    is_compared = any(reference.divergence is not None for reference in compared)
     if trainings and mended.policy in TO_16_BITS and mended.is_healthy and not is_compared:
         yield "Its loss was not held against float32's: that takes --reference."

@@ -3,11 +3,12 @@
 ## Why it matters
 
 What is smaller than 3e-8 is 0 in float16. A loss scale lifts gradients above that; one that is too low for them, or
-none, loses them on the way back: the loss goes down slowly or not at all, nothing is inf and nothing raises. It is
-measured with `mpdoctor check --reference` alone: a batch of the training is run as the model is and once more with all
-layers in float32, on the same weights and with the same random numbers, and the elements are counted that float32 has
-and float16 has not. Variables below 1e-4 of the norm of the whole gradient are left out: theirs are rounding errors in
-both. A variable is told where it loses 5 % on two of the three batches; not where the loss of the whole training, run
+none, loses them on the way back: the loss goes down slowly or not at all, nothing is inf and nothing raises. A batch
+of the training is run as the model is and once more with all layers in float32, on the same weights and with the same
+random numbers, and the elements are counted that float32 has and float16 has not. Where every step left some weights
+as they were and moved others, that is done with the last batch; with `mpdoctor check --reference` always, and with
+three batches. Variables below 1e-4 of the norm of the whole gradient are left out: theirs are rounding errors in
+both. A variable is told where it loses 5 %, of three batches on two; not where the loss of the whole training, run
 once more in float32, is the same, and what is left of its gradient points where float32's does (a cosine of 0.9999 on
 each batch), as with one saturated unit of sixteen.
 
@@ -146,7 +147,8 @@ def _story(lost: dict[str, float], scale: float | None, reference: ReferenceFact
     named = ", ".join(f"{share:.0%} of `{path}`" for path, share in list(lost.items())[:NAMED])
     more = f" and parts of {len(lost) - NAMED} more" if len(lost) > NAMED else ""
     where = "Without a loss scale" if scale is None else f"At the loss scale {power_text(scale)}"
-    compared = f"{len(reference.steps)} batches compared"
+    batches = len(reference.steps)
+    compared = f"{batches} batch{'es' if batches > 1 else ''} compared"
     way = f" On the way back the zeros begin at the output of `{begins}`." if begins else ""
     return f"{where}, gradients that float32 has are 0 in float16: {named}{more} ({compared}).{way}"
 

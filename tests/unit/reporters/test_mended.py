@@ -14,6 +14,7 @@ from referencing import Registry, Resource
 from samples import good_steps, training
 
 import mpdoctor
+from mpdoctor.facts.divergence import DivergenceFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.reference import ReferenceFacts
 from mpdoctor.facts.versions import Keras
@@ -45,6 +46,7 @@ ON_STAND_INS = dataclasses.replace(
 NOT_IN_FORCE = Mended(GOOD, GOOD, False, 1, 2, (EDIT,), PATCH, policy="mixed_float16", policy_in_force=False)
 TRAINED = dataclasses.replace(GOOD, probes=(Probe(training(good_steps()), Verdict.HEALTHY, ""),))
 SWITCHED = Mended(TRAINED, TRAINED, True, 1, 2, (EDIT,), PATCH, policy="mixed_float16")
+COMPARED = ReferenceFacts("float16", divergence=DivergenceFacts("float16"))
 NOT_COMPARED = "Its loss was not held against float32's: that takes --reference."
 
 
@@ -80,7 +82,7 @@ def test_what_is_said(mended: Mended, words: tuple[str, ...]) -> None:
             SWITCHED,
             after=dataclasses.replace(
                 TRAINED,
-                probes=(Probe(training(good_steps(), reference=ReferenceFacts("float16")), Verdict.HEALTHY, ""),),
+                probes=(Probe(training(good_steps(), reference=COMPARED), Verdict.HEALTHY, ""),),
             ),
         ),
     ],
