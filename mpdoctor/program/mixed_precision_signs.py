@@ -9,29 +9,24 @@ from mpdoctor.facts.location import Location
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.program.dtypes import policies_named
-from mpdoctor.program.values import Api, Call, Collection, class_of, known, options
+from mpdoctor.program.values import Api, Call, class_of
 
 if TYPE_CHECKING:
-    from mpdoctor.program.events import Use, Write
+    from mpdoctor.program.events import Use
 
 _SETS_POLICY = ("keras.mixed_precision.set_global_policy", "keras.backend.set_floatx")
 _NAMES = (
     "keras.mixed_precision.LossScaleOptimizer",
     "tensorflow.mixed_precision.LossScaleOptimizer",
     "tensorflow.mixed_precision.experimental",
-    "tensorflow.train.experimental.enable_mixed_precision_graph_rewrite",
-    "tensorflow.enable_mixed_precision_graph_rewrite",
     "tensorflow.compat.v1.mixed_precision",
-    "tensorflow.compat.v1.train.experimental.enable_mixed_precision_graph_rewrite",
     "tensorflow.compat.v1.train.experimental.MixedPrecisionLossScaleOptimizer",
 )
-_SETS_OPTIONS = "tensorflow.config.optimizer.set_experimental_options"
+_REWRITE = ("enable_mixed_precision_graph_rewrite", "disable_mixed_precision_graph_rewrite")
 _MAKES_POLICY = "keras.mixed_precision.Policy"
-_SETS_VARIABLE = ("os.environ.setdefault", "os.putenv")
-_VARIABLES = ("TF_ENABLE_AUTO_MIXED_PRECISION", "TF_ENABLE_AUTO_MIXED_PRECISION_GRAPH_REWRITE")
 
 
-def signs_of_mixed_precision(calls: Iterable[Call], uses: Iterable[Use], writes: Iterable[Write]) -> Iterator[Location]:
+def signs_of_mixed_precision(calls: Iterable[Call], uses: Iterable[Use]) -> Iterator[Location]:
     """Where the program shows it, nearest kind first."""
     for call in calls:
         if _call_is_a_sign(call):
@@ -39,21 +34,18 @@ def signs_of_mixed_precision(calls: Iterable[Call], uses: Iterable[Use], writes:
     for use in uses:
         if _name_is_a_sign(use.api.name):
             yield use.location
-    for write in writes:
-        if known(write.index) in _VARIABLES:
-            yield write.location
 
 
 @lru_cache(maxsize=None)
 def _name_is_a_sign(name: str) -> bool:
     name = public_name(name)
-    return any(name == sign or name.startswith(sign + ".") for sign in _NAMES)
+    return not name.endswith(_REWRITE) and any(name == sign or name.startswith(sign + ".") for sign in _NAMES)
 
 
 @lru_cache(maxsize=None)
 def _may_set_precision(name: str) -> bool:
     """Asked for each call of a library's: of nearly all of them the name alone tells that they do not."""
-    return public_name(name) in (*_SETS_POLICY, _MAKES_POLICY) or name in (_SETS_OPTIONS, *_SETS_VARIABLE)
+    return public_name(name) in (*_SETS_POLICY, _MAKES_POLICY)
 
 
 def _call_is_a_sign(call: Call) -> bool:
@@ -62,16 +54,7 @@ def _call_is_a_sign(call: Call) -> bool:
         if callee.is_(*_SETS_POLICY):
             given = policies_named(call.argument(0) or call.keyword("policy") or call.keyword("dtype_policy"))
             return not given or any(name in HALF_POLICIES for name in given)
-        if callee.name == _SETS_OPTIONS:
-            return any(
-                isinstance(option, Collection)
-                and option.entry("auto_mixed_precision") is not None
-                and known(option.entry("auto_mixed_precision")) is not False
-                for option in options(call.argument(0, "options"))
-            )
-        if callee.is_(_MAKES_POLICY):
-            return any(name in HALF_POLICIES for name in policies_named(call.argument(0, "name")))
-        return known(call.argument(0)) in _VARIABLES
+        return any(name in HALF_POLICIES for name in policies_named(call.argument(0, "name")))
     dtype = call.keyword("dtype")
     return dtype is not None and _makes_layer(call) and any(name in HALF_POLICIES for name in policies_named(dtype))
 

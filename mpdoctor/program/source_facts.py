@@ -180,8 +180,9 @@ class SourceFacts:
     @cached_property
     def mixed_precision_signs(self) -> tuple[Location, ...]:
         """Where the program shows that it means mixed (or 16-bit) precision: a policy that is set and may be
-        other than float32, a LossScaleOptimizer, an AMP option, a 16-bit dtype or policy given to a layer."""
-        return tuple(signs_of_mixed_precision(self.calls, self.uses, self.writes))
+        other than float32, a LossScaleOptimizer, a 16-bit dtype or policy given to a layer. TensorFlow's rewriting of
+        graphs is none: layers compute in float32 then, and casts are put in when nobody looks any more."""
+        return tuple(signs_of_mixed_precision(self.calls, self.uses))
 
     @property
     def shows_mixed_precision(self) -> bool:
