@@ -56,12 +56,12 @@ OF_OWN_NUMBERS = ("MP501", "MP502", "MP503", "MP512")
 OF_MADE_LAYERS = ("MP216",)
 # What Keras' LossScaleOptimizer does wrong and mpdoctor.training's does right.
 OF_THE_WRAPPER = ("MP302", "MP303", "MP315")
-# Layers with which in float32 the loss stayed with float32's.
-OF_LOST_LOSS = ("MP908",)
+# The loss leaves that of float32, and some layers in float32 were seen to bring it back.
+OF_DIVERGENCE = ("MP908",)
 # Two dtypes met where no layer was being called.
 OF_TRAINING_CODE = ("MP505", "MP901")
-# The loss scale is too low for what float32 has.
-OF_LOST_GRADIENTS = ("MP906",)
+# Gradients underflow: float32 has them, and at this loss scale they are 0 in float16.
+OF_UNDERFLOW = ("MP906",)
 # The loss scale is what the program says it is to be.
 OF_THE_SCALE = ("MP902", "MP903", "MP905", "MP910", "MP911")
 
@@ -78,8 +78,8 @@ def proposed(diagnosis: Diagnosis, sources: Sources, has_own_wrapper: bool = Fal
         found = found or list(_of_what_was_seen(finding, optimizers, making.source_at))
         found = found or list(_of_what_met(finding, making.source_at))
         found = found or list(_of_the_operation(finding, diagnosis, making.source_at))
-        found = found or list(_of_lost_gradients(finding, diagnosis, making))
-        found = found or list(_of_a_lost_loss(finding, making))
+        found = found or list(_of_underflow(finding, diagnosis, making))
+        found = found or list(_of_divergence(finding, making))
         found = found or list(_of_the_scale(finding, optimizers, making.source_at))
         found = found or list(_of_the_layer(finding, making))
         found = found or list(_of_own_layers(finding, making))
@@ -158,10 +158,10 @@ def _of_the_operation(finding: Finding, diagnosis: Diagnosis, source_at: SourceA
             return
 
 
-def _of_lost_gradients(finding: Finding, diagnosis: Diagnosis, making: LiveLayers) -> Iterator[Answer]:
+def _of_underflow(finding: Finding, diagnosis: Diagnosis, making: LiveLayers) -> Iterator[Answer]:
     """The loss scale at which the gradients of the batches tried are neither lost nor infinite; where there is none,
     float32 for the layer at which they are lost."""
-    if finding.code not in OF_LOST_GRADIENTS:
+    if finding.code not in OF_UNDERFLOW:
         return
     for training in (probe.training for probe in diagnosis.probes if probe.training.model.id == finding.model):
         to_write, reference = scale_to_write(training), training.reference
@@ -180,8 +180,9 @@ def _of_lost_gradients(finding: Finding, diagnosis: Diagnosis, making: LiveLayer
                 yield Answer(finding, (Proposal(title, False, finding.code, edits),))
 
 
-def _of_a_lost_loss(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
-    healing = finding.evidence.get("healing_layers") if finding.code in OF_LOST_LOSS else None
+def _of_divergence(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
+    """Float32 for the layers with which the loss was seen to be that of float32."""
+    healing = finding.evidence.get("healing_layers") if finding.code in OF_DIVERGENCE else None
     paths = healing if isinstance(healing, list) else []
     if paths and all(path in making.layers for path in paths):
         with suppress(NoPlace):
@@ -221,6 +222,7 @@ def _of_the_layer(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
 
 
 def _layer_in_float32(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
+    """The layer that a finding names; then it and the layers that hold it."""
     for paths in making.ways_to(finding.layer or ""):
         with suppress(NoPlace):
             yield Answer(finding, tuple(making.in_float32(finding.code, path) for path in paths))

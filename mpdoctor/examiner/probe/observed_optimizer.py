@@ -269,7 +269,7 @@ class ObservedOptimizer:
         """Whether any weight differs from what was remembered."""
         return any(_differs(variable, old) for variable, old in self._weights)
 
-    def left_weights(self) -> list[KerasVariable]:
+    def unmoved_weights(self) -> list[KerasVariable]:
         """Those that no step moved, where some were moved; [] where none was, which is looked at elsewhere."""
         if not self.weights_changed():
             return []

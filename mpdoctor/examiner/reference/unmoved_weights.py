@@ -22,13 +22,13 @@ SHARE = 0.25  # of --budget
 def tell_lost_gradients(session: Session, look: StepReplay, told: list[ObservedOptimizer]) -> None:
     """Of the trainings that were told last, whose last batch is run once more in float16 and in float32. Sends nothing
     where the weights that stand still have no gradient in float32 either: those of a dead ReLU, say."""
-    for place, observed in enumerate(told):
-        left = {observed.keras.path(variable) for variable in observed.left_weights()}
-        if not left or not session.watch.saw((HALF,)):
+    for place, observed in enumerate(told if session.watch.saw((HALF,)) else ()):
+        unmoved = {observed.keras.path(variable) for variable in observed.unmoved_weights()}
+        if not unmoved:
             continue
         session.events.stage("comparing with float32")
         measurement = ReferenceMeasurement(look, session.watch, len(observed.steps), SHARE * session.request.budget)
         measurement.note(observed)
         facts = measurement.facts(observed)
-        if any(variable.underflows and variable.path in left for step in facts.steps for variable in step.variables):
+        if any(variable.underflows and variable.path in unmoved for step in facts.steps for variable in step.variables):
             session.events.send(Reference(place - len(told), facts))

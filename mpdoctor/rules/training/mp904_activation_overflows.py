@@ -137,7 +137,7 @@ def _what_broke(culprit: CulpritFacts, when: str) -> str:
         return (
             f"In {named_culprit(culprit)} ({overflow.layer_class}){which} a result is not finite, {when}, from finite "
             f"inputs{_leading_up(before)}. float16 ends at {FLOAT16_LIMIT}{why}. The layer's output itself is finite: "
-            "the result goes elsewhere, as a loss that it adds."
+            "the result goes elsewhere, for example into a loss that the layer adds."
         )
     return (
         f"The output of {named_culprit(culprit)} ({overflow.layer_class}){which} is not finite: {_how_much(overflow)}, "

@@ -8,9 +8,8 @@ subtracts two large numbers, adds up what is too small to be added, or squares w
 in float32: on the same batches, with the same random numbers, without the steps that float16 skipped. It is told where
 the losses of the last third of the steps lie further apart than a tenth of what the loss changes by in float32, than
 8 roundings of the loss itself, and than five times what rounding alone brings about: a third training in float32, from
-first weights that were rounded to 16 bits. Layers are tried in float32 one at a time, then the first
-of them with all others of its class. Where random numbers cannot be
-repeated, nothing is said.
+first weights that were rounded to 16 bits. Layers are tried in float32 one at a time, then the first of them together
+with all others of its class. Where random numbers cannot be repeated, nothing is said.
 
 ## Flagged
 
