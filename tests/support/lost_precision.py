@@ -128,6 +128,9 @@ PARTING = {
     "large angles": _around("return tf.sin(inputs * 0.5 + 6283.1853)"),
 }
 
+# How many layers lose what they are given, where it is more than one.
+LOSSY = {"cancels twice": 2}
+
 # A branch whose ReLU lets nothing through: its weights have no gradient in any precision.
 DEAD_BRANCH = """
 given = L.Input((8,))
