@@ -100,6 +100,17 @@ NOT_COMPARED = {
         """,
         "an eager loop",
     ),
+    "replicas": (
+        """
+        cpu = tf.config.list_physical_devices("CPU")[0]
+        tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+        with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
+            model = K.Sequential([L.Input((8,)), L.Dense(16), L.Dense(1, dtype="float32")])
+            model.compile(wrapped(K.optimizers.SGD(1e-3)), "mse")
+        model.fit(x, y, batch_size=16, epochs=9, verbose=0)
+        """,
+        "several replicas",
+    ),
 }
 
 

@@ -232,6 +232,9 @@ class KerasAdapter(Protocol):
 
     def scale_variable(self, wrapper: KerasOptimizer) -> tf.Variable: ...
 
+    def scale_in_force(self, wrapper: KerasOptimizer) -> float:
+        """The number in that variable, of which a strategy may hold one a replica."""
+
     def scale_variables(self, wrapper: KerasOptimizer) -> list[tf.Variable]:
         """The scale and its count of good steps."""
 

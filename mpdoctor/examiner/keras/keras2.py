@@ -247,6 +247,9 @@ class Keras2:
     def scale_variable(self, wrapper: Any) -> tf.Variable:
         return wrapper._loss_scale.current_loss_scale
 
+    def scale_in_force(self, wrapper: Any) -> float:
+        return float(tf.identity(self.scale_variable(wrapper)))
+
     def scale_variables(self, wrapper: Any) -> list[tf.Variable]:
         return [wrapper._loss_scale.current_loss_scale, wrapper._loss_scale.counter]
 

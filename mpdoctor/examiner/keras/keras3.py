@@ -221,6 +221,9 @@ class Keras3:
     def scale_variable(self, wrapper: Any) -> tf.Variable:
         return wrapper.dynamic_scale.value
 
+    def scale_in_force(self, wrapper: Any) -> float:
+        return float(tf.identity(self.scale_variable(wrapper)))
+
     def scale_variables(self, wrapper: Any) -> list[tf.Variable]:
         return [wrapper.dynamic_scale, wrapper.step_counter]
 

@@ -87,4 +87,4 @@ def scale_in_force(observed: ObservedOptimizer) -> float | None:
     if observed.machine is None:
         return observed.fixed_scale
     with tf.init_scope():
-        return float(observed.keras.scale_variable(observed.chain[0]))
+        return observed.keras.scale_in_force(observed.chain[0])

@@ -48,7 +48,7 @@ class ScaleDerivative:
         Raises LookupError for an operation whose gradient has no gradient."""
         known = [(path, _values(gradient)) for gradient, path in zip(gradients, paths) if gradient is not None]
         chosen = known[:: max(1, math.ceil(len(known) / MOST_VARIABLES))]
-        scale = float(self._scale)
+        scale = float(tf.identity(self._scale))
         # A direction of length 1 or `scale`: whichever stays within float16 on its way back through the step.
         lengths = (scale, 1.0)
         products = [

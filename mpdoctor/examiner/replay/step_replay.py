@@ -176,7 +176,7 @@ class StepReplay:
             derivative.leave()
         calls, losses = self._training.session.scaling_calls.made, self._training.session.losses
         fixed = observed.fixed_scale
-        scale = float(observed.keras.scale_variable(observed.chain[0])) if fixed is None else fixed
+        scale = observed.keras.scale_in_force(observed.chain[0]) if fixed is None else fixed
         found = ScaleDependenceFacts(
             scale,
             scale,
