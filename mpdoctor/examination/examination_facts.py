@@ -8,21 +8,43 @@ from mpdoctor.examination.seen import Seen
 from mpdoctor.facts.environment import labels_from_environment
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.model import ModelFacts
 
 
 class ExaminerCrashed(Exception):
-    """The examiner itself broke: a defect of ours. The text is its traceback."""
+    """The examiner itself broke: a defect of ours. `traceback` is its own, `facts` what was seen until then."""
+
+    def __init__(self, traceback: str, facts: ExaminationFacts | None = None) -> None:
+        super().__init__(traceback)
+        self.facts = facts or ExaminationFacts()
 
 
 def facts_from_seen(seen: Seen, policy: str) -> ExaminationFacts:
+    """Raises ExaminerCrashed."""
     if seen.crashed is not None:
-        raise ExaminerCrashed(seen.crashed)
+        raise ExaminerCrashed(seen.crashed, _facts_until_crash(seen, policy))
     failure = seen.failure or (None if seen.ended else _sudden_end(seen))
     if failure is not None and failure.kind == "exited" and failure.exit_code:
         failure = replace(failure, last_words=seen.last_printed)
     models = tuple((seen.models if seen.ended else {**seen.built, **seen.models}).values())
     if not (failure or models or seen.graphs):  # the examiner itself never ends without a word of why
         failure = FailureFacts("exited", "script", exit_code=0, message="The script ended.")
+    return _facts(seen, policy, models, failure)
+
+
+def _facts_until_crash(seen: Seen, policy: str) -> ExaminationFacts:
+    """No failure: that the process ended was not the program's doing."""
+    models = tuple({**seen.built, **seen.models}.values())
+    facts = _facts(seen, policy, models, None)
+    broke = ("failed", "mpdoctor itself broke")
+    return replace(
+        facts,
+        model_status=facts.model_status if models or seen.graphs else broke,
+        training_status=facts.training_status if seen.trainings else broke,
+    )
+
+
+def _facts(seen: Seen, policy: str, models: tuple[ModelFacts, ...], failure: FailureFacts | None) -> ExaminationFacts:
     return ExaminationFacts(
         python=seen.python,
         keras=seen.keras or (models[0].keras if models else None),

@@ -30,7 +30,7 @@ def runs_of_target(
         if settings.policy == "auto" and settings.what_if and not target.is_saved and _has_no_mixed_precision(runs[0]):
             runs.append(examine(target, settings, progress, FORCED_POLICY))
     except ExaminerCrashed as crash:
-        return runs, [Crashed("examiner", "model", str(crash))]
+        return [*runs, crash.facts], [Crashed("examiner", "model", str(crash))]
     return runs, []
 
 

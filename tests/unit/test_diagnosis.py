@@ -239,6 +239,13 @@ def test_files_of_a_directory_that_an_import_ties_may_be_about_one_model(check: 
     assert told_and_explained(done) == [("MP201", "src/a.py", ["MP504"])]
 
 
+def test_what_was_seen_before_the_examiner_broke_is_told(check: Check) -> None:
+    until_then = dataclasses.replace(WARNED, training_status=("failed", "mpdoctor itself broke"))
+    done = check(PLAIN, ExaminerCrashed("Traceback: ours", until_then))
+    assert (done.exit_code, codes(done), len(done.crashed)) == (3, ["MP201"], 1)
+    assert done.targets[0].stages["training"].reason == "mpdoctor itself broke"
+
+
 def test_several_scripts_are_read_and_not_run(check: Check) -> None:
     done = check({"a.py": SCOPE, "b.py": PLAIN}, targets=("a.py", "b.py"))
     assert [(finding.code, finding.target) for finding in done.findings] == [("MP101", "a.py")]

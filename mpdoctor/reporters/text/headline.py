@@ -125,6 +125,8 @@ def _rank(finding: Finding) -> int:
 def _nothing_found(diagnosis: Diagnosis) -> str:
     target = diagnosis.targets[0] if len(diagnosis.targets) == 1 else None
     reasons = {stage.reason for stage in target.stages.values() if stage.status == "skipped"} if target else set()
+    if diagnosis.crashed:
+        return "mpdoctor itself broke; nothing wrong until then"
     if "--static" in reasons:
         return "nothing found in the source; no code was run"
     what_if = sum(finding.what_if for finding in diagnosis.findings)

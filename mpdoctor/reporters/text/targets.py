@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -12,6 +13,7 @@ from mpdoctor.reporters.text.style import Style, count
 LONGEST_REASON = 300
 MOST_REASONS = 2
 MOST_GPUS = 8
+OWN_FRAME = re.compile(r'File "[^"]*\b(mpdoctor/[^"]+)", line (\d+)')
 # By the code of a Skipped that is no rule's.
 NOT_DONE = {
     "source": "not read",
@@ -40,9 +42,19 @@ def not_done(diagnosis: Diagnosis, look: Style) -> list[str]:
 def broken(diagnosis: Diagnosis, look: Style) -> list[str]:
     """What broke in mpdoctor itself."""
     return [
-        f"{look.name(crash.code)} broke in {look.name(crash.where)}: {look.name(crash.error, LONGEST_REASON)}"
+        f"{look.name(crash.code)} broke in {look.name(crash.where)}: "
+        f"{look.name(_error_and_line(crash.error), LONGEST_REASON)}"
         for crash in diagnosis.crashed
     ]
+
+
+def _error_and_line(error: str) -> str:
+    """Of a whole traceback the error and the line of ours that it was raised in; other texts as they are."""
+    if not error.startswith("Traceback"):
+        return error
+    own_lines = OWN_FRAME.findall(error)
+    raised = error.rstrip().rpartition("\n")[2]
+    return f"{raised} ({own_lines[-1][0]}, line {own_lines[-1][1]})" if own_lines else raised
 
 
 def about(diagnosis: Diagnosis, look: Style) -> list[str]:
