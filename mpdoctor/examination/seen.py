@@ -110,7 +110,8 @@ class Seen:
             case TrainingStatus(status, reason):
                 self.training_status = (status, reason)
             case Failure(failure):
-                self.failure = failure
+                folder = failure.missing_module_in
+                self.failure = replace(failure, missing_module_in=shown_path(folder) if folder else "")
             case Mended(mended):
                 self.mended.append(mended)
             case Outputs() | Timed() | NotTimed():

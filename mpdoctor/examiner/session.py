@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import os
 import traceback
+from dataclasses import replace
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -67,6 +68,7 @@ class Session:
         self._adapters: list[KerasAdapter] = []
         self._losses: Losses | None = None
         self._environment: EnvironmentFacts | None = None
+        self.run_as = ""  # the command by which Python runs the script, where it is not `python FILE`
         self._predictions: Predictions | None = None
         self.trained_models: list[KerasModel | None] = []  # of trainings that have ended
 
@@ -172,7 +174,8 @@ class Session:
         from mpdoctor.examiner.process.environment import as_of_now
 
         if self._environment is not None:
-            self.events.send(Environment(as_of_now(self._environment, self._devices or ())))
+            now = as_of_now(self._environment, self._devices or ())
+            self.events.send(Environment(replace(now, run_as=self.run_as)))
 
     def _tell_environment_at_end(self) -> None:
         """Of a program that made no model, too."""

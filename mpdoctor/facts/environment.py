@@ -44,6 +44,7 @@ VARIABLES = (
     "CUDA_VISIBLE_DEVICES",
 )
 CHOSEN = "Chosen interpreter"  # the label of one that nobody named, and why it was taken
+RUN_AS = "Run as"  # the label of the command by which Python runs the script, where it is not `python FILE`
 LEGACY_KERAS = "TF_USE_LEGACY_KERAS"
 _LEGACY_KERAS_ON = ("true", "True", "1")  # as TensorFlow reads it: "yes" and "TRUE" mean no
 _TAKES_INSTALLED_KERAS_SINCE = (2, 15)
@@ -67,6 +68,8 @@ class EnvironmentFacts:
         Those of VARIABLES that are set.
     saved_files
         What keeps the examination of a saved file from writing elsewhere, in words; "" where nobody looked.
+    run_as
+        The command by which Python runs the examined script: "python -m package.train"; "" where it is `python FILE`.
     """
 
     python: str = ""
@@ -81,6 +84,7 @@ class EnvironmentFacts:
     variables: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
     saved_files: str = ""
+    run_as: str = ""
 
     @property
     def tensorflow_release(self) -> tuple[int, ...]:
@@ -115,6 +119,7 @@ def labels_from_environment(environment: EnvironmentFacts) -> dict[str, str]:
     labels = {
         "Python": environment.python,
         "Interpreter": environment.executable,
+        RUN_AS: environment.run_as,
         "System": environment.platform,
         "TensorFlow": environment.tensorflow or failed,
         "tf.keras": f"{keras}: {keras.because}" if keras is not None else failed if environment.tensorflow else "",

@@ -188,6 +188,9 @@ class FailureFacts:
         The exceptions that a script caught itself before it ended without a training.
     saw_model
         Whether a model had been seen before.
+    missing_module_in
+        The folder of the project that holds the module which could not be imported, and is not on sys.path; "" where
+        there is none.
     last_words
         The tail of what the process printed to stderr, for a process that died or timed out; of all that it printed,
         for a script that ended itself with an exit code other than 0.
@@ -218,6 +221,7 @@ class FailureFacts:
     exit_code: int | None = None
     saw_model: bool = False
     seconds: float = 0.0
+    missing_module_in: str = ""
     last_words: str = ""
     keras: Keras | None = None
     saved_file: SavedFileFacts | None = None

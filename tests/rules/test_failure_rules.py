@@ -704,18 +704,16 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
 
 
 @pytest.mark.parametrize(
-    ("module", "path", "help"),
+    ("module", "folder", "help"),
     [
-        ("shop", "src/shop/training/__main__.py", "PYTHONPATH=src,"),
-        ("shop.models", "shop/train.py", "PYTHONPATH=.,"),
-        ("shop.models", "/home/a/shop/train.py", "PYTHONPATH=/home/a,"),
-        ("shop", "/shop/train.py", "PYTHONPATH=/,"),
-        ("shop", "shop.py", "Install what is missing"),
-        ("cv2", "shop/train.py", "Install what is missing"),
+        ("shop", "src", "`shop` lies in `src`, where Python does not look"),
+        ("shop.models", ".", "`shop` lies in the working directory"),
+        ("shop.models", "/home/a", "PYTHONPATH=/home/a,"),
+        ("cv2", "", "Install what is missing"),
     ],
 )
-def test_a_script_that_imports_the_package_around_it(module: str, path: str, help: str) -> None:
-    ended = raised("ModuleNotFoundError", f"No module named '{module}'", location=Location(path, 3))
+def test_a_script_that_imports_a_package_of_its_project(module: str, folder: str, help: str) -> None:
+    ended = raised("ModuleNotFoundError", f"No module named '{module}'", missing_module_in=folder)
     assert help in said(ended)["MP002"].help
 
 

@@ -14,6 +14,7 @@ from mpdoctor.examiner.capture.layer_calls import dtype_name, flat_tensors
 from mpdoctor.examiner.capture.layer_hooks import Arguments
 from mpdoctor.examiner.exceptions import chain_of
 from mpdoctor.examiner.failures.library_frames import inside_from_frames
+from mpdoctor.examiner.failures.missing_modules import folder_of_missing_module
 from mpdoctor.examiner.failures.parts import part_of_error
 from mpdoctor.examiner.keras.private_state import casts_its_input
 from mpdoctor.examiner.process.autograph_files import PREFIX
@@ -92,6 +93,7 @@ def failure_from_exception(error: BaseException, during: During, **known: Any) -
         location=_location(error, own),
         frames=tuple(frame for frame in frames if frame.own or frame is frames[-1])[-30:],
         inside=inside_from_frames(all_frames(error)),
+        missing_module_in="" if not own else folder_of_missing_module(error, own[-1].path),
         raised_by_program=bool(frames) and frames[-1].own and frames[-1].text.startswith(("raise", "assert")),
     )
     return replace(told, **known)

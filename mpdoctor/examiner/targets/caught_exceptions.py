@@ -22,16 +22,15 @@ _MOST_KEPT = 50
 _caught: list[CaughtFacts] = []
 
 
-def compiled(text: bytes, path: str) -> CodeType:
+def compiled(tree: ast.Module, path: str) -> CodeType:
     """The script, with a call at the beginning of each `except` of its own that does not raise again. No line moves."""
-    tree = ast.parse(text, path)
     training = _functions_that_train(tree)
-    for node in _nodes_of(tree):
+    for node in nodes_of(tree):
         if not isinstance(node, ast.Try):
             continue
-        trains = any(_trains(part, training) for statement in node.body for part in _nodes_of(statement))
+        trains = any(_trains(part, training) for statement in node.body for part in nodes_of(statement))
         for handler in node.handlers:
-            if not any(isinstance(part, ast.Raise) for part in _nodes_of(handler)):
+            if not any(isinstance(part, ast.Raise) for part in nodes_of(handler)):
                 _note_in(handler, trains)
     setattr(builtins, _NAME, lambda line, trains: _note(Location(path, line), trains))
     return compile(tree, path, "exec", dont_inherit=True)
@@ -42,7 +41,7 @@ def caught_exceptions() -> tuple[CaughtFacts, ...]:
     return tuple(_caught)
 
 
-def _nodes_of(tree: ast.AST) -> Iterator[ast.AST]:
+def nodes_of(tree: ast.AST) -> Iterator[ast.AST]:
     """As `ast.walk`, which imports `collections` when it is called: the path leads to the program's folder by then."""
     waiting = [tree]
     for node in waiting:
@@ -68,7 +67,7 @@ def _functions_that_train(tree: ast.Module) -> set[str]:
     """By name: those with a training call in them, or with a call of one of these."""
     functions = {
         node.name: list(_called(node))
-        for node in _nodes_of(tree)
+        for node in nodes_of(tree)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     }
     training = set(_TRAINING)
@@ -80,7 +79,7 @@ def _functions_that_train(tree: ast.Module) -> set[str]:
 
 
 def _called(node: ast.AST) -> Iterator[str]:
-    for part in _nodes_of(node):
+    for part in nodes_of(node):
         if isinstance(part, ast.Call):
             yield getattr(part.func, "attr", "") or getattr(part.func, "id", "")
 

@@ -17,6 +17,7 @@ from mpdoctor.examiner.protocol.event_kinds import TrainingStatus
 from mpdoctor.examiner.protocol.request import Request
 from mpdoctor.examiner.session import Session
 from mpdoctor.examiner.targets.caught_exceptions import compiled
+from mpdoctor.examiner.targets.package_modules import import_package, package_module
 from mpdoctor.facts.model import CallFacts
 
 if TYPE_CHECKING:
@@ -29,17 +30,27 @@ BINDS_ANYTHING = {"*", "__getattr__", "eval", "exec", "globals", "locals", "seta
 
 def run_script(session: Session) -> None:
     """Run a file as `python FILE ARGUMENTS` would: `__main__`, its folder first on sys.path (unless the user has
-    set PYTHONSAFEPATH), its own arguments."""
+    set PYTHONSAFEPATH), its own arguments. One that can only run inside its package: as `python -m`."""
     path = str(session.request.path)
     module = types.ModuleType("__main__")
     module.__dict__.update(__file__=path, __builtins__=builtins, __spec__=None)
     sys.modules["__main__"] = module
     sys.argv = [path, *session.request.arguments]
-    if not getattr(sys.flags, "safe_path", False):
+    tree = _tree_of_file(path)
+    of_package = package_module(path, tree)
+    if of_package is not None:
+        session.run_as = f"python -m {of_package.name.replace('.__main__', '')}"
+        spec = importlib.util.spec_from_file_location(of_package.name, path)
+        module.__dict__.update(__spec__=spec, __package__=of_package.package)
+        import_package(of_package)
+    elif not getattr(sys.flags, "safe_path", False):
         sys.path.insert(0, os.path.dirname(path))
+    exec(compiled(tree, path), module.__dict__)
+
+
+def _tree_of_file(path: str) -> ast.Module:
     with io.open_code(path) as file:
-        code = compiled(file.read(), path)
-    exec(code, module.__dict__)
+        return ast.parse(file.read(), path)
 
 
 def train_factory(session: Session) -> None:
@@ -59,8 +70,7 @@ def train_factory(session: Session) -> None:
 def _look_for_factory(request: Request) -> None:
     """Raises Unusable where the text of the module binds no such name, in whatever way."""
     path, factory = str(request.path), str(request.factory)
-    with io.open_code(path) as file:
-        nodes = list(ast.walk(ast.parse(file.read(), path)))
+    nodes = list(ast.walk(_tree_of_file(path)))
     bound = {node.id for node in nodes if isinstance(node, ast.Name)}
     bound |= {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))}
     bound |= {(node.asname or node.name).partition(".")[0] for node in nodes if isinstance(node, ast.alias)}
@@ -81,8 +91,13 @@ def _module(path: str | None, name: str | None) -> types.ModuleType:
 
 
 def module_from_path(path: str) -> types.ModuleType:
-    """The module that a file holds, imported under its own name, with its folder first on sys.path."""
+    """The module that a file holds, imported under its own name, with its folder first on sys.path; under its full name
+    where it can only be imported from its package."""
     path = os.path.abspath(path)
+    of_package = package_module(path, _tree_of_file(path))
+    if of_package is not None:
+        import_package(of_package)
+        return importlib.import_module(of_package.name)
     sys.path.insert(0, os.path.dirname(path))
     stem = os.path.splitext(os.path.basename(path))[0]
     spec = importlib.util.spec_from_file_location(stem, path)

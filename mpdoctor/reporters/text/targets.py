@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from mpdoctor.facts.environment import CHOSEN
+from mpdoctor.facts.environment import CHOSEN, RUN_AS
 from mpdoctor.finding import Diagnosis, Stage, TargetReport
 from mpdoctor.reporters.text.style import Style, count
 
@@ -65,6 +65,8 @@ def about(diagnosis: Diagnosis, look: Style) -> list[str]:
     told += [f"Python {target.python}" for target in diagnosis.targets if target.python]
     chosen = diagnosis.environment.get(CHOSEN)
     told += [f"run by {chosen}"] if chosen else []
+    run_as = diagnosis.environment.get(RUN_AS)
+    told += [f"run as {run_as}"] if run_as else []
     told += [diagnosis.environment[f"GPU {n}"] for n in range(MOST_GPUS) if f"GPU {n}" in diagnosis.environment]
     if diagnosis.suppressed:
         told.append(f"{count(diagnosis.suppressed, 'finding')} suppressed")

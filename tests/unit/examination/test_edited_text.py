@@ -205,6 +205,28 @@ if __name__ == "__main__":
         process.join()
 """
     + PART,
+    "a module of a package": """
+--- train.py
+import multiprocessing
+from . import part, tell
+from .inner import deep
+
+def work(queue):
+    queue.put(("OLD", deep.value(), __name__))
+
+if __name__ == "__main__":
+    tell.tell(part.value(), deep.value(), __package__ == part.__package__, __spec__.name.rpartition(".")[2])
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    process = context.Process(target=work, args=(queue,))
+    process.start()
+    tell.tell(queue.get(timeout=30))
+    process.join()
+--- inner/__init__.py
+--- inner/deep.py
+from ..part import value
+"""
+    + PART,
     "started script": """
 --- train.py
 from starts import python

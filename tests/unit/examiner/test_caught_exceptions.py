@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +27,7 @@ def run(folder: Path, text: str) -> tuple[list[tuple[str, int | None, int, bool]
     path = folder / "script.py"
     path.write_text(text, encoding="utf-8")
     names: dict[str, Any] = {"__name__": "__main__"}
-    exec(caught_exceptions.compiled(path.read_bytes(), str(path)), names)
+    exec(caught_exceptions.compiled(ast.parse(path.read_bytes(), str(path)), str(path)), names)
     told = caught_exceptions.caught_exceptions()
     return [
         (one.exception, one.location and one.location.line, one.caught_at.line, one.before_training) for one in told

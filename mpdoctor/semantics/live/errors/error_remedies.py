@@ -50,6 +50,12 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         "imported.",
     ),
     (
+        r"^ImportError$",
+        r"attempted relative import",
+        "A relative import works inside a package alone: in a folder whose name is a Python name, below which the "
+        "packages that it names lie.",
+    ),
+    (
         r"^(?:ModuleNotFoundError|ImportError)$",
         r"",
         "Install what is missing for the interpreter that examines, or name another one with --python.",
@@ -89,19 +95,17 @@ def _keras_that_fits(keras: Keras) -> str | None:
     return f"keras {mine} is made for another TensorFlow than {theirs}: `pip install keras=={theirs}.*`."
 
 
-def _package_around(failure: FailureFacts) -> str | None:
-    """For a script that imports by its full name the package that it lies in, as `python -m` lets it."""
+def _package_of_project(failure: FailureFacts) -> str | None:
+    """For a script that imports a package of its project, which `python -m` or an installation would let it find."""
     missing = re.search(r"^No module named '(\w+)", failure.said_by_library)
-    if failure.exception != "ModuleNotFoundError" or missing is None or failure.location is None:
+    if missing is None or not failure.missing_module_in:
         return None
-    folders = re.split(r"[\\/]", failure.location.path)[:-1]
-    if missing[1] not in folders:
-        return None
-    before = folders[: folders.index(missing[1])]
-    above = "/".join(before) or ("/" if before else ".")
+    folder = failure.missing_module_in
+    place = "the working directory" if folder == "." else f"`{folder}`"
     return (
-        f"`{missing[1]}` is a folder that this file lies in, and Python looks for it beside the script alone: run the "
-        f"check with PYTHONPATH={above}, as `python -m` would find it."
+        f"`{missing[1]}` lies in {place}, where Python does not look for what this file imports: "
+        f"run the check with PYTHONPATH={folder}, or install the project for the interpreter that "
+        "examines."
     )
 
 
@@ -116,7 +120,7 @@ def remedy_from_failure(failure: FailureFacts) -> str | None:
         return f"Two dtypes are combined: {mismatch.words}. Cast one to the other's: `tf.cast(value, other.dtype)`."
     if re.search(_OF_ANOTHER_TENSORFLOW, said):
         return _keras_that_fits(failure.keras or Keras())
-    own_package = _package_around(failure)
+    own_package = _package_of_project(failure)
     if own_package is not None:
         return own_package
     if failure.raised_by_program and failure.exception not in ("ImportError", "FileNotFoundError"):
