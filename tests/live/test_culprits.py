@@ -104,6 +104,24 @@ def test_the_layer_and_the_operation_that_overflow(step: Step) -> None:
     assert [(frame.layer, frame.largest) for frame in found.frames] == [("wide", 320.0)]
 
 
+FACTOR = 2e5
+
+
+@pytest.mark.parametrize("name", ["FACTOR", "factor", "-3e6", "65_600"])
+def test_the_number_that_float16_does_not_hold(step: Step, name: str) -> None:
+    factor = step.np.float64(7e4)
+    calls: dict[str, Callable[[Any], Any]] = {
+        "FACTOR": lambda x: x * FACTOR,  # a comment, 1e9
+        "factor": lambda x: x * 3.0 * factor,
+        "-3e6": lambda x: step.tf.nn.relu(x) + -3e6,
+        "65_600": lambda x: x * 65_600,
+    }
+    model = step.chain(step.layers.Dense(8), step.layer(calls[name]), step.layers.Dense(1, dtype="float32"))
+    found = step.culprits(model, step.tf.ones((4, 8))).layer.operation
+    value = {"FACTOR": FACTOR, "factor": 7e4}.get(name) or float(name.replace("_", ""))
+    assert (found.given, found.constant.name, found.constant.largest) == ("constant", name, value)
+
+
 def test_which_call_of_a_shared_layer(step: Step) -> None:
     growing = step.layers.Dense(8, kernel_initializer=step.keras.initializers.Constant(10.0), name="growing")
     model = step.chain(step.layer(lambda x: growing(growing(growing(x))), name="outer"), step.layers.Dense(1))

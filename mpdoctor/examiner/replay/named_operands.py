@@ -1,4 +1,4 @@
-"""What the user's line calls the tensors that went into an operation, and how large each is."""
+"""What the user's line calls the tensors and the numbers that went into an operation, and how large each is."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ import tensorflow as tf
 from mpdoctor.examiner.process.user_code import own_code
 from mpdoctor.examiner.replay.magnitudes import array_from_tensor, is_floating
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.training import NamedOperand
+from mpdoctor.facts.training import UNCOUNTABLE, NamedOperand
 
 _NAME = re.compile(r"(?<![\w.\"'])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+_NUMBER = re.compile(r"(?<![\w.])-?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.])")
 _MOST = 4
 
 
@@ -28,7 +29,7 @@ def named_operands(inputs: list[tf.Tensor], place: Location | None) -> tuple[Nam
     given = {tensor._id for tensor in inputs if is_floating(tensor)}
     shapes = [tuple(tensor.shape) for tensor in inputs if is_floating(tensor)]
     found = {}
-    for name in dict.fromkeys(_NAME.findall(linecache.getline(place.path, place.line).partition("#")[0])):
+    for name in dict.fromkeys(_NAME.findall(_text_of(place))):
         value = _value(name, frame)
         if isinstance(value, tf.Variable):
             if tuple(value.shape) in shapes and value.dtype.is_floating:
@@ -36,6 +37,26 @@ def named_operands(inputs: list[tf.Tensor], place: Location | None) -> tuple[Nam
         elif getattr(value, "_id", None) in given and tf.is_tensor(value):
             found[name] = _largest(value)
     return tuple(NamedOperand(name, largest) for name, largest in list(found.items())[:_MOST])
+
+
+def constant_beyond(place: Location | None, dtype: str) -> NamedOperand | None:
+    """The first number that the line of an operation that runs now names or writes down, and that is inf in `dtype`.
+    Nothing of the program's is run."""
+    frame = _own_frame()
+    if frame is None or place is None or dtype != "float16":
+        return None
+    text = _text_of(place)
+    named = [(name, _value(name, frame)) for name in dict.fromkeys(_NAME.findall(text))]
+    written = [(number, float(number.replace("_", ""))) for number in _NUMBER.findall(text)]
+    for name, value in (*named, *written):
+        is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, complex))
+        if is_number and UNCOUNTABLE <= abs(value) < float("inf"):
+            return NamedOperand(name, float(value))
+    return None
+
+
+def _text_of(place: Location) -> str:
+    return linecache.getline(place.path, place.line).partition("#")[0]
 
 
 def _own_frame() -> FrameType | None:
@@ -48,7 +69,7 @@ def _own_frame() -> FrameType | None:
 def _value(name: str, frame: FrameType) -> Any:
     """Of `h` or `self.scale`; what Keras makes of a variable is opened."""
     first, *rest = name.split(".")
-    value: Any = frame.f_locals.get(first)
+    value: Any = frame.f_locals.get(first, frame.f_globals.get(first))
     for part in rest:
         value = getattr(value, "__dict__", {}).get(part)
     inner = getattr(value, "__dict__", {}).get("_value")

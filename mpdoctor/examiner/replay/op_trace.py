@@ -25,7 +25,7 @@ from mpdoctor.examiner.replay.magnitudes import (
     range_of_finite,
     state_of,
 )
-from mpdoctor.examiner.replay.named_operands import named_operands
+from mpdoctor.examiner.replay.named_operands import constant_beyond, named_operands
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import OperationFacts
 
@@ -214,17 +214,19 @@ class OperationTrace:
         kinds = is_number if name == "Cast" else is_floating
         floats = [array_from_tensor(t) for t in _unspoilt(name, inputs, attrs) if kinds(t)]
         smallest, largest, holds_zero = range_of_finite(floats)
+        dtype, given = next((t.dtype.name for t in outputs if is_floating(t)), ""), self._given(sources, inputs)
         return OperationFacts(
             name=name,
             where="gradient" if self.back else "layer" if self.layer is not None else self.where or "loss",
-            dtype=next((t.dtype.name for t in outputs if is_floating(t)), ""),
+            dtype=dtype,
             result=_result(outputs, state),
             largest=largest,
             smallest=smallest,
             holds_zero=holds_zero,
             elements=max((values.size for values in floats), default=1),
             in_float32=None if sources else largest_in_float32(name, inputs, attrs, outputs),
-            given=self._given(sources, inputs),
+            given=given,
+            constant=constant_beyond(line, dtype) if given == "constant" and not self.back else None,
             from_data=name == "Cast" and inputs[0]._id in self.inputs,
             masked=is_masked(floats),
             location=line,

@@ -13,7 +13,8 @@ UNCOUNTABLE = 65520  # the first whole number that is inf as a float16
 
 @dataclass(frozen=True)
 class NamedOperand:
-    """What the user's line calls a tensor that went into an operation, and its largest finite magnitude."""
+    """What the user's line calls a tensor that went into an operation, and its largest finite magnitude; or a number,
+    and its value."""
 
     name: str
     largest: float
@@ -49,6 +50,9 @@ class OperationFacts:
         The user's line that ran it; for an operation on the way back, the line whose gradient it is.
     operands
         Those inputs that this line has a name for, of an operation on the way forward.
+    constant
+        Where `given` is "constant": what this line calls a number that 16 bits do not hold ("self.factor", "1e7"), and
+        the number; None where it names none.
     """
 
     name: str
@@ -66,6 +70,7 @@ class OperationFacts:
     location: Location | None = None
     averaged: int = 0
     operands: tuple[NamedOperand, ...] = ()
+    constant: NamedOperand | None = None
 
     @property
     def has_no_gradient(self) -> bool:

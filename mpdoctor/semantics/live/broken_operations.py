@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from mpdoctor.facts.training import FLOAT16_LIMIT, OperationFacts
+from mpdoctor.facts.training import FLOAT16_LIMIT, NamedOperand, OperationFacts
 
 # What an operation does with the numbers that went in.
 DOING = {
@@ -113,6 +113,8 @@ def broke(operation: OperationFacts) -> str:
     if operation.name in READING:
         return "a weight is inf or NaN already"
     if operation.given == "constant":
+        if operation.constant is not None:
+            return _beyond_float16(operation.constant)
         beyond = "a constant beyond 65504, such as -1e9, is -inf in float16"
         return beyond if operation.masked else "a constant, or a weight that is read there, is inf or NaN already"
     if is_power_at_zero(operation):
@@ -131,6 +133,18 @@ def broke(operation: OperationFacts) -> str:
     return f"{numbers} gives {operation.result}"
 
 
+def _beyond_float16(constant: NamedOperand) -> str:
+    """ "`self.factor` is 1e+07, and inf in float16"."""
+    infinite = "-inf" if constant.largest < 0 else "inf"
+    if constant.name[-1].isdigit() and not constant.name[0].isalpha():
+        return f"{constant.name} is {infinite} in float16"
+    return f"`{constant.name}` is {number(constant.largest)}, and {infinite} in float16"
+
+
+def _smaller_constant(constant: NamedOperand) -> str:
+    return f"use a number that float16 holds, up to 65504, in the place of `{constant.name}`"
+
+
 def remedy_from_operation(operation: OperationFacts, layer: str = "") -> str:
     """What helps against it; `layer` is where it stands, "" outside of all layers."""
     in_float32 = f'give `{layer}` dtype="float32"' if layer else "compute it in float32, `tf.cast(x, tf.float32)`"
@@ -142,6 +156,9 @@ def remedy_from_operation(operation: OperationFacts, layer: str = "") -> str:
             "Look at what wrote it: its initial value, or a step before. A dynamic loss scale skips a step whose "
             "gradients are inf or NaN."
         )
+    if operation.constant is not None and not operation.masked:
+        other = _smaller_constant(operation.constant)
+        return f"{other[0].upper()}{other[1:]}; or {in_float32}."
     if says_where_to_look(operation):
         return "Look at the constants and weights that are read there: `tf.debugging.assert_all_finite(w, 'w')`."
     if operation.given == "constant" or (operation.name == "Cast" and operation.result == "-inf"):
@@ -174,7 +191,7 @@ def remedy_from_operation(operation: OperationFacts, layer: str = "") -> str:
 
 def says_where_to_look(operation: OperationFacts) -> bool:
     """Whether `remedy_from_operation` advises no change, because what broke came from elsewhere."""
-    of_a_constant = operation.given == "constant" and not operation.masked
+    of_a_constant = operation.given == "constant" and not operation.masked and operation.constant is None
     return operation.given in GIVEN or operation.name in READING or of_a_constant
 
 
@@ -184,6 +201,8 @@ def beside_float32(operation: OperationFacts) -> str | None:
     advised = remedy_from_operation(operation)
     if "tf.cast(x, tf.float32)" not in advised:
         return None
+    if operation.constant is not None:
+        return _smaller_constant(operation.constant)
     if operation.name in AT_ZERO and operation.holds_zero and not is_overflow(operation):
         return _guard_at_zero(operation)
     if operation.name == "Cast":
