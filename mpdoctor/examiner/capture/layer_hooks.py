@@ -11,7 +11,7 @@ import sys
 import weakref
 from contextlib import suppress
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Callable, Dict, NamedTuple, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, NamedTuple, Protocol, Tuple
 
 from mpdoctor.examiner.capture.layer_calls import LayerCalls, dtype_name, flat_tensors, is_symbolic
 from mpdoctor.examiner.exceptions import chain_of
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasLayer, KerasModel
 
 
-Arguments = Tuple[Tuple[Any, ...], Dict[str, Any]]
+Arguments = Tuple[Tuple[object, ...], Dict[str, object]]
 
 
 # Where Keras 3 keeps the functions that take tensors, operators among them.
@@ -49,11 +49,34 @@ class FailedCall(NamedTuple):
         Whether the same call did not raise when the layer computed in float32; None where that was not tried.
     """
 
-    layer: Any
+    layer: KerasLayer
     left_with: BaseException
     given: Arguments
     in_library: bool
     ran_in_float32: bool | None = None
+
+
+class CallObserver(Protocol):
+    """Whoever watches each call of a layer from before it to after it."""
+
+    def enter(
+        self, layer: KerasLayer, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> tuple[Any, tuple[object, ...], dict[str, object]]:
+        """What it knows the call by, and what the layer is given."""
+
+    def leave(self, call: Any, outputs: object) -> object:
+        """What whoever called the layer is given."""
+
+    def abandon(self, call: Any) -> None:
+        """The layer raised."""
+
+
+class CallMender(Protocol):
+    """Whoever makes each call of a layer, in another dtype where that helps."""
+
+    def call_layer(self, original: Callable[..., object], layer: KerasLayer, given: Arguments) -> object: ...
+
+    def handed_on(self, layer: KerasLayer, outputs: object) -> object: ...
 
 
 class LayerHooks:
@@ -63,11 +86,11 @@ class LayerHooks:
         While it is set, each call goes through it: `call, args, kwargs = observer.enter(layer, args, kwargs)` before,
         `outputs = observer.leave(call, outputs)` after it, `observer.abandon(call)` where it raised.
     mender
-        While it is set, each call is its own to make, `outputs = mender.call_layer(call, layer, args, kwargs)`, and
+        While it is set, each call is its own to make, `outputs = mender.call_layer(call, layer, given)`, and
         what comes of it is handed on by `mender.handed_on(layer, outputs)`.
     try_float32
         While it is set and no mender is, it is asked whether a call that raised in a library's code alone runs in
-        float32: `try_float32(call, layer, args, kwargs)`, True, False, or None where it cannot be tried.
+        float32: `try_float32(call, layer, given)`, True, False, or None where it cannot be tried.
     policy_set
         Whether the program has set a global policy.
     failed
@@ -77,24 +100,26 @@ class LayerHooks:
     """
 
     def __init__(self) -> None:
-        self.stack: list[Any] = []
+        self.stack: list[KerasLayer] = []
         self.policy_set = False
-        self.observer: Any = None
-        self.after_outermost: list[Callable[[Any, tuple[Any, ...], dict[str, Any], Any], None]] = []
-        self.mender: Any = None
+        self.observer: CallObserver | None = None
+        self.after_outermost: list[Callable[[KerasLayer, tuple[object, ...], dict[str, object], object], None]] = []
+        self.mender: CallMender | None = None
         self.try_float32: Callable[..., bool | None] | None = None
         self.failed: FailedCall | None = None
-        self._made: weakref.WeakKeyDictionary[Any, Location] = weakref.WeakKeyDictionary()
-        self._made_by: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
-        self._given_dtype: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
-        self._global_then: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
-        self._before_policy: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
-        self._policies: weakref.WeakKeyDictionary[Any, tuple[str, Location]] = weakref.WeakKeyDictionary()
-        self._parts: dict[int, tuple[weakref.ReferenceType[Any], Location]] = {}  # by identity
+        self._made: weakref.WeakKeyDictionary[object, Location] = weakref.WeakKeyDictionary()
+        self._made_by: weakref.WeakKeyDictionary[KerasLayer, str] = weakref.WeakKeyDictionary()
+        self._given_dtype: weakref.WeakKeyDictionary[KerasLayer, bool] = weakref.WeakKeyDictionary()
+        self._global_then: weakref.WeakKeyDictionary[KerasLayer, str] = weakref.WeakKeyDictionary()
+        self._before_policy: weakref.WeakKeyDictionary[KerasLayer, bool] = weakref.WeakKeyDictionary()
+        self._policies: weakref.WeakKeyDictionary[KerasLayer, tuple[str, Location]] = weakref.WeakKeyDictionary()
+        self._parts: dict[int, tuple[weakref.ReferenceType[object], Location]] = {}  # by identity
         self._noting: list[object] = []
         self.calls = LayerCalls()
-        self._output_of: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
-        self._producers: dict[int, tuple[Any, Any]] = {}
+        self._output_of: weakref.WeakKeyDictionary[KerasLayer, weakref.ReferenceType[KerasLayer]] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._producers: dict[int, tuple[tf.Tensor, KerasLayer]] = {}
         self._preparing: dict[str, None] = {}
 
     def install(self, layer_class: type, global_policy: Callable[[], str]) -> None:
@@ -108,7 +133,7 @@ class LayerHooks:
         watch = self
 
         @functools.wraps(original_call)  # its module tells autograph that this is none of the user's functions
-        def __call__(layer: KerasLayer, *args: object, **kwargs: object) -> Any:
+        def __call__(layer: KerasLayer, *args: object, **kwargs: object) -> object:
             watch.failed = None
             watch.stack.append(layer)
             observer, call, mender = watch.observer, None, watch.mender
@@ -118,12 +143,12 @@ class LayerHooks:
                 if mender is None:
                     outputs = original_call(layer, *args, **kwargs)
                 else:
-                    outputs = mender.call_layer(original_call, layer, args, kwargs)
+                    outputs = mender.call_layer(original_call, layer, (args, kwargs))
             except BaseException as error:
                 is_innermost = watch.failed is None
                 watch.note_failure(layer, error, (args, kwargs))
                 if is_innermost and mender is None:
-                    watch._try_again(original_call, layer, args, kwargs)
+                    watch._try_again(original_call, layer, (args, kwargs))
                 if observer is not None:
                     observer.abandon(call)
                 raise
@@ -145,7 +170,7 @@ class LayerHooks:
         watch = self
 
         @functools.wraps(original_new)
-        def __new__(cls: type, *args: object, **kwargs: object) -> Any:
+        def __new__(cls: type, *args: object, **kwargs: object) -> KerasLayer:
             layer = original_new(cls, *args, **kwargs)
             watch._note_birth(layer, sys._getframe(1))
             watch._note_dtype(layer, kwargs, global_policy)
@@ -164,7 +189,7 @@ class LayerHooks:
     def _note_births_of(self, cls: Any) -> None:
         original_new, watch = cls.__new__, self
 
-        def __new__(made: Any, *args: object, **kwargs: object) -> Any:
+        def __new__(made: Any, *args: object, **kwargs: object) -> object:
             # Python refuses arguments to a class without __init__ only where it has no __new__ either
             takes_none = original_new is object.__new__ and made.__init__ is not object.__init__
             part = original_new(made) if takes_none else original_new(made, *args, **kwargs)
@@ -198,7 +223,7 @@ class LayerHooks:
         watch = self
 
         @functools.wraps(original_new)
-        def __new__(cls: type, *args: object, **kwargs: object) -> Any:
+        def __new__(cls: type, *args: object, **kwargs: object) -> KerasLayer:
             operation = original_new(cls, *args, **kwargs)
             called = called_by_line(sys._getframe(1))
             if not issubclass(cls, layer_class) and called is not None and _IS_FUNCTION(called.co_filename):
@@ -246,7 +271,7 @@ class LayerHooks:
         """The policy that it had before a line of the user's set another one, and that line."""
         return self._policies.get(layer)
 
-    def output_layer(self, model: KerasModel) -> Any:
+    def output_layer(self, model: KerasModel) -> KerasLayer | None:
         """The layer whose output a subclassed model returned as its own, None where nobody knows."""
         reference = self._output_of.get(model)
         return reference() if reference is not None else None
@@ -255,10 +280,10 @@ class LayerHooks:
         """Whether any layer put out one of them."""
         return any(dtype in dtypes for call in self.calls.all() for dtype in call.output_dtypes)
 
-    def layer_of_error(self, error: BaseException) -> Any:
+    def layer_of_error(self, error: BaseException) -> KerasLayer | None:
         return self.call_of_error(error)[0]
 
-    def call_of_error(self, error: BaseException) -> tuple[Any, Arguments]:
+    def call_of_error(self, error: BaseException) -> tuple[KerasLayer | None, Arguments]:
         """The innermost layer whose call this error left, None where it came from elsewhere, and what it was given.
         Autograph makes a new error of the one that it passes on, and names the layer in its text."""
         if self.failed is None:
@@ -273,15 +298,13 @@ class LayerHooks:
         else:
             self.failed = self.failed._replace(left_with=error)
 
-    def _try_again(
-        self, call: Callable[..., object], layer: KerasLayer, args: tuple[object, ...], kwargs: dict[str, object]
-    ) -> None:
+    def _try_again(self, call: Callable[..., object], layer: KerasLayer, given: Arguments) -> None:
         failed, tried = self.failed, self.try_float32
         if failed is None or not failed.in_library or tried is None:
             return
         self.try_float32 = None  # its own calls of layers may raise as well
         try:
-            ran = tried(call, layer, args, kwargs)
+            ran = tried(call, layer, given)
         finally:
             self.try_float32 = tried
         self.failed = failed._replace(ran_in_float32=ran)
@@ -295,7 +318,7 @@ class LayerHooks:
         if called is not None:
             self._made_by.setdefault(layer, called.co_name)
 
-    def _note_dtype(self, layer: KerasLayer, given: dict[str, Any], global_policy: Callable[[], str]) -> None:
+    def _note_dtype(self, layer: KerasLayer, given: dict[str, object], global_policy: Callable[[], str]) -> None:
         if any(given.get(name) is not None for name in ("dtype", "dtype_policy")):
             self._given_dtype[layer] = True
         elif class_location(type(layer)) is not None:

@@ -7,7 +7,7 @@ import functools
 import weakref
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Callable, Iterator
+from typing import TYPE_CHECKING, Any, Callable, Iterator, TypeVar
 
 from mpdoctor.examiner.capture.layer_calls import dtype_name, is_symbolic
 from mpdoctor.examiner.failures.failure import failure_under_watch
@@ -19,10 +19,13 @@ from mpdoctor.facts.failure import During, FailureFacts, MendedFacts, MendedPart
 from mpdoctor.knowledge.half_dtypes import HALF
 
 if TYPE_CHECKING:
+    from mpdoctor.examiner.capture.layer_hooks import Arguments
     from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasLayer, KerasModel
     from mpdoctor.examiner.session import Session
 
 
+T = TypeVar("T")
+Call = Callable[..., object]  # Keras' own of a layer, or of a metric or loss
 MOST_PLACES = 8
 MOST_IN_VAIN = 12  # calls that were tried in float32 and raised there, too
 OWN, WHOLE = "own operations", "with all layers inside"
@@ -34,8 +37,8 @@ class Mender:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._layers: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()  # OWN or WHOLE
-        self._outputs: weakref.WeakSet[Any] = weakref.WeakSet()  # models whose output is handed on in float32
+        self._layers: weakref.WeakKeyDictionary[KerasLayer, str] = weakref.WeakKeyDictionary()  # OWN or WHOLE
+        self._outputs: weakref.WeakSet[KerasLayer] = weakref.WeakSet()  # models whose output is handed on in float32
         self._prepared: weakref.WeakSet[Any] = weakref.WeakSet()  # metrics and losses that try float32 themselves
         self._parts: weakref.WeakSet[Any] = weakref.WeakSet()  # those of them that need it
         self._places: dict[tuple[object, ...], MendedFacts] = {}
@@ -68,19 +71,18 @@ class Mender:
         return self._session.hooked_keras
 
     # --- layers ---------------------------------------------------------------------------------------------------
-    def call_layer(
-        self, original: Callable[..., Any], layer: KerasLayer, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
+    def call_layer(self, original: Call, layer: KerasLayer, given: Arguments) -> object:
         """Keras' own call of a layer; in float32 where that is known to help, or helps now."""
         known = self._layers.get(layer)
         if known is not None:
-            return self._called_in_float32(known, original, layer, args, kwargs)
+            return self._called_in_float32(known, original, layer, given)
+        args, kwargs = given
         try:
             return original(layer, *args, **kwargs)
         except Exception as error:
             if not self._may_mend(layer):
                 raise
-            return self._call_again(error, original, layer, args, kwargs)
+            return self._call_again(error, original, layer, given)
 
     def _may_mend(self, layer: KerasLayer) -> bool:
         return self.is_on and self._was_made(layer) and self._in_vain < MOST_IN_VAIN
@@ -93,21 +95,20 @@ class Mender:
     def _call_again(
         self,
         error: Exception,
-        original: Callable[..., Any],
+        original: Call,
         layer: KerasLayer,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> Any:
+        given: Arguments,
+    ) -> object:
         """Raises `error`."""
         watch = self._session.watch
         is_innermost = watch.failed is None
-        watch.note_failure(layer, error, (args, kwargs))
+        watch.note_failure(layer, error, given)
         failed = watch.failed
         assert failed is not None
         for how in self._ways(layer):
             self._is_trying = True
             try:
-                outputs = self._called_in_float32(how, original, layer, args, kwargs)
+                outputs = self._called_in_float32(how, original, layer, given)
             except Exception:  # float32 is no help: the first error is told
                 continue
             finally:
@@ -124,9 +125,7 @@ class Mender:
             watch.failed = failed._replace(ran_in_float32=False)
         raise error
 
-    def runs_in_float32(
-        self, original: Callable[..., Any], layer: KerasLayer, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> bool | None:
+    def runs_in_float32(self, original: Call, layer: KerasLayer, given: Arguments) -> bool | None:
         """Whether a call that raised in 16 bits, of a program that set its policy itself, does not raise in float32.
         What comes of it is thrown away. None where it cannot be tried."""
         if self._is_trying or not self._was_made(layer) or self._in_vain >= MOST_IN_VAIN:
@@ -134,7 +133,7 @@ class Mender:
         watch = self._session.watch
         failed, self._is_trying = watch.failed, True
         try:
-            self._called_in_float32(OWN, original, layer, args, kwargs)
+            self._called_in_float32(OWN, original, layer, given)
         except Exception:  # float32 is no help: the caller raises the first error
             self._in_vain += 1
             return False
@@ -146,11 +145,9 @@ class Mender:
         """A whole model in float32 would be another training."""
         return [OWN] if isinstance(layer, self._keras.Model) or not layers_inside(layer) else [OWN, WHOLE]
 
-    def _called_in_float32(
-        self, how: str, original: Callable[..., Any], layer: KerasLayer, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
+    def _called_in_float32(self, how: str, original: Call, layer: KerasLayer, given: Arguments) -> object:
         """The layer takes and computes in float32, and hands on what it would hand on in 16 bits."""
-        half = str(layer.compute_dtype)
+        half, (args, kwargs) = str(layer.compute_dtype), given
         before = self._layers.get(layer)
         self._layers[layer] = how
         try:
@@ -161,14 +158,14 @@ class Mender:
                 del self._layers[layer]
         return self._cast(outputs, ("float32",), half)
 
-    def handed_on(self, layer: KerasLayer, outputs: Any) -> Any:
+    def handed_on(self, layer: KerasLayer, outputs: object) -> object:
         """What a layer put out, as whoever called it takes it."""
         callers = self._session.watch.stack
         if (callers and self._layers.get(callers[-1]) == OWN) or (not callers and layer in self._outputs):
             return self._cast(outputs, HALF, "float32")
         return outputs
 
-    def _cast(self, structure: Any, dtypes: tuple[str, ...], to: str) -> Any:
+    def _cast(self, structure: T, dtypes: tuple[str, ...], to: str) -> T:
         import tensorflow as tf
 
         def cast(value: Any) -> Any:
@@ -187,7 +184,7 @@ class Mender:
         return tf.nest.map_structure(cast, structure)
 
     # --- metrics and losses ---------------------------------------------------------------------------------------
-    def _prepare(self, what: MendedPart, objects: list[Any], method: str) -> bool:
+    def _prepare(self, what: MendedPart, objects: list[object], method: str) -> bool:
         """From now on they try float32 where they raise. Whether any of them did not before."""
         new = [part for part in objects if part not in self._prepared]
         for part in new:
@@ -196,7 +193,7 @@ class Mender:
             part.__dict__[method] = functools.update_wrapper(called, getattr(part, method))
         return bool(new)
 
-    def _call_part(self, what: MendedPart, part: Any, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def _call_part(self, what: MendedPart, part: Any, original: Call, *args: object, **kwargs: object) -> object:
         in_float32 = functools.partial(self._cast, dtypes=HALF, to="float32")
         if part in self._parts:
             return original(*in_float32(args), **in_float32(kwargs))
