@@ -18,6 +18,7 @@ from mpdoctor.examiner.protocol.event_kinds import (
     FilesWritten,
     FitEnded,
     Graph,
+    HiddenOverflow,
     KerasUsed,
     Mended,
     Model,
@@ -93,7 +94,7 @@ class Seen:
         match event:
             case Stage() | Steps():
                 self._take_progress(event, progress)
-            case Remedies() | TrainedAgain() | Reference():
+            case Remedies() | TrainedAgain() | Reference() | HiddenOverflow():
                 self._take_what_became_of_training(event)
             case Model() | ModelBuilt() | ModelSeen() | Training() | FitEnded():
                 self._take_model_or_training(event)
@@ -153,7 +154,7 @@ class Seen:
                 self.steps = done
                 progress.steps(done, total)
 
-    def _take_what_became_of_training(self, event: Remedies | TrainedAgain | Reference) -> None:
+    def _take_what_became_of_training(self, event: Remedies | TrainedAgain | Reference | HiddenOverflow) -> None:
         which = event.training
         if not -len(self.trainings) <= which < 0:
             self.passed_over += 1
@@ -166,6 +167,8 @@ class Seen:
                 self.trainings[which] = replace(training, second=second)
             case Reference(_, reference):
                 self.trainings[which] = replace(training, reference=reference)
+            case HiddenOverflow(_, overflow):
+                self.trainings[which] = replace(training, hidden_overflow=overflow)
             case _:
                 _assert_never(event)
 

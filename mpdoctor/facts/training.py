@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mpdoctor.facts.causes.culprits import CulpritFacts, GradientCulpritFacts, TensorFacts
 from mpdoctor.facts.causes.growth import GrowthFacts
+from mpdoctor.facts.causes.hidden_overflow import HiddenOverflowFacts
 from mpdoctor.facts.causes.operations import FLOAT16_LIMIT, UNCOUNTABLE, NamedOperand, OperationFacts, excuse_of
 from mpdoctor.facts.causes.scale_dependence import SOME, ScaleDependenceFacts
 from mpdoctor.facts.causes.standstill import StandstillFacts
@@ -145,6 +146,8 @@ class TrainingFacts:
         What came of training once more with what had healed them; None where nothing had, or nobody asked.
     reference
         Its steps against their float32 twins; None where nobody asked.
+    hidden_overflow
+        A layer in which a result overflows although no step is skipped for it; None where none was seen.
     uses_loss_scale_factor
         Keras 3's `loss_scale_factor`: a fixed scale without any check for finite gradients.
     """
@@ -182,6 +185,7 @@ class TrainingFacts:
     remedies: tuple[RemedyFacts, ...] = ()
     second: SecondTrainingFacts | None = None
     reference: ReferenceFacts | None = None
+    hidden_overflow: HiddenOverflowFacts | None = None
 
     def moment(self, step: int, preposition: str = "in") -> str:
         """When that was, in words: steps count from 0 here, and from 1 for readers."""

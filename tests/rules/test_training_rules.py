@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from samples import good_steps, layer, model, steps_from_finiteness, training
 
+from mpdoctor.facts.causes.hidden_overflow import HiddenOverflowFacts
 from mpdoctor.facts.divergence import DivergenceFacts, TriedLayer
 from mpdoctor.facts.layer_details import SettingsFacts
 from mpdoctor.facts.location import Location
@@ -95,6 +96,12 @@ def broken(name: str, **more: Any) -> dict[str, Any]:
     """A layer whose output this operation broke."""
     facts = culprit()["culprit"]
     return {"culprit": dataclasses.replace(facts, operation=operation(name, **more))}
+
+
+def hidden(name: str, is_healed: bool = True) -> dict[str, Any]:
+    """An overflow for which no step was skipped."""
+    place = Location("train.py", 12)
+    return {"hidden_overflow": HiddenOverflowFacts("square", "Square", place, operation(name), 0.42, is_healed)}
 
 
 def in_loss(name: str, loss: float = math.inf, **more: Any) -> dict[str, Any]:
@@ -652,6 +659,16 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         broken("AddV2", in_float32=None, given="constant", masked=True, constant=NamedOperand("-1e9", -1e9)),
         ("-1e9 is -inf in float16", "tf.where()"),
     ),
+    (
+        "MP904",
+        "hidden",
+        hidden("Mul"),
+        ("numbers up to 332 gives 110,556", "No step is skipped", "42% of its size", '(line 12) dtype="float32": then'),
+    ),
+    ("MP904", "hidden-and-followed-by-another", hidden("Mul", is_healed=False), ("is not enough (tried", "Not tried")),
+    ("MP904", "hidden-in-a-sum", hidden("Sum"), SILENT),
+    ("MP503", "hidden", hidden("Square"), ("squaring numbers up to 332", "No step is skipped", "42% of its size")),
+    ("MP503", "hidden-elsewhere", hidden("Mul"), SILENT),
     ("MP904", "its-input-was-too-large", broken("Cast", largest=1e6, in_float32=1e6, from_data=True), SILENT),
     ("MP904", "weights-that-were-broken", broken("ReadVariableOp", in_float32=None), SILENT),
     ("MP904", "an-operation-in-float32", broken("Log", dtype="float32"), SILENT),

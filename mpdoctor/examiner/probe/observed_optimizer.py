@@ -29,6 +29,7 @@ from mpdoctor.loss_scale import LossScale
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasOptimizer, KerasVariable
+    from mpdoctor.examiner.replay.overflow_watch import SeenOverflow
 
 
 RISE = 2.0  # times the loss before
@@ -77,7 +78,7 @@ class ObservedOptimizer:
         The step whose failure is explained; None where there is none, or only the user's own code can repeat it.
     call_of_step
         Repeats the last step of an eager loop, once one is looked at that failed; None where it is no such call.
-    culprit, loss_culprit, gradient_culprit, dependence, standstill, not_looked
+    culprit, loss_culprit, gradient_culprit, dependence, standstill, overflows, not_looked
         What the closer looks brought.
     """
 
@@ -110,6 +111,7 @@ class ObservedOptimizer:
         self.dependence: ScaleDependenceFacts | None = None
         self.standstill: StandstillFacts | None = None
         self.rises: list[tuple[int, float, float]] = []  # (step, loss, largest weight)
+        self.overflows: list[SeenOverflow] = []
         self.derivatives: tuple[tuple[str, float], ...] = ()  # exponents by differentiation
         self.not_looked: list[tuple[NotMeasured, str]] = []
         self._weights: list[tuple[KerasVariable, tf.Tensor]] = []

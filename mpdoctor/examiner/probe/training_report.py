@@ -9,6 +9,7 @@ from mpdoctor.examiner.probe.graph_stop import is_stop
 from mpdoctor.examiner.probe.training_facts import names_of_optimizers, trained_models, training_facts
 from mpdoctor.examiner.probe.tried_remedies import tried_remedies
 from mpdoctor.examiner.protocol.event_kinds import Remedies, TrainedAgain
+from mpdoctor.examiner.reference.hidden_overflows import tell_hidden_overflows
 from mpdoctor.examiner.reference.unmoved_weights import tell_lost_gradients
 from mpdoctor.examiner.second_training.second_training import SHARE
 from mpdoctor.facts.failure import FailureFacts
@@ -42,6 +43,8 @@ def report_training(training: Training, ended: str, failure: FailureFacts | None
     for observed, (_, model), name in zip(observed_optimizers, models, names):
         name = _name_among_all(training, model, name)
         events.training(training_facts(training, observed, model, name, ended, failure))
+    if failure is None and ended != "budget":
+        tell_hidden_overflows(training.session, training.replay, observed_optimizers)
     if training.reference is not None:
         run_again = functools.partial(_run_again, training)
         training.reference.tell(observed_optimizers, failure, optimizers.all, run_again)

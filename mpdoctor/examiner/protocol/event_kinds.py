@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Union, get_args
 
+from mpdoctor.facts.causes.hidden_overflow import HiddenOverflowFacts
 from mpdoctor.facts.environment import EnvironmentFacts
 from mpdoctor.facts.examination import TimingFacts
 from mpdoctor.facts.failure import FailureFacts, MendedFacts
@@ -145,6 +146,14 @@ class Reference:
 
 
 @dataclass(frozen=True)
+class HiddenOverflow:
+    """A layer in which a result overflows and no step is skipped. `training`: as in Remedies."""
+
+    training: int
+    facts: HiddenOverflowFacts
+
+
+@dataclass(frozen=True)
 class FitEnded:
     """How the end of the fit() of the last trainings went."""
 
@@ -236,6 +245,7 @@ Event = Union[
     Training,
     Remedies,
     TrainedAgain,
+    HiddenOverflow,
     Reference,
     FitEnded,
     TrainingStatus,

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from mpdoctor.examiner.exceptions import first_line
 from mpdoctor.examiner.replay.culprit_search import CulpritSearch
+from mpdoctor.examiner.replay.overflow_watch import OverflowWatch
 from mpdoctor.examiner.replay.scale_derivative import ScaleDerivative
 from mpdoctor.examiner.replay.step_observer import Enough
 from mpdoctor.examiner.replay.two_scales import (
@@ -104,12 +105,14 @@ class StepReplay:
         """Gradients that are added up over several calls arrive with the last of them, and all are repeated."""
         for repeat in dict.fromkeys((observed.repeat, observed.repeat_all)):
             assert repeat is not None
-            with self.repeating() as catchers:
+            overflows = OverflowWatch(self._training.session.watch)
+            with self.repeating() as catchers, overflows:
                 catcher = catchers[observed]
                 catcher.stops = observed.steps_a_call > 1
                 pairs = pairs_from_scale(observed.steps[-1].loss_scale)
                 again = functools.partial(_from_the_same_state, repeat)
                 measured = dependence_from_replays(observed.set_scale, again, catcher, pairs)
+            observed.overflows = overflows.found
             if measured is not None:
                 self._note_dependence(observed, *measured, catcher.wrappers)
             if observed.dependence is not None:

@@ -4,6 +4,7 @@
 float16 ends at 65504. A sum of ones over 256×256 pixels is infinite already: the dice loss of a 512×512
 mask is NaN (Keras 3.15, tf_keras 2.21, TensorFlow 2.15). A sum of squares, a norm over everything, a Gram
 matrix get there sooner, and `exp` of 11.1. The sum in float32 is right, and bfloat16 reaches as far as float32.
+Where a division by it follows, the result is 0 and no step is skipped; a short training shows that, too.
 
 A mean stays small, and yet is no way out for more than 65519 values: `tf.reduce_mean` divides its gradient by
 their number, cast to float16, which is inf from 65520 on. The gradient is exactly 0 then, at every loss
@@ -55,6 +56,7 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Operation
 from mpdoctor.semantics.live.broken_operations import ADDING, SUMS, broke, is_overflow
+from mpdoctor.semantics.live.hidden_overflows import finding_of_hidden_overflow
 from mpdoctor.semantics.live.second_training import remedies_as_told
 from mpdoctor.semantics.live.tried_remedies import after_trials
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
@@ -130,6 +132,9 @@ def _of_mean(number: int) -> str:
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
+    hidden = training.hidden_overflow
+    if hidden is not None and hidden.operation.name in SUMS:
+        yield finding_of_hidden_overflow(training)
     operation = training.broken_operation
     if operation is not None and operation.has_no_gradient and operation.where != "gradient":
         yield _mean(training, operation)

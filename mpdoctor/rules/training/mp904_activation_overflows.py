@@ -10,6 +10,10 @@ One float32 layer is enough where its values come back below 65504 inside it, or
 16-bit layer behind it casts them to float16 again, and to inf. Which layers that are is tried on the failing batch,
 where its step can be repeated: the finding names the fewest that were found to heal it, or says that none do.
 
+No step need be skipped for it: `x * rsqrt(mean(x²))`, the norm of many transformers, is 0 where x² is inf. Where a
+result overflows in a step whose gradients are finite, the layer is run once more in float32 on the same input, and the
+finding says how far apart its outputs are. An overflow that changes nothing, as in `exp(-x²)`, is none.
+
 ## Flagged
 
 ```python
@@ -69,12 +73,14 @@ from mpdoctor.finding import AlsoSeen, Finding, Severity
 from mpdoctor.knowledge.layer_kinds import NORMALIZATION
 from mpdoctor.semantics.live.broken_operations import (
     ADDING,
+    SUMS,
     broke,
     is_of_input,
     is_of_weights,
     is_overflow,
     number,
 )
+from mpdoctor.semantics.live.hidden_overflows import finding_of_hidden_overflow
 from mpdoctor.semantics.live.second_training import remedies_as_told
 from mpdoctor.semantics.live.training_texts import (
     FLOAT16_LIMIT,
@@ -102,6 +108,9 @@ BOUNDED = NORMALIZATION | {"Softmax", "LSTM", "GRU", "SimpleRNN"}
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
+    hidden = training.hidden_overflow
+    if hidden is not None and hidden.operation.name not in SUMS:  # those are MP503
+        yield finding_of_hidden_overflow(training)
     culprit = training.culprit
     if culprit is None or not culprit.inputs_finite or training.broken_by_device or _is_told_otherwise(culprit):
         return
@@ -137,7 +146,7 @@ def _what_broke(culprit: CulpritFacts, when: str) -> str:
         return (
             f"In {named_culprit(culprit)} ({overflow.layer_class}){which} a result is not finite, {when}, from finite "
             f"inputs{_leading_up(before)}. float16 ends at {FLOAT16_LIMIT}{why}. The layer's output itself is finite: "
-            "the result goes elsewhere, for example into a loss that the layer adds."
+            "the result shows in its gradient, or goes elsewhere, for example into a loss that the layer adds."
         )
     return (
         f"The output of {named_culprit(culprit)} ({overflow.layer_class}){which} is not finite: {_how_much(overflow)}, "

@@ -36,6 +36,7 @@ def _as_training(first: TrainingFacts, second: SecondTrainingFacts) -> TrainingF
         growth=None,
         remedies=(),
         second=None,
+        hidden_overflow=None,
     )
 
 

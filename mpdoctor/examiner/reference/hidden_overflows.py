@@ -1,0 +1,65 @@
+"""Layers in which a result overflows in a step that is not skipped, and that put out something else for it than they do
+in float32 on the same input. Costs nothing where nothing overflows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mpdoctor.examiner.protocol.event_kinds import HiddenOverflow
+from mpdoctor.examiner.reference.measurement import ReferenceMeasurement
+from mpdoctor.examiner.reference.twin_steps import NotComparable, with_sublayers
+from mpdoctor.examiner.replay.overflow_watch import OverflowWatch
+from mpdoctor.facts.causes.hidden_overflow import HiddenOverflowFacts
+from mpdoctor.facts.reference import FAR
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer
+    from mpdoctor.examiner.reference.twin_steps import KeptStep, StepRunner
+    from mpdoctor.examiner.replay.overflow_watch import SeenOverflow
+    from mpdoctor.examiner.replay.step_replay import StepReplay
+    from mpdoctor.examiner.session import Session
+
+SHARE = 0.25  # of --budget
+MOST = 3  # layers that are tried
+REPEATS = 1e-3  # of the norm: two runs of one step put out less than this apart
+
+
+def tell_hidden_overflows(session: Session, look: StepReplay, told: list[ObservedOptimizer]) -> None:
+    """Of the trainings that were told last, by their last batch."""
+    for place, observed in enumerate(told):
+        if not observed.overflows:
+            continue
+        session.events.stage("comparing with float32")
+        measurement = ReferenceMeasurement(look, session.watch, len(observed.steps), SHARE * session.request.budget)
+        try:
+            with measurement.last_step(observed) as (runner, kept):
+                tried = (_tried(session, observed, runner, kept, seen) for seen in observed.overflows[:MOST])
+                found = next((facts for facts in tried if facts is not None), None)
+        except NotComparable:  # nobody knows what it does in float32
+            continue
+        if found is not None:
+            session.events.send(HiddenOverflow(place - len(told), found))
+
+
+def _tried(
+    session: Session, observed: ObservedOptimizer, runner: StepRunner, kept: KeptStep, seen: SeenOverflow
+) -> HiddenOverflowFacts | None:
+    """The step with this layer in float32 and all before it as they are: so both are given the same. None where it puts
+    out the same. Raises NotComparable."""
+    layers, number = with_sublayers(observed.keras, [seen.layer]), id(seen.layer)
+    with OverflowWatch(session.watch) as overflows:
+        single = runner.run(kept, layers).seen
+    again = runner.run(kept, layers, single=single).seen.ranges.get(number)
+    half = runner.run(kept, single=single).seen.ranges.get(number)
+    if seen.path in single.still_in_half or again is None or half is None or (again.apart or 0.0) > REPEATS:
+        return None
+    if half.apart is None or half.apart < FAR:
+        return None
+    return HiddenOverflowFacts(
+        seen.path,
+        type(seen.layer).__name__,
+        session.watch.made_at(seen.layer),
+        seen.operation,
+        half.apart,
+        is_healed=not overflows.found,
+    )

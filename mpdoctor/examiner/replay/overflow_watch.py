@@ -1,0 +1,116 @@
+"""Operations of layers that make inf of finite float16 numbers in an eager step, whatever becomes of it later."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Callable, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework import op_callbacks
+
+from mpdoctor.examiner.process.patching import replace_for_now
+from mpdoctor.examiner.process.user_code import own_location
+from mpdoctor.examiner.replay.magnitudes import (
+    FINITE,
+    array_from_tensor,
+    is_eager,
+    is_floating,
+    largest_in_float32,
+    range_of_finite,
+    state_of,
+)
+from mpdoctor.facts.training import FLOAT16_LIMIT, OperationFacts
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.capture.layer_hooks import LayerHooks
+    from mpdoctor.examiner.keras.adapter import KerasLayer
+
+MOST = 8  # places that are noted
+INF = np.uint16(0x7C00)  # the bits of float16's inf; -inf, of which masks are made, has the sign's bit as well
+
+
+class SeenOverflow(NamedTuple):
+    """`path` of the layer as in the facts of the model."""
+
+    layer: KerasLayer
+    path: str
+    operation: OperationFacts
+
+
+class OverflowWatch:
+    """Watches the way forward of steps while it is entered: one comparison of the bits of each float16 result."""
+
+    def __init__(self, watch: LayerHooks) -> None:
+        self._watch = watch
+        self.found: list[SeenOverflow] = []
+        self._seen: set[tuple[int, object]] = set()
+        self._busy = self._is_way_back = False
+        self._release: Callable[[], None] = lambda: None
+
+    def __enter__(self) -> OverflowWatch:
+        self._release = replace_for_now(tf.GradientTape, "gradient", self._differentiate)
+        op_callbacks.add_op_callback(self._see)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        op_callbacks.remove_op_callback(self._see)
+        self._release()
+
+    def _differentiate(
+        self, original: Callable[..., object], tape: tf.GradientTape, *args: object, **kwargs: object
+    ) -> object:
+        self._is_way_back, before = True, self._is_way_back
+        try:
+            return original(tape, *args, **kwargs)
+        finally:
+            self._is_way_back = before
+
+    def _see(
+        self,
+        name: bytes | str,
+        inputs: tuple[tf.Tensor, ...],
+        attrs: tuple[object, ...],
+        outputs: tuple[tf.Tensor, ...],
+        op_name: object = None,
+        graph: tf.Graph | None = None,
+    ) -> None:
+        if self._busy or self._is_way_back or graph is not None or not self._watch.stack or len(self.found) >= MOST:
+            return
+        self._busy = True
+        try:
+            if any(map(_holds_inf, outputs)) and all(state_of(tensor) == FINITE for tensor in inputs):
+                self._note(tf.compat.as_str(name), list(inputs), attrs, list(outputs))
+        finally:
+            self._busy = False
+
+    def _note(self, name: str, inputs: list[tf.Tensor], attrs: tuple[object, ...], outputs: list[tf.Tensor]) -> None:
+        layer, place = self._watch.stack[-1], own_location()
+        if (id(layer), place) in self._seen:
+            return
+        self._seen.add((id(layer), place))
+        in_float32 = largest_in_float32(name, inputs, attrs, outputs)
+        if in_float32 is None or not FLOAT16_LIMIT < in_float32 < math.inf:
+            return
+        floats = [array_from_tensor(tensor) for tensor in inputs if is_floating(tensor)]
+        smallest, largest, holds_zero = range_of_finite(floats)
+        names = [layer.name for layer in self._watch.stack[1:] or self._watch.stack]
+        operation = OperationFacts(
+            name,
+            "layer",
+            "float16",
+            "inf",
+            largest,
+            smallest,
+            holds_zero,
+            max((values.size for values in floats), default=1),
+            in_float32,
+            location=place,
+        )
+        self.found.append(SeenOverflow(layer, "/".join(names), operation))
+
+
+def _holds_inf(tensor: tf.Tensor) -> bool:
+    if not is_eager(tensor) or tensor.dtype != tf.float16:
+        return False
+    return bool((np.ascontiguousarray(tensor.numpy()).view(np.uint16) == INF).any())

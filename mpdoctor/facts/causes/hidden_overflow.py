@@ -1,0 +1,31 @@
+"""An overflow that no skipped step shows: a result beyond float16 that later operations make finite again."""
+
+from __future__ import annotations
+
+from mpdoctor.facts.causes.operations import OperationFacts
+from mpdoctor.facts.frozen import dataclass
+from mpdoctor.facts.location import Location
+
+
+@dataclass(frozen=True)
+class HiddenOverflowFacts:
+    """An operation in a layer that made inf of finite float16 numbers, in a step whose gradients were finite: 1 / inf
+    is 0, tanh(inf) is 1. Only where the layer puts out something else than it does in float32.
+
+    layer, class_name, location
+        The innermost layer that was called then: its path, its class, and the user's line that makes it.
+    operation
+        What overflowed; `in_float32` is finite.
+    apart
+        Norm of the difference between what the layer puts out and what it puts out in float32 on the same input, by the
+        norm of the latter, over a sample of the elements.
+    is_healed
+        Whether nothing overflows in any layer once this one computes in float32.
+    """
+
+    layer: str
+    class_name: str
+    location: Location | None
+    operation: OperationFacts
+    apart: float
+    is_healed: bool = False
