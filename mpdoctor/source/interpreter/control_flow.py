@@ -6,7 +6,19 @@ import ast
 import sys
 from collections.abc import Callable
 
-from mpdoctor.program.values import MISSING, Branch, Earlier, Known, Unknown, Value, known
+from mpdoctor.program.values import (
+    MISSING,
+    Api,
+    Branch,
+    Call,
+    Collection,
+    Defined,
+    Earlier,
+    Known,
+    Unknown,
+    Value,
+    known,
+)
 from mpdoctor.source.existence_checks import (
     arm_of_wrapper,
     asks_whether_it_works,
@@ -21,6 +33,9 @@ from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import merged_names
 from mpdoctor.source.joining import joined, without_earlier
+
+MOST_CALLED_IN_TURN = 4  # functions that a loop goes through
+_CALLED = (Api, Defined, Call, Collection)
 
 if sys.version_info >= (3, 11):
     TryNode = ast.Try | ast.TryStar
@@ -61,9 +76,33 @@ def execute_if(state: State, node: ast.If) -> bool:
 
 def execute_for(state: State, node: ast.For | ast.AsyncFor) -> bool:
     iterable = evaluate(state, node.iter)
+    if _calls_each(node, iterable):
+        return _execute_for_each(state, node, iterable)
     element = element_of(iterable, state.place(node.target))
     _execute_loop(state, node, lambda: assign(state, node.target, element), False)
     return True
+
+
+def _calls_each(node: ast.For | ast.AsyncFor, iterable: Value) -> bool:
+    """`for wrap in (LossScaleOptimizer, Lookahead): optimizer = wrap(optimizer)`: a loop over a few known functions or
+    classes that calls each, and leaves none out."""
+    if not isinstance(iterable, Collection) or iterable.open or not 1 < len(iterable.items) <= MOST_CALLED_IN_TURN:
+        return False
+    if iterable.kind not in ("list", "tuple") or not all(isinstance(item, _CALLED) for item in iterable.items):
+        return False
+    names = {part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)}
+    inside = [part for statement in node.body for part in ast.walk(statement)]
+    called = (part.func.id for part in inside if isinstance(part, ast.Call) and isinstance(part.func, ast.Name))
+    leaves = any(isinstance(part, (ast.Break, ast.Continue, ast.Yield, ast.YieldFrom)) for part in inside)
+    return not leaves and not names.isdisjoint(called)
+
+
+def _execute_for_each(state: State, node: ast.For | ast.AsyncFor, iterable: Value) -> bool:
+    for element in iterable.items if isinstance(iterable, Collection) else ():
+        assign(state, node.target, element)
+        if not execute_block(state, node.body):
+            return False
+    return execute_block(state, node.orelse)
 
 
 def execute_while(state: State, node: ast.While) -> bool:
