@@ -42,20 +42,23 @@ leondgarse/keras_cv_attention_models#122, keras-team/keras-core#815.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF
-from mpdoctor.knowledge.result_dtypes import DEFAULTS
+from mpdoctor.knowledge.result_dtypes import DEFAULTS, JOINING, KEEPING
 from mpdoctor.program.dtypes import AUTOCAST, dtype_named, policies_named
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import (
     Api,
     Attribute,
     Call,
+    Collection,
     Context,
     Defined,
     FunctionFacts,
+    Item,
     Parameter,
     Value,
     options,
@@ -107,12 +110,36 @@ def _casts(facts: SourceFacts) -> Iterator[tuple[Call, str, Value]]:
 
 
 def _made(facts: SourceFacts) -> Iterator[tuple[Call, str, Value]]:
-    """`tf.ones((4, 4), tf.float16)`"""
+    """`tf.ones((4, 4), tf.float16)`, where it is combined with something at once: the state that a layer is given may
+    well have to be float16."""
     for call in facts.calls_of(*MAKERS):
         given = call.argument(_dtype_position(call), "dtype")
         dtype = dtype_named(given, facts.keras) if given is not None else None
-        if given is not None and dtype is not None:
+        if given is not None and dtype in HALF and id(call) in _combined(facts):
             yield call, dtype, given
+
+
+@lru_cache(maxsize=1)
+def _combined(facts: SourceFacts) -> frozenset[int]:
+    """The ids of the values that are operands of an operation, as they are or behind a function that keeps their
+    dtype."""
+    joining = [call for call in facts.calls if isinstance(call.callee, Api) and call.method in JOINING]
+    waiting = [operand for operation in facts.operations for operand in operation.operands]
+    waiting += [operand for call in joining for operand in call.arguments(JOINING[call.method])]
+    found: set[int] = set()
+    for value in waiting:
+        for option in options(value):
+            if id(option) not in found:
+                found.add(id(option))
+                waiting += _kept(option)
+    return frozenset(found)
+
+
+def _kept(value: Value) -> tuple[Value, ...]:
+    if isinstance(value, (Item, Collection)):
+        return value.parts
+    keeps = isinstance(value, Call) and isinstance(value.callee, Api) and value.method in KEEPING
+    return value.arguments(slice(1)) if keeps and isinstance(value, Call) else ()
 
 
 def _dtype_position(call: Call) -> int | None:
