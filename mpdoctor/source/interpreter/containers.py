@@ -128,6 +128,29 @@ def dictionary(location: Location, keys: Sequence[Value], items: Sequence[Value]
     return Collection(location, "dict", tuple(items[i] for i in kept), tuple(keys[i] for i in kept), is_open)
 
 
+def united(location: Location, left: Collection, right: Collection) -> Value:
+    """`left | right`, of dicts."""
+    if left.kind != "dict" or right.kind != "dict" or left.uniform or right.uniform:
+        return Unknown(location)
+    keys, items = (*left.keys, *right.keys), (*left.items, *right.items)
+    return dictionary(location, keys, items, left.open or right.open)
+
+
+def chained(location: Location, parts: Sequence[Value]) -> Collection | None:
+    """The elements of several lists or generators one after the other, where those of each are known."""
+    held = [contents_of(part) for part in parts]
+    if not all(isinstance(one, Collection) and one.kind in ("list", "tuple") and not one.uniform for one in held):
+        return None
+    items: list[Value] = []
+    is_open, ending = False, 0
+    for one in held:
+        assert isinstance(one, Collection)
+        items += one.items
+        ending = one.ending if one.open else ending + len(one.items)
+        is_open = is_open or one.open
+    return Collection(location, "list", tuple(items), (), is_open, ending if is_open else 0)
+
+
 def _name_of_key(key: Value) -> tuple[object, ...]:
     name = known(key)
     return ("text", name) if isinstance(name, str) else ("value", id(key))

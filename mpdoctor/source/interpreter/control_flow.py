@@ -8,11 +8,8 @@ from collections.abc import Callable
 
 from mpdoctor.program.values import (
     MISSING,
-    Api,
     Branch,
-    Call,
     Collection,
-    Defined,
     Earlier,
     Known,
     Unknown,
@@ -34,8 +31,7 @@ from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import merged_names
 from mpdoctor.source.joining import joined, without_earlier
 
-MOST_CALLED_IN_TURN = 4  # functions that a loop goes through
-_CALLED = (Api, Defined, Call, Collection)
+MOST_CALLED_IN_TURN = 6  # elements that a loop goes through one by one
 
 if sys.version_info >= (3, 11):
     TryNode = ast.Try | ast.TryStar
@@ -84,17 +80,18 @@ def execute_for(state: State, node: ast.For | ast.AsyncFor) -> bool:
 
 
 def _calls_each(node: ast.For | ast.AsyncFor, iterable: Value) -> bool:
-    """`for wrap in (LossScaleOptimizer, Lookahead): optimizer = wrap(optimizer)`: a loop over a few known functions or
-    classes that calls each, and leaves none out."""
-    if not isinstance(iterable, Collection) or iterable.open or not 1 < len(iterable.items) <= MOST_CALLED_IN_TURN:
+    """A loop over a few known elements that leaves none out, and calls each, `for wrap in (LossScaleOptimizer,
+    Lookahead): optimizer = wrap(optimizer)`, or yields something for each."""
+    if not isinstance(iterable, Collection) or iterable.open or not 0 < len(iterable.items) <= MOST_CALLED_IN_TURN:
         return False
-    if iterable.kind not in ("list", "tuple") or not all(isinstance(item, _CALLED) for item in iterable.items):
+    if iterable.kind not in ("list", "tuple"):
         return False
     names = {part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)}
     inside = [part for statement in node.body for part in ast.walk(statement)]
+    if any(isinstance(part, (ast.Break, ast.Continue)) for part in inside):
+        return False
     called = (part.func.id for part in inside if isinstance(part, ast.Call) and isinstance(part.func, ast.Name))
-    leaves = any(isinstance(part, (ast.Break, ast.Continue, ast.Yield, ast.YieldFrom)) for part in inside)
-    return not leaves and not names.isdisjoint(called)
+    return not names.isdisjoint(called) or any(isinstance(part, ast.Yield) for part in inside)
 
 
 def _execute_for_each(state: State, node: ast.For | ast.AsyncFor, iterable: Value) -> bool:

@@ -24,10 +24,10 @@ from mpdoctor.program.values import (
 from mpdoctor.source.constant_folding import constant_from_call, constant_from_method, constant_from_numbers
 from mpdoctor.source.interpreter.assignments import remember_keyword
 from mpdoctor.source.interpreter.attributes import Super, attribute_of, store_attribute
-from mpdoctor.source.interpreter.containers import contents_of, dictionary, item_of
+from mpdoctor.source.interpreter.containers import chained, contents_of, dictionary, item_of
 from mpdoctor.source.interpreter.settings.command_line import remember_argument
 from mpdoctor.source.interpreter.settings.data_classes import as_dictionary, copy_with
-from mpdoctor.source.interpreter.settings.trees import TREES
+from mpdoctor.source.interpreter.settings.trees import TREES, value_from_json
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_read, record_write
 from mpdoctor.source.interpreter.state.scopes import Keywords
@@ -76,6 +76,10 @@ def call_library(
         return api_from_name(known(args[0]), location)
     if name == "collections.OrderedDict":
         return _call_dict(args, keywords, is_open, location)
+    if name == "itertools.chain" and args and not is_open:
+        return chained(location, args)
+    if name == "json.loads" and args:
+        return value_from_json(known(args[0]), location)
     if name not in TREES or is_open:
         return None
     if not args and keywords:
