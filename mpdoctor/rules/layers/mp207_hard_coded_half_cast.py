@@ -32,8 +32,8 @@ class Positions(keras.layers.Layer):
 ```
 
 ## Versions
-All. A cast behind an `if` about dtypes, in a layer that fixes its own dtype, or whose result is cast back is
-on purpose.
+All. A tensor that is made in float16 by name, `tf.ones(…, tf.float16)`, and combined with the input does the same.
+A cast behind an `if` about dtypes, in a layer that fixes its own dtype, or whose result is cast back is on purpose.
 
 ## Where users met it
 leondgarse/keras_cv_attention_models#122, keras-team/keras-core#815.

@@ -107,7 +107,7 @@ def is_of_the_data(value: Value) -> bool:
     if isinstance(value, Parameter):
         function = value.function
         is_step = function is not None and function.name in STEPS and function.owner is not None
-        return is_step and is_part and value.index == 1
+        return is_step and value.index == 1  # fit(x) hands over the tensor itself
     if isinstance(value, Call) and is_part:
         return value.method == "unpack_x_y_sample_weight" or _is_pipeline(value)
     return False
