@@ -9,9 +9,22 @@ from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.program.command_line import without_command_line
 from mpdoctor.program.dtypes import policies_named
 from mpdoctor.program.events import Event
-from mpdoctor.program.values import Api, Branch, Call, ClassFacts, Defined, Known, Value, known
+from mpdoctor.program.values import (
+    Api,
+    Attribute,
+    Branch,
+    Call,
+    ClassFacts,
+    Defined,
+    Known,
+    Value,
+    is_api,
+    known,
+    options,
+)
 
 SET_POLICY = "keras.mixed_precision.set_global_policy"
+READ_POLICY = "keras.mixed_precision.global_policy"
 SET_FLOATX = "keras.backend.set_floatx"
 
 
@@ -40,6 +53,18 @@ def policies_set_by(call: Call) -> tuple[str, ...]:
     in force where nothing else is said; beside another default the code may well be meant for what is said."""
     given = call.argument(0, "policy") or call.keyword("dtype_policy")
     return policies_named(given) or _half_by_default(given)
+
+
+def policies_read_for(call: Call) -> tuple[Call, ...]:
+    """The `global_policy()` calls whose result a call sets, or the name of it; () where it may set anything else."""
+    given = call.argument(0, "policy") or call.keyword("dtype_policy")
+    read = [
+        choice
+        for option in options(given)
+        for choice in options(option.of if isinstance(option, Attribute) and option.name == "name" else option)
+    ]
+    calls = tuple(choice for choice in read if isinstance(choice, Call) and is_api(choice.callee, READ_POLICY))
+    return calls if len(calls) == len(read) else ()
 
 
 def _half_by_default(given: Value | None) -> tuple[str, ...]:

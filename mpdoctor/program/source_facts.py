@@ -37,6 +37,7 @@ from mpdoctor.program.policy_settings import (
     are_of_two_kerases,
     has_happened,
     makes_policy,
+    policies_read_for,
     policies_set_by,
     sets_policy,
 )
@@ -246,13 +247,18 @@ class SourceFacts:
             certain = has_happened(call.context.branches, event.context.branches)
             if certain is None:
                 continue
-            found.extend(policies_set_by(call) or (UNSURE,))
+            found.extend(policies_set_by(call) or self._policies_put_back(call) or (UNSURE,))
             if certain:
                 break
         else:
             callers_decide = self.is_imported or not event.context.reached
             found.append(UNSURE if callers_decide else None)
         return tuple(dict.fromkeys(found))
+
+    def _policies_put_back(self, call: Call) -> tuple[PolicyName, ...]:
+        """What a call sets that is given the global policy of before, `set_global_policy(before)`; () for others."""
+        read = policies_read_for(call)
+        return tuple(dict.fromkeys(name for reading in read for name in self.policies_at(reading)))
 
     def policies_of_program_at(self, event: Event) -> tuple[PolicyName, ...]:
         """The same, with the policies of the files that import this one where nothing here tells."""

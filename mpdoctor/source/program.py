@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import ast
+import dataclasses
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 from mpdoctor.program.breakdown import breakdown_from_error
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Context, Known
+from mpdoctor.program.values import Call, ClassFacts, Context, Known
 from mpdoctor.source.interpreter.call_inlining import inline_uncalled
 from mpdoctor.source.interpreter.dispatch import execute_block
 from mpdoctor.source.interpreter.imports import execute_module, load_module, new_module
 from mpdoctor.source.interpreter.node_handlers import EXPRESSIONS, STATEMENTS
 from mpdoctor.source.interpreter.state.events import MOST_EVENTS, Enough, Events, joined_events
 from mpdoctor.source.interpreter.state.interpreter_state import LoadModule, State
-from mpdoctor.source.interpreter.state.scopes import Frame, Import, Module
+from mpdoctor.source.interpreter.state.scopes import Closure, Frame, Import, Module
 from mpdoctor.source.keras_of_source import declared_keras
 from mpdoctor.source.modules import Files
 from mpdoctor.source.reading import Source
 
+CALLED_BY_KERAS = ("call", "train_step")
 _FRAMES = 6000  # Python frames of the deepest walk: DEEPEST levels in each of DEEPEST_CALL functions, some 3 each
 
 
@@ -81,15 +84,58 @@ def _execute_the_rest(state: State, module: Module) -> None:
         _begin_run(state, reached=True)
         module.scope.names["__name__"] = Known(module.location, "__main__")
         execute_block(state, body)
-    done = 0
+    done, left_to_others = 0, _steps_of_templates(state, module)
     while done < len(module.closures):
         closure = module.closures[done]
         done += 1
-        if id(closure) not in state.walk.executed:
+        if id(closure) not in state.walk.executed and id(closure) not in left_to_others:
             owner = closure.facts.owner
             is_framework = owner is not None and owner.kind is not None and id(owner) in state.walk.instantiated
             _begin_run(state, reached=is_framework)
             inline_uncalled(state, closure)
+    for own in module.classes:
+        for closure in _inherited_templates(state, own):
+            inherited = dataclasses.replace(closure, facts=dataclasses.replace(closure.facts, owner=own))
+            module.closures.append(inherited)  # it has been executed by its id, which nothing else may have
+            _begin_run(state, reached=id(own) in state.walk.instantiated)
+            inline_uncalled(state, inherited)
+
+
+def _inherited_templates(state: State, own: ClassFacts) -> Iterator[Closure]:
+    """What Keras calls of a class's objects, and the class inherits from another of the user's own: where that calls a
+    method which the class has written anew, it does something else than in the base class."""
+    if own.kind not in ("layer", "model"):
+        return
+    for name in CALLED_BY_KERAS:
+        method = own.find_method(name)
+        closure = state.closures.get(id(method)) if method is not None and method.owner is not own else None
+        if closure is not None and not closure.is_static and _calls_one_of(closure, own.methods):
+            yield closure
+
+
+def _calls_one_of(closure: Closure, methods: Container[str]) -> bool:
+    """Whether a method's body names one of these by `self`, and leaves the class that it stands in out of it."""
+    nodes = list(ast.walk(closure.node))
+    if any(isinstance(node, ast.Name) and node.id in ("super", "__class__") for node in nodes):
+        return False
+    return any(
+        isinstance(node, ast.Attribute)
+        and node.attr in methods
+        and isinstance(node.value, ast.Name)
+        and node.value.id == closure.facts.parameters[0]
+        for node in (nodes if closure.facts.parameters else ())
+    )
+
+
+def _steps_of_templates(state: State, module: Module) -> set[int]:
+    """The ids of training steps that only subclasses take: the base class, which nobody makes, leaves to them what the
+    step calls."""
+    return {
+        id(closure)
+        for own in module.classes
+        for closure in _inherited_templates(state, own)
+        if closure.facts.name == "train_step" and id(closure.facts.owner) not in state.walk.instantiated
+    }
 
 
 def _begin_run(state: State, reached: bool) -> None:

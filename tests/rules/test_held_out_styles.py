@@ -14,7 +14,8 @@ from marks import marks_from_source
 from mpdoctor.source import facts_from_file
 
 HERE = Path(__file__).parents[2] / "fixtures" / "held_out"
-PACKAGES = (HERE / "third", HERE / "fourth", HERE / "fifth", HERE / "sixth")  # each with a package of its own
+# Each has a package of its own.
+PACKAGES = tuple(HERE / name for name in ("third", "fourth", "fifth", "sixth", "seventh"))
 FILES = sorted([*HERE.glob("mp*.py"), *HERE.glob("second/mp*.py"), *(f for p in PACKAGES for f in p.glob("mp*.py"))])
 
 

@@ -32,8 +32,8 @@ class Positions(keras.layers.Layer):
 ```
 
 ## Versions
-All. A cast behind an `if` about dtypes, in a layer that fixes its own dtype, or whose result is cast back is
-on purpose.
+All. A tensor that is made in float16 by name, `tf.ones(…, tf.float16)`, and combined with the input does the same.
+A cast behind an `if` about dtypes, in a layer that fixes its own dtype, or whose result is cast back is on purpose.
 
 ## Where users met it
 leondgarse/keras_cv_attention_models#122, keras-team/keras-core#815.
@@ -42,18 +42,23 @@ leondgarse/keras_cv_attention_models#122, keras-team/keras-core#815.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF
-from mpdoctor.program.dtypes import AUTOCAST, policies_named
+from mpdoctor.knowledge.result_dtypes import DEFAULTS, JOINING, KEEPING
+from mpdoctor.program.dtypes import AUTOCAST, dtype_named, policies_named
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import (
+    Api,
     Attribute,
     Call,
+    Collection,
     Context,
     Defined,
     FunctionFacts,
+    Item,
     Parameter,
     Value,
     options,
@@ -62,13 +67,14 @@ from mpdoctor.program.values import (
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, safe_fix, unsafe_fix
 from mpdoctor.semantics.source.edits.names import cast_around
 from mpdoctor.semantics.source.layers.call_dtypes import policies_of_instances, runs_in_call
-from mpdoctor.semantics.source.layers.casts import casts, is_cast_to
+from mpdoctor.semantics.source.layers.casts import casts, is_cast, is_cast_to
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.WARNING
 FIXES = ("safe", "unsafe")
 EXPLAINS = {"MP202": "line"}
+MAKERS = tuple(name for name, (_, default) in DEFAULTS.items() if default == "float32")
 ORDINARY = ("training", "mask", "sample_weight")
 
 
@@ -81,20 +87,63 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         text = text_at(facts, given.location) or dtype
         together = [cast for cast, *_, in_loss in told if in_loss and cast.context.function is call.context.function]
         fix = _fix_in_loss(facts, together) if is_loss else _fix(facts, call)
-        yield _finding(dtype, text, is_loss, call.location, fix)
+        yield _finding(dtype, text, is_loss, is_cast(call), call.location, fix)
 
 
 def _casts_by_name(facts: SourceFacts, losses: set[int]) -> Iterator[tuple[Call, str, Value, bool]]:
-    """(cast, its dtype, what names that, whether it stands in a loss)."""
-    for call, dtype in casts(facts):
-        given = call.argument(1, "dtype")
-        if given is None or dtype not in HALF or _is_of_a_tensor(given) or _is_conditional(call.context):
+    """(cast or what makes a tensor, its dtype, what names that, whether it stands in a loss)."""
+    for call, dtype, given in (*_casts(facts), *_made(facts)):
+        if dtype not in HALF or _is_of_a_tensor(given) or _is_conditional(call.context):
             continue
         is_loss = _is_in_a_loss(call.context, losses)
-        if not is_loss and not _is_in_a_layer_of_any_dtype(facts, call):
+        if not (is_loss and is_cast(call)) and not _is_in_a_layer_of_any_dtype(facts, call):
             continue
         if not is_cast_to(facts, call, (AUTOCAST, "float32", "float64", "int32", "int64")):
             yield call, dtype, given, is_loss
+
+
+def _casts(facts: SourceFacts) -> Iterator[tuple[Call, str, Value]]:
+    for call, dtype in casts(facts):
+        given = call.argument(1, "dtype")
+        if given is not None:
+            yield call, dtype, given
+
+
+def _made(facts: SourceFacts) -> Iterator[tuple[Call, str, Value]]:
+    """`tf.ones((4, 4), tf.float16)`, where it is combined with something at once: the state that a layer is given may
+    well have to be float16."""
+    for call in facts.calls_of(*MAKERS):
+        given = call.argument(_dtype_position(call), "dtype")
+        dtype = dtype_named(given, facts.keras) if given is not None else None
+        if given is not None and dtype in HALF and id(call) in _combined(facts):
+            yield call, dtype, given
+
+
+@lru_cache(maxsize=1)
+def _combined(facts: SourceFacts) -> frozenset[int]:
+    """The ids of the values that are operands of an operation, as they are or behind a function that keeps their
+    dtype."""
+    joining = [call for call in facts.calls if isinstance(call.callee, Api) and call.method in JOINING]
+    waiting = [operand for operation in facts.operations for operand in operation.operands]
+    waiting += [operand for call in joining for operand in call.arguments(JOINING[call.method])]
+    found: set[int] = set()
+    for value in waiting:
+        for option in options(value):
+            if id(option) not in found:
+                found.add(id(option))
+                waiting += _kept(option)
+    return frozenset(found)
+
+
+def _kept(value: Value) -> tuple[Value, ...]:
+    if isinstance(value, (Item, Collection)):
+        return value.parts
+    keeps = isinstance(value, Call) and isinstance(value.callee, Api) and value.method in KEEPING
+    return value.arguments(slice(1)) if keeps and isinstance(value, Call) else ()
+
+
+def _dtype_position(call: Call) -> int | None:
+    return DEFAULTS[call.callee.name][0] if isinstance(call.callee, Api) and call.callee.name in DEFAULTS else None
 
 
 def _fix(facts: SourceFacts, call: Call) -> Fix | None:
@@ -105,7 +154,9 @@ def _fix(facts: SourceFacts, call: Call) -> Fix | None:
     if function is None or not function.parameters:
         return None
     dtype = f"{function.parameters[0]}.compute_dtype"
-    return safe_fix(f"Cast to `{dtype}`", argument_replaced(facts, call.location, "dtype", 1, dtype))
+    position = 1 if is_cast(call) else _dtype_position(call)
+    edit = argument_replaced(facts, call.location, "dtype", position, dtype) if position is not None else None
+    return safe_fix(f"{'Cast to' if is_cast(call) else 'Make it in'} `{dtype}`", edit)
 
 
 def _fix_in_loss(facts: SourceFacts, together: list[Call]) -> Fix | None:
@@ -116,14 +167,16 @@ def _fix_in_loss(facts: SourceFacts, together: list[Call]) -> Fix | None:
     return unsafe_fix("Cast to float32", *edits) if wide else None
 
 
-def _finding(dtype: str, text: str, is_loss: bool, location: Location, fix: Fix | None) -> Finding:
+def _finding(dtype: str, text: str, is_loss: bool, of_cast: bool, location: Location, fix: Fix | None) -> Finding:
     return Finding(
-        f"This cast names {dtype}: it fits one policy only, and raises as soon as the model runs in float32 or "
+        f"This {'cast' if of_cast else 'tensor'} names {dtype}: it fits one policy only, and raises as soon as the "
+        "model runs in float32 or "
         f"in {'bfloat16' if dtype == 'float16' else 'float16'}.",
         f"Cast to the dtype of what it is combined with: `y_pred.dtype` instead of `{text}`, or to float32, which "
         "is best for a loss."
         if is_loss
-        else "Cast to the dtype of what it is combined with: `inputs.dtype` or `self.compute_dtype` instead of "
+        else f"{'Cast to' if of_cast else 'Make it in'} the dtype of what it is combined with: `inputs.dtype` or "
+        "`self.compute_dtype` instead of "
         f"`{text}`.",
         location,
         fix=fix,

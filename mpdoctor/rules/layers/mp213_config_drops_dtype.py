@@ -100,9 +100,13 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _fix(facts: SourceFacts, own: ClassFacts) -> Fix | None:
-    """The base configuration first in the dict that is returned."""
+    """The base configuration first in the dict that is returned, where `get_config` itself writes that down."""
+    config = own.methods["get_config"]
     returned = [
-        returned for returned in facts.returns_of(own.methods["get_config"]) if isinstance(returned.value, Collection)
+        returned
+        for returned in facts.returns_of(config)
+        if isinstance(returned.value, Collection)
+        and config.location.line <= returned.value.location.line <= returned.location.end_line
     ]
     written = text_of(facts, returned[0].value.location) if len(returned) == 1 else None
     if written is None or not written.startswith("{"):

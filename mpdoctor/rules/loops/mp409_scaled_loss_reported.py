@@ -49,7 +49,7 @@ keras-team/keras-core#571, keras-team/keras-core#851, fastai/fastai#3048.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Severity
@@ -66,6 +66,7 @@ from mpdoctor.program.values import (
     Value,
     class_of,
     is_call_of,
+    known,
     options,
     walk,
 )
@@ -151,8 +152,13 @@ def _divided_later(facts: SourceFacts, loss: Call | None) -> bool:
 
 
 def _told_in(value: Value) -> Iterator[Value]:
-    """A value itself; of a dict or tuple what it holds, save under a key that says that it is scaled."""
+    """A value itself; of a dict, a tuple or a dataclass what it holds, save under a key that says that it is scaled."""
     for option in options(value):
+        if isinstance(option, Call) and _is_record(option):
+            for name, item in (*zip(_fields(option), option.args, strict=False), *option.keywords):
+                if "scale" not in name.lower():
+                    yield from options(item)
+            continue
         if isinstance(option, Collection):
             keys = option.keys or (Known(),) * len(option.items)
             for key, item in zip(keys, option.items, strict=True):
@@ -162,6 +168,25 @@ def _told_in(value: Value) -> Iterator[Value]:
             yield from option.operands
         else:
             yield option
+
+
+def _is_record(call: Call) -> bool:
+    """An object that only keeps what it is given: of a dataclass or a named tuple."""
+    own = class_of(call)
+    if own is not None:
+        return own.kind is None and own.find_method("__init__") is None
+    return is_call_of(call.callee, "collections.namedtuple")
+
+
+def _fields(record: Call) -> Sequence[str]:
+    own = class_of(record)
+    if own is not None:
+        return [name for name in own.attributes if not name.startswith("_")]
+    made = record.callee.argument(1, "field_names") if isinstance(record.callee, Call) else None
+    names = known(made)
+    if isinstance(names, str):
+        return names.replace(",", " ").split()
+    return [str(known(item)) for item in made.items] if isinstance(made, Collection) else ()
 
 
 def _scaled_loss(value: Value, scaled: list[Call]) -> Call | None:

@@ -118,7 +118,8 @@ def _may_be_one(one: Value, other: Value) -> bool:
     if one is other:
         return True
     if isinstance(one, Call) and isinstance(other, Call):
-        if one.location == other.location and not _are_of_one_list(one, other):
+        apart = _are_of_one_list(one, other) or _are_of_two_calls(one, other)
+        if one.location == other.location and not apart:
             return True
         return not (one.method[:1].isupper() and other.method[:1].isupper())
     if isinstance(one, Parameter) and isinstance(other, Parameter):
@@ -133,6 +134,12 @@ def _are_of_one_list(one: Call, other: Call) -> bool:
     here, there = one.context, other.context
     arms = [[(branch.statement, branch.taken) for branch in made.branches] for made in (here, there)]
     return arms[0] == arms[1] and (here.run, here.callers, here.loops) == (there.run, there.callers, there.loops)
+
+
+def _are_of_two_calls(one: Call, other: Call) -> bool:
+    """Whether one function of the program's made both, called at two places of the same run of another."""
+    here, there = one.context.callers, other.context.callers
+    return one.context.run == other.context.run and here[:-1] == there[:-1] and here[-1:] != there[-1:]
 
 
 def _are_two_optimizers(one: Attribute, other: Attribute) -> bool:

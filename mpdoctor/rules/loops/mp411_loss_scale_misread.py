@@ -148,7 +148,8 @@ def _wrapper_made_before(facts: SourceFacts, read: Read) -> Call | None:
 def _is_used(facts: SourceFacts, made: Call, read: Read) -> bool:
     """Whether anything between may have built the optimizer, or may have handed it to somebody who does. An object of
     the program's own that keeps it does nothing with it before it is called."""
-    calls = (call for call in facts.calls if made.order < call.order < read.order)
+    around = set(read.context.callers)  # the calls that are just being made, as far as the body of each has come
+    calls = (call for call in facts.calls if made.order < call.order < read.order and call.location not in around)
     touched = (value for call in calls if call.method not in LEAVES_UNBUILT for value in (call.receiver, *call.given))
     writes = [write for write in facts.writes if made.order < write.order < read.order]
     keeping = [write for write in writes if class_of(write.of) is not None and write.value is made]

@@ -39,7 +39,7 @@ from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.program.dtypes import policies_named
 from mpdoctor.program.policy_settings import SET_POLICY
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Attribute, Call, Value, options
+from mpdoctor.program.values import Api, Attribute, Call, Operation, Value, known, options
 from mpdoctor.semantics.source.edits.expressions import put_around, unsafe_fix
 from mpdoctor.semantics.source.edits.names import keras_name
 from mpdoctor.semantics.source.edits.statements import line_behind
@@ -57,7 +57,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         return
     used = _used(facts)
     for policy in made:
-        if id(policy) not in used and _is_bound_to_a_name(facts, policy):
+        if id(policy) not in used and (_is_bound_to_a_name(facts, policy) or _is_handed_to_a_name(facts, policy)):
             name = policies_named(policy.argument(0, "name"))[0]
             yield Finding(
                 f'This policy is made and never used: "{name}" is not in force, and everything is computed in float32.',
@@ -70,7 +70,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def _fix(facts: SourceFacts, policy: Call) -> Fix | None:
     """The policy set where it is made."""
     setter = keras_name(facts, SET_POLICY.removeprefix("keras."))
-    if setter is None:
+    if setter is None or policy.context.callers:
         return None
     if policy.dropped:
         return unsafe_fix("Set it", put_around(facts, policy.location, f"{setter}(", ")"))
@@ -111,22 +111,43 @@ def _mentioned(facts: SourceFacts) -> Iterator[Value | None]:
     for call in facts.calls:
         if not _only_shows(call):
             yield from (call.receiver, *call.given)
-        yield from (branch.test for branch in call.context.branches)
+        yield from (branch.test for branch in call.context.branches if not _asks_for_none(branch.test))
     for operation in facts.operations:
-        if operation.operator != "f-string":
+        if operation.operator != "f-string" and not _asks_for_none(operation):
             yield from operation.operands
     for write in facts.writes:
         yield from (write.value, write.index)
-    yield from (returned.value for returned in facts.returns)
+    # What a function gives back that was followed into is seen again where it is used.
+    yield from (returned.value for returned in facts.returns if not returned.context.callers)
     yield from (opened.value for opened in facts.withs)
     for own in facts.classes:
         yield from own.attributes.values()
+
+
+def _asks_for_none(test: Value) -> bool:
+    """`policy is not None`"""
+    is_comparison = isinstance(test, Operation) and test.operator in ("is", "is not")
+    return is_comparison and any(known(operand) is None for operand in test.parts)
 
 
 def _only_shows(call: Call) -> bool:
     """`print(…)`, `logging.info(…)`: of a policy's text or its attributes."""
     name = call.callee.name if isinstance(call.callee, (Api, Attribute)) else ""
     return name == "builtins.print" or name.startswith("logging.") or name in ("info", "debug")
+
+
+def _is_handed_to_a_name(facts: SourceFacts, policy: Call) -> bool:
+    """Whether it stands in the `return` of a function, and that is called in `name = function()`."""
+    place, callers = policy.location, policy.context.callers
+    if place.path != facts.path or not callers or callers[-1].path != facts.path:
+        return False
+    line = facts.lines[place.line - 1]
+    if line[: place.column - 1].strip() != "return":
+        return False
+    caller = callers[-1]
+    before = facts.lines[caller.line - 1][: caller.column - 1].rstrip()
+    name = before.removesuffix("=").removesuffix(":").rpartition("(" if before.endswith(":=") else "\n")[2].strip()
+    return before.endswith("=") and name.isidentifier() and not name.isupper()
 
 
 def _is_bound_to_a_name(facts: SourceFacts, policy: Call) -> bool:

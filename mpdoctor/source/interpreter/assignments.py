@@ -68,7 +68,9 @@ def remember_keyword(state: State, holder: ast.expr, key: Value, value: Value) -
 def _with_item(state: State, of: Collection, index: Value, value: Value) -> Value:
     if of.kind == "dict" and isinstance(index, Known) and len(of.items) < 500:
         is_open = of.open or bool(state.context.loops)
-        return Collection(of.location, "dict", (*of.items, value), (*of.keys, index), is_open)
+        kept = [place for place, key in enumerate(of.keys) if is_open or known(key) != index.value]
+        items, keys = tuple(of.items[i] for i in kept), tuple(of.keys[i] for i in kept)
+        return Collection(of.location, "dict", (*items, value), (*keys, index), is_open)
     return Collection(of.location, of.kind, (), (), True)
 
 

@@ -118,7 +118,42 @@ def evaluate_dictionary(state: State, node: ast.Dict) -> Value:
             is_open = is_open or item.open
         else:
             is_open = True
-    return Collection(state.place(node), "dict", tuple(items), tuple(keys), is_open)
+    return dictionary(state.place(node), keys, items, is_open)
+
+
+def dictionary(location: Location, keys: Sequence[Value], items: Sequence[Value], is_open: bool) -> Collection:
+    """A dict of these entries, of which a later one takes the place of an earlier one with the same key."""
+    last = {_name_of_key(key): place for place, key in enumerate(keys)}
+    kept = sorted(last.values()) if len(last) < len(keys) else range(len(keys))
+    return Collection(location, "dict", tuple(items[i] for i in kept), tuple(keys[i] for i in kept), is_open)
+
+
+def united(location: Location, left: Collection, right: Collection) -> Value:
+    """`left | right`, of dicts."""
+    if left.kind != "dict" or right.kind != "dict" or left.uniform or right.uniform:
+        return Unknown(location)
+    keys, items = (*left.keys, *right.keys), (*left.items, *right.items)
+    return dictionary(location, keys, items, left.open or right.open)
+
+
+def chained(location: Location, parts: Sequence[Value]) -> Collection | None:
+    """The elements of several lists or generators one after the other, where those of each are known."""
+    held = [contents_of(part) for part in parts]
+    if not all(isinstance(one, Collection) and one.kind in ("list", "tuple") and not one.uniform for one in held):
+        return None
+    items: list[Value] = []
+    is_open, ending = False, 0
+    for one in held:
+        assert isinstance(one, Collection)
+        items += one.items
+        ending = one.ending if one.open else ending + len(one.items)
+        is_open = is_open or one.open
+    return Collection(location, "list", tuple(items), (), is_open, ending if is_open else 0)
+
+
+def _name_of_key(key: Value) -> tuple[object, ...]:
+    name = known(key)
+    return ("text", name) if isinstance(name, str) else ("value", id(key))
 
 
 def evaluate_comprehension(state: State, node: Comprehension) -> Value:
@@ -141,7 +176,7 @@ def evaluate_comprehension(state: State, node: Comprehension) -> Value:
 def _few_elements(node: Comprehension, iterable: Value) -> tuple[Value, ...] | None:
     """Those of the one thing that a comprehension goes through, where it is not long and all of it is known; None where
     what it makes could not be told apart."""
-    if len(node.generators) > 1 or isinstance(node, (ast.SetComp, ast.GeneratorExp)):
+    if len(node.generators) > 1 or isinstance(node, ast.SetComp):
         return None
     makes = node.value if isinstance(node, ast.DictComp) else node.elt
     calls = any(isinstance(part, ast.Call) for part in ast.walk(makes))

@@ -6,7 +6,16 @@ import ast
 import sys
 from collections.abc import Callable
 
-from mpdoctor.program.values import MISSING, Branch, Earlier, Known, Unknown, Value, known
+from mpdoctor.program.values import (
+    MISSING,
+    Branch,
+    Collection,
+    Earlier,
+    Known,
+    Unknown,
+    Value,
+    known,
+)
 from mpdoctor.source.existence_checks import (
     arm_of_wrapper,
     asks_whether_it_works,
@@ -21,6 +30,8 @@ from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import merged_names
 from mpdoctor.source.joining import joined, without_earlier
+
+MOST_CALLED_IN_TURN = 6  # elements that a loop goes through one by one
 
 if sys.version_info >= (3, 11):
     TryNode = ast.Try | ast.TryStar
@@ -61,9 +72,34 @@ def execute_if(state: State, node: ast.If) -> bool:
 
 def execute_for(state: State, node: ast.For | ast.AsyncFor) -> bool:
     iterable = evaluate(state, node.iter)
+    if _calls_each(node, iterable):
+        return _execute_for_each(state, node, iterable)
     element = element_of(iterable, state.place(node.target))
     _execute_loop(state, node, lambda: assign(state, node.target, element), False)
     return True
+
+
+def _calls_each(node: ast.For | ast.AsyncFor, iterable: Value) -> bool:
+    """A loop over a few known elements that leaves none out, and calls each, `for wrap in (LossScaleOptimizer,
+    Lookahead): optimizer = wrap(optimizer)`, or yields something for each."""
+    if not isinstance(iterable, Collection) or iterable.open or not 0 < len(iterable.items) <= MOST_CALLED_IN_TURN:
+        return False
+    if iterable.kind not in ("list", "tuple"):
+        return False
+    names = {part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)}
+    inside = [part for statement in node.body for part in ast.walk(statement)]
+    if any(isinstance(part, (ast.Break, ast.Continue)) for part in inside):
+        return False
+    called = (part.func.id for part in inside if isinstance(part, ast.Call) and isinstance(part.func, ast.Name))
+    return not names.isdisjoint(called) or any(isinstance(part, ast.Yield) for part in inside)
+
+
+def _execute_for_each(state: State, node: ast.For | ast.AsyncFor, iterable: Value) -> bool:
+    for element in iterable.items if isinstance(iterable, Collection) else ():
+        assign(state, node.target, element)
+        if not execute_block(state, node.body):
+            return False
+    return execute_block(state, node.orelse)
 
 
 def execute_while(state: State, node: ast.While) -> bool:

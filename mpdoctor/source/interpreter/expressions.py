@@ -8,7 +8,7 @@ from mpdoctor.program.values import MISSING, Branch, Call, Collection, Known, Op
 from mpdoctor.source.constant_folding import OPERATORS, folded_binary, folded_unary, is_told
 from mpdoctor.source.existence_checks import arm_of_wrapper, asks_whether_it_works, may_prune
 from mpdoctor.source.interpreter.assignments import assign
-from mpdoctor.source.interpreter.containers import element_of
+from mpdoctor.source.interpreter.containers import element_of, united
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_operation
@@ -33,6 +33,8 @@ def evaluate_binary(state: State, node: ast.BinOp) -> Value:
 def operation_on(
     state: State, node: ast.expr | ast.stmt, symbol: str, left: Value, right: Value, augmented: bool = False
 ) -> Value:
+    if symbol == "|" and isinstance(left, Collection) and isinstance(right, Collection):
+        return united(state.place(node), left, right)
     folded = folded_binary(symbol, left, right)
     if isinstance(folded, Known):
         return Known(state.place(node), folded.value)

@@ -107,7 +107,7 @@ def is_of_the_data(value: Value) -> bool:
     if isinstance(value, Parameter):
         function = value.function
         is_step = function is not None and function.name in STEPS and function.owner is not None
-        return is_step and is_part and value.index == 1
+        return is_step and value.index == 1  # fit(x) hands over the tensor itself
     if isinstance(value, Call) and is_part:
         return value.method == "unpack_x_y_sample_weight" or _is_pipeline(value)
     return False
@@ -174,7 +174,7 @@ def _add_metrics(roles: Roles, facts: SourceFacts, of_model: Dtypes) -> None:
     for call, metric in (*compiled(facts, 2, "metrics"), *weighted):
         function = function_of(metric, "update_state")
         if function is not None:
-            casts = function.owner is None and not is_keras3
+            casts = (function.owner is None or function.name == "__call__") and not is_keras3
             prediction = "float32" if casts else of_model(call.receiver)
             label = "float32" if casts or is_keras3 else prediction
             _remember(roles, function, Role(label, prediction, is_metric=True))
@@ -205,7 +205,9 @@ def function_of(value: Value, method: str) -> FunctionFacts | None:
     if isinstance(value, Defined) and isinstance(value.of, FunctionFacts):
         return value.of
     own = class_of(value)
-    return own.find_method(method) if own is not None and own.kind in ("loss", "metric") else None
+    if own is None or own.kind not in ("loss", "metric", None):
+        return None
+    return own.find_method(method if own.kind is not None else "__call__")
 
 
 def _leaves(value: Value | None, seen: set[int] | None = None) -> Iterable[Value]:

@@ -163,10 +163,10 @@ class Precision:
             return self._under_policy(value, found, in_call)
         if found is not None:
             return found
-        if isinstance(value, Parameter) and value.function is not None:
-            return self._of_parameter(value, value.function)
         if is_of_the_data(value):
             return DATA
+        if isinstance(value, Parameter) and value.function is not None:
+            return self._of_parameter(value, value.function)
         holder = weight_holder(value)
         if holder is not None:
             return self._of_weight(holder, in_call)

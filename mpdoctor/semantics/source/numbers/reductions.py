@@ -50,6 +50,8 @@ def _of_call(call: Call, value: Value) -> Iterator[Reduction]:
         yield from _softplus(call, name, value)
     elif name == "einsum" and (gram := _gram(call)) is not None:
         yield call, GRAM, gram
+    elif name == "einsum" and (summed := _summed(call)) is not None and not _fits(summed, squared=False):
+        yield call, SUM, summed
     elif name == "matmul" and _is_product_with_itself(call):
         yield call, GRAM, value
 
@@ -178,6 +180,16 @@ def _gram(call: Call) -> Value | None:
     left, comma, right = given.partition(",")
     is_gram = bool(arrow and comma) and len((set(left) & set(right)) - set(result)) >= 2
     return factors[0] if is_gram else None
+
+
+def _summed(call: Call) -> Value | None:
+    """x in einsum("bhwc->bc", x), where at least two axes are added up."""
+    equation, factors = known(call.argument(0)), call.arguments(slice(1, None))
+    if not isinstance(equation, str) or len(factors) != 1:
+        return None
+    given, arrow, result = equation.replace(" ", "").partition("->")
+    letters = set(given) - set(".")
+    return factors[0] if arrow and len(letters - set(result)) >= 2 else None
 
 
 def _is_product_with_itself(call: Call) -> bool:

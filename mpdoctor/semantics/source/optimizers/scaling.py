@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.knowledge.layer_kinds import WEIGHT_LISTS
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import (
     Api,
@@ -12,6 +13,8 @@ from mpdoctor.program.values import (
     Collection,
     Defined,
     FunctionFacts,
+    Item,
+    Known,
     Operation,
     Value,
     class_of,
@@ -82,13 +85,14 @@ def is_of_scaled_loss(facts: SourceFacts, gradient: Call) -> bool:
 
 
 def unscaled_losses_of_layers(facts: SourceFacts, gradient: Call) -> Iterator[Call | Operation]:
-    """Of a sum that a tape differentiates, and of which a part was scaled: the model's own `losses`, added as they
-    are."""
+    """Of a sum that a tape differentiates, and of which a part was scaled: the model's own `losses`, or what is
+    computed of its weights alone, added as they are."""
     terms = list(_terms(target(gradient)))
     if not any(is_scaled_by(term, *SCALING) for term in terms):
         return
     for term in terms:
-        if isinstance(term, Call | Operation) and _is_of_model_losses(term) and not may_be_scaled_in(facts, term):
+        is_one = isinstance(term, Call | Operation) and (_is_of_model_losses(term) or _is_of_weights(term))
+        if is_one and isinstance(term, Call | Operation) and not may_be_scaled_in(facts, term):
             yield term
 
 
@@ -111,6 +115,28 @@ def _is_of_model_losses(term: Value) -> bool:
     if isinstance(term, Call):
         return isinstance(term.callee, Api) and any(map(_is_of_model_losses, term.arguments(slice(1))))
     return isinstance(term, Operation) and term.operator in ("*", "/") and any(map(_is_of_model_losses, term.operands))
+
+
+def _is_of_weights(value: Value) -> bool:
+    """`tf.add_n([tf.nn.l2_loss(w) for w in model.trainable_weights])`, `1e-4 * penalty`: nothing but weights and
+    numbers."""
+    choices = options(value)
+    return bool(choices) and all(map(_is_one_of_weights, choices))
+
+
+def _is_one_of_weights(value: Value) -> bool:
+    while isinstance(value, Item):
+        value = value.of
+    if isinstance(value, Attribute):
+        return value.name in WEIGHT_LISTS
+    if isinstance(value, Operation):
+        inner = value.operands
+    elif isinstance(value, Collection):
+        inner = value.items
+    else:
+        inner = value.given if isinstance(value, Call) and isinstance(value.callee, Api) else ()
+    others = [part for part in inner if not isinstance(part, (Known, Api))]
+    return bool(others) and all(map(_is_of_weights, others))
 
 
 def applied_by_its_scaler(facts: SourceFacts, apply: Call, gradient: Call) -> bool:

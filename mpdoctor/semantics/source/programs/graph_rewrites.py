@@ -33,11 +33,13 @@ def rewrites(facts: SourceFacts) -> Iterator[tuple[Call | Write, str]]:
         if known(call.argument(0)) in VARIABLES and _is_on(known(call.argument(1))):
             yield call, str(known(call.argument(0)))
     for call in facts.calls_of("os.environ.update"):
-        variables = call.argument(0)
-        if isinstance(variables, Collection):
-            for key, value in zip(variables.keys, variables.items, strict=False):
-                if known(key) in VARIABLES and _is_on(known(value)):
-                    yield call, str(known(key))
+        variables = list(call.keywords)
+        written = call.argument(0)
+        if isinstance(written, Collection):
+            variables += [(str(known(key)), value) for key, value in zip(written.keys, written.items, strict=False)]
+        for name, value in variables:
+            if name in VARIABLES and _is_on(known(value)):
+                yield call, name
     for write in facts.writes:
         if known(write.index) in VARIABLES and _is_on(known(write.value)):
             yield write, str(known(write.index))

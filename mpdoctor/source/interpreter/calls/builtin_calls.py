@@ -24,10 +24,10 @@ from mpdoctor.program.values import (
 from mpdoctor.source.constant_folding import constant_from_call, constant_from_method, constant_from_numbers
 from mpdoctor.source.interpreter.assignments import remember_keyword
 from mpdoctor.source.interpreter.attributes import Super, attribute_of, store_attribute
-from mpdoctor.source.interpreter.containers import contents_of, item_of
+from mpdoctor.source.interpreter.containers import chained, contents_of, dictionary, item_of
 from mpdoctor.source.interpreter.settings.command_line import remember_argument
 from mpdoctor.source.interpreter.settings.data_classes import as_dictionary, copy_with
-from mpdoctor.source.interpreter.settings.trees import TREES
+from mpdoctor.source.interpreter.settings.trees import TREES, value_from_json
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_read, record_write
 from mpdoctor.source.interpreter.state.scopes import Keywords
@@ -50,9 +50,7 @@ def call_builtin(
         case "builtins.setattr":
             return _call_setattr(state, args, location)
         case "builtins.dict":
-            keys = tuple(Known(location, key) for key, _ in keywords)
-            items = tuple(value for _, value in keywords)
-            return None if args else Collection(location, "dict", items, keys, is_open)
+            return _call_dict(args, keywords, is_open, location)
         case "builtins.list" | "builtins.tuple":
             return None if is_open else _call_sequence(name.partition(".")[2], args, location)
         case "builtins.zip":
@@ -76,6 +74,12 @@ def call_library(
         return copied
     if name == "importlib.import_module" and len(args) == 1 and isinstance(known(args[0]), str):
         return api_from_name(known(args[0]), location)
+    if name == "collections.OrderedDict":
+        return _call_dict(args, keywords, is_open, location)
+    if name == "itertools.chain" and args and not is_open:
+        return chained(location, args)
+    if name == "json.loads" and args:
+        return value_from_json(known(args[0]), location)
     if name not in TREES or is_open:
         return None
     if not args and keywords:
@@ -130,6 +134,29 @@ def _call_sequence(kind: str, args: tuple[Value, ...], location: Location) -> Va
     if len(args) == 1 and isinstance(given, Collection) and given.kind != "dict":
         return Collection(location, kind, given.items, (), given.open, uniform=given.uniform)
     return None
+
+
+def _call_dict(args: tuple[Value, ...], keywords: Keywords, is_open: bool, location: Location) -> Value | None:
+    """`dict(dtype=…)`, `dict(defaults, dtype=…)`, `dict(pairs)`."""
+    keys = tuple(Known(location, key) for key, _ in keywords)
+    items = tuple(value for _, value in keywords)
+    if not args:
+        return Collection(location, "dict", items, keys, is_open)
+    first = _dict_of(args[0], location) if len(args) == 1 and not is_open else None
+    return None if first is None else dictionary(location, (*first.keys, *keys), (*first.items, *items), first.open)
+
+
+def _dict_of(given: Value, location: Location) -> Collection | None:
+    """Of another dict, or of pairs that are all known."""
+    held = contents_of(given)
+    if not isinstance(held, Collection) or held.uniform:
+        return None
+    if held.kind == "dict":
+        return held
+    pairs = [pair.items for pair in held.items if isinstance(pair, Collection) and not pair.open]
+    if held.open or len(pairs) < len(held.items) or any(len(pair) != 2 for pair in pairs):
+        return None
+    return dictionary(location, [key for key, _ in pairs], [item for _, item in pairs], False)
 
 
 def _call_super(state: State, args: tuple[Value, ...], location: Location) -> Value | None:
@@ -200,6 +227,9 @@ def _mutate(state: State, of: Collection, method: str, call: Call, node: ast.Cal
     elif method == "extend" and added and isinstance(added[0], Collection) and of.kind == "list":
         rest = added[0]
         new = Collection(of.location, of.kind, (*of.items, *rest.items), (), of.open or rest.open or not is_certain)
+    elif method == "update" and of.kind == "dict" and is_certain and not of.uniform and not call.open:
+        given = _call_dict(call.args, call.keywords, False, call.location)
+        new = _updated(of, given if isinstance(given, Collection) else None)
     else:
         new = Collection(of.location, of.kind, of.items, of.keys, True)
     if len(new.items) > 500:
@@ -209,6 +239,12 @@ def _mutate(state: State, of: Collection, method: str, call: Call, node: ast.Cal
     elif isinstance(receiver, ast.Attribute):
         for choice in options(_holder_of(state, receiver)):
             _replace_attribute(state, choice, receiver.attr, new)
+
+
+def _updated(of: Collection, given: Collection | None) -> Collection:
+    if given is None:
+        return Collection(of.location, of.kind, of.items, of.keys, True)
+    return dictionary(of.location, (*of.keys, *given.keys), (*of.items, *given.items), of.open or given.open)
 
 
 def _holder_of(state: State, node: ast.Attribute) -> Value:

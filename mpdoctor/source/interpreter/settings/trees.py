@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
-from mpdoctor.program.values import Call, Value, is_api
+import json
 
+from mpdoctor.facts.location import Location
+from mpdoctor.program.values import Call, Collection, Known, Value, is_api
+
+MOST_CHARACTERS = 2000  # of a text that is read as JSON
 TREES = (
     *("omegaconf.OmegaConf.create", "types.SimpleNamespace", "argparse.Namespace", "easydict.EasyDict", "box.Box"),
     *("ml_collections.ConfigDict", "ml_collections.config_dict.ConfigDict", "munch.munchify", "munch.Munch"),
 )
+
+
+def value_from_json(text: object, location: Location) -> Value | None:
+    """What `json.loads` makes of a text that the program writes out; None of any other."""
+    if not isinstance(text, str) or len(text) > MOST_CHARACTERS:
+        return None
+    try:
+        return _value_of_json(json.loads(text), location)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _value_of_json(held: object, location: Location) -> Value:
+    if isinstance(held, dict):
+        items = tuple(_value_of_json(item, location) for item in held.values())
+        return Collection(location, "dict", items, tuple(Known(location, key) for key in held))
+    if isinstance(held, list):
+        return Collection(location, "list", tuple(_value_of_json(item, location) for item in held))
+    return Known(location, held)
 
 
 def is_empty_tree(value: Value) -> bool:
