@@ -251,6 +251,8 @@ class ModelFacts:
     preparing_layers
         The classes of Keras' own layers that gave 16-bit values outside of all models: in a data pipeline, or before
         the training call.
+    graphs_rewritten
+        Whether TensorFlow itself rewrites graphs to 16 bits (`auto_mixed_precision`), which no layer's dtype tells.
     casts_output
         Whether its losses, or its train_step, are the user's own and cast the prediction to float32 first.
     loads
@@ -283,6 +285,7 @@ class ModelFacts:
     loss_is_of_keras: bool = False
     loss_takes_probabilities: bool = False
     preparing_layers: tuple[str, ...] = ()
+    graphs_rewritten: bool = False
     casts_output: bool = False
     loads: tuple[LoadFacts, ...] = ()
 

@@ -16,7 +16,7 @@ from mpdoctor.project.declared_versions import (
     pins_from_notebook,
 )
 from mpdoctor.project.declared_versions.images import pins_from_images
-from mpdoctor.project.declared_versions.pins import ADDONS, KERAS, TENSORFLOW, Pin
+from mpdoctor.project.declared_versions.pins import ADDONS, KERAS, PROBABILITY, TENSORFLOW, Pin
 from mpdoctor.project.python_environments import release_beside
 from mpdoctor.project.version_ranges import PlainRange
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _LAST_KERAS_2 = 15  # TensorFlow 2.15: from 2.16 on tf.keras is Keras 3
 _NEWEST = {"tensorflow": 30, "keras": 30}  # minor releases that are tried, those to come included
+_WITH_TF_KERAS = tuple(f"0.{minor}" for minor in range(24, 60))  # releases of TensorFlow Probability, some to come
 _MOST_PINS = 300
 _PATCHES = range(9, -1, -1)
 
@@ -61,21 +62,21 @@ def _each_once(pins: Iterable[Pin]) -> list[Pin]:
 
 
 def _keras_from_folder(folder: Path) -> Keras | None:
-    """The first of its files that says so decides. TensorFlow Addons only says which releases come no more in question:
-    whatever names one of TensorFlow's says more."""
+    """The first of its files that says so decides. A companion of Keras 2 only says which releases come no more in
+    question: whatever names one of TensorFlow's says more."""
     pins: list[Pin] = []
     for read in (pins_from_locks, pins_from_declarations, pins_from_images):
         pins += (told := _each_once(read(folder)))
-        found = _keras_from_pins([pin for pin in told if pin.name != ADDONS])
+        found = _keras_from_pins([pin for pin in told if not _is_companion(pin)])
         if found is not None:
             return found
-    return _keras_from_pins(pins) if any(pin.name == ADDONS for pin in pins) else None
+    return _keras_from_pins(pins) if any(map(_is_companion, pins)) else None
 
 
 # --- judging --------------------------------------------------------------------------------------------------------
 def _keras_from_pins(pins: list[Pin]) -> Keras | None:
     """What Keras itself is pinned to decides, else TensorFlow. A package without a release says nothing."""
-    addons = [pin for pin in pins if pin.name == ADDONS]
+    companions = [pin for pin in pins if _is_companion(pin)]
     pins = [pin for pin in pins if len(pin.allowed)]
     of_tensorflow = [pin for pin in pins if pin.name in TENSORFLOW]
     tensorflow = _releases(of_tensorflow, "2")
@@ -89,21 +90,34 @@ def _keras_from_pins(pins: list[Pin]) -> Keras | None:
         version = _version(of_keras, "keras", "2")
         return Keras("tf.keras", version, version, because)
     if not tensorflow:
-        return _tensorflow1(of_tensorflow) or (None if of_tensorflow else _beside_addons(addons))
+        return _tensorflow1(of_tensorflow) or (None if of_tensorflow else _beside(companions))
     because = " and ".join(dict.fromkeys(pin.told for pin in of_tensorflow))
     if max(tensorflow) <= _LAST_KERAS_2:
         version = _version(of_tensorflow, "tensorflow", "2")
         return Keras("tf.keras", version, version, because)
     if min(tensorflow) > _LAST_KERAS_2:
         return Keras("keras", _installed("keras", "3"), _version(of_tensorflow, "tensorflow", "2"), because)
-    return _beside_addons(addons)
+    return _beside(companions)
 
 
-def _beside_addons(addons: list[Pin]) -> Keras | None:
-    """TensorFlow Addons ended with 0.23, of TensorFlow 2.15: its import fails beside Keras 3 (no keras.src.engine)."""
-    if not addons:
+def _is_companion(pin: Pin) -> bool:
+    """Whether its import fails beside Keras 3: TensorFlow Addons ended with 0.23, of TensorFlow 2.15 (no
+    keras.src.engine there), and TensorFlow Probability asks for tf_keras from 0.24 on (0.22 and 0.23: no
+    keras.__internal__)."""
+    if pin.name == ADDONS:
+        return True
+    return (
+        pin.name == PROBABILITY
+        and len(pin.allowed) > 0
+        and not any(_allows(pin.allowed, one) for one in _WITH_TF_KERAS)
+    )
+
+
+def _beside(companions: list[Pin]) -> Keras | None:
+    if not companions:
         return None
-    return Keras("tf.keras", f"2.{_LAST_KERAS_2}", f"2.{_LAST_KERAS_2}", " and ".join({pin.told: 0 for pin in addons}))
+    because = " and ".join({pin.told: 0 for pin in companions})
+    return Keras("tf.keras", f"2.{_LAST_KERAS_2}", f"2.{_LAST_KERAS_2}", because)
 
 
 def _tensorflow1(pins: list[Pin]) -> Keras | None:

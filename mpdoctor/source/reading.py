@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import io
 import os
+import re
 import sys
 import tokenize
 import warnings
@@ -18,6 +19,8 @@ from mpdoctor.facts.location import Cells, Location, lines_of
 from mpdoctor.program.source_facts import Problem
 from mpdoctor.project.regular_files import bytes_from_file
 
+# Type parameters, `class Box[T]:` and `def first[T](…)`, and `type Name = …`.
+_OF_PYTHON_3_12 = re.compile(r"\s*(?:(?:async\s+)?(?:def|class)\s+\w+\s*\[\s*[\w*]|type\s+\w+\s*(?:=|\[\s*[\w*]))")
 TOO_DEEP = "It is nested too deeply for Python itself to read."
 
 
@@ -147,6 +150,12 @@ def _problem_from_syntax_error(error: SyntaxError, path: str) -> Problem:
     place = Location(path, line, column, end_line, end_column)
     if error.msg.startswith("Missing parentheses in call to 'print'"):
         return Problem("It is written for Python 2 (print without parentheses). Port it with 2to3 or by hand.", place)
+    if sys.version_info < (3, 12) and _OF_PYTHON_3_12.match(error.text or ""):
+        return Problem(
+            f"It is written for Python 3.12 (type parameters), and mpdoctor runs in Python {_version()}. "
+            "Run mpdoctor with a Python that reads the file.",
+            place,
+        )
     return Problem(f"Python {_version()} cannot read it: {_sentence(error.msg)}", place)
 
 

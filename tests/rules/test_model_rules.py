@@ -108,6 +108,7 @@ TWO = {"replicas": 2, "strategy": "MirroredStrategy"}
     ("code", "words", "location", "facts"),
     [
         ("MP108", "trains on a TPU", None, trained(BODY, HEAD, devices=(DeviceFacts("TPU"),))),
+        ("MP309", "has nothing to do", Location("train.py", 7), trained(layer("body", "float32"), policy="float32")),
         ("MP108", "trains on a TPU", None, trained(BODY, HEAD, strategy="TPUStrategyV2", replicas=8)),
         ("MP108", "V100 (compute capability 7.0) does not", None, model(B_BODY, HEAD, **BFLOAT16, **V100)),
         (
@@ -233,6 +234,7 @@ def test_a_defect_is_named(code: str, words: str, location: Location | None, fac
     ("code", "facts"),
     [
         ("MP108", trained(B_BODY, HEAD, **BFLOAT16, strategy="TPUStrategy")),
+        ("MP309", trained(layer("body", "float32"), policy="float32", graphs_rewritten=True)),
         ("MP108", model(B_BODY, HEAD, **BFLOAT16, **A100)),
         ("MP108", model(B_BODY, HEAD, **BFLOAT16, **CPU)),
         ("MP108", model(layer("body", "float32"), **FLOAT32, **V100)),

@@ -115,3 +115,31 @@ def test_residual_connections_take_no_time() -> None:
         "keras.ops.mean(x, axis=(1, 2))\n"
     )
     assert [number for _, number in large_pooling(facts_of(text, ""))] == [512 * 512]
+
+
+OWN_NUMBER = """class M(keras.metrics.Metric):
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        width = tf.cast(tf.shape(y_pred)[1], tf.float32)
+        return y_pred / width
+model = keras.Sequential([layers.Dense(4)])
+model.compile('adam', 'mse', metrics=[M()])
+"""
+
+
+@pytest.mark.parametrize("keras", KERASES)
+def test_a_metric_that_makes_the_float32_tensor_itself_is_not_told_of_labels(keras: str) -> None:
+    facts = dataclasses.replace(facts_of(MIXED + OWN_NUMBER), keras=KERASES[keras])
+    assert [found.message for found in findings_in(facts) if found.code == "MP508"] == [
+        "`tf.cast(tf.shape(y_pred)[1], tf.float32)` is float32, and is combined with a float16 tensor here: this line "
+        "raises."
+    ]
+
+
+def test_labels_that_keras_2_casts_are_not_called_the_prediction() -> None:
+    loss = "def off(y_true, y_pred):\n    return y_true * tf.cast(tf.shape(y_true)[1], tf.float32)\n"
+    compiled = "model = keras.Sequential([layers.Dense(4)])\nmodel.compile('adam', loss=off)\n"
+    facts = dataclasses.replace(facts_of(MIXED + loss + compiled), keras=KERASES["tf_keras"])
+    assert [found.message for found in findings_in(facts) if found.code == "MP505"] == [
+        "`tf.cast(tf.shape(y_true)[1], tf.float32)` is float32 and not float16, and is combined with the labels here, "
+        "which Keras casts to the prediction's float16: this line raises."
+    ]

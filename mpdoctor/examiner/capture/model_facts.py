@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Iterator
 
+from mpdoctor.examiner.capture.graph_rewrites import rewrites_graphs
 from mpdoctor.examiner.capture.layer_calls import dtype_name
 from mpdoctor.examiner.capture.layer_details import (
     config_from_layer,
@@ -81,6 +82,7 @@ def _beside_the_model(
         "other_policies": session.policies_of_others(keras),
         "devices": session.devices() if running else (),
         "preparing_layers": session.watch.preparing_layers,
+        "graphs_rewritten": rewrites_graphs(),
     }
 
 

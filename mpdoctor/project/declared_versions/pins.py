@@ -30,6 +30,7 @@ TENSORFLOW = (
 )
 KERAS = ("keras",)
 ADDONS = "tensorflow-addons"
+PROBABILITY = "tensorflow-probability"
 WANTED = r"(?<![\w./-])((?:tensorflow|keras)[\w.\[\]-]*[<>=!~]=[\w.,<>=!~*]+)"  # a requirement among other words
 _LONGEST_REQUIREMENT = 1000
 _NO_RELEASE = re.compile(r"\d{10}")  # a number that Python may refuse to read
@@ -52,7 +53,7 @@ def pins_from_requirement(wanted: object, path: Path, verb: str = "asks for", te
         return
     written, allowed = plain_requirement(wanted) or _requirement(wanted)
     name = re.sub(r"[-_.]+", "-", written).lower()
-    if name in (*TENSORFLOW, *KERAS, ADDONS):
+    if name in (*TENSORFLOW, *KERAS, ADDONS, PROBABILITY):
         said = text or wanted.partition(";")[0].strip()
         yield Pin(name, allowed, " ".join(word for word in (path.name, verb, said) if word))
 

@@ -69,6 +69,7 @@ from mpdoctor.semantics.source.layers.weight_values import is_made_of_weights
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.numbers.reductions import EXPONENTIAL, GRAM, NORM, SQUARE, SUM, reductions
 from mpdoctor.semantics.source.numbers.value_counts import large_means, large_pooling
+from mpdoctor.semantics.source.numbers.whole_numbers import is_whole
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
@@ -95,7 +96,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         return
     precision = precision_of(facts)
     for event, kind, value in reductions(facts):
-        if asks_for_dtype(event.context) or is_made_of_weights(value):
+        if asks_for_dtype(event.context) or is_made_of_weights(value) or is_whole(facts, value):
             continue  # what is made of weights alone is MP510
         if precision.dtype(value, event.context) == "float16":
             yield Finding(MESSAGES[kind], HELP[kind], event.location, fix=_fix(facts, event, kind))

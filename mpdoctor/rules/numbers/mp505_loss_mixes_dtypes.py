@@ -75,7 +75,7 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Operation, Parameter
+from mpdoctor.program.values import Operation, Parameter, walk
 from mpdoctor.semantics.live.errors.dtype_errors import mismatch_of_precisions
 from mpdoctor.semantics.live.errors.error_texts import evidence_of
 from mpdoctor.semantics.live.errors.failing_parts import place_of_part
@@ -84,6 +84,7 @@ from mpdoctor.semantics.source.edits.names import cast
 from mpdoctor.semantics.source.edits.statements import statement_at
 from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, dtype_mismatches
 from mpdoctor.semantics.source.numbers.losses_and_metrics import DATA
+from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.wording import expression_at, listed, text_at
 
 SEVERITY = Severity.ERROR
@@ -105,11 +106,25 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             what = "What comes from the data set"
         yield Finding(
             f"{what} is {'not' if mismatch.wide_dtype == DATA else mismatch.wide_dtype + ' and not'} "
-            f"{mismatch.half_dtype}, and is combined with the {mismatch.half_dtype} prediction here: this line raises.",
+            f"{mismatch.half_dtype}, and is combined with {_half_side(facts, mismatch)}: this line raises.",
             _help(_name_of(facts, mismatch)),
             mismatch.event.location,
             fix=_fix(facts, mismatch),
         )
+
+
+def _half_side(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
+    """The prediction, or the labels, which Keras 2 hands to a loss in the prediction's dtype."""
+    roles = precision_of(facts).roles
+    given = [part for part in walk(mismatch.half) if isinstance(part, Parameter) and id(part.function) in roles]
+    if given and all(part.index == _first_given(part) for part in given):
+        return f"the labels here, which Keras casts to the prediction's {mismatch.half_dtype}"
+    return f"the {mismatch.half_dtype} prediction here"
+
+
+def _first_given(parameter: Parameter) -> int:
+    """The place of the labels among the parameters of a function, or of a method behind `self`."""
+    return 0 if parameter.function is None or parameter.function.owner is None else 1
 
 
 def _fix(facts: SourceFacts, mismatch: DtypeMismatch) -> Fix | None:

@@ -87,7 +87,7 @@ from mpdoctor.semantics.source.edits.expressions import holds, name_at, safe_fix
 from mpdoctor.semantics.source.edits.names import cast, cast_argument
 from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING
 from mpdoctor.semantics.source.layers.mixed_operands import is_weight
-from mpdoctor.semantics.source.numbers.dtype_mismatches import dtype_mismatches
+from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, dtype_mismatches
 from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.wording import text_at
@@ -97,6 +97,7 @@ FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 CONFIRMED_LIVE = True
 HELP = "Cast the predictions first: `y_pred = tf.cast(y_pred, tf.float32)`."
+OF_OWN_TENSOR = "Cast the 16-bit one first: `tf.cast(…, tf.float32)`."
 IN_RESULT = "Cast one of them to the other's dtype here: a metric's own states are float32."
 LAST_LAYER = 'Give the model\'s last layer `dtype="float32"`: the metric is then given float32 predictions.'
 
@@ -106,11 +107,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         return
     for mismatch in dtype_mismatches(facts):
         if mismatch.in_metric:
-            labels = "the labels, which are float32" if facts.keras.is_keras3 else "a float32 tensor"
             yield Finding(
-                f"This metric is given {mismatch.half_dtype} predictions, and here they are combined with {labels}: "
-                "this line raises.",
-                HELP,
+                _mixing(facts, mismatch),
+                OF_OWN_TENSOR if _made_in_float32(facts, mismatch) else HELP,
                 mismatch.event.location,
                 fix=_fix(facts, mismatch.event, mismatch.half),
             )
@@ -118,6 +117,23 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         yield from _ranked_in_half(facts)
     else:  # Keras 3 casts what is assigned
         yield from _assigned(facts)
+
+
+def _mixing(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
+    if _made_in_float32(facts, mismatch):
+        made = text_at(facts, mismatch.wide.location)
+        what = f"`{made}`" if made else "A tensor that is made in this metric"
+        return f"{what} is float32, and is combined with a {mismatch.half_dtype} tensor here: this line raises."
+    labels = "the labels, which are float32" if facts.keras.is_keras3 else "a float32 tensor"
+    return (
+        f"This metric is given {mismatch.half_dtype} predictions, and here they are combined with {labels}: "
+        "this line raises."
+    )
+
+
+def _made_in_float32(facts: SourceFacts, mismatch: DtypeMismatch) -> bool:
+    """Whether the program itself makes the wider one, so that it need not be the labels."""
+    return facts.dtype_of(mismatch.wide) == "float32"
 
 
 def _ranked_in_half(facts: SourceFacts) -> Iterator[Finding]:

@@ -6,6 +6,10 @@ cannot: in Keras 3 its `scale_loss` gives the loss back, while the wrapper insid
 moved by 5.4e-06 where it should have moved by 0.176; fit() wraps once more and divides twice. In Keras 2 it
 has no `get_scaled_loss` at all, and averages and slow weights count steps that were skipped.
 
+Horovod and BytePS make a class below that of the optimizer that they are given, and an object of it from its
+config. A LossScaleOptimizer's config does not fit there: TypeError (TensorFlow 2.10 and 2.15, tf_keras, Keras 3),
+or with BytePS AttributeError (TensorFlow 2.4).
+
 ## Flagged
 ```python
 import horovod.tensorflow.keras as hvd
@@ -23,7 +27,8 @@ optimizer = keras.mixed_precision.LossScaleOptimizer(hvd.DistributedOptimizer(ke
 ```
 
 ## Versions
-All.
+All. Horovod's from TensorFlow 2.9 on: before, the class that it makes is a LossScaleOptimizer and scales the loss
+(2.4). BytePS' from 2.4 on.
 
 ## Where users met it
 tensorflow/addons#2238, tensorflow/tensorflow#50454, horovod/horovod#2989, horovod/horovod#3807,
@@ -56,6 +61,8 @@ PACKAGES = (
     "official.vision.",
     "tensorflow_models.optimization.",
 )
+# Those that make a class below the wrapper's own, which raises: from which TensorFlow 2 on.
+BELOW_THE_WRAPPER = {"horovod.": (2, 9), "byteps.": (2, 4)}
 OF_KERAS2 = ("get_scaled_loss", "__getattr__", "__getattribute__")
 OF_KERAS3 = ("scale_loss", *OF_KERAS2)
 
@@ -68,7 +75,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if class_of(call) is not None:
             given = [*call.args, *(value for _, value in call.keywords)]
         if any(_is_wrapper(facts, value, call) for value in given):
-            yield Finding(_message(call.method), _help(call.method), call.location, fix=_fix(facts, call))
+            message = _message_of_raising(call.method) if _raises(call) else _message(call.method)
+            yield Finding(message, _help(call.method), call.location, fix=_fix(facts, call))
 
 
 def _fix(facts: SourceFacts, outer: Call) -> Fix | None:
@@ -103,8 +111,20 @@ def _is_optimizer_around_another(facts: SourceFacts, call: Call) -> bool:
         return own.kind == "optimizer" and not scales_itself and not is_wrapper
     if not isinstance(call.callee, Api):
         return False
+    if not facts.keras.is_keras3 and facts.keras.release and facts.keras.release < _first_that_raises(call):
+        return False
     last = call.callee.name.rpartition(".")[2]
     return call.callee.name.startswith(PACKAGES) and last[:1].isupper() and "Tape" not in last and "Loss" not in last
+
+
+def _first_that_raises(call: Call) -> tuple[int, ...]:
+    """The first TensorFlow 2 in which a package's optimizer cannot be made around a wrapper; () where one can."""
+    name = call.callee.name if isinstance(call.callee, Api) else ""
+    return next((release for package, release in BELOW_THE_WRAPPER.items() if name.startswith(package)), ())
+
+
+def _raises(call: Call) -> bool:
+    return bool(_first_that_raises(call))
 
 
 def _is_wrapper(facts: SourceFacts, value: Value, call: Call) -> bool:
@@ -117,6 +137,10 @@ def _message(name: str) -> str:
         f"{name} is put around a LossScaleOptimizer: it does not scale the loss, and the LossScaleOptimizer inside it "
         "is never asked to."
     )
+
+
+def _message_of_raising(name: str) -> str:
+    return f"{name} cannot be put around a LossScaleOptimizer, from whose class it makes its own: this line raises."
 
 
 def _help(name: str) -> str:

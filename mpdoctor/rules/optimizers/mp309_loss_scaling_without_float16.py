@@ -95,7 +95,7 @@ def _may_bring_float16(facts: SourceFacts) -> bool:
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     wrapper = model.wrapper
-    if wrapper is None or not model.may_train or not model.layers:
+    if wrapper is None or not model.may_train or not model.layers or model.graphs_rewritten:
         return
     if model.policy != "mixed_float16" and not any("float16" in _dtypes(layer) for layer in model.layers):
         computes = " and ".join(

@@ -70,7 +70,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def _fix(facts: SourceFacts, policy: Call) -> Fix | None:
     """The policy set where it is made."""
     setter = keras_name(facts, SET_POLICY.removeprefix("keras."))
-    if setter is None or policy.context.callers:
+    if setter is None or policy.context.callers or policy.location.path != facts.path:
         return None
     if policy.dropped:
         return unsafe_fix("Set it", put_around(facts, policy.location, f"{setter}(", ")"))
@@ -152,10 +152,10 @@ def _is_handed_to_a_name(facts: SourceFacts, policy: Call) -> bool:
 
 def _is_bound_to_a_name(facts: SourceFacts, policy: Call) -> bool:
     """Whether it stands in `name = Policy(…)`, or alone. What a list, a class or a constant of a module holds may be
-    used from elsewhere."""
+    used from elsewhere; what a function of another file makes, by what is seen of that function alone."""
     place = policy.location
     if place.path != facts.path or policy.dropped:
-        return policy.dropped
+        return policy.dropped or (policy.context.function is not None and not facts.incomplete)
     before = facts.lines[place.line - 1][: place.column - 1].strip()
     name = before[:-1].partition(":")[0].strip()
     is_constant = policy.context.function is None and name.isupper()

@@ -22,6 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mpdoctor
+from mpdoctor.examiner.capture.graph_rewrites import rewrites_graphs
 from mpdoctor.examiner.capture.layer_hooks import LayerHooks
 from mpdoctor.examiner.failures.failure import failure_from_exception
 from mpdoctor.examiner.probe.short_fit.short_fit import DROPPED, ENDLESS, shortened_fit
@@ -535,3 +536,24 @@ def test_a_layer_that_was_never_built_has_the_default_of_its_map_of_policies() -
 
     policies = SimpleNamespace(default_policy=SimpleNamespace(name="mixed_float16"))
     assert _own_policy_name(SimpleNamespace(path=None, dtype_policy=policies)) == "mixed_float16"
+
+
+@pytest.mark.parametrize(
+    ("variable", "options", "rewrites"),
+    [
+        ("", {"auto_mixed_precision": True}, True),
+        ("", {"auto_mixed_precision": False, "layout_optimizer": True}, False),
+        ("", {}, False),
+        ("1", {}, True),
+        ("0", {}, False),
+        ("", None, False),
+    ],
+)
+def test_the_rewriting_of_graphs_is_seen(
+    variable: str, options: dict[str, bool] | None, rewrites: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    optimizer = SimpleNamespace(get_experimental_options=lambda: options)
+    tensorflow = SimpleNamespace(config=SimpleNamespace(optimizer=optimizer)) if options is not None else None
+    monkeypatch.setenv("TF_ENABLE_AUTO_MIXED_PRECISION", variable)
+    monkeypatch.setitem(sys.modules, "tensorflow", tensorflow)
+    assert rewrites_graphs() is rewrites

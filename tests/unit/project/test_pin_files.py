@@ -67,6 +67,28 @@ def test_tensorflow_addons_know_no_keras_3(requirements: str, package: str | Non
     assert package != "tf.keras" or (found is not None and "addons" in found.because)
 
 
+@pytest.mark.parametrize(
+    ("requirements", "package"),
+    [
+        ("tensorflow_probability==0.22.1", "tf.keras"),
+        ("tensorflow>=2.9\ntensorflow-probability>=0.17,<0.23", "tf.keras"),
+        ("tensorflow-probability[tf]~=0.23.0", "tf.keras"),
+        ("tensorflow>=2.16\ntensorflow-probability==0.22.1", "keras"),
+        ("tensorflow-probability==0.24.0", None),
+        ("tensorflow-probability>=0.20", None),
+        ("tensorflow-probability", None),
+    ],
+)
+def test_tensorflow_probability_knows_no_keras_3_before_0_24(
+    requirements: str, package: str | None, tmp_path: Path
+) -> None:
+    (tmp_path / "requirements.txt").write_text(requirements)
+    (tmp_path / ".git").mkdir()
+    found = keras_from_project(tmp_path)
+    assert (found and found.package) == package
+    assert package != "tf.keras" or (found is not None and "probability" in found.because)
+
+
 def test_a_variable_that_doubles_itself_ends(tmp_path: Path) -> None:
     doubling = "ENV A=$A$A\n" * 60
     (tmp_path / "Dockerfile").write_text(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpdoctor import source
-from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.source_facts import Problem, SourceFacts
 from mpdoctor.program.values import walk
 from mpdoctor.source import facts_from_file, facts_from_text
 from mpdoctor.source.interpreter.state.events import MOST_EVENTS
+from mpdoctor.source.reading import source_from_text
 
 UNREADABLE = [
     ("def f(:\n  pass", "cannot read it: invalid syntax", (1, 7)),
@@ -211,3 +213,23 @@ def test_no_damage_to_real_code_makes_it_raise(path: Path, data: st.DataObject) 
             place = data.draw(st.integers(0, len(lines[at])))
             lines[at] = lines[at][:place] + data.draw(st.characters()) + lines[at][place:]
     ask_everything(facts_from_text("".join(lines), "a.py"))
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="it reads them")
+@pytest.mark.parametrize(
+    ("text", "is_new"),
+    [
+        ("class Box[T]:\n    pass\n", True),
+        ("async def first[T](many: list[T]) -> T:\n    return many[0]\n", True),
+        ("type Number = int | float\n", True),
+        ("type Pair[T] = tuple[T, T]\n", True),
+        ("class Box[:\n    pass\n", False),
+        ("def first(many:\n    return many[0]\n", False),
+        ("type Number int\n", False),
+        ("for i in range(50)\n", False),
+    ],
+)
+def test_what_python_3_12_brought_is_called_so(text: str, is_new: bool) -> None:
+    problem = source_from_text(text, "new.py")
+    assert isinstance(problem, Problem)
+    assert ("It is written for Python 3.12" in problem.message) is is_new

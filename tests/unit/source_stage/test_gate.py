@@ -123,6 +123,41 @@ def test_a_file_that_is_only_imported_is_shown_as_the_others_are(tmp_path: Path)
     assert [(found["path"], found["line"]) for found in report["findings"]] == [("nets/helper.py", 5)]
 
 
+SETTINGS = """from tensorflow.keras import mixed_precision
+import tensorflow as tf
+
+
+class Settings:
+    def __init__(self, half):
+        self.optimizer = tf.keras.optimizers.Adam()
+        if half:
+            policy = mixed_precision.Policy("mixed_float16")
+            {use}
+"""
+USER = "from settings import Settings\nimport tensorflow as tf\nmade = Settings(True)\n{more}"
+USER += "model = tf.keras.Sequential([tf.keras.layers.Dense(3)])\nmodel.compile(made.optimizer, 'mse')\n"
+
+
+@pytest.mark.parametrize(
+    ("use", "more", "lines"),
+    [
+        ("self.wrapped = True", "", [9]),
+        ("mixed_precision.set_global_policy(policy)", "", []),
+        ("self.policy = policy", "tf.keras.mixed_precision.set_global_policy(made.policy)\n", []),
+        ("self.kept = [policy]", "", []),
+        ("self.wrapped = True", "tf.keras.mixed_precision.set_global_policy('mixed_float16')\n", []),
+    ],
+    ids=["left", "set", "set by the caller", "kept", "another one set"],
+)
+def test_a_policy_that_a_function_of_another_file_leaves_is_told_by_the_program(
+    tmp_path: Path, use: str, more: str, lines: list[int]
+) -> None:
+    write(tmp_path, {"settings.py": SETTINGS.format(use=use), "train.py": USER.format(more=more)})
+    for target in (".", "train.py"):
+        found = check("--static", target, "--select", "MP115", directory=tmp_path).report["findings"]
+        assert [(one["path"], one["line"]) for one in found] == [("settings.py", line) for line in lines]
+
+
 OPTIMIZER = "import keras\n\nclass Mine(keras.optimizers.Optimizer):\n    pass\n"
 WRAPPED = "import keras\nopt = keras.mixed_precision.LossScaleOptimizer(Mine())\n"
 

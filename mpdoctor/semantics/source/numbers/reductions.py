@@ -15,6 +15,10 @@ SUM, NORM, SQUARE, EXPONENTIAL, GRAM = "sum", "norm", "square", "exponential", "
 SUMS = ("reduce_sum", "sum")
 NORMS = ("norm", "reduce_euclidean_norm")
 REDUCING = (*SUMS, *NORMS, "reduce_mean", "mean", "reduce_max", "max", "reduce_min", "min", "reduce_logsumexp", "std")
+ONE_BY_ONE = (
+    *("square", "sqrt", "abs", "multiply", "divide", "log", "cast"),
+    *("reshape", "expand_dims", "squeeze", "transpose", "permute_dimensions"),
+)
 # What these give, or what is subtracted with them in it, cannot make `exp` overflow.
 BOUNDED = (
     *("tanh", "sigmoid", "softmax", "log_softmax", "log_sigmoid", "logsigmoid", "clip", "clip_by_value", "minimum"),
@@ -107,11 +111,10 @@ def _one_is_reduced(value: Value) -> bool:
 
 
 def _in_its_shape(value: Value) -> tuple[Value, ...]:
-    """What it is computed from, number by number."""
+    """What it is computed from, number by number, in this shape or another."""
     if isinstance(value, Operation):
         return tuple(operand for operand in value.operands if not isinstance(operand, Known))
-    is_elementwise = function_named(value) in ("square", "sqrt", "abs", "multiply", "divide", "log", "cast")
-    return value.arguments(slice(1)) if is_elementwise and isinstance(value, Call) else ()
+    return value.arguments(slice(1)) if function_named(value) in ONE_BY_ONE and isinstance(value, Call) else ()
 
 
 def _is_square(value: Value) -> bool:

@@ -1,0 +1,50 @@
+"""Which values a program uses as whole numbers, where TensorFlow takes nothing else: indices, and numbers of repeats.
+
+Keras casts what a layer is given where it is a floating-point tensor, and nobody sees of a parameter of `call()`
+whether it is one. What stands in such a place is none.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api, Call, Value, options
+from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
+
+# The argument that has to be integers. keras.ops casts what it is given, and takes floats there.
+PLACES = {
+    "repeat": (1, "repeats"),
+    "gather": (1, "indices"),
+    "gather_nd": (1, "indices"),
+    "one_hot": (0, "indices"),
+    "embedding_lookup": (1, "ids"),
+    "scatter_nd": (0, "indices"),
+    "tensor_scatter_nd_update": (1, "indices"),
+    "unsorted_segment_sum": (1, "segment_ids"),
+    "segment_sum": (1, "segment_ids"),
+}
+
+
+def is_whole(facts: SourceFacts, value: Value) -> bool:
+    used = _used_as_whole_numbers(facts)
+    return any(id(option) in used for option in options(value))
+
+
+@lru_cache(maxsize=1)
+def _used_as_whole_numbers(facts: SourceFacts) -> frozenset[int]:
+    """The ids of the values that stand in such a place: asked for one program after the other."""
+    given = (_given_as_whole_numbers(call) for call in facts.library_calls)
+    return frozenset(id(option) for value in given for option in options(value))
+
+
+def _given_as_whole_numbers(call: Call) -> Value | None:
+    place = PLACES.get(function_named(call))
+    if place is None or not _is_of_tensorflow(call):
+        return None
+    return call.argument(*place)
+
+
+def _is_of_tensorflow(call: Call) -> bool:
+    name = call.callee.name if isinstance(call.callee, Api) else ""
+    return name.startswith("tensorflow.") and not name.startswith("tensorflow.keras.")
