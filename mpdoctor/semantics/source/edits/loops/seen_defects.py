@@ -18,6 +18,7 @@ from mpdoctor.semantics.source.optimizers.clipping import ARGUMENT
 from mpdoctor.semantics.source.optimizers.scaling import UNSCALING
 
 LIMITS = ("global_clipnorm", "clipnorm", "clipvalue")  # of Keras' optimizers, which take one of them
+WRAPPER, INNER = "LossScaleOptimizer", ("inner_optimizer", "optimizer")
 # TensorFlow's operation: what a program calls, and what keeps its argument from 0.
 KEPT_FROM_ZERO = {"SqrtGrad": ("sqrt", "1e-4"), "Log": ("log", "1e-7")}
 ARITHMETIC = (ast.Call, ast.Name, ast.Attribute, ast.Subscript, ast.Constant)
@@ -52,6 +53,13 @@ def unscaled_once(facts: SourceFacts, applied_at: Location) -> tuple[str, Edits]
         return None
     edits = passed_on(facts, location_of(facts, unscaling[1]), 0, "grads")
     return _together("Unscale once", *(edits if isinstance(edits, list) else [edits]))
+
+
+def wrapped_once(facts: SourceFacts, made_at: Location) -> tuple[str, Edits] | None:
+    """(a title, the edits): without the one wrapper that this line makes, around what is wrapped already."""
+    calls = [call for call in _calls(tree_of(facts)) if called(call) == WRAPPER and call.lineno == made_at.line]
+    edits = passed_on(facts, location_of(facts, calls[0]), 0, *INNER) if len(calls) == 1 else None
+    return _together("Wrap once", *(edits if isinstance(edits, list) else [edits]))
 
 
 def kept_from_zero(facts: SourceFacts, broke_at: Location, operation: str) -> tuple[str, Edits] | None:
