@@ -20,6 +20,7 @@ from mpdoctor.semantics.source.edits.loops.seen_defects import (
     clipped_inside,
     kept_from_zero,
     unscaled_once,
+    wrapped_once,
 )
 from mpdoctor.semantics.source.edits.made_layers import (
     NoPlace,
@@ -114,11 +115,13 @@ def _of_the_loss(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
 def _of_what_was_seen(finding: Finding, optimizers: list[OptimizerFacts], source_at: SourceAt) -> Iterator[Answer]:
     """What the running program did, and its source leaves in doubt."""
     place = finding.location
-    facts = source_at(place.path) if place is not None and finding.stage == "training" else None
+    facts = source_at(place.path) if place is not None and finding.stage != "source" else None
     if facts is None or place is None:
         return
     found = None
-    if finding.code == "MP403":
+    if finding.code == "MP306":
+        found = wrapped_once(facts, place)
+    elif finding.code == "MP403":
         found = unscaled_once(facts, place)
     elif finding.code == "MP405":
         inner = {link.made_at: link.class_name for link in optimizers if not link.is_wrapper and link.made_at}

@@ -112,6 +112,17 @@ def test_what_holds_the_weights_is_measured(tmp_path: Path, keras: str, text: st
     seen = trained(tmp_path, keras, text, 12).standstill
     assert seen is not None
     assert {name: getattr(seen, name) for name in expected} == expected
+    assert seen.overflow is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keras", [pytest.param(keras, marks=needs_keras(keras)) for keras in BOTH])
+def test_a_sum_of_the_loss_that_is_divided_by_and_is_inf_holds_the_weights(tmp_path: Path, keras: str) -> None:
+    share = "1 - tf.reduce_mean(tf.cast(h / tf.reduce_sum(h + 9000.0), 'float32'))"
+    text = fit(loss=f"lambda t, p: (lambda h: {share})(tf.cast(p, 'float16'))")
+    seen = trained(tmp_path, keras, text, 12).standstill
+    assert seen is not None and seen.overflow is not None
+    assert (seen.reaches_output, seen.overflow.name, seen.overflow.where) == (False, "Sum", "loss")
 
 
 @pytest.mark.slow

@@ -97,6 +97,12 @@ SICK = [
     Sick("mended/own_norm_overflows.py", ("`norm_in` computes in float32",)),
     Sick("mended/own_norm_overflows.py", ("`norm_in` computes in float32",), "tf_keras"),
     Sick("mended/two_layers_on_a_line.py", ("`dense_1` computes in float32",)),
+    Sick("mended/hub_of_a_graph.py", ("`conv/sequential/dense_1` computes in float32", "`conv` computes in float32")),
+    Sick("mended/wrapped_in_two_functions.py", ("Wrap once",)),
+    Sick("mended/wrapped_in_two_functions.py", ("Wrap once",), "tf_keras"),
+    Sick(
+        "mended/attention_in_a_function.py", ("Cast to `q.dtype`", "Cast to `logits.dtype`", 'Give it dtype="float32"')
+    ),
 ]
 
 

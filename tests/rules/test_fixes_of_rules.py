@@ -25,7 +25,7 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "rules"
 MOST_ROUNDS = 10
 # What a program does wrong besides, and what nobody could see before it computed in 16 bits, or got beyond that line.
 LEFT = {"MP401": {"MP405"}}  # the clipping of gradients that are scaled from then on has an edit of its own
-REVEALED = {"MP115": {"MP201"}, "MP407": {"MP408"}, **LEFT}
+REVEALED = {"MP115": {"MP201"}, "MP202": {"MP501"}, "MP407": {"MP408"}, **LEFT}
 
 
 def cases() -> list[tuple[str, str]]:

@@ -392,6 +392,23 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     ),
     (
         "MP909",
+        "a-loss-divided-by-infinity",
+        stands_still(
+            0.01, 0.0, most=4.3e9, reaches_output=False, overflow=operation("Sum", 2.0, 131072.0, where="loss")
+        ),
+        (
+            "In the loss adding up numbers up to 2 gives 131,072 (line 6): inf in float16",
+            "compute it in float32, `tf.cast(x, tf.float32)` before anything",
+        ),
+    ),
+    (
+        "MP909",
+        "a-layer-divided-by-infinity",
+        stands_still(0.01, 0.0, most=4.3e9, layer="norm", overflow=operation("Square", 2.0, 131072.0)),
+        ("In a layer squaring numbers up to 2 gives 131,072 (line 6): inf in float16", "(Not tried.)"),
+    ),
+    (
+        "MP909",
         "dead-relus",
         stands_still(0.01, 0.0, most=4.3e9, layer="hidden", layer_class="Dense", puts_out_zeros=True),
         ("to the output of layer `hidden` (Dense), which is 0 for the whole batch", "ReLU"),

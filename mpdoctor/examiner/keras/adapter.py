@@ -287,6 +287,10 @@ class KerasAdapter(Protocol):
         """From now on this live layer, without those in it, computes by the policy of this name. Returns what ends
         it."""
 
+    def made_input(self, model: KerasLayer, layer: KerasLayer) -> KerasLayer | None:
+        """The input layer that a Sequential has made for itself, in the dtype that its first layer had then, where that
+        is this layer: it casts what the model is given."""
+
     def keeps_its_dtype(self, layer: KerasLayer) -> bool:
         """Whether what a layer makes takes the global policy, whatever dtype the layer is given."""
 

@@ -327,6 +327,9 @@ class Keras2:
         layer._set_dtype_policy(self._policy.Policy(name))
         return lambda: layer._set_dtype_policy(before)
 
+    def made_input(self, model: Any, layer: Any) -> None:
+        return None
+
     def keeps_its_dtype(self, layer: Any) -> bool:
         """Whether what a layer makes takes the global policy, whatever dtype the layer is given."""
         is_attention = any(cls.__name__ == "MultiHeadAttention" for cls in type(layer).__mro__)

@@ -8,8 +8,10 @@ import tensorflow as tf
 
 from mpdoctor.examiner.keras.compiled_losses import are_of_keras, loss_name, take_probabilities
 from mpdoctor.examiner.keras.own_wrapper import adopted_own_class, defining, is_own
+from mpdoctor.examiner.keras.private_state import change_input_dtype, listed_layers
 from mpdoctor.examiner.keras.step_record import Record
 from mpdoctor.facts.versions import Keras
+from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.loss_scale import LossScale, ScaleState, keras3
 
 if TYPE_CHECKING:
@@ -348,11 +350,19 @@ class Keras3:
         attributes = vars(layer)
         before = attributes["_dtype_policy"]
         attributes["_dtype_policy"] = self.module.DTypePolicy(name)
+        of_input = change_input_dtype(layer, name) if isinstance(layer, self.module.layers.InputLayer) else None
 
         def end() -> None:
             attributes["_dtype_policy"] = before
+            if of_input is not None:
+                of_input()
 
         return end
+
+    def made_input(self, model: Any, layer: Any) -> KerasLayer | None:
+        listed = listed_layers(model) if isinstance(model, self.module.Sequential) else []
+        is_first = len(listed) > 1 and listed[1] is layer and isinstance(listed[0], self.module.layers.InputLayer)
+        return listed[0] if is_first and listed[0].compute_dtype in HALF else None
 
     def keeps_its_dtype(self, layer: Any) -> bool:
         return False

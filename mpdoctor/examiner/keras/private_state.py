@@ -4,7 +4,7 @@ where both use the same name or only one of them has it."""
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Callable
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -24,6 +24,17 @@ def layers_inside(model: Any) -> list[Any]:
 def listed_layers(model: Any) -> list[Any]:
     """Those that a Sequential was given, an InputLayer among them."""
     return list(getattr(model, "_layers", ()))
+
+
+def change_input_dtype(layer: Any, dtype: str) -> Callable[[], None]:
+    """An InputLayer of Keras 3 takes numbers of this dtype from now on. Returns what ends it."""
+    before = layer._dtype, layer.output._dtype
+    layer._dtype = layer.output._dtype = dtype
+
+    def end() -> None:
+        layer._dtype, layer.output._dtype = before
+
+    return end
 
 
 def casts_its_input(layer: Any) -> bool:

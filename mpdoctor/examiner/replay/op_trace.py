@@ -265,6 +265,13 @@ class OperationTrace:
             None,
         )
 
+    def first_overflow(self) -> OperationFacts | None:
+        """The first operation of the way forward that computed inf where float32 gives a number. Masks are made of
+        -inf, and of what is cast."""
+        forward = (operation.facts for operation in self._operations.values() if not operation.back)
+        computed = (facts for facts in forward if facts.result == "inf" and facts.name != "Cast")
+        return next((facts for facts in computed if math.isfinite(facts.in_float32 or math.inf)), None)
+
     def root(self, tensor: tf.Tensor) -> Operation | None:
         """The operation that made the first number not finite of all that this tensor was made from.
 

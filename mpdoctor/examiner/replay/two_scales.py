@@ -144,8 +144,7 @@ class GradientCatcher:
         norms = {}
         for gradient, variable in zip(gradients, variables):
             if gradient is not None:
-                values = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
-                norms[self._keras.path(variable)] = float(tf.norm(tf.cast(values, tf.float64)))
+                norms[self._keras.path(variable)] = float(tf.norm(_dense_values(gradient)))
         return norms
 
     def take(self) -> Passage:
@@ -162,6 +161,14 @@ class GradientCatcher:
         )
         self._clear()
         return passage
+
+
+def _dense_values(gradient: tf.Tensor) -> tf.Tensor:
+    """In float64; of IndexedSlices with the rows of one index added up, as `tf.convert_to_tensor` adds them."""
+    if not isinstance(gradient, tf.IndexedSlices):
+        return tf.cast(gradient, tf.float64)
+    rows, place = tf.unique(gradient.indices)
+    return tf.math.unsorted_segment_sum(tf.cast(gradient.values, tf.float64), place, tf.size(rows))
 
 
 def pairs_from_scale(scale: float | None) -> tuple[tuple[float, float], ...]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mpdoctor.examiner.capture.layer_hooks import LayerHooks
     from mpdoctor.examiner.keras.adapter import KerasOptimizer, KerasVariable
     from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer
+    from mpdoctor.examiner.replay.op_trace import OperationTrace
 
 
 # How much larger than it is the loss is made. The first float16 number is 2^-24, and float32 ends at 2^128.
@@ -137,10 +138,12 @@ def _largest(gradient: tf.Tensor) -> float:
 
 def _with_place(facts: StandstillFacts, observed: ObservedOptimizer, watch: LayerHooks) -> StandstillFacts:
     """Every gradient is 0: the last layer on the way back whose output still gets one."""
-    frames = next((seen for seen in _ways_back(observed, watch) if not any(at.gradient.nonfinite for at in seen)), [])
+    ways = _ways_back(observed, watch)
+    frames, trace = next(((seen, trace) for seen, trace in ways if not _is_any_bad(seen)), ([], None))
     alive = [at for at in frames if at.gradient.largest]
-    if not frames:
+    if not frames or trace is None:
         return facts
+    facts = replace(facts, overflow=trace.first_overflow())
     if not alive:
         return replace(facts, reaches_output=False)
     call = alive[-1].call
@@ -153,14 +156,18 @@ def _with_place(facts: StandstillFacts, observed: ObservedOptimizer, watch: Laye
     )
 
 
-def _ways_back(observed: ObservedOptimizer, watch: LayerHooks) -> Iterator[list[BackFrame]]:
-    """The gradients at the outputs of the layers, at the largest factor first."""
+def _is_any_bad(frames: list[BackFrame]) -> bool:
+    return any(at.gradient.nonfinite for at in frames)
+
+
+def _ways_back(observed: ObservedOptimizer, watch: LayerHooks) -> Iterator[tuple[list[BackFrame], OperationTrace]]:
+    """The gradients at the outputs of the layers, and all operations, at the largest factor first."""
     assert observed.repeat is not None
     for factor in reversed(FACTORS):
         observer = StepObserver(observed.keras, watch, observed.optimizer, stops=True)
         with _loss_times(factor, observed.variables), variables_put_back(), observer, suppress(Enough):
             observed.repeat()
-        yield observer.way_back
+        yield observer.way_back, observer.trace
 
 
 # --- the update -------------------------------------------------------------------------------------------------

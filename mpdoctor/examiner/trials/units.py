@@ -43,7 +43,9 @@ def units_of_step(keras: KerasAdapter, watch: LayerHooks, calls: list[SeenCall])
         if _is_whole(keras, call) or _is_made_by_parent(keras, watch, call):
             continue
         location = None if watch.made_by(layer) else watch.made_at(layer)
-        found[id(layer)] = Unit(layer, tuple(_parts(keras, watch, layer)), call.path, location)
+        taken = keras.made_input(call.parent.layer, layer) if call.parent is not None else None
+        parts = (*_parts(keras, watch, layer), *(() if taken is None else (taken,)))
+        found[id(layer)] = Unit(layer, parts, call.path, location)
     return list(found.values())
 
 

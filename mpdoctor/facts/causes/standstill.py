@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mpdoctor.facts.causes.operations import OperationFacts
 from mpdoctor.facts.frozen import dataclass
 
 
@@ -20,6 +21,9 @@ class StandstillFacts:
         Whether a gradient comes to the output of the last layer, where all weights' gradients are 0.
     layer, layer_class, puts_out_zeros
         The last layer on the way back whose output gets a gradient, and whether all that it puts out is 0.
+    overflow
+        The first operation of the way forward that gave inf where float32 gives a number, in a step whose loss is
+        finite and whose gradients are all 0: what is divided by inf passes none back.
     update, half_digit, variable, dtype
         The largest update that the same optimizer makes in float64, the variable and its dtype, and half of the last
         digit of the weight that it is made to: all updates are gone when they are rounded.
@@ -34,6 +38,7 @@ class StandstillFacts:
     layer: str = ""
     layer_class: str = ""
     puts_out_zeros: bool = False
+    overflow: OperationFacts | None = None
     update: float | None = None
     half_digit: float | None = None
     variable: str = ""

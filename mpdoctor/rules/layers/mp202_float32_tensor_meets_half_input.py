@@ -54,6 +54,7 @@ from mpdoctor.program.values import Api, Call, Context, Operation, Parameter, Va
 from mpdoctor.semantics.live.errors.dtype_error_causes import has_a_reason_of_its_own, mismatch_in_call
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, safe_fix
+from mpdoctor.semantics.source.edits.met_operands import cast_where_it_meets, dtype_written, pairs_that_meet
 from mpdoctor.semantics.source.edits.names import cast
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.casts import is_cast
@@ -74,13 +75,13 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if wide is None or not may_raise(facts, (event, operands)) or asks_for_dtype(event.context):
             continue
         if any(is_half(facts, operand, event.context) for operand in operands):
-            text = text_at(facts, wide.location)
+            text, dtype = text_at(facts, wide.location), _dtype_of_input(facts, event, operands)
             yield Finding(
                 f"{f'`{text}`' if text else 'A tensor made here'} is float32 and is combined with the layer's "
                 "16-bit input: under a mixed policy this line raises.",
-                _help(wide, text, _dtype_of_input(operands, event.context)),
+                _help(wide, text, dtype or "inputs.dtype"),
                 event.location,
-                fix=_fix(facts, event, operands, _dtype_of_input(operands, event.context)),
+                fix=_fix(facts, event, operands, dtype) if dtype else None,
             )
 
 
@@ -110,9 +111,10 @@ def _first_wide(facts: SourceFacts, operands: tuple[Value, ...], context: Contex
     return wide[0] if wide and not any(is_raw_variable_of_layer(facts, origin(operand)) for operand in wide) else None
 
 
-def _dtype_of_input(operands: tuple[Value, ...], context: Context) -> str:
+def _dtype_of_input(facts: SourceFacts, event: Call | Operation, operands: tuple[Value, ...]) -> str:
     """How the program can say the input's dtype on this line: by the parameter that meets the tensor, else by the
-    layer, whose inputs may be a list or a dict."""
+    layer, whose inputs may be a list or a dict, else by a name on the line; "" where it cannot."""
+    context = event.context
     names = [
         operand.name for operand in operands if isinstance(operand, Parameter) and operand.function is context.function
     ]
@@ -121,19 +123,25 @@ def _dtype_of_input(operands: tuple[Value, ...], context: Context) -> str:
     method = context.function
     while method is not None and method.owner is None:
         method = method.enclosing
-    return f"{method.parameters[0]}.compute_dtype" if method is not None and method.parameters else "inputs.dtype"
+    if method is not None and method.parameters:
+        return f"{method.parameters[0]}.compute_dtype"
+    named = dtype_written(pairs_that_meet(facts, event), lambda value: is_half(facts, value, context))
+    return named or ""
 
 
 def _fix(facts: SourceFacts, event: Call | Operation, operands: tuple[Value, ...], dtype: str) -> Fix | None:
-    """All that is float32 there made in the input's dtype, or cast to it, where the input is at hand."""
-    function = event.context.function
-    if function is None or dtype.partition(".")[0] not in function.parameters:
+    """All that is float32 there made in the input's dtype, or cast to it: where it is made, else where they meet."""
+    function, name = event.context.function, dtype.partition(".")[0]
+    if function is None or (name not in function.parameters and dtype.endswith(".compute_dtype")):
         return None
     wide = [operand for operand in operands if facts.dtype_of(operand) == "float32" and not is_array(operand)]
-    return safe_fix(f"Cast to `{dtype}`", *(_cast(facts, event, operand, dtype) for operand in wide))
+    pairs = pairs_that_meet(facts, event)
+    casts = [_cast(facts, event, one, dtype) or cast_where_it_meets(facts, one, pairs, dtype) for one in wide]
+    return safe_fix(f"Cast to `{dtype}`", *casts)
 
 
 def _cast(facts: SourceFacts, event: Call | Operation, wide: Value, dtype: str) -> Edit | list[Edit] | None:
+    """Where it is made, on the same way through the same function."""
     if not isinstance(wide, Call | Operation) or wide.context.function is not event.context.function:
         return None
     if isinstance(wide, Call) and (is_call_of(wide, "tensorflow.Variable") or not isinstance(wide.callee, Api)):

@@ -53,13 +53,15 @@ from collections.abc import Iterable, Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import LayerFacts, ModelFacts
-from mpdoctor.finding import AlsoSeen, Finding, Severity
+from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.result_dtypes import KEEPING
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, Value, options
+from mpdoctor.program.values import Api, Call, Operation, Value, options
 from mpdoctor.semantics.live.errors.dtype_error_causes import mismatch_in_call, raw_variable
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
+from mpdoctor.semantics.source.edits.expressions import safe_fix
+from mpdoctor.semantics.source.edits.met_operands import cast_where_it_meets, dtype_written, pairs_that_meet
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING, FLOATS, may_be_trained, raw_variables
 from mpdoctor.semantics.source.layers.mixed_operands import MixedOperands, is_half, mixed_operands, origin
@@ -68,6 +70,7 @@ from mpdoctor.semantics.wording import listed, place_of
 SEVERITY = Severity.ERROR
 UNTRAINED = "Keras 3 does not train a raw variable: it is not among the layer's `trainable_variables`"
 HELP = 'Make it with `self.add_weight(name=…, shape=…, initializer="ones")`: Keras casts and trains that.'
+FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 EXPLAINS = {"MP202": "line"}
 CONFIRMED_LIVE = True
@@ -177,4 +180,18 @@ def _finding(facts: SourceFacts, variable: Call, raising: MixedOperands | None) 
         also_seen=(AlsoSeen("MP203", "source", "It is combined with the layer's input here.", place.path, place.line),)
         if place is not None
         else (),
+        fix=_cast_to_input(facts, variable, *raising) if raising is not None else None,
     )
+
+
+def _cast_to_input(
+    facts: SourceFacts, variable: Call, event: Call | Operation, operands: tuple[Value, ...]
+) -> Fix | None:
+    """Keras 2 trains such a weight, and nothing but its dtype is wrong."""
+    if facts.keras.is_keras3:
+        return None
+    mine = [operand for operand in operands if _is_of(operand, variable, past_casts=False)]
+    pairs = pairs_that_meet(facts, event)
+    dtype = dtype_written(pairs, lambda value: value not in mine and is_half(facts, value, event.context))
+    casts = [cast_where_it_meets(facts, one, pairs, dtype) if dtype else None for one in mine]
+    return safe_fix(f"Cast to `{dtype}`", *casts)

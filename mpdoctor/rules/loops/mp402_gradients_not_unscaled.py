@@ -54,13 +54,20 @@ keras-team/keras#16552, intel/ipex-llm#7020.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
+from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Context, Defined, FunctionFacts, Value, options
-from mpdoctor.semantics.source.edits.expressions import put_around, unsafe_fix
+from mpdoctor.semantics.source.edits.expressions import (
+    argument_at,
+    expression_written,
+    put_around,
+    unsafe_fix,
+)
 from mpdoctor.semantics.source.edits.statements import passed_on
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
@@ -119,10 +126,19 @@ def _never_unscaled(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _unscaled(facts: SourceFacts, apply: Call, gradient: Call) -> Fix | None:
-    if apply.context.function is not gradient.context.function:
-        return None
+    """As they come from the tape, or where they are applied if another function does that."""
+    is_here = apply.context.function is gradient.context.function
+    place = gradient.location if is_here else _gradients_applied(facts, apply)
     before = f"{receiver_text(facts, apply)}.get_unscaled_gradients("
-    return unsafe_fix("Unscale the gradients", put_around(facts, gradient.location, before, ")"))
+    return unsafe_fix("Unscale the gradients", put_around(facts, place, before, ")") if place is not None else None)
+
+
+def _gradients_applied(facts: SourceFacts, apply: Call) -> Location | None:
+    """`gradients` of `apply_gradients(zip(gradients, …))`; None of what is put together in another way."""
+    pairs = argument_at(facts, apply.location, 0, "grads_and_vars")
+    written = expression_written(facts, pairs) if pairs is not None else None
+    is_zip = isinstance(written, ast.Call) and ast.unparse(written.func) == "zip"
+    return argument_at(facts, pairs, 0) if is_zip and pairs is not None else None
 
 
 def _divided(facts: SourceFacts, apply: Call, factor: str) -> Fix | None:

@@ -46,10 +46,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.training import StandstillFacts, TrainingFacts
+from mpdoctor.facts.training import OperationFacts, StandstillFacts, TrainingFacts
 from mpdoctor.finding import Finding, Severity, Verdict
 from mpdoctor.knowledge.half_dtypes import HALF
-from mpdoctor.semantics.live.broken_operations import number
+from mpdoctor.semantics.live.broken_operations import broke, is_overflow, number, remedy_from_operation
+from mpdoctor.semantics.live.training_texts import line_of
+from mpdoctor.semantics.live.tried_remedies import NOT_TRIED
 from mpdoctor.semantics.live.verdict import verdict_from_training
 
 SEVERITY = Severity.ERROR
@@ -76,7 +78,7 @@ def _cause(training: TrainingFacts, seen: StandstillFacts) -> tuple[str, str]:
     if seen.learning_rate == 0:
         return _no_rate(training, seen)
     if seen.gradient == 0:
-        return _no_gradient(seen) if seen.factor is None else _flushed(training, seen)
+        return _no_gradient(training, seen) if seen.factor is None else _flushed(training, seen)
     if seen.update is not None:
         return _rounded_away(seen)
     if seen.gradient is not None and seen.learning_rate is not None:
@@ -99,8 +101,10 @@ def _no_rate(training: TrainingFacts, seen: StandstillFacts) -> tuple[str, str]:
     return f" The learning rate is 0{after}.", "Give the optimizer a learning rate, or take out what sets it to 0."
 
 
-def _no_gradient(seen: StandstillFacts) -> tuple[str, str]:
+def _no_gradient(training: TrainingFacts, seen: StandstillFacts) -> tuple[str, str]:
     told = f" Every gradient is 0, also where the loss is multiplied by {seen.most:.2g}: it is no underflow."
+    if seen.overflow is not None and is_overflow(seen.overflow):
+        return _divided_by_infinity(training, seen.overflow, told)
     if seen.reaches_output is False:
         return (
             f"{told} It is 0 already where it comes out of the loss.",
@@ -121,6 +125,15 @@ def _no_gradient(seen: StandstillFacts) -> tuple[str, str]:
             "nothing back.",
         )
     return told, LOOK
+
+
+def _divided_by_infinity(training: TrainingFacts, overflow: OperationFacts, told: str) -> tuple[str, str]:
+    where = "In the loss" if overflow.where == "loss" else "In a layer"
+    line = line_of(overflow, training.model.call.location)
+    return (
+        f"{told} {where} {broke(overflow)}{line}: inf in float16. What is divided by inf passes no gradient back.",
+        f"{remedy_from_operation(overflow)} {NOT_TRIED}",
+    )
 
 
 def _flushed(training: TrainingFacts, seen: StandstillFacts) -> tuple[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.source_facts import SourceFacts
@@ -38,6 +37,7 @@ WITH_LOGITS = (
     "weighted_cross_entropy_with_logits",
 )
 Dtypes = Callable[["Value | None"], "str | None"]
+Returned = Callable[[FunctionFacts], "str | None"]
 OfOutput = Callable[["Value | None", object], "str | None"]  # of a model, by the output's name
 
 
@@ -68,20 +68,23 @@ def is_loss_object(value: Value | None) -> bool:
     return isinstance(value, Call) and isinstance(value.callee, Api) and kind_of_class(value.callee.name) == "loss"
 
 
-def loss_dtype(call: Call, keras: Keras, dtypes: Dtypes) -> str | None:
+def loss_dtype(call: Call, facts: SourceFacts, dtypes: Dtypes, returned: Returned) -> str | None:
     """What the call of a loss gives, None if it is no such call.
 
     Loss functions compute in the prediction's dtype, in every Keras. Loss objects, and a model's own
-    `compute_loss`, cast to float32 in Keras 3, and compute in the prediction's dtype in Keras 2 (tried in
-    Keras 3.15 and tf_keras 2.21)."""
+    `compute_loss`, cast to float32 in Keras 3. In Keras 2 they compute in the prediction's dtype, and give what the
+    program's own function gives where there is one (tried in Keras 3.15, tf_keras 2.21 and TensorFlow 2.10)."""
     prediction = prediction_of(call)
     if prediction is None:
         return None
     if is_loss_function(call.callee) or call.method in WITH_LOGITS:
         return dtypes(prediction)
-    if keras.is_keras3:
+    if facts.keras.is_keras3:
         return "float32"
-    return dtypes(prediction)
+    losses = [call.callee] if is_loss_object(call.callee) else [loss for _, loss in compiled(facts, 1, "loss")]
+    own = [function_of(loss, "call") for loss in losses if loss is not None] or [None]
+    found = {dtypes(prediction) if function is None else returned(function) for function in own}
+    return found.pop() if len(found) == 1 else None
 
 
 def prediction_of(call: Call) -> Value | None:

@@ -177,10 +177,19 @@ class Precision:
         if isinstance(value, Call):
             dtypes = self._in_call if in_call else self._outside
             if isinstance(value.callee, (Call, Instance)):
-                of_loss = loss_dtype(value, self.facts.keras, dtypes)
+                of_loss = loss_dtype(value, self.facts, dtypes, self._returned)
                 return of_loss or self.of_model(value.callee)
-            return loss_dtype(value, self.facts.keras, dtypes)
+            return loss_dtype(value, self.facts, dtypes, self._returned)
         return None
+
+    def _returned(self, function: FunctionFacts) -> str | None:
+        """By a loss of the program's own, of what it is given."""
+        if self._nested > MOST_NESTED:
+            return None
+        self._nested += 1
+        found = _agreed(self._outside(event.value) for event in self.facts.returns_of(function))
+        self._nested -= 1
+        return found
 
     def _of_parameter(self, value: Parameter, function: FunctionFacts) -> str | None:
         if id(function) in self.roles:

@@ -9,6 +9,7 @@ from mpdoctor.finding import Edit
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, argument_text, callee_text, replaced
+from mpdoctor.semantics.source.edits.made_layers import called, tree_of
 from mpdoctor.semantics.source.edits.statements import line_behind, statement_at, without_statement
 from mpdoctor.semantics.source.edits.written import written_at
 from mpdoctor.semantics.source.optimizers.clipping import limit_arguments
@@ -37,11 +38,11 @@ def without_clipping(facts: SourceFacts, clip: Location) -> Edit | None:
 
 
 def with_scaled_limits(facts: SourceFacts, clip: Call, apply: Call) -> list[Edit] | None:
-    """`clip_by_global_norm(gradients, optimizer.scale_loss(1.0))`, where this optimizer is given the gradients by the
-    same function: what clips scaled gradients to scaled limits clips them as unscaled ones. A norm that is kept is
-    divided by the scale in a line of its own."""
+    """`clip_by_global_norm(gradients, optimizer.scale_loss(1.0))`, where this optimizer is given the gradients: what
+    clips scaled gradients to scaled limits clips them as unscaled ones. A norm that is kept is divided by the scale in
+    a line of its own."""
     optimizer = callee_text(facts, apply.location).rpartition(".")[0]
-    if clip.context.function is not apply.context.function or not all(map(str.isidentifier, optimizer.split("."))):
+    if not all(map(str.isidentifier, optimizer.split("."))) or not _is_the_same_at(facts, optimizer, clip, apply):
         return None
     edits = []
     for position, name in limit_arguments(clip):
@@ -53,6 +54,34 @@ def with_scaled_limits(facts: SourceFacts, clip: Call, apply: Call) -> list[Edit
         edits.append(line_behind(facts, clip.location, f"{norm} /= {optimizer}.scale_loss(1.0)"))
     found = [edit for edit in edits if edit is not None]
     return found if found and len(found) == len(edits) else None
+
+
+def _is_the_same_at(facts: SourceFacts, optimizer: str, clip: Call, apply: Call) -> bool:
+    """Whether this name is that optimizer where the clipping stands, too: in the same function, or in one that is
+    called once, where it is an attribute of the same object or a name that the file gives once, at its top."""
+    clips, applies = clip.context.function, apply.context.function
+    if clips is applies:
+        return True
+    tree = tree_of(facts)
+    if clips is None or applies is None or tree is None or _calls_of(tree, clips.name) != 1:
+        return False
+    first = optimizer.partition(".")[0]
+    if clips.owner is not None and clips.owner is applies.owner:
+        return clips.parameters[:1] == applies.parameters[:1] == (first,)
+    given = [name for statement in tree.body for name in _names_given(statement) if isinstance(statement, ast.Assign)]
+    return (
+        [name for name in _names_given(tree) if name == first] == [name for name in given if name == first] == [first]
+    )
+
+
+def _calls_of(tree: ast.Module, name: str) -> int:
+    return sum(isinstance(node, ast.Call) and called(node) == name for node in ast.walk(tree))
+
+
+def _names_given(tree: ast.AST) -> list[str]:
+    """The names that assignments, parameters and the like bind in it."""
+    stored = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    return stored + [node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)]
 
 
 def _norm_kept(facts: SourceFacts, clip: Location) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 from collections.abc import Iterator, Mapping
 
 from mpdoctor.facts.location import Location
@@ -12,12 +13,13 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import put_around, put_behind, with_keyword
 from mpdoctor.semantics.source.edits.loops.clipped import without_clipping
 from mpdoctor.semantics.source.edits.made_layers import called, location_of, tree_of
-from mpdoctor.semantics.source.edits.names import cast
+from mpdoctor.semantics.source.edits.names import cast, cast_around
 from mpdoctor.semantics.source.edits.statements import passed_on
 from mpdoctor.semantics.source.optimizers.clipping import ARGUMENT
 from mpdoctor.semantics.source.optimizers.scaling import UNSCALING
 
 LIMITS = ("global_clipnorm", "clipnorm", "clipvalue")  # of Keras' optimizers, which take one of them
+WRAPPER, INNER = "LossScaleOptimizer", ("inner_optimizer", "optimizer")
 # TensorFlow's operation: what a program calls, and what keeps its argument from 0.
 KEPT_FROM_ZERO = {"SqrtGrad": ("sqrt", "1e-4"), "Log": ("log", "1e-7")}
 ARITHMETIC = (ast.Call, ast.Name, ast.Attribute, ast.Subscript, ast.Constant)
@@ -54,6 +56,13 @@ def unscaled_once(facts: SourceFacts, applied_at: Location) -> tuple[str, Edits]
     return _together("Unscale once", *(edits if isinstance(edits, list) else [edits]))
 
 
+def wrapped_once(facts: SourceFacts, made_at: Location) -> tuple[str, Edits] | None:
+    """(a title, the edits): without the one wrapper that this line makes, around what is wrapped already."""
+    calls = [call for call in _calls(tree_of(facts)) if called(call) == WRAPPER and call.lineno == made_at.line]
+    edits = passed_on(facts, location_of(facts, calls[0]), 0, *INNER) if len(calls) == 1 else None
+    return _together("Wrap once", *(edits if isinstance(edits, list) else [edits]))
+
+
 def kept_from_zero(facts: SourceFacts, broke_at: Location, operation: str) -> tuple[str, Edits] | None:
     """(a title, the edits): a small number added to what the one root or logarithm on this line is of."""
     name, least = KEPT_FROM_ZERO.get(operation, ("", ""))
@@ -79,10 +88,39 @@ def cast_where_they_met(facts: SourceFacts, raised_at: Location, dtypes: Mapping
         read = [node for node in nodes if node.lineno == raised_at.line and isinstance(node.ctx, ast.Load)]
         places = [location_of(facts, node) for node in read if ast.unparse(node) == name]
         around = cast(facts, places[0]) if len(places) == 1 else None
+        if not places:
+            around = _cast_before_adding(facts, raised_at, name)
         if around is None:
             return None
         edits += around
     return _together(f"Cast {' and '.join(f'`{name}`' for name in half)} to float32", *edits)
+
+
+def _cast_before_adding(facts: SourceFacts, raised_at: Location, name: str) -> list[Edit] | None:
+    """`loss = tf.cast(loss, tf.float32) + penalty` in the place of `loss += penalty`."""
+    statements = [
+        node
+        for node in ast.walk(tree_of(facts) or ast.Module([], []))
+        if isinstance(node, ast.AugAssign) and node.lineno == raised_at.line and ast.unparse(node.target) == name
+    ]
+    around = cast_around(facts)
+    if len(statements) != 1 or around is None or not isinstance(statements[0].op, ast.Add | ast.Sub):
+        return None
+    sign = "+" if isinstance(statements[0].op, ast.Add) else "-"
+    target, value = (location_of(facts, part) for part in (statements[0].target, statements[0].value))
+    if target.line != value.line:
+        return None
+    place = dataclasses.replace(target, end_line=value.line, end_column=value.column)
+    before = f"{name} = {around[0]}{name}{around[1]} {sign} "
+    if not _is_looser_than_a_product(statements[0].value):
+        return [Edit(place, before)]
+    behind = put_behind(facts, value, ")")
+    return [Edit(place, f"{before}("), behind] if behind is not None else None
+
+
+def _is_looser_than_a_product(value: ast.expr) -> bool:
+    tight = isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult | ast.Div | ast.MatMult | ast.Pow)
+    return not tight and not isinstance(value, ARITHMETIC)
 
 
 def _together(title: str, *edits: Edit | None) -> tuple[str, Edits] | None:

@@ -1,0 +1,68 @@
+"""Edits where a float32 tensor meets a 16-bit one: the one cast to the dtype of the other, on their line."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from mpdoctor.finding import Edit
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call, Item, Operation, Value
+from mpdoctor.semantics.source.edits.made_layers import location_of, tree_of
+from mpdoctor.semantics.source.edits.names import cast
+
+Pair = tuple[Value, ast.expr]  # what meets, and how it is written there
+IsHalf = Callable[[Value], bool]
+
+
+def pairs_that_meet(facts: SourceFacts, event: Call | Operation) -> list[Pair]:
+    """The operands of an operator, or the arguments of a call that stand by position; [] where the line is not to be
+    read that way."""
+    node = _node_at(facts, event)
+    if isinstance(event, Call):
+        written = node.args if isinstance(node, ast.Call) else []
+        given = event.args
+        return [] if event.open or len(written) != len(given) else list(zip(given, written, strict=True))
+    if isinstance(node, ast.BinOp):
+        return list(zip(event.operands, (node.left, node.right), strict=False))
+    if isinstance(node, ast.AugAssign):
+        return list(zip(event.operands, (node.target, node.value), strict=False))
+    return []
+
+
+def cast_where_it_meets(facts: SourceFacts, wide: Value, pairs: list[Pair], dtype: str) -> list[Edit] | None:
+    """`tf.cast(self.table, x.dtype)`, wherever the table was made. None where it is not one operand for certain, or is
+    what the line gives a new value to."""
+    written = [node for value, node in pairs if value is wide]
+    if len(written) != 1 or isinstance(getattr(written[0], "ctx", None), ast.Store):
+        return None
+    return cast(facts, location_of(facts, written[0]), dtype)
+
+
+def dtype_written(pairs: list[Pair], is_half: IsHalf) -> str | None:
+    """`q.dtype`: of the first name on the line that is a 16-bit tensor by itself, or from which one of the operands is
+    computed in its dtype."""
+    names = (_name_of_half(value, node, is_half) for value, node in pairs)
+    return next((f"{name}.dtype" for name in names if name), None)
+
+
+def _name_of_half(value: Value, node: ast.expr, is_half: IsHalf) -> str:
+    if not is_half(value):
+        return ""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Subscript) and isinstance(value, Item):
+        return _name_of_half(value.of, node.value, is_half)
+    if isinstance(node, ast.Call) and isinstance(value, Call) and node.args and value.args:
+        return _name_of_half(value.args[0], node.args[0], is_half)
+    if isinstance(node, ast.BinOp) and isinstance(value, Operation) and len(value.operands) == 2:
+        sides = zip(value.operands, (node.left, node.right), strict=True)
+        return next((name for name in (_name_of_half(*side, is_half) for side in sides) if name), "")
+    return ""
+
+
+def _node_at(facts: SourceFacts, event: Call | Operation) -> ast.AST | None:
+    kinds = ast.Call if isinstance(event, Call) else (ast.BinOp, ast.AugAssign)
+    tree = tree_of(facts)
+    nodes = (node for node in ast.walk(tree) if isinstance(node, kinds)) if tree is not None else ()
+    return next((node for node in nodes if location_of(facts, node) == event.location), None)
