@@ -10,11 +10,13 @@ import sys
 import traceback
 from collections.abc import Sequence
 
+from mpdoctor import __version__
 from mpdoctor.cli.missing_resources import sentence_from_refusal
 
 # not later: then no file can be opened, perhaps
 from mpdoctor.cli.signals import EndedBySignal, end_by, raised_signals
 
+VERSION = "--version"
 INTERRUPTED = 128 + signal.SIGINT  # the exit status that a shell gives what Ctrl-C ended
 
 
@@ -38,7 +40,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(3)
 
 
+def show_version() -> None:
+    print(f"mpdoctor {__version__}")
+
+
 def _run(arguments: list[str]) -> None:
+    if arguments == [VERSION]:  # others ask it before each of their runs, and would wait for typer
+        show_version()
+        sys.exit(0)
     from mpdoctor.cli.app import app_for
     from mpdoctor.cli.argument_split import invocation_from_arguments
 
