@@ -7,9 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mpdoctor import __version__
-
-VERSION = "--version"
+from mpdoctor.cli import VERSION, show_version
 
 
 def app_for(arguments: tuple[str, ...]) -> typer.Typer:
@@ -31,7 +29,7 @@ def app_for(arguments: tuple[str, ...]) -> typer.Typer:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(f"mpdoctor {__version__}")
+        show_version()
         raise typer.Exit
 
 

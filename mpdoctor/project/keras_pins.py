@@ -36,6 +36,8 @@ def keras_from_project(near: Path, known: dict[Path, Keras | None] | None = None
     `known` keeps what was found for a directory, for those who ask for many."""
     known = {} if known is None else known
     here = Path(os.path.abspath(near))  # noqa: PTH100 - as the configuration is looked for
+    if here in known:
+        return known[here]
     passed: list[Path] = []
     found = None
     for folder in (here, *here.parents):

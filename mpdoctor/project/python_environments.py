@@ -156,10 +156,15 @@ def _tensorflows(packages: Path) -> Iterator[str]:
 
 def _releases(packages: Path, names: set[str]) -> Iterator[str]:
     """Of these distributions (spelled with underscores), what the names of their folders tell."""
-    for told in [*_found(packages, "[tk]*.dist-info"), *_found(packages, "[tk]*.egg-info")]:
-        name, _, version = told.stem.partition("-")
-        if name in names and re.match(r"[0-9]", version):
-            yield version.partition("-")[0]
+    try:
+        listed = sorted(os.listdir(packages))  # noqa: PTH208 - Path.glob takes ten times as long, in each start
+    except OSError:
+        return
+    for suffix in (".dist-info", ".egg-info"):
+        for told in listed:
+            name, _, version = told.removesuffix(suffix).partition("-")
+            if told.endswith(suffix) and name in names and re.match(r"[0-9]", version):
+                yield version.partition("-")[0]
 
 
 def _found(folder: Path, pattern: str) -> list[Path]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -15,12 +14,8 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Severity
 from mpdoctor.project.files import PathPatterns
 from mpdoctor.project.regular_files import bytes_from_file
+from mpdoctor.project.toml import table_from_toml
 from mpdoctor.settings.options import keras_from_text
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 NAME = "pyproject.toml"
 _SECTION = "[tool.mpdoctor]"
@@ -93,8 +88,8 @@ def configuration_from_file(path: Path) -> Configuration:
 
 def _table_from_text(text: str, path: Path) -> Mapping[str, Any] | None:
     try:
-        tool = tomllib.loads(text).get("tool", {})
-    except ValueError as error:  # or a number of more digits than Python reads
+        tool = table_from_toml(text).get("tool", {})
+    except ValueError as error:
         raise ConfigurationError(f"{_shown(path)} is no TOML: {error}.") from error
     except RecursionError as error:
         raise ConfigurationError(f"{_shown(path)} is nested too deeply.") from error

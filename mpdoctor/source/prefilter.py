@@ -266,11 +266,10 @@ class _Tree:
         return self._packages[directory]
 
     def newly_met(self, paths: Iterable[Path]) -> Iterator[Path]:
-        for path in sorted(paths):
-            if path not in self.given and path.as_posix() not in self._known:
-                self._known[path.as_posix()] = path
-                self.beyond += 1
-                yield path
+        for path in sorted(path for path in paths if path not in self.given and path.as_posix() not in self._known):
+            self._known[path.as_posix()] = path
+            self.beyond += 1
+            yield path
 
     def _find(self, root: Path, first: str, dotted: str) -> Path | None:
         place = f"{root.as_posix()}/{dotted.replace('.', '/')}"

@@ -194,4 +194,5 @@ def _imported(module: Module) -> Iterator[tuple[Module, Import]]:
         if path not in seen:
             seen.add(path)
             yield found.module, by
-            waiting += [(further, by) for further in found.module.imports.values()]
+            further = found.module.imports.values()
+            waiting += [(other, by) for other in further if other.module.source.path not in seen]

@@ -176,8 +176,10 @@ class SourceStage:
         return tuple(sorted(self._files[path] for path in together & self._files.keys()))
 
     def _float32_classes_seen_by(self, facts: SourceFacts) -> tuple[Location, ...]:
-        seen = {facts.path, *facts.imports} if self._float32_classes else ()
-        return tuple(sorted(place for path in seen for place in self._float32_classes.get(path, ())))
+        seen = {facts.path, *facts.imports} if self._float32_classes else set()
+        return tuple(
+            sorted(place for path in seen & self._float32_classes.keys() for place in self._float32_classes[path])
+        )
 
     @cached_property
     def _imported_by_text(self) -> frozenset[Path]:

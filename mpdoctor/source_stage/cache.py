@@ -16,6 +16,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from operator import itemgetter
 from pathlib import Path
 
 from mpdoctor import __version__
@@ -153,9 +154,15 @@ def _entry_from_row(row: Row) -> Entry:
 
 def _made_by() -> str:
     """This mpdoctor, file by file, and this Python: both decide what is said."""
-    package = Path(__file__).parents[1]
-    files = (path.stat() for path in sorted(package.rglob("*.py")))
-    return _digest(__version__, sys.version, *(f"{file.st_size} {file.st_mtime_ns}" for file in files))
+    folders, files = [str(Path(__file__).parents[1])], []
+    for folder in folders:  # which grows; without Path.rglob, which takes three times as long in each run
+        for entry in os.scandir(folder):
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.path)
+            elif entry.name.endswith(".py"):
+                files.append((entry.path, entry.stat()))
+    told = (f"{status.st_size} {status.st_mtime_ns}" for _, status in sorted(files, key=itemgetter(0)))
+    return _digest(__version__, sys.version, *told)
 
 
 def _tidy_up(directory: Path) -> None:

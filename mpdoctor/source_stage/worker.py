@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpdoctor.facts.frozen import dataclass
+from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed, Finding
 from mpdoctor.program.breakdown import Breakdown, breakdown_from_error
 from mpdoctor.program.collector import without_garbage_collection
@@ -44,8 +45,15 @@ class Task:
     @cached_property
     def digest(self) -> bytes:
         """Of all that the findings hang on besides the file and what it imports."""
-        asked = f"{sorted(self.changes.items())} {_told(self.codes)} {self.program}"
+        changes = self.changes | {"keras": _keras_told(self.changes.get("keras"))}
+        asked = f"{sorted(changes.items())} {_told(self.codes)} {self.program}"
         return blake2b(asked.encode(), digest_size=16).digest()
+
+
+@lru_cache(maxsize=8)
+def _keras_told(keras: Keras | None) -> str:
+    """The same for nearly all files of a run."""
+    return repr(keras)
 
 
 @lru_cache(maxsize=8)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import mpdoctor
+
 MIXED = """import tensorflow as tf
 
 tf.keras.mixed_precision.set_global_policy("mixed_float16")
@@ -41,12 +43,12 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("arguments", "most"),
     [
-        (["--version"], 12),
-        (["explain", "MP201"], 96),
-        (["rules"], 341),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 368),
-        (["check", "--static", "--output-format=concise", "."], 380),
-        (["check", "--static", "--output-format=concise", "plain"], 166),
+        (["--version"], 6),
+        (["explain", "MP201"], 97),
+        (["rules"], 342),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 366),
+        (["check", "--static", "--output-format=concise", "."], 378),
+        (["check", "--static", "--output-format=concise", "plain"], 164),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),
 )
@@ -56,3 +58,15 @@ def test_a_start_imports_no_more_than_it_needs(arguments: list[str], most: int, 
     (tmp_path / "plain" / "one.py").write_text(PLAIN)
     found = imported(arguments, tmp_path)
     assert len(found) <= most, f"{len(found)}: {found}"
+
+
+def test_the_version_is_told_without_typer(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    program = (
+        "import sys, mpdoctor.cli\ntry: mpdoctor.cli.main(['--version'])\n"
+        "except SystemExit as end: print(end.code, 'typer' in sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, env=environment
+    )
+    assert done.stdout == f"mpdoctor {mpdoctor.__version__}\n0 False\n", done.stderr

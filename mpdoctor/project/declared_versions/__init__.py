@@ -7,7 +7,6 @@ import ast
 import json
 import os
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,13 +14,8 @@ from typing import Any
 
 from mpdoctor.project.declared_versions.images import IMAGES
 from mpdoctor.project.declared_versions.pins import WANTED, Pin, any_of, files_named, pins_from_requirement, text_of
+from mpdoctor.project.toml import table_from_toml
 from mpdoctor.project.written_texts import text_from_expression
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 
 _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock")
 _CONDA = ("environment*.y*ml", "conda*.y*ml", "env.y*ml")
@@ -233,8 +227,8 @@ def _toml(path: Path) -> Mapping[str, Any]:
     if "tensorflow" not in text and "keras" not in text:
         return {}
     try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError):  # no TOML, or a number of more digits than Python reads
+        return table_from_toml(text)
+    except (ValueError, RecursionError):
         return {}
 
 

@@ -115,8 +115,9 @@ def _dtype_given(facts: SourceFacts, call: Call) -> tuple[Value | None, str]:
     if sets_policy(call) and call in facts.policy_calls:
         given = call.argument(0) or call.keyword("policy") or call.keyword("dtype_policy") or call.keyword("value")
         return given, FLOATX if isinstance(call.callee, Api) and call.callee.is_(SET_FLOATX) else "the global policy"
-    name = _layer_with_weights(call)
-    return (None, "") if name is None else (call.keyword("dtype") or _own_dtype(call), f"the dtype of {name}")
+    given = call.keyword("dtype") or _own_dtype(call)
+    name = _layer_with_weights(call) if given is not None else None  # which takes longer to find out
+    return (None, "") if name is None else (given, f"the dtype of {name}")
 
 
 def _pure_layers(model: ModelFacts) -> list[LayerFacts]:
@@ -145,8 +146,10 @@ def _layer_with_weights(call: Call) -> str | None:
 def _own_dtype(call: Call) -> Value | None:
     """The dtype that a class of the user's, which makes weights of its own, gives itself in `super().__init__(…)`."""
     own = class_of(call)
-    given = own.base_arguments.get("dtype") if own is not None and _makes_weights(own) else None
-    return None if isinstance(given, Parameter) else given
+    given = own.base_arguments.get("dtype") if own is not None else None
+    if own is None or given is None or isinstance(given, Parameter):
+        return None
+    return given if _makes_weights(own) else None
 
 
 def _makes_weights(own: ClassFacts) -> bool:
