@@ -50,17 +50,25 @@ class Delegating:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
         try:
             return getattr(self.inner_optimizer, name)
-        except AttributeError:
-            inside = type(self.inner_optimizer).__name__
+        except AttributeError as error:
+            inside = type(self.inner_optimizer)
+            if hasattr(inside, name):  # a property that raises: its own words say why
+                raise
             raise AttributeError(
-                f"'{type(self).__name__}' object has no attribute '{name}', nor has the {inside} inside it"
-            ) from None
+                f"'{type(self).__name__}' object has no attribute '{name}', nor has the {inside.__name__} inside it"
+            ) from error
 
     def __setattr__(self, name: str, value: Any) -> None:
         if self._is_inner_attribute(name):
             setattr(self.inner_optimizer, name, value)
         else:
             super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if self._is_inner_attribute(name):
+            delattr(self.inner_optimizer, name)
+        else:
+            super().__delattr__(name)
 
     def _is_inner_attribute(self, name: str) -> bool:
         if name.startswith("_") or name in self.own_attributes or not has_inner(self):

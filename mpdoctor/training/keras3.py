@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from mpdoctor.loss_scale import ScaleState, keras3
+from mpdoctor.loss_scale import LossScale, ScaleState, keras3
 from mpdoctor.training.delegation import Delegated, delegations_of_base
 from mpdoctor.training.keras3_accumulation import Keras3Accumulation
 from mpdoctor.training.refusals import checked_fixed, refuse_bypassed_override, refuse_wrapper_inside
@@ -88,9 +88,8 @@ class Keras3Scaling(Keras3Accumulation, KerasOwn):
         super().__init__(
             inner_optimizer, initial_scale=initial_scale, dynamic_growth_steps=growth_steps, name=name, **kwargs
         )
-        interval = keras3(initial_scale, growth_steps).growth_interval if growth_steps is not None else None
         own = self.__dict__
-        own.update(_bounds=bounds, _machine=bounds.machine(initial_scale, interval) if dynamic else None)
+        own.update(_bounds=bounds, _is_dynamic=dynamic)
         own.update(_apply_unscales=True, _given_scaled=(), _kept_weights=None)
         for attribute in [one for one in own if not one.startswith("_") and one not in self.own_attributes]:
             if hasattr(inner_optimizer, attribute):
@@ -99,12 +98,19 @@ class Keras3Scaling(Keras3Accumulation, KerasOwn):
     # --- the scale --------------------------------------------------------------------------------------------
     @property
     def dynamic(self) -> bool:
-        return self._machine is not None
+        return bool(self._is_dynamic)
+
+    @property
+    def _machine(self) -> LossScale:
+        """As it is set now: Keras' own takes another growth interval at any time."""
+        steps = self.dynamic_growth_steps
+        interval = None if steps is None else keras3(self.initial_scale, steps).growth_interval
+        return self._bounds.machine(self.initial_scale, interval)
 
     @property
     def loss_scale(self) -> tf.Tensor:
         """A float32 scalar."""
-        if self._machine is None or not self.built:
+        if not self.dynamic or not self.built:
             return tf.constant(self.initial_scale, tf.float32)
         return self._bounds.within(tf.convert_to_tensor(self.dynamic_scale))
 
@@ -148,6 +154,7 @@ class Keras3Scaling(Keras3Accumulation, KerasOwn):
     def build(self, var_list: Any) -> None:
         if not var_list:  # loading an .h5 file asks for it before the model's variables are known
             return
+        self.__dict__["_bounds"] = self._bounds.from_start(self.initial_scale)  # which may have been set since
         borrowed = {"use_ema": False, "gradient_accumulation_steps": None}
         self.__dict__.update(borrowed)  # averages and sums are the inner optimizer's
         try:
@@ -220,7 +227,7 @@ class Keras3Scaling(Keras3Accumulation, KerasOwn):
         ]
 
     def _move_scale(self, now: tf.Tensor, finite: tf.Tensor) -> None:
-        if self._machine is None:
+        if not self.dynamic:
             return
         has_hysteresis = self._bounds.hysteresis > 1
         counter = tf.convert_to_tensor(self.step_counter)

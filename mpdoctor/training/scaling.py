@@ -24,6 +24,10 @@ class Bounds:
         self.floor, self.cap, self.hysteresis = float(floor), float(cap), hysteresis
         self._lowest = min(self.floor, float(initial_scale))
 
+    def from_start(self, initial_scale: float) -> Bounds:
+        """The same for another initial scale."""
+        return Bounds(initial_scale, self.floor, self.cap, self.hysteresis)
+
     def machine(self, initial_scale: float, growth_steps: int | None) -> LossScale:
         return LossScale(
             float(initial_scale), growth_steps, floor=self._lowest, cap=self.cap, hysteresis=self.hysteresis

@@ -6,10 +6,12 @@ TensorFlow and, of this project, mpdoctor.training alone; TF_USE_LEGACY_KERAS=1 
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import linecache
 import os
+import resource
 import sys
 import tempfile
 import time
@@ -147,6 +149,47 @@ def check_summaries_are_written():
             assert value.metadata.plugin_data.plugin_name == "scalars", value
             seen[value.tag, event.step] = float(tf.make_ndarray(value.tensor))
     assert seen["loss_scale", 2] == scale_of(model) and seen["skipped_steps", 2] == 1, seen
+
+
+@contextlib.contextmanager
+def files_end_at(size):
+    """As on a full disk: what would make a file larger fails."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def check_a_full_disk_ends_no_training():
+    for what in ("run file", "log directory", "batch"):
+        place = folder()
+        logs = os.path.join(place, "logs") if what == "log directory" else None
+        path, measured = os.path.join(place, "run.mpdoctor"), 5 if logs else None
+        monitor = LossScaleMonitor(path, log_dir=logs, keep_batch=what == "batch", measure_every=measured)
+        model = model_of()
+        size = 256 if what == "run file" else 1600
+        with files_end_at(size), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            history = model.fit(np.repeat(FINITE if what != "batch" else FAILING, 40, 0), np.repeat(TARGET, 40, 0),
+                                batch_size=4, epochs=2, verbose=0, callbacks=[monitor]).history  # fmt: skip
+        said = [str(w.message) for w in caught if what in str(w.message) and "(" in str(w.message)]
+        assert any("written" in one or "kept" in one for one in said), (what, [str(w.message) for w in caught])
+        assert len(history["loss"]) == 2, (what, history)
+
+
+def check_folders_of_the_run_file_are_made():
+    path = os.path.join(folder(), "runs", "first", "run.mpdoctor")
+    fitted(model_of(), LossScaleMonitor(path), [FINITE] * 3)
+    assert lines_of(path)[-1]["how"] == "finished"
+
+
+def check_a_log_directory_that_cannot_be_is_told():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        LossScaleMonitor(None, log_dir=os.path.join(HERE, "logs"))
+    assert [str(w.message) for w in caught if "log directory" in str(w.message)], caught
 
 
 # --- what is told -------------------------------------------------------------------------------------------------

@@ -444,6 +444,30 @@ def check_floor_is_the_initial_scale_where_that_is_smaller():
     assert state(optimizer)[0] == 0.25
 
 
+def check_growth_interval_and_initial_scale_may_be_set_as_on_keras_own():
+    """In Keras 2 both are read-only, and these refuse it as Keras' own does."""
+    for family in families():
+        seen = []
+        for wrapper in (KerasOwn, LossScaleOptimizer):
+            optimizer, variable = wrapper(family.SGD(0.5)), tf.Variable([1.0])
+            try:
+                optimizer.initial_scale, optimizer.dynamic_growth_steps = 0.25, 3
+                steps_of_own(optimizer, variable, 4)
+                optimizer.dynamic_growth_steps = 2
+                steps_of_own(optimizer, variable, 3)
+            except AttributeError:
+                seen.append("refused")
+            else:
+                seen.append((state(optimizer), optimizer.initial_scale, optimizer.dynamic_growth_steps))
+        assert seen[0] == seen[1], seen
+
+
+def steps_of_own(optimizer, variable, count):
+    """Finite ones, with any wrapper."""
+    for _ in range(count):
+        give(optimizer, tf.constant([0.0]), variable)
+
+
 def check_hysteresis_waits():
     for family in families():
         optimizer = made(family.SGD, 0.5, initial_scale=16.0, hysteresis=3)
@@ -571,6 +595,30 @@ def check_attributes_are_those_of_the_inner_optimizer():
             assert "nor has the Adam inside it" in str(error)
         else:
             raise AssertionError("no AttributeError")
+
+
+def check_what_the_inner_optimizer_says_of_its_own_attributes_is_heard():
+    for family in families():
+
+        class Mine(family.SGD):
+            later = None
+
+            @property
+            def moments(self):
+                raise AttributeError("no moments before the first step")
+
+        inner = Mine(0.5)
+        optimizer = LossScaleOptimizer(inner)
+        try:
+            optimizer.moments  # noqa: B018
+        except AttributeError as error:
+            assert "no moments before the first step" in str(error), str(error)
+        else:
+            raise AssertionError("no AttributeError")
+        optimizer.later = 3
+        assert inner.later == 3
+        del optimizer.later
+        assert inner.later is None
 
 
 def check_averages_are_made_and_taken_at_the_end_of_training():

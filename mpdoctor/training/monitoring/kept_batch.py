@@ -5,12 +5,15 @@ It is written only where `keep_batch=True` asks for it: a batch is the user's da
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+
+from mpdoctor.training.monitoring.users_line import warn_of_training
 
 LARGEST = 1 << 32  # bytes
 
@@ -22,7 +25,7 @@ def path_of_batch(path: str | os.PathLike[str]) -> Path:
 
 
 def keep_batch(path: Path, batch: Any, models: list[Any]) -> str:
-    """The name of the file, "" where the batch is no arrays of numbers, or too large."""
+    """The name of the file, "" where the batch is no arrays of numbers, or too large, or cannot be written."""
     arrays: dict[str, Any] = {}
     for at, tensor in enumerate(tf.nest.flatten(batch)):
         if tensor is None:
@@ -36,11 +39,22 @@ def keep_batch(path: Path, batch: Any, models: list[Any]) -> str:
             arrays[f"weight_{number}_{at}"] = weight.astype(np.float32) if weight.dtype.name == "bfloat16" else weight
     if sum(array.nbytes for array in arrays.values()) > LARGEST or not any(key.startswith("batch") for key in arrays):
         return ""
+    return path.name if _is_written(path, arrays) else ""
+
+
+def _is_written(path: Path, arrays: dict[str, Any]) -> bool:
+    """An error of the file system is told, and ends no training."""
     part = path.with_suffix(".part")
-    with part.open("wb") as file:
-        np.savez(file, **arrays)
-    part.replace(path)
-    return path.name
+    try:
+        with part.open("wb") as file:
+            np.savez(file, **arrays)
+        part.replace(path)
+    except OSError as error:
+        warn_of_training(f"The batch cannot be kept in {path} ({error.strerror or error}).")
+        with contextlib.suppress(OSError):
+            part.unlink()
+        return False
+    return True
 
 
 def _holds_numbers(array: Any) -> bool:

@@ -74,7 +74,12 @@ class RunFile:
         self.path = Path(path)
         self.gone = ""
         self._series: dict[int, Series] = {}
-        self._steps_before = _steps_in(self.path)
+        self._steps_before: dict[int, int] = {}
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._steps_before = _steps_in(self.path)
+        except OSError as error:
+            self._end(error)
         self._written_at = time.monotonic()
 
     def start(self, number: int, told: dict[str, Any]) -> int:
@@ -121,10 +126,11 @@ class RunFile:
                         line = "\n" + line
                 file.write(line.encode("ascii"))
         except OSError as error:
-            self.gone = error.strerror or type(error).__name__
-            warn_of_training(
-                f"The run file {self.path} cannot be written ({self.gone}): the training goes on without it."
-            )
+            self._end(error)
+
+    def _end(self, error: OSError) -> None:
+        self.gone = error.strerror or type(error).__name__
+        warn_of_training(f"The run file {self.path} cannot be written ({self.gone}): the training goes on without it.")
 
 
 def as_line(told: Any) -> str:
@@ -157,6 +163,8 @@ def worker_number() -> int:
 
 def _steps_in(path: Path) -> dict[int, int]:
     """By series, the last step that an earlier start has written. ValueError where the file is something else."""
+    if path.exists() and not path.is_file():  # a pipe would wait for a reader
+        raise ValueError(f"{path} is a folder, or something else that is no file: give LossScaleMonitor another path.")
     try:
         with path.open("rb") as file:
             head = file.read(64)

@@ -3,12 +3,14 @@ the training runs it need not be installed."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-from typing import Any
+from typing import Any, Iterator
 
 import tensorflow as tf
 
 from mpdoctor.training.monitoring.measuring.measured import Measured, MeasuredPart
+from mpdoctor.training.monitoring.users_line import warn_of_training
 from mpdoctor.training.monitoring.watched_series import WatchedSeries
 
 ABOUT_EXPONENTS = "Elements by power of 2; float16 ends at 16, has fewer digits below -14, and nothing below -24."
@@ -23,10 +25,15 @@ def kind_of_summary(plugin: str, data_class: int, description: str = "") -> Any:
 
 
 class Summaries:
-    """Scalars and histograms in a log directory; nothing without one."""
+    """Scalars and histograms in a log directory; nothing without one. An error of the file system is told once and ends
+    the writing, never the training."""
 
     def __init__(self, log_dir: str | os.PathLike[str] | None) -> None:
-        self._writer: Any = None if log_dir is None else tf.summary.create_file_writer(os.fspath(log_dir))
+        self._writer: Any = None
+        self._log_dir = "" if log_dir is None else os.fspath(log_dir)
+        if log_dir is not None:
+            with self._told_once():
+                self._writer = tf.summary.create_file_writer(self._log_dir)
         self._scalar = kind_of_summary("scalars", SCALAR)
         self._histogram = kind_of_summary("histograms", TENSOR, ABOUT_EXPONENTS)
 
@@ -34,19 +41,30 @@ class Summaries:
     def are_written(self) -> bool:
         return self._writer is not None
 
+    @contextlib.contextmanager
+    def _told_once(self) -> Iterator[None]:
+        try:
+            yield
+        except tf.errors.OpError as error:
+            self._writer = None
+            why = str(error.message).strip().splitlines()[0]
+            warn_of_training(
+                f"Nothing more is written to the log directory {self._log_dir} ({why}): the training goes on without."
+            )
+
     def write(self, series: WatchedSeries) -> None:
         """Of the first optimizer, and with its number of each other one."""
         if self._writer is None:
             return
         of = f"_{series.number}" if series.number else ""
-        with self._writer.as_default():
+        with self._told_once(), self._writer.as_default():
             self._write_number(f"loss_scale{of}", series.scale, series.step)
             self._write_number(f"skipped_steps{of}", series.skipped, series.step)
 
     def write_measured(self, measured: Measured) -> None:
         if self._writer is None:
             return
-        with self._writer.as_default():
+        with self._told_once(), self._writer.as_default():
             for kind, parts in (("activations", measured.layers), ("gradients", measured.gradients)):
                 for part in parts:
                     for what in ("largest", "not_finite", "zero", "subnormal"):
@@ -64,4 +82,5 @@ class Summaries:
 
     def flush(self) -> None:
         if self._writer is not None:
-            self._writer.flush()
+            with self._told_once():
+                self._writer.flush()

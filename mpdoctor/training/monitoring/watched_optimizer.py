@@ -148,7 +148,7 @@ def loss_scale_optimizer_in(optimizer: Any) -> Any:
         if hasattr(optimizer, "inner_optimizer") and hasattr(optimizer, "initial_scale"):
             return optimizer
         seen.append(optimizer)
-        inside = vars(optimizer)
+        inside = getattr(optimizer, "__dict__", {})
         optimizer = inside.get("inner_optimizer") or inside.get("_optimizer") or inside.get("optimizer")
     return None
 

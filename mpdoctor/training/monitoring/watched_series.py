@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from mpdoctor.training.monitoring.run_file import Row, number_in_json, worker_number
+from mpdoctor.training.monitoring.run_file import SECONDS_UNTIL_WRITTEN, Row, number_in_json, worker_number
 from mpdoctor.training.monitoring.trouble import Trouble, TroubleWatch
 from mpdoctor.training.monitoring.watched_optimizer import WatchedOptimizer
 
@@ -28,6 +28,7 @@ class WatchedSeries:
     def begin(self) -> None:
         """From here on steps are counted: a checkpoint may have been loaded since the last one."""
         self._unread, self.reading = 0, self.watched.read()
+        self._read_at = time.monotonic()
         self._until = self._next()
 
     def _next(self) -> int:
@@ -46,11 +47,13 @@ class WatchedSeries:
     def count(self, steps: int) -> bool:
         """So many more were taken; whether it is time to read."""
         self._unread += steps
-        return self._unread >= self._until or self._closer > 0
+        if self._unread >= self._until or self._closer > 0:
+            return True
+        return time.monotonic() - self._read_at > SECONDS_UNTIL_WRITTEN  # of slow steps a killed job leaves as many
 
     def read(self) -> tuple[Row, Trouble | None] | None:
         """The steps since the last reading; None where there were none."""
-        steps, self._unread = self._unread, 0
+        steps, self._unread, self._read_at = self._unread, 0, time.monotonic()
         if not steps:
             return None
         before, now = self.reading, self.watched.read()

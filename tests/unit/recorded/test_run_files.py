@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import random
 import sys
 from collections.abc import Iterable, Iterator
@@ -147,9 +148,22 @@ def test_another_file_is_not_written_over(tmp_path: Path) -> None:
     assert path.read_text() == "mine\n"
 
 
+def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (tmp_path, pipe):
+        with pytest.raises(ValueError, match="no file: give LossScaleMonitor another path"):
+            run_file.RunFile(path)
+
+
+def test_folders_on_the_way_are_made(tmp_path: Path) -> None:
+    assert written(tmp_path / "runs" / "first" / "run.mpdoctor", [(20, 0, 4.0, 4.0, 4.0)]).steps == 20
+
+
 def test_a_file_that_cannot_be_written_is_told_once_and_ends_nothing(tmp_path: Path) -> None:
-    file = run_file.RunFile(tmp_path / "absent" / "run.mpdoctor")
+    (tmp_path / "taken").write_text("")
     with pytest.warns(UserWarning, match="goes on without it") as told:
+        file = run_file.RunFile(tmp_path / "taken" / "run.mpdoctor")
         file.start(0, START)
         file.steps(0, run_file.Row(1, 0, 1.0, 1.0, 1.0))
         file.write_all()
