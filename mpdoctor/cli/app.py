@@ -65,7 +65,7 @@ def _compare(app: typer.Typer) -> None:
 def _explain(app: typer.Typer) -> None:
     from mpdoctor.cli.commands.explain import explain
 
-    app.command()(explain)
+    app.command(short_help="Explain a rule, or show custom loops that are right.")(explain)
 
 
 def _rules(app: typer.Typer) -> None:

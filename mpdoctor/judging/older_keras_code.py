@@ -150,7 +150,7 @@ def _next(release: tuple[int, ...]) -> str:
 
 def _help(release: tuple[int, ...]) -> str:
     """tf_keras has all that went with Keras 3, and nothing of what went before (2.21)."""
-    pin = f"Pin what it was written for where you install from, `tensorflow<{_next(release)}` in requirements.txt"
+    pin = f"Pin the TensorFlow that it was written for: `tensorflow<{_next(release)}` in requirements.txt"
     legacy = ", or install tf_keras and set TF_USE_LEGACY_KERAS=1" if release == _LAST_KERAS_2 else ""
     return f"{pin}{legacy}. To move it to Keras 3, check with `--keras 3`: each line is then told, with what to write."
 

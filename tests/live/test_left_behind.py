@@ -86,5 +86,6 @@ def test_a_module_is_run_only_where_it_may_hold_the_factory(tmp_path: Path, more
     assert finding["code"] == "MP002"
     assert done.exit_code == 2
     if not runs:
-        functions = "build" if more else "none"
-        assert finding["message"].endswith(f"nofunc is not in {tmp_path}/model.py; its functions: {functions}.")
+        assert finding["message"] == "model.py has no function `nofunc`."
+        named = "Name one of its functions that returns a model: `build`." if more else "It defines no function."
+        assert finding["help"] == named

@@ -365,7 +365,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP909",
         "flushed-at-a-scale-of-1",
         {**stands_still(0.01, 0.0, factor=256.0), "steps": tuple(StepFacts(1.0, True) for _ in range(50))},
-        ("At the loss scale of 1 every gradient is 0, at 256 it is not", "the default of 32768"),
+        ("At the loss scale of 1 every gradient is 0, at 256 some are not", "the default of 32768"),
     ),
     (
         "MP909",
@@ -1066,7 +1066,7 @@ def test_which_line_is_shown(code: str, facts: dict[str, Any], line: int) -> Non
     (finding,) = said(code, **{**facts, "model": dataclasses.replace(model(), call=call)})
     assert finding.location is not None and finding.location.line == line
     assert [(seen.line, seen.text) for seen in finding.also_seen] == (
-        [(9, "Layer `square` is made in line 9.")] if (code, line) == ("MP904", 6) else []
+        [(9, "Layer `square` is made here.")] if (code, line) == ("MP904", 6) else []
     )
 
 

@@ -27,5 +27,7 @@ def _number(text: str | float, kind: Callable[[str | float], Number], least: Num
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not {wanted}.") from None
     if math.isnan(number) or number < least:
-        raise typer.BadParameter(f"{text} is not {wanted}.")
+        raise typer.BadParameter(
+            f"{text} is too small: give {wanted}." if number < least else f"{text} is not {wanted}."
+        )
     return number

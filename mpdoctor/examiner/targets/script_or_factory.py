@@ -79,8 +79,10 @@ def _look_for_factory(request: Request) -> None:
 
 
 def _no_factory(request: Request, functions: Iterable[str]) -> Unusable:
-    names = ", ".join(functions) or "none"
-    return Unusable(f"{request.factory} is not in {request.path or request.module}; its functions: {names}")
+    names = ", ".join(f"`{name}`" for name in functions)
+    place = os.path.basename(request.path) if request.path else request.module
+    remedy = f"Name one of its functions that returns a model: {names}." if names else "It defines no function."
+    return Unusable(f"{place} has no function `{request.factory}`. {remedy}")
 
 
 def _module(path: str | None, name: str | None) -> types.ModuleType:

@@ -37,7 +37,7 @@ def paragraph_from_finding(finding: Finding, look: Style) -> Paragraph:
     if finding.help:
         told.append(labelled("fix:", look.prose(finding.help), "bold green"))
     if finding.fix is not None:
-        told.append(indented(Text(look.name(how_to_fix(finding.fix), 200), style="dim", overflow="fold")))
+        told.append(indented(Text(look.name(how_to_fix(finding), 200), style="dim", overflow="fold")))
     sights = also_seen(finding, look)
     told += [indented(Text(seen, style="dim", overflow="fold")) for seen in sights[:MOST_SIGHTS]]
     return told + [indented(line) for line in left_out(len(sights) - MOST_SIGHTS, "sight of it", look)]
@@ -52,10 +52,10 @@ def _excerpt_lines(excerpt: Excerpt, place: Location, style: str, look: Style) -
     at = place.line - excerpt.first_line
     start, end = marked_span(excerpt.lines[at], place) if 0 <= at < len(shown) else (0, 0)
     # a long line is shown from near its span on; the other lines keep their place under it
-    cut = 0 if end <= room else max(0, start - room // 4)
+    cut = 0 if end <= room else max(0, min(start - room // 4, len(shown[at]) - room))
     lines = []
     for offset, line in enumerate(shown):
-        if not line and offset in (0, len(shown) - 1) and offset != at:
+        if not line[cut:] and offset in (0, len(shown) - 1) and offset != at:
             continue  # an empty line beside it tells nothing
         if cut and line[cut:]:
             line = line[:cut] + look.sign("…", "<") + line[cut + 1 :]

@@ -30,24 +30,40 @@ def further_layers(finding: Finding) -> list[str]:
 def also_seen(finding: Finding, look: Style) -> list[str]:
     """Each further sight in a line: where it was, and those sentences that neither the finding nor an earlier sight
     says. A sight that says nothing new is left out."""
-    places: dict[tuple[str, str], list[str]] = {}
+    sights: dict[tuple[str, str], list[AlsoSeen]] = {}
     for seen in finding.also_seen:
-        places.setdefault((seen.code, seen.text), []).append(_place(seen, finding, look))
+        if not (seen.code == finding.code and f"(line {seen.line})" in finding.help):
+            sights.setdefault((seen.code, seen.text), []).append(seen)
     said = _sentences(f"{finding.message} {finding.help}")
     lines = []
-    for (code, text), where in places.items():
+    for (code, text), alike in sights.items():
         new = [sentence for sentence in _sentences(text) if not any(_say_the_same(sentence, known) for known in said)]
         if new:
             said = [*said, *new][:MOST_COMPARED]
             rule = f" ({code})" if code != finding.code else ""
-            lines.append(f"also seen {' and '.join(dict.fromkeys(where))}{rule}: {_fitting(new, look)}")
+            lines.append(f"also seen {_where(alike, finding, look)}{rule}: {_fitting(new, look)}")
     return lines
 
 
+def _where(sights: Iterable[AlsoSeen], finding: Finding, look: Style) -> str:
+    """ "in the source, a.py:13 and a.py:14, and in the model": each stage once."""
+    places: dict[str, dict[str, None]] = {}
+    for seen in sights:
+        places.setdefault(SEEN.get(seen.stage, seen.stage), {})[_place(seen, finding, look)] = None
+    told = [", ".join([stage, *([" and ".join(filter(None, at))] if any(at) else [])]) for stage, at in places.items()]
+    return (", and " if any("," in stage for stage in told) else " and ").join(told)
+
+
 def _place(seen: AlsoSeen, finding: Finding, look: Style) -> str:
-    where = SEEN.get(seen.stage, seen.stage)
-    elsewhere = seen.path is not None and finding.location is not None and seen.path != finding.location.path
-    return f"{where}, {look.name(f'{seen.path}:{seen.line}', 80)}" if elsewhere else where
+    """Where it is not the line that is shown; of what another rule says of this file ""."""
+    shown = finding.location
+    if shown is None or seen.path is None:
+        return ""
+    if seen.path != shown.path:
+        return look.name(f"{seen.path}:{seen.line}", 80)
+    cell = f"cell {seen.cell}, " if seen.cell != shown.cell else ""
+    meant = seen.code == finding.code or seen.text.endswith(" here.")
+    return f"{cell}line {seen.line}" if meant and (cell or seen.line != shown.line) else ""
 
 
 def _sentences(text: str) -> list[str]:

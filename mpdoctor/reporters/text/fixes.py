@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mpdoctor.facts.location import Location
-from mpdoctor.finding import Excerpt, Finding, Fix
+from mpdoctor.finding import Excerpt, Finding
 
 
-def how_to_fix(fix: Fix) -> str:
-    """The option that applies it."""
-    return f"fixable with --fix{'' if fix.safe else ' --unsafe-fixes'}: {fix.title}"
+def how_to_fix(finding: Finding) -> str:
+    """The option that applies its fix, and what that changes where the help does not say so; "" where it has none."""
+    fix = finding.fix
+    if fix is None:
+        return ""
+    option = f"fixable with --fix{'' if fix.safe else ' --unsafe-fixes'}"
+    return option if fix.title.lower() in finding.help.lower() else f"{option}: {fix.title}"
 
 
 def fixable(findings: Iterable[Finding]) -> str:

@@ -9,7 +9,7 @@ from pathlib import PurePath
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.training import TrainingFacts
-from mpdoctor.finding import Diagnosis, Finding, Probe, Severity, Verdict
+from mpdoctor.finding import Diagnosis, Finding, Probe, Severity, TargetReport, Verdict
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.reporters.text.reference import told_fidelity
 from mpdoctor.reporters.text.style import Style, count, number_text
@@ -17,6 +17,8 @@ from mpdoctor.reporters.text.style import Style, count, number_text
 GOOD, OPEN = (Verdict.HEALTHY, Verdict.SETTLING), (Verdict.INCONCLUSIVE,)
 LONGEST_PLACE = 40
 MOST_RULES = 3
+SOURCE_ONLY = "source only"  # so end the reasons for which no code was run
+UNNAMED = {".": "this directory", "-": "standard input"}  # what a shell has no other name for
 BAD_PREDICTIONS = "its predictions are not finite"
 
 
@@ -76,6 +78,8 @@ def _place(diagnosis: Diagnosis, look: Style) -> str:
     if len(diagnosis.targets) != 1:
         return f"{len(diagnosis.targets)} targets"
     name = diagnosis.targets[0].id
+    if name in UNNAMED:
+        return UNNAMED[name]
     return look.name(name if len(name) <= LONGEST_PLACE else PurePath(name).name, LONGEST_PLACE)
 
 
@@ -123,11 +127,9 @@ def _rank(finding: Finding) -> int:
 
 
 def _nothing_found(diagnosis: Diagnosis) -> str:
-    target = diagnosis.targets[0] if len(diagnosis.targets) == 1 else None
-    reasons = {stage.reason for stage in target.stages.values() if stage.status == "skipped"} if target else set()
     if diagnosis.crashed:
         return "mpdoctor itself broke; nothing wrong until then"
-    if "--static" in reasons:
+    if diagnosis.targets and all(map(_only_read, diagnosis.targets)):
         return "nothing found in the source; no code was run"
     what_if = sum(finding.what_if for finding in diagnosis.findings)
     if what_if:
@@ -141,6 +143,12 @@ def _nothing_found(diagnosis: Diagnosis) -> str:
     if diagnosis.graphs and not diagnosis.models:
         return "nothing wrong in the graph"
     return "nothing wrong in the model" if _why_not_trained(diagnosis) and not diagnosis.probes else "nothing wrong"
+
+
+def _only_read(target: TargetReport) -> bool:
+    """Whether no code of it was run, because of --static or of what it is: a directory, a notebook."""
+    model = target.stages.get("model")
+    return model is not None and model.status == "skipped" and model.reason.endswith(("--static", SOURCE_ONLY))
 
 
 def _predictions(diagnosis: Diagnosis) -> list[Probe]:

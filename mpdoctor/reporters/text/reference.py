@@ -70,8 +70,8 @@ def room_text(reference: ReferenceFacts, room: ScaleRoom, look: Style) -> str:
         return f"{yours}no room: at every scale tried a gradient overflows, {look.listed(room.overflowing)}"
     if room.lowest is None or room.is_empty:
         above, over = power_text(2 * room.overflows_above), look.listed(room.overflowing)
-        lost = f"; below that {look.listed(room.flushed)} still lose 5 %" if room.flushed else ""
-        return f"{yours}no room: at {above} {over} overflow{lost}"
+        lost = f"; below that 5% is still lost of {look.listed(room.flushed)}" if room.flushed else ""
+        return f"{yours}no room: {above} overflows {over}{lost}"
     assert room.highest is not None
     return f"{yours}room: {power_text(room.lowest)} to {power_text(room.highest)} on the batches tried"
 

@@ -22,7 +22,7 @@ class Compared(NamedTuple):
 
 
 def what_was_changed(second: SecondTrainingFacts, look: Style) -> str:
-    return f"the same steps from the same weights, {look.listed(second.layers)} in float32"
+    return f"the same steps from the same weights, with {look.listed(second.layers)} in float32"
 
 
 def why_not_tried(second: SecondTrainingFacts, look: Style) -> str:

@@ -113,7 +113,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 def _needless(roles: list[str]) -> str:
     """What the cast does: of features what Keras would do itself, of labels what nothing asks for."""
-    told = ["Keras casts what enters the first layer itself"] if set(roles) - {"labels"} else []
+    told = ["Keras itself casts what enters the first layer"] if set(roles) - {"labels"} else []
     return ", and ".join([*told, *(["labels lose digits for nothing"] if "labels" in roles else [])])
 
 

@@ -204,7 +204,7 @@ def _help(name: str, layer: Call) -> str:
     if hands_on(layer):
         return (
             f'Give `{name}` and the layers before it `dtype="float32"`, back to the one whose numbers it hands on: '
-            "what that has rounded, no cast behind it brings back."
+            "no later cast brings back what that has rounded."
         )
     if name[:1].isupper() and "dtype" not in dict(layer.keywords) and name not in ("Activation", "Softmax"):
         activation = known(layer.keyword("activation"))

@@ -171,7 +171,7 @@ def _finding(facts: SourceFacts, variable: Call, raising: MixedOperands | None) 
             f"16-bit input ({place_of(facts, raising[0].location, variable.location)}) TensorFlow raises."
         )
         if facts.keras.is_keras3 and may_be_trained(variable):
-            message += f" Cast, it still does not learn. {UNTRAINED}."
+            message += f" Casting it is not enough. {UNTRAINED}."
     place = raising[0].location if raising is not None else None
     return Finding(
         message,

@@ -101,7 +101,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         if layer.class_name == "Embedding" and rows is not None and dtype is not None and rows > EXACT[dtype]:
             yield Finding(
                 f"The ids reach {layer.path} (Embedding) in {dtype}, exact up to {EXACT[dtype]}: of its {rows} ids, "
-                "those above become others.",
+                "those above are rounded to other ids.",
                 HELP,
                 layer.made_at,
                 layer=layer.path,
@@ -116,8 +116,8 @@ def _finding(facts: SourceFacts, embedding: Call, rounding: Call | None) -> Iter
     dtype = half_dtype_of_layer(facts, rounding)
     if dtype is not None and rows > EXACT[dtype]:
         yield Finding(
-            f"{rounding.method} casts the float ids to {dtype}, exact up to {EXACT[dtype]}. Of "
-            f"the {rows} ids of the Embedding behind it, those above become others.",
+            f"{rounding.method} casts the float ids to {dtype}, exact up to {EXACT[dtype]}: of "
+            f"the {rows} ids of the Embedding behind it, those above are rounded to other ids.",
             HELP,
             rounding.location,
         )

@@ -90,7 +90,8 @@ def _finding(facts: SourceFacts, call: Call) -> Finding:
     scale = starting_scale(call.receiver)
     infinite = f"times the loss scale of {scale} it is inf from {_largest(float(scale))} on"
     if facts.keras.is_keras3:  # whose scale is a variable then, and the product float32
-        told = f"the {_CANNOT_GROW}, and before the optimizer is built it is inf from {_largest(float(scale))} on"
+        until_built = f"until the optimizer is built a loss from {_largest(float(scale))} on is scaled to inf"
+        told = f"the {_CANNOT_GROW}, and {until_built}"
     else:
         told = infinite if is_fixed(call.receiver) else f"{infinite}, and the {_CANNOT_GROW}"
     return Finding(

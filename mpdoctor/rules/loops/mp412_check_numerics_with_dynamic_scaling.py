@@ -57,7 +57,7 @@ FIXES = ("unsafe",)
 ENABLE = "tensorflow.debugging.enable_check_numerics"
 DISABLE = "tensorflow.debugging.disable_check_numerics"
 CHECKS = ("tensorflow.debugging.check_numerics", "tensorflow.debugging.assert_all_finite", "tensorflow.check_numerics")
-BY_DESIGN = "with a dynamic loss scale steps overflow by design: one whose gradients do is how it finds its place"
+BY_DESIGN = "under a dynamic loss scale some do by design: it is lowered after each of them until it fits"
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:

@@ -90,7 +90,9 @@ HELP = {
     ROOT_DIVISOR: "Write `1e-4`: the gradient at 0 is then 100.",
     RECIPROCAL_ROOT: "Write `1e-3`: the gradient at 0 is then 16 thousand, with 1e-4 it is beyond float16.",
 }
-NO_NAN = "it gives 0 where the divisor is 0, and a gradient of 0. An epsilon comes back squared: 1e-4 gives 1e8."
+NO_NAN = (
+    "it gives 0 where the divisor is 0, and a gradient of 0. An epsilon is squared in the gradient: 1e-4 gives 1e8."
+)
 OF_SOFTMAX = (
     "Take the logarithm of the softmax in one step, from the logits: `tf.nn.log_softmax(logits)`. A float16 softmax is "
     "0 below 3e-8, and no epsilon brings that back."

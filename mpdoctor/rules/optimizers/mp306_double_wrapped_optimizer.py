@@ -49,7 +49,7 @@ EXPLAINS = {"MP912": "model"}
 CONFIRMED_LIVE = True
 DEFAULT = "32768"
 HELP = "Wrap once: remove one of the two LossScaleOptimizers."
-HELP_ON_CONDITION = "Wrap once: what comes here is wrapped already on one path. Wrap in one of the two places only."
+HELP_ON_CONDITION = "What comes here is wrapped already on one path: wrap it in one of the two places only."
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:

@@ -52,6 +52,7 @@ from mpdoctor.semantics.wording import text_at
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
 EXPLAINS = {"MP309": "line"}
+MEANT = r"Write `(?:(?:tf\.)?keras\.)?(mixed_precision\.\w+)`\."
 ROOM, OLD_ROOM = "keras.mixed_precision.", "keras.mixed_precision.experimental."
 
 
@@ -72,16 +73,28 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             f"`{_as_written(facts, use)}` does not exist: no version of TensorFlow or Keras ever had "
             "it. This line raises "
             f"{'ImportError' if use.is_import else 'AttributeError'}.",
-            real,
+            _advice(facts, use, real),
             use.location,
             fix=_fix(facts, use, real),
         )
 
 
+def _advice(facts: SourceFacts, use: Use, real: str) -> str:
+    """With the name as this file can write it."""
+    fix, meant = _fix(facts, use, real), re.fullmatch(MEANT, real)
+    if fix is not None:
+        return f"{fix.title}."
+    place, _, wrong = _as_written(facts, use).rpartition(".")
+    if meant is None or use.api.name != f"{ROOM}{wrong}":
+        return real
+    return f"Write `{place}.{meant[1].rpartition('.')[2]}`."
+
+
 def _fix(facts: SourceFacts, use: Use, real: str) -> Fix | None:
     """The one name that was meant."""
-    meant = re.fullmatch(r"Write `(?:(?:tf\.)?keras\.)?(mixed_precision\.\w+)`\.", real)
-    return safe_fix(f"Write `{meant[1]}`", named_instead(facts, use, meant[1])) if meant is not None else None
+    meant = re.fullmatch(MEANT, real)
+    edit = named_instead(facts, use, meant[1]) if meant is not None else None
+    return safe_fix(f"Write `{edit.text}`", edit) if edit is not None else None
 
 
 def _is_one_of_several(facts: SourceFacts, use: Use) -> bool:

@@ -108,7 +108,7 @@ def _advice(last: str, instead: str) -> str:
     if instead.startswith("nothing"):
         return f"Leave it out: {instead}."
     serves = instead or PUBLIC.get(last) or "a name of `keras.mixed_precision`"
-    return f"Use instead: {serves if serves.startswith(('`', 'a name')) else f'`{serves}`'}."
+    return f"Use {serves if serves.startswith(('`', 'a name')) else f'`{serves}`'} instead."
 
 
 def _whether_gone(api: Api, keras: Keras) -> tuple[bool, str]:

@@ -159,9 +159,7 @@ def _made(overflow: TensorFacts) -> tuple[AlsoSeen, ...]:
     made = overflow.location
     if made is None:
         return ()
-    return (
-        AlsoSeen("MP904", "training", f"Layer `{overflow.layer}` is made in line {made.line}.", made.path, made.line),
-    )
+    return (AlsoSeen("MP904", "training", f"Layer `{overflow.layer}` is made here.", made.path, made.line),)
 
 
 def _is_told_otherwise(culprit: CulpritFacts) -> bool:

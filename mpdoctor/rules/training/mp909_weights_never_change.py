@@ -140,7 +140,7 @@ def _flushed(training: TrainingFacts, seen: StandstillFacts) -> tuple[str, str]:
     scale = training.steps[-1].loss_scale
     lifting = (scale or 1.0) * (seen.factor or 1.0)
     at = "Without a loss scale" if scale is None else f"At the loss scale of {scale:g}"
-    told = f" {at} every gradient is 0, at {lifting:g} it is not: float16 flushes them (below 3e-8)."
+    told = f" {at} every gradient is 0, at {lifting:g} some are not: below 3e-8 float16 flushes them to 0."
     if scale is None:
         return told, "Scale the loss: `LossScaleOptimizer(optimizer)`, which mixed_float16's compile() does by itself."
     if scale < DEFAULT and lifting <= DEFAULT:

@@ -75,13 +75,13 @@ def trained_again(training: TrainingFacts) -> str:
     if probe is None:
         return f"(Not trained again: {second.not_tried}.)"
     if probe.verdict is Verdict.INCONCLUSIVE:
-        return f"Trained again so, it says nothing yet: {probe.why}."
+        return f"Trained again with it, no verdict yet: {probe.why}."
     count, skipped = len(second.steps), skipped_of(second)
     if not skipped:
-        return f"Trained again so, none of {count} steps is skipped."
+        return f"Trained again with it, none of {count} steps is skipped."
     last = second.steps[-1].loss_scale
-    scale = "" if last is None else f", and the loss scale is {last:g} then"
-    return f"Trained again so, {skipped} are skipped, the last of them step {_last_skip(second)}{scale}."
+    scale = "" if last is None else f", and the loss scale ends at {last:g}"
+    return f"Trained again with it, {skipped} are skipped, the last of them step {_last_skip(second)}{scale}."
 
 
 def skipped_of(second: SecondTrainingFacts) -> str:

@@ -251,7 +251,7 @@ def _advice(training: TrainingFacts, verdict: Verdict) -> str:
     if verdict is Verdict.COLLAPSING and _reached_infinity(training.steps):
         return "With a cap the loss scale would have stayed finite."
     if verdict is Verdict.COLLAPSING and training.floor is None:
-        return "With a floor the loss scale would have stayed at 1; the steps would have been skipped all the same."
+        return "A floor would have kept the loss scale at 1, where the steps are skipped all the same."
     return ""
 
 

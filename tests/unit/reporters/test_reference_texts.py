@@ -49,7 +49,7 @@ REFERENCES = {
     ),
     "no room": (
         ReferenceFacts("float16", (GOOD,), ScaleRoom(2.0**9, 2.0**10, 12, ("a/kernel",), ("b/kernel",))),
-        ("no room: at 2^11 a/kernel overflow; below that b/kernel still lose 5 %",),
+        ("no room: 2^11 overflows a/kernel; below that 5% is still lost of b/kernel",),
     ),
     "never finite": (
         ReferenceFacts("float16", (step(None),), ScaleRoom(None, None, 12, ("a/kernel",))),

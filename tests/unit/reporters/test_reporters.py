@@ -19,7 +19,19 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import LayerFacts
 from mpdoctor.facts.training import StepFacts
 from mpdoctor.facts.versions import Keras
-from mpdoctor.finding import AlsoSeen, Crashed, Diagnosis, Excerpt, Finding, Probe, Severity, Skipped, Stage, Verdict
+from mpdoctor.finding import (
+    AlsoSeen,
+    Crashed,
+    Diagnosis,
+    Excerpt,
+    Finding,
+    Fix,
+    Probe,
+    Severity,
+    Skipped,
+    Stage,
+    Verdict,
+)
 from mpdoctor.reporters import concise, github, html, markdown, sarif, terminal
 from mpdoctor.reporters import json as json_reporter
 from mpdoctor.reporters.printable import shortened
@@ -452,6 +464,43 @@ def test_sights_that_say_the_same_are_told_in_one_line() -> None:
     shown = terminal.render(samples.diagnosis(finding))
     assert shown.count("MP507") == 1
     assert "  also seen in the source and in the model (MP507): It saturates.\n" in shown
+
+
+def _also_seen(*sights: AlsoSeen, help: str = "") -> list[str]:
+    """The finding lies in train.py:3."""
+    finding = dataclasses.replace(samples.SHADOWED, also_seen=sights, help=help)
+    assert finding.location is not None and (finding.location.path, finding.location.line) == ("train.py", 3)
+    shown = terminal.render(samples.diagnosis(finding), width=200)
+    return [line.strip() for line in shown.splitlines() if "also seen" in line]
+
+
+def test_each_stage_names_its_places_once() -> None:
+    sights = [AlsoSeen("MP407", "source", "It is gone.", "b.py", line) for line in (13, 14)]
+    assert _also_seen(*sights) == ["also seen in the source, b.py:13 and b.py:14 (MP407): It is gone."]
+
+
+def test_a_sight_that_says_here_says_where() -> None:
+    sight = AlsoSeen("MP904", "training", "Layer `a` is made here.", "train.py", 9)
+    assert _also_seen(sight) == ["also seen while training, line 9 (MP904): Layer `a` is made here."]
+    own = dataclasses.replace(sight, code="MP302")
+    assert _also_seen(own) == ["also seen while training, line 9: Layer `a` is made here."]
+    assert _also_seen(own, help="Give `a` (line 9) float32.") == []
+
+
+def test_what_an_edit_does_is_told_where_the_help_does_not_say_it() -> None:
+    safe = Fix("Set it inside", True, ())
+    for help, told in [("Set it inside: `a`.", "fixable with --fix"), ("Do it.", "fixable with --fix: Set it inside")]:
+        shown = terminal.render(samples.diagnosis(dataclasses.replace(samples.SHADOWED, fix=safe, help=help)))
+        assert f"  {told}\n" in shown
+
+
+@pytest.mark.parametrize(("name", "told"), [(".", "this directory"), ("-", "standard input"), ("a.py", "a.py")])
+def test_what_has_no_name_is_called_what_it_is(name: str, told: str) -> None:
+    diagnosis = samples.diagnosis()
+    only_read = {stage: Stage("skipped", "standard input: source only") for stage in ("model", "training")}
+    target = dataclasses.replace(diagnosis.targets[0], id=name, stages=only_read)
+    shown = terminal.render(dataclasses.replace(diagnosis, targets=(target,), probes=(), models=()))
+    assert shown.startswith(f"✓ {told}: nothing found in the source; no code was run\n")
 
 
 def test_of_a_graph_that_was_read_it_is_said_that_it_was_not_run() -> None:

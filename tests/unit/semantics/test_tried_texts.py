@@ -165,11 +165,11 @@ NOT_ENOUGH = "`boost` (line 12) in float32 is not enough (tried): finite on thes
 @pytest.mark.parametrize(
     ("second", "help_", "tried"),
     [
-        (again(), f"{HOLDS} Trained again so, none of 50 steps is skipped.", "healed"),
+        (again(), f"{HOLDS} Trained again with it, none of 50 steps is skipped.", "healed"),
         (
             again(12),
-            f"{HOLDS} Trained again so, 12 of 50 steps are skipped, the last of them step 12, and the loss scale is 8 "
-            "then.",
+            f"{HOLDS} Trained again with it, 12 of 50 steps are skipped, the last of them step 12, and the loss scale "
+            "ends at 8.",
             "healed",
         ),
         (
@@ -179,14 +179,14 @@ NOT_ENOUGH = "`boost` (line 12) in float32 is not enough (tried): finite on thes
         ),
         (
             again(steps=again().steps[:4], ended="budget"),
-            f"{HOLDS} Trained again so, it says nothing yet: 4 steps seen, 10 are needed: give it more time with "
+            f"{HOLDS} Trained again with it, no verdict yet: 4 steps seen, 10 are needed: give it more time with "
             "--budget.",
             "healed",
         ),
         (
             again(40),
-            f"{HOLDS} Trained again so, 40 of 50 steps are skipped, the last of them step 40, and the loss scale is 8 "
-            "then.",
+            f"{HOLDS} Trained again with it, 40 of 50 steps are skipped, the last of them step 40, and the loss scale "
+            "ends at 8.",
             "healed",
         ),
         (again(14, late=True), f"{NOT_ENOUGH}14 of 50 steps are still skipped.{INSTEAD}", "failed"),
