@@ -84,7 +84,7 @@ class Keras2Scaling(KerasOwn):
     def loss_scale(self) -> tf.Tensor:
         """A float32 scalar."""
         if not self.dynamic:
-            return tf.constant(self._loss_scale.initial_loss_scale, tf.float32)
+            return tf.convert_to_tensor(self._loss_scale.initial_loss_scale, tf.float32)
         return self._bounds.within(tf.convert_to_tensor(self._loss_scale.current_loss_scale))
 
     @property

@@ -111,7 +111,7 @@ class Keras3Scaling(Keras3Accumulation, KerasOwn):
     def loss_scale(self) -> tf.Tensor:
         """A float32 scalar."""
         if not self.dynamic or not self.built:
-            return tf.constant(self.initial_scale, tf.float32)
+            return tf.convert_to_tensor(self.initial_scale, tf.float32)
         return self._bounds.within(tf.convert_to_tensor(self.dynamic_scale))
 
     @property

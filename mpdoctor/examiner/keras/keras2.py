@@ -11,6 +11,7 @@ import tensorflow as tf
 from mpdoctor.examiner.keras.batch_iterator import Feed
 from mpdoctor.examiner.keras.compiled_losses import are_of_keras, loss_name, take_probabilities
 from mpdoctor.examiner.keras.keras3 import is_number, named_like, where
+from mpdoctor.examiner.keras.own_wrapper import is_own
 from mpdoctor.examiner.keras.step_record import Record
 from mpdoctor.facts.versions import Keras
 from mpdoctor.loss_scale import LossScale, ScaleState, keras2
@@ -232,7 +233,7 @@ class Keras2:
     def adopt_wrapper(self, wrapper: Any, record: Record) -> LossScale | None:
         """Give a dynamic wrapper's loss-scale state our state machine and our record; a fixed scale has no state."""
         state = wrapper._loss_scale
-        if not isinstance(state, self._dynamic_state):
+        if not isinstance(state, self._dynamic_state) or not wrapper.dynamic:
             return None
         machine = keras2(float(wrapper.initial_scale), int(wrapper.dynamic_growth_steps))
         state.__class__ = adopted_state_class(type(state), record, machine)
@@ -241,6 +242,8 @@ class Keras2:
     def set_scale(self, wrapper: Any, scale: float) -> None:
         if wrapper.dynamic:
             wrapper._loss_scale.current_loss_scale.assign(scale)
+        elif is_own(wrapper):
+            wrapper._loss_scale._initial_loss_scale = scale
         else:
             wrapper._loss_scale = scale
 

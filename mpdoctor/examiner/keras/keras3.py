@@ -171,7 +171,9 @@ class Keras3:
         return ((grads, variables), {}), grads, known
 
     def fixed_scale(self, optimizer: Any) -> float | None:
-        """`loss_scale_factor` of a bare optimizer."""
+        """`loss_scale_factor` of a bare optimizer; that of mpdoctor.training's wrapper, which Keras' own has not."""
+        if is_own(optimizer):
+            return None if optimizer.dynamic else float(optimizer.initial_scale)
         factor = getattr(optimizer, "loss_scale_factor", None)
         return None if factor is None else float(factor)
 
@@ -199,10 +201,12 @@ class Keras3:
         return lambda: make_train_function(force=True)
 
     # --- adopting ---------------------------------------------------------------------------------------------
-    def adopt_wrapper(self, wrapper: Any, record: Record) -> LossScale:
+    def adopt_wrapper(self, wrapper: Any, record: Record) -> LossScale | None:
         """Give the user's wrapper our state machine and our record; it keeps its object, its variables and its inner
         optimizer, so that every reference the user's code holds still holds the same thing."""
         if is_own(wrapper):
+            if not wrapper.dynamic:
+                return None
             wrapper.__class__ = named_like(type(wrapper), adopted_own_class(type(wrapper), record))
             return wrapper._machine
         machine = keras3(float(wrapper.initial_scale), int(wrapper.dynamic_growth_steps))
@@ -214,8 +218,10 @@ class Keras3:
         return is_number(wrapper.initial_scale) and is_number(wrapper.dynamic_growth_steps)
 
     def set_scale(self, optimizer: Any, scale: float) -> None:
-        """Of a wrapper, or the `loss_scale_factor` of a bare optimizer (which is only read while tracing)."""
-        if isinstance(optimizer, self.wrappers):
+        """Of a wrapper, or the `loss_scale_factor` of a bare optimizer; a fixed one is only read while tracing."""
+        if is_own(optimizer) and not optimizer.dynamic:
+            optimizer.initial_scale = scale
+        elif isinstance(optimizer, self.wrappers):
             optimizer.dynamic_scale.assign(scale)
         else:
             optimizer.loss_scale_factor = scale

@@ -1,5 +1,5 @@
-"""mpdoctor.training's LossScaleOptimizer in Keras 3, where it steps and scales in methods of its own: to be hooked into
-once a program makes one, and to be adopted with its own state machine."""
+"""mpdoctor.training's LossScaleOptimizer. In Keras 3 it steps and scales in methods of its own: to be hooked into once
+a program makes one, and to be adopted with its own state machine."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import tensorflow as tf
 from mpdoctor.examiner.keras.step_record import Record
 
 MODULE = "mpdoctor.training.keras3"
+MODULES = (MODULE, "mpdoctor.training.keras2")
 
 
 def is_own(optimizer: object) -> bool:
-    return any(cls.__module__ == MODULE for cls in type(optimizer).__mro__)
+    """It skips steps whose gradients are not finite under a fixed scale, too."""
+    return any(cls.__module__ in MODULES for cls in type(optimizer).__mro__)
 
 
 def defining(wrapper: object, name: str) -> Iterator[type]:

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from mpdoctor.examiner.capture.loss_hooks import Losses
 from mpdoctor.examiner.capture.optimizer_chain import learning_rate
+from mpdoctor.examiner.keras.own_wrapper import is_own
 from mpdoctor.examiner.keras.step_record import Record, Row
 from mpdoctor.examiner.probe.training_call import TrainingCall
 from mpdoctor.examiner.process.user_code import own_location
@@ -207,7 +208,7 @@ class ObservedOptimizer:
     def _step(self, row: Row) -> StepFacts:
         return StepFacts(
             loss_scale=None if math.isnan(row.scale) else row.scale,
-            applied=row.finite or self.machine is None,
+            applied=row.finite or not (self.machine is not None or is_own(self.optimizer)),
             first_nonfinite=row.first_nonfinite,
             loss=None if self._record.tap is None else row.loss,
             nonfinite_replicas=row.nonfinite_replicas,

@@ -97,7 +97,7 @@ def training_facts(
         initial_scale=machine.initial_scale if machine else factor,
         growth_interval=machine.growth_interval if machine else None,
         floor=machine.floor if machine else None,
-        uses_loss_scale_factor=training.keras.scales_by_factor and factor is not None,
+        uses_loss_scale_factor=training.keras.scales_by_factor and factor is not None and len(observed.chain) == 1,
         weights_changed=observed.weights_changed(),
         weights_finite=observed.weights_finite(),
         jit_compile=model.jit_compile,

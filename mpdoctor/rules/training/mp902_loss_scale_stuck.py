@@ -71,8 +71,8 @@ TELLS_OF_DIVERGENCE = 2
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
-    if verdict_from_training(training)[0] is not Verdict.STUCK:
-        return
+    if training.dynamic is False or verdict_from_training(training)[0] is not Verdict.STUCK:
+        return  # of a fixed scale MP911 tells
     skipped = sum(not step.applied for step in training.steps)
     yield Finding(
         f"{skipped} of {len(training.steps)} steps were skipped: the loss scale fell from "

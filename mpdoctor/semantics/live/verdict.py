@@ -111,6 +111,8 @@ def _never_settled(training: TrainingFacts) -> tuple[Verdict, str]:
     """Every step of the last third was skipped."""
     last = training.steps[-1].loss_scale or 0.0
     skipped = _count(sum(not step.applied for step in training.steps), "step")
+    if training.dynamic is False:
+        return Verdict.STUCK, f"{skipped} skipped at the fixed loss scale of {last:g}"
     if training.floor is not None and last <= training.floor:
         return Verdict.STUCK, f"{skipped} skipped; the loss scale lies at its floor of {training.floor:g}"
     if training.floor is None and (last < 1 or math.isinf(last)):
