@@ -387,7 +387,7 @@ def test_the_reports_carry_the_edits(here: Path) -> None:
     page = check("--static", "a.py", "--output-format", "html").out
     assert "opt.inner_optimizer.epsilon = 1e-4  # as the paper has it" in page
     told = check("--static", "a.py", "--statistics").out
-    assert "fixable with --fix: Set it on the inner optimizer" in told
+    assert "fix: Set it on the inner optimizer" in told and "  fixable with --fix\n" in told
     assert told.rstrip().endswith("1 fixable with --fix")
 
 

@@ -51,8 +51,8 @@ def _excerpt_lines(excerpt: Excerpt, place: Location, style: str, look: Style) -
     shown = [one_line(line).rstrip() for line in excerpt.lines[:MOST_LINES]]
     at = place.line - excerpt.first_line
     start, end = marked_span(excerpt.lines[at], place) if 0 <= at < len(shown) else (0, 0)
-    # a long line is shown from near its span on; the other lines keep their place under it
-    cut = 0 if end <= room else max(0, min(start - room // 4, len(shown[at]) - room))
+    # a long line is shown from near its span on, or its end; the other lines keep their place under it
+    cut = 0 if end <= room else max(0, min(start - room // 4, _start_of_end(shown[at], room)))
     lines = []
     for offset, line in enumerate(shown):
         if not line[cut:] and offset in (0, len(shown) - 1) and offset != at:
@@ -71,3 +71,11 @@ def _excerpt_lines(excerpt: Excerpt, place: Location, style: str, look: Style) -
             mark = ("^" * carets, style)
             lines.append(Text.assemble((" " * gutter + bar, "dim"), " " * before, mark, no_wrap=True))
     return lines
+
+
+def _start_of_end(line: str, room: int) -> int:
+    """Where the longest end of this line begins that fits into so many columns, of which a character may take two."""
+    start = max(len(line) - room, 0)
+    while cell_len(line[start:]) > room:
+        start += 1
+    return start

@@ -467,9 +467,9 @@ def test_sights_that_say_the_same_are_told_in_one_line() -> None:
 
 
 def _also_seen(*sights: AlsoSeen, help: str = "") -> list[str]:
-    """The finding lies in train.py:3."""
+    """The finding lies in train.py:12."""
     finding = dataclasses.replace(samples.SHADOWED, also_seen=sights, help=help)
-    assert finding.location is not None and (finding.location.path, finding.location.line) == ("train.py", 3)
+    assert finding.location is not None and (finding.location.path, finding.location.line) == ("train.py", 12)
     shown = terminal.render(samples.diagnosis(finding), width=200)
     return [line.strip() for line in shown.splitlines() if "also seen" in line]
 
