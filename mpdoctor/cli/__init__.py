@@ -11,13 +11,12 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from mpdoctor import __version__
 from mpdoctor.cli.missing_resources import sentence_from_refusal
 
 # not later: then no file can be opened, perhaps
 from mpdoctor.cli.signals import EndedBySignal, end_by, raised_signals
+from mpdoctor.cli.version import VERSION, show_version
 
-VERSION = "--version"
 # After how many new objects the collector looks for garbage, of which a run makes little: what it makes is kept to its
 # end. Python looks after 700, which took a seventh of a run over 1,250 files that the cache knew.
 FEW_COLLECTIONS = 200_000
@@ -43,10 +42,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         traceback.print_exc()  # this is a defect of ours
         print("mpdoctor: it broke; the lines above say where. Please report them.", file=sys.stderr)
         sys.exit(3)
-
-
-def show_version() -> None:
-    print(f"mpdoctor {__version__}")
 
 
 def _run(arguments: list[str]) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mpdoctor.cli import VERSION, show_version
+from mpdoctor.cli.version import VERSION, show_version
 
 
 def app_for(arguments: tuple[str, ...]) -> typer.Typer:

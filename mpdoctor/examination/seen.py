@@ -111,8 +111,7 @@ class Seen:
             case TrainingStatus(status, reason):
                 self.training_status = (status, reason)
             case Failure(failure):
-                folder = failure.missing_module_in
-                self.failure = replace(failure, missing_module_in=shown_path(folder) if folder else "")
+                self.failure = _with_shown_folder(failure)
             case Mended(mended):
                 self.mended.append(mended)
             case Outputs() | Timed() | NotTimed():
@@ -209,6 +208,11 @@ class Seen:
 def _assert_never(event: NoReturn) -> NoReturn:
     """As of typing since Python 3.11: the type checker finds an event that no case takes."""
     raise AssertionError(f"nobody takes {event}")
+
+
+def _with_shown_folder(failure: FailureFacts) -> FailureFacts:
+    folder = failure.missing_module_in
+    return replace(failure, missing_module_in=shown_path(folder)) if folder else failure
 
 
 def _with_ending(training: TrainingFacts, ending: EndingFacts) -> TrainingFacts:

@@ -43,12 +43,12 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("arguments", "most"),
     [
-        (["--version"], 6),
-        (["explain", "MP201"], 98),
-        (["rules"], 346),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 369),
-        (["check", "--static", "--output-format=concise", "."], 381),
-        (["check", "--static", "--output-format=concise", "plain"], 164),
+        (["--version"], 7),
+        (["explain", "MP201"], 99),
+        (["rules"], 347),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 370),
+        (["check", "--static", "--output-format=concise", "."], 382),
+        (["check", "--static", "--output-format=concise", "plain"], 165),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),
 )

@@ -145,9 +145,13 @@ def _smaller_constant(constant: NamedOperand) -> str:
     return f"use a number that float16 holds, up to 65504, in the place of `{constant.name}`"
 
 
-def remedy_from_operation(operation: OperationFacts, layer: str = "") -> str:
-    """What helps against it; `layer` is where it stands, "" outside of all layers."""
-    in_float32 = f'give `{layer}` dtype="float32"' if layer else "compute it in float32, `tf.cast(x, tf.float32)`"
+def _remedy_of_constant(constant: NamedOperand, in_float32: str) -> str:
+    other = _smaller_constant(constant)
+    return f"{other[0].upper()}{other[1:]}; or {in_float32}."
+
+
+def _remedy_of_source(operation: OperationFacts, in_float32: str) -> str:
+    """Against what was not finite before the operation: the data, a weight, a constant; "" of what it made itself."""
     if operation.given in GIVEN:
         what = operation.given
         return f"Look for NaN and inf in the {what}: `tf.debugging.assert_all_finite({what}, '{what}')`."
@@ -157,14 +161,21 @@ def remedy_from_operation(operation: OperationFacts, layer: str = "") -> str:
             "gradients are inf or NaN."
         )
     if operation.constant is not None and not operation.masked:
-        other = _smaller_constant(operation.constant)
-        return f"{other[0].upper()}{other[1:]}; or {in_float32}."
+        return _remedy_of_constant(operation.constant, in_float32)
     if says_where_to_look(operation):
         return "Look at the constants and weights that are read there: `tf.debugging.assert_all_finite(w, 'w')`."
     if operation.given == "constant" or (operation.name == "Cast" and operation.result == "-inf"):
         return (
             "Use a constant that float16 holds, such as -1e4, or `scores.dtype.min`; and tf.where() instead of a sum."
         )
+    return ""
+
+
+def remedy_from_operation(operation: OperationFacts, layer: str = "") -> str:
+    """What helps against it; `layer` is where it stands, "" outside of all layers."""
+    in_float32 = f'give `{layer}` dtype="float32"' if layer else "compute it in float32, `tf.cast(x, tf.float32)`"
+    if of_source := _remedy_of_source(operation, in_float32):
+        return of_source
     if is_power_at_zero(operation):
         return (
             "Keep what is raised to a power away from 0, `tf.pow(x + 1e-4, …)`: at 0 the gradient of a power below 1 "

@@ -80,8 +80,11 @@ def call_library(
         return chained(location, args)
     if name == "json.loads" and args:
         return value_from_json(known(args[0]), location)
-    if name not in TREES or is_open:
-        return None
+    return _tree_of_settings(args, keywords, location) if name in TREES and not is_open else None
+
+
+def _tree_of_settings(args: tuple[Value, ...], keywords: Keywords, location: Location) -> Value | None:
+    """A dict, of what the call names or is given."""
     if not args and keywords:
         keys = tuple(Known(location, key) for key, _ in keywords)
         return Collection(location, "dict", tuple(value for _, value in keywords), keys)
@@ -220,18 +223,7 @@ def _read_from_dict(of: Collection, method: str, call: Call) -> Value | None:
 def _mutate(state: State, of: Collection, method: str, call: Call, node: ast.Call) -> None:
     """A list or dict that is changed in place becomes a new value under the same name."""
     receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
-    is_certain = not state.context.loops
-    added = call.args[:1]
-    if method == "append" and added and of.kind == "list":
-        new = Collection(of.location, of.kind, (*of.items, *added), (), of.open or not is_certain)
-    elif method == "extend" and added and isinstance(added[0], Collection) and of.kind == "list":
-        rest = added[0]
-        new = Collection(of.location, of.kind, (*of.items, *rest.items), (), of.open or rest.open or not is_certain)
-    elif method == "update" and of.kind == "dict" and is_certain and not of.uniform and not call.open:
-        given = _call_dict(call.args, call.keywords, False, call.location)
-        new = _updated(of, given if isinstance(given, Collection) else None)
-    else:
-        new = Collection(of.location, of.kind, of.items, of.keys, True)
+    new = _changed(of, method, call, is_certain=not state.context.loops)
     if len(new.items) > 500:
         new = Collection(of.location, of.kind, of.items, of.keys, True)
     if isinstance(receiver, ast.Name):
@@ -239,6 +231,19 @@ def _mutate(state: State, of: Collection, method: str, call: Call, node: ast.Cal
     elif isinstance(receiver, ast.Attribute):
         for choice in options(_holder_of(state, receiver)):
             _replace_attribute(state, choice, receiver.attr, new)
+
+
+def _changed(of: Collection, method: str, call: Call, is_certain: bool) -> Collection:
+    added = call.args[:1]
+    if method == "append" and added and of.kind == "list":
+        return Collection(of.location, of.kind, (*of.items, *added), (), of.open or not is_certain)
+    if method == "extend" and added and isinstance(added[0], Collection) and of.kind == "list":
+        rest = added[0]
+        return Collection(of.location, of.kind, (*of.items, *rest.items), (), of.open or rest.open or not is_certain)
+    if method == "update" and of.kind == "dict" and is_certain and not of.uniform and not call.open:
+        given = _call_dict(call.args, call.keywords, False, call.location)
+        return _updated(of, given if isinstance(given, Collection) else None)
+    return Collection(of.location, of.kind, of.items, of.keys, True)
 
 
 def _updated(of: Collection, given: Collection | None) -> Collection:

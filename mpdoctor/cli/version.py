@@ -1,0 +1,11 @@
+"""The version, which is told without the rest of the command line."""
+
+from __future__ import annotations
+
+from mpdoctor import __version__
+
+VERSION = "--version"
+
+
+def show_version() -> None:
+    print(f"mpdoctor {__version__}")
