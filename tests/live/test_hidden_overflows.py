@@ -64,3 +64,14 @@ def test_it_is_told_and_the_remedy_heals(name: str, keras: str, tmp_path: Path) 
 def test_an_overflow_that_changes_nothing_is_not_told(name: str, keras: str, tmp_path: Path) -> None:
     done = checked(tmp_path, keras, *HEALTHY[name])
     assert not done.report["findings"], done
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keras", BOTH[1:])
+def test_layers_behind_it_that_overflow_then_are_named_with_it(keras: str, tmp_path: Path) -> None:
+    result, scale, code = SICK["root mean square"]
+    behind = f'{MADE}, L.Lambda(lambda h: 3000.0 * h), Mine(name="second")'
+    done = checked(tmp_path, keras, result, scale, layer=behind)
+    (finding,) = [finding for finding in done.report["findings"] if finding["code"] == code]
+    (remedy,) = finding["remedies"]
+    assert (remedy["tried"], remedy["layers"]) == ("healed", ["mine", "second"]), done

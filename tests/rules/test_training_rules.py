@@ -100,8 +100,9 @@ def broken(name: str, **more: Any) -> dict[str, Any]:
 
 def hidden(name: str, is_healed: bool = True) -> dict[str, Any]:
     """An overflow for which no step was skipped."""
-    place = Location("train.py", 12)
-    return {"hidden_overflow": HiddenOverflowFacts("square", "Square", place, operation(name), 0.42, is_healed)}
+    layers, lines = ("square", "head"), (Location("train.py", 12), None)
+    facts = HiddenOverflowFacts("square", "Square", operation(name), 0.42, layers, lines, is_healed)
+    return {"hidden_overflow": facts}
 
 
 def in_loss(name: str, loss: float = math.inf, **more: Any) -> dict[str, Any]:
@@ -680,9 +681,14 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP904",
         "hidden",
         hidden("Mul"),
-        ("numbers up to 332 gives 110,556", "No step is skipped", "42% of its size", '(line 12) dtype="float32": then'),
+        (
+            "numbers up to 332 gives 110,556",
+            "No step is skipped",
+            "42% of its size",
+            '(line 12) and `head` dtype="float32": then',
+        ),
     ),
-    ("MP904", "hidden-and-followed-by-another", hidden("Mul", is_healed=False), ("is not enough (tried", "Not tried")),
+    ("MP904", "hidden-and-followed-by-another", hidden("Mul", is_healed=False), ("are not enough (tried", "Not tried")),
     ("MP904", "hidden-in-a-sum", hidden("Sum"), SILENT),
     ("MP503", "hidden", hidden("Square"), ("squaring numbers up to 332", "No step is skipped", "42% of its size")),
     ("MP503", "hidden-elsewhere", hidden("Mul"), SILENT),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SHARE = 0.25  # of --budget
 MOST = 3  # layers that are tried
+MOST_ROUNDS = 4  # in which layers are added in which something overflows then
 REPEATS = 1e-3  # of the norm: two runs of one step put out less than this apart
 
 
@@ -55,11 +56,35 @@ def _tried(
         return None
     if half.apart is None or half.apart < FAR:
         return None
+    chosen, is_healed = _with_those_behind(session, observed, runner, kept, [seen], overflows.found)
     return HiddenOverflowFacts(
         seen.path,
         type(seen.layer).__name__,
-        session.watch.made_at(seen.layer),
         seen.operation,
         half.apart,
-        is_healed=not overflows.found,
+        tuple(overflow.path for overflow in chosen),
+        tuple(session.watch.made_at(overflow.layer) for overflow in chosen),
+        is_healed,
     )
+
+
+def _with_those_behind(
+    session: Session,
+    observed: ObservedOptimizer,
+    runner: StepRunner,
+    kept: KeptStep,
+    chosen: list[SeenOverflow],
+    left: list[SeenOverflow],
+) -> tuple[list[SeenOverflow], bool]:
+    """These layers and those in which a result still overflows once they compute in float32, and so on; and whether
+    none is left in the end. Raises NotComparable."""
+    for _ in range(MOST_ROUNDS):
+        known = {id(overflow.layer) for overflow in chosen}
+        new = list({id(overflow.layer): overflow for overflow in left if id(overflow.layer) not in known}.values())
+        if not new:
+            break
+        chosen = [*chosen, *new]
+        with OverflowWatch(session.watch) as overflows:
+            runner.run(kept, with_sublayers(observed.keras, [overflow.layer for overflow in chosen]))
+        left = overflows.found
+    return chosen, not left

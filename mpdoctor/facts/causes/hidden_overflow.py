@@ -12,20 +12,24 @@ class HiddenOverflowFacts:
     """An operation in a layer that made inf of finite float16 numbers, in a step whose gradients were finite: 1 / inf
     is 0, tanh(inf) is 1. Only where the layer puts out something else than it does in float32.
 
-    layer, class_name, location
-        The innermost layer that was called then: its path, its class, and the user's line that makes it.
+    layer, class_name
+        The innermost layer that was called then: its path and its class.
     operation
         What overflowed; `in_float32` is finite.
     apart
         Norm of the difference between what the layer puts out and what it puts out in float32 on the same input, by the
         norm of the latter, over a sample of the elements.
+    layers, locations
+        This layer and those in which a result overflows once it computes in float32, and so on, with the user's lines
+        that make them.
     is_healed
-        Whether nothing overflows in any layer once this one computes in float32.
+        Whether nothing overflows in any layer once all of these compute in float32.
     """
 
     layer: str
     class_name: str
-    location: Location | None
     operation: OperationFacts
     apart: float
+    layers: tuple[str, ...] = ()
+    locations: tuple[Location | None, ...] = ()
     is_healed: bool = False

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from mpdoctor.facts.location import Location
 from mpdoctor.facts.remedies import RemedyFacts, TrialResult
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding
 from mpdoctor.semantics.live.broken_operations import broke
+from mpdoctor.semantics.wording import listed
 
 
 def finding_of_hidden_overflow(training: TrainingFacts) -> Finding:
@@ -17,7 +19,7 @@ def finding_of_hidden_overflow(training: TrainingFacts) -> Finding:
         "65504. No step is skipped for it, because later operations make it finite again; but what the layer puts out "
         f"is {hidden.apart:.0%} of its size away from what it gives in float32 on the same input.",
         _remedy(training),
-        hidden.operation.location or hidden.location or training.model.call.location,
+        hidden.operation.location or next(iter(hidden.locations), None) or training.model.call.location,
         model=training.model.id,
         layer=hidden.layer,
         evidence={
@@ -33,19 +35,23 @@ def finding_of_hidden_overflow(training: TrainingFacts) -> Finding:
 def _remedy(training: TrainingFacts) -> str:
     hidden = training.hidden_overflow
     assert hidden is not None
-    made = "" if hidden.location is None else f" (line {hidden.location.line})"
-    give = f'Give `{hidden.layer}`{made} dtype="float32"'
+    named = [_named(path, place) for path, place in zip(hidden.layers, hidden.locations, strict=True)]
+    layers = listed(named)
     if hidden.is_healed:
-        return f"{give}: then nothing overflows in any layer (tried on the last batch)."
+        return f'Give {layers} dtype="float32": then nothing overflows in any layer (tried on the last batch).'
     return (
-        f'`{hidden.layer}`{made} with dtype="float32" is not enough (tried on the last batch): then a result of '
-        "another layer overflows. Not tried: make what goes into it smaller, or float32 for that layer as well."
+        f'{layers} with dtype="float32" {"is" if len(named) == 1 else "are"} not enough (tried on the last batch): a '
+        "result still overflows. Not tried: make what goes into it smaller."
     )
+
+
+def _named(path: str, made_at: Location | None) -> str:
+    return f"`{path}`" if made_at is None else f"`{path}` (line {made_at.line})"
 
 
 def _remedies(training: TrainingFacts) -> tuple[RemedyFacts, ...]:
     hidden = training.hidden_overflow
     assert hidden is not None
-    reason = "" if hidden.is_healed else "with it in float32 a result of another layer overflows"
+    reason = "" if hidden.is_healed else "with these in float32 a result still overflows"
     tried: TrialResult = "failed" if reason else "healed"
-    return (RemedyFacts("float32-layers", tried, (hidden.layer,), (hidden.location,), reason=reason, batches=1),)
+    return (RemedyFacts("float32-layers", tried, hidden.layers, hidden.locations, reason=reason, batches=1),)
