@@ -111,6 +111,7 @@ def told_once(gone: Sequence[Finding], facts: Mapping[str, SourceFacts], guessed
             f"{listed(named)}. Nothing asks for a certain TensorFlow, and {which}.",
             help=_help(release),
             evidence={"lines": len(gone), "written_for": f"tensorflow<{_next(release)}"},
+            fix=None,  # of one line of many, and for the Keras that the help keeps away from
             also_seen=(
                 *gone[0].also_seen,
                 *(also for finding in gone[1:] for also in (_sight(finding), *finding.also_seen)),
