@@ -162,7 +162,8 @@ def check(
     notebook, standard input (-) and of several targets the source alone is read; without a target, that of this
     directory. What follows a -- is handed to the script.
 
-    Exit status: 0 nothing found, 1 findings, 2 the target could not be examined, 3 mpdoctor itself broke.
+    Exit status: 0 nothing at or above --fail-on, 1 findings, 2 the target could not be examined, 3 mpdoctor itself
+    broke.
     """
     from mpdoctor.cli.options.selection import chosen_files, chosen_rules, configuration_for, keras_chosen, not_excluded
     from mpdoctor.project.targets import TargetError, walked
