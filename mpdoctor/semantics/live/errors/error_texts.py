@@ -21,20 +21,23 @@ def essence_of_message(message: str) -> str:
     plain = re.sub(r"\x1b\[[0-9;]*m", "", message)
     told = re.split(r"^\s*\w*(?:Error|Exception): ", plain, flags=re.MULTILINE)[-1]  # of an error inside another
     told = re.split(r"^Node: '.*'$", told, flags=re.MULTILINE)[-1]  # after the lines that made it, as told until 2.12
-    text = _first_sentence([line for line in told.splitlines() if line.strip() and not _is_wrapping(line.strip())])
+    lines = [line for line in told.splitlines() if line.strip() and not _is_wrapping(line.strip())]
+    text = _first_sentence(lines, is_block=told.startswith("\n"))
     text = re.sub(r" for '\{\{node [^']*'", _dtypes_of_node, text)
     text = re.sub(r"\s*\{\{(function_)?node [^}]*\}\}\s*", " ", text).strip()
     text = re.sub(r"\s*\[Op:\w+\]( name:.*)?$", "", text)
     return text if len(text) <= _LONGEST else text[:_LONGEST].rsplit(" ", 1)[0] + " …"
 
 
-def _first_sentence(lines: list[str]) -> str:
-    """The first line, and those that it goes on in: Keras breaks some of its sentences, in an indented block."""
+def _first_sentence(lines: list[str], is_block: bool) -> str:
+    """The first line, and those that it goes on in: Keras breaks some of its sentences, in a block that is indented or
+    begins with an empty line (`is_block`)."""
     text = lines[0].strip() if lines else ""
-    if not lines or not lines[0][:1].isspace():
+    if not lines or not (is_block or lines[0][:1].isspace()):
         return text
     for line in lines[1:]:
-        if text.endswith((".", ":", "!", "?")) or not line[:1].isspace() or not line.strip()[0].islower():
+        goes_on = (is_block or line[:1].isspace()) and line.strip()[0].islower()
+        if text.endswith((".", ":", "!", "?")) or not goes_on:
             break
         text = f"{text} {line.strip()}"
     return text
