@@ -66,6 +66,7 @@ from mpdoctor.semantics.source.edits.uses import meets_others
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.weight_values import is_made_of_weights
+from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.numbers.reductions import EXPONENTIAL, GRAM, NORM, SQUARE, SUM, reductions
 from mpdoctor.semantics.source.numbers.value_counts import large_means, large_pooling
@@ -122,7 +123,8 @@ def _fix(facts: SourceFacts, event: Call | Operation, kind: str) -> Fix | None:
     """What is added up cast to float32, where it is the argument of this call."""
     if not isinstance(event, Call) or kind in (EXPONENTIAL, GRAM) or meets_others(facts, event):
         return None
-    return unsafe_fix("Cast it to float32 first", cast_argument(facts, event.location))
+    position = 1 if function_named(event) == "einsum" else 0  # behind the equation
+    return unsafe_fix("Cast it to float32 first", cast_argument(facts, event.location, position=position))
 
 
 def _of_mean(number: int) -> str:
