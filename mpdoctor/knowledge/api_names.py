@@ -47,6 +47,15 @@ SYNONYMS = {
     "numpy.float_": "numpy.float64",
 }
 
+# Functions of keras.ops by TensorFlow's name for the same one, with the same arguments in the same order.
+KERAS_OPS = {
+    **{name: name for name in ("cast", "square", "sqrt", "abs", "maximum", "minimum", "where", "one_hot", "exp")},
+    **{f"reduce_{name}": name for name in ("sum", "mean", "max", "min", "logsumexp")},
+    **{f"nn.{name}": name for name in ("softmax", "log_softmax", "softplus", "sigmoid")},
+    **{f"math.{name}": name for name in ("log", "log1p", "divide_no_nan", "rsqrt")},
+    "clip_by_value": "clip",
+}
+
 # Below these, middle parts are only a place (a private module, or a folder that a class has moved out of).
 _PLACES = (
     "keras.mixed_precision.",

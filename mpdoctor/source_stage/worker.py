@@ -173,7 +173,13 @@ class Worker:
 
 
 def _findings(facts: SourceFacts, codes: frozenset[str]) -> Iterator[Finding | Crashed]:
-    return findings_from_facts("in_source", facts, facts.keras, lambda rule: rule.code in codes)
+    from mpdoctor.semantics.source.edits.names import advice_in_names_of
+
+    for said in findings_from_facts("in_source", facts, facts.keras, lambda rule: rule.code in codes):
+        if isinstance(said, Finding):
+            yield dataclasses.replace(said, help=advice_in_names_of(facts, said.help))
+        else:
+            yield said
 
 
 @contextmanager

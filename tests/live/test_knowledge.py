@@ -16,7 +16,7 @@ from checking import needs_keras
 
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_history import KERAS3_ONLY, NEVER_EXISTED, PRIVATE, REMOVED
-from mpdoctor.knowledge.api_names import SYNONYMS
+from mpdoctor.knowledge.api_names import KERAS_OPS, SYNONYMS
 from mpdoctor.knowledge.half_dtypes import HALF, HALF_POLICIES
 from mpdoctor.knowledge.layer_kinds import (
     NORMALIZATION,
@@ -45,7 +45,11 @@ NAMED_POLICIES = sorted({*MIXED, *DTYPES, *KERAS2_DTYPES, *HALF_POLICIES, "mixed
 ASKED = {
     "layers": MEASURED,
     "policies": NAMED_POLICIES,
-    "names": [*SYNONYMS, *SYNONYMS.values(), *NEVER_EXISTED, *(name for name, _, _ in REMOVED)],
+    "names": [
+        *(*SYNONYMS, *SYNONYMS.values(), *NEVER_EXISTED, *(name for name, _, _ in REMOVED)),
+        *(f"keras.ops.{name}" for name in KERAS_OPS.values()),
+        *(f"tensorflow.{name}" for name in KERAS_OPS),
+    ],
     "private": [path for path, _, _, _ in PRIVATE],
     "metrics": [name.rpartition(".")[2] for name in (*CLASSES, *FUNCTIONS)],
 }
@@ -147,6 +151,12 @@ def test_names_that_rules_take_for_one_thing_are_one_thing(keras: str) -> None:
     both = [(name, public) for name, public in SYNONYMS.items() if name in names and public in names]
     assert len(both) >= (26 if keras == "3" else 10)
     assert [pair for pair in both if names[pair[1]][0] not in names[pair[0]]] == []
+
+
+@needs_keras("3")
+def test_advice_names_functions_that_both_have() -> None:
+    names = live("3")["names"]
+    assert [tf for tf, ops in KERAS_OPS.items() if not {f"tensorflow.{tf}", f"keras.ops.{ops}"} <= names.keys()] == []
 
 
 @every_keras

@@ -100,7 +100,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if asks_for_dtype(event.context) or is_made_of_weights(value) or is_whole(facts, value):
             continue  # what is made of weights alone is MP510
         if precision.dtype(value, event.context) == "float16":
-            yield Finding(MESSAGES[kind], HELP[kind], event.location, fix=_fix(facts, event, kind))
+            advice = HELP[NORM if _is_einsum(event) and kind == SUM else kind]
+            yield Finding(MESSAGES[kind], advice, event.location, fix=_fix(facts, event, kind))
     for call, value, number in large_means(facts):
         if not asks_for_dtype(call.context) and precision.dtype(value, call.context) == "float16":
             yield Finding(
@@ -123,8 +124,12 @@ def _fix(facts: SourceFacts, event: Call | Operation, kind: str) -> Fix | None:
     """What is added up cast to float32, where it is the argument of this call."""
     if not isinstance(event, Call) or kind in (EXPONENTIAL, GRAM) or meets_others(facts, event):
         return None
-    position = 1 if function_named(event) == "einsum" else 0  # behind the equation
+    position = 1 if _is_einsum(event) else 0  # behind the equation
     return unsafe_fix("Cast it to float32 first", cast_argument(facts, event.location, position=position))
+
+
+def _is_einsum(event: Call | Operation) -> bool:
+    return isinstance(event, Call) and function_named(event) == "einsum"
 
 
 def _of_mean(number: int) -> str:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import lru_cache
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
+from mpdoctor.knowledge.api_names import KERAS_OPS
 from mpdoctor.program.events import Use
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, replaced
 from mpdoctor.semantics.source.edits.statements import statement_at
 
 TENSORFLOW = "tensorflow"
+_OF_TENSORFLOW = re.compile(r"\btf\.([a-z]\w*(?:\.\w+)*)")
+_DTYPES = ("float32", "float16", "bfloat16", "int32", "int64")
 NAMES_OF_FIRST = ("x", "input", "input_tensor", "tensor", "value", "loss")
 
 
@@ -97,15 +101,39 @@ def cast_argument(facts: SourceFacts, call: Location, dtype: str = "float32", po
 
 def cast_around(facts: SourceFacts, dtype: str = "float32") -> tuple[str, str] | None:
     """What stands before and behind what is cast. None where the program names nothing that casts."""
-    is_name = dtype in ("float32", "float16", "bfloat16", "int32", "int64")
+    is_name = dtype in _DTYPES
     tf = tensorflow(facts)
     if tf is not None:
         return f"{tf}.cast(", f", {tf}.{dtype})" if is_name else f", {dtype})"
-    ops = name_of(facts, "keras.ops") if facts.keras.is_keras3 else None
-    keras = name_of(facts, "keras") if facts.keras.is_keras3 else None
-    if ops is None and keras is None:
+    ops = _keras_ops(facts)
+    if ops is None:
         return None
-    return f"{ops or f'{keras}.ops'}.cast(", f', "{dtype}")' if is_name else f", {dtype})"
+    return f"{ops}.cast(", f', "{dtype}")' if is_name else f", {dtype})"
+
+
+def _keras_ops(facts: SourceFacts) -> str | None:
+    """`ops` or `keras.ops`, as the file can say it."""
+    if not facts.keras.is_keras3:
+        return None
+    keras = name_of(facts, "keras")
+    return name_of(facts, "keras.ops") or (f"{keras}.ops" if keras is not None else None)
+
+
+def advice_in_names_of(facts: SourceFacts, advice: str) -> str:
+    """Advice that says `tf.cast(x, tf.float32)`, as this file can write it: with its own name for TensorFlow; where it
+    has none, with keras.ops if that has all the functions that the advice names."""
+    named = set(_OF_TENSORFLOW.findall(advice))
+    if not named:
+        return advice
+    tf = tensorflow(facts)
+    if tf is not None:
+        return _OF_TENSORFLOW.sub(rf"{tf}.\1", advice)
+    ops = _keras_ops(facts)
+    if ops is None or named - {*KERAS_OPS, *_DTYPES}:
+        return advice
+    return _OF_TENSORFLOW.sub(
+        lambda found: f'"{found[1]}"' if found[1] in _DTYPES else f"{ops}.{KERAS_OPS[found[1]]}", advice
+    )
 
 
 def named_instead(facts: SourceFacts, use: Use, name: str) -> Edit | None:
