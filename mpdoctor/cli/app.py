@@ -7,13 +7,24 @@ from typing import Annotated
 
 import typer
 
+from mpdoctor.cli.options.help import GroupHelp
 from mpdoctor.cli.version import VERSION, show_version
+
+
+class _Help(GroupHelp):
+    examples = (
+        ("mpdoctor check train.py", "Read a script, run it, and train it for fifty steps."),
+        ("mpdoctor check --static src/", "Read source only; run no code. The gate for a CI."),
+        ("mpdoctor mend train.py", "A patch that is proved by training again."),
+        ("mpdoctor explain MP401", "What a rule says, why it matters, and what to write instead."),
+    )
 
 
 def app_for(arguments: tuple[str, ...]) -> typer.Typer:
     """With the command that the arguments begin with, and with all where they begin with none: what the others import
     is not waited for."""
     app = typer.Typer(
+        cls=_Help,
         help="A doctor for mixed-precision training in TensorFlow and Keras.",
         no_args_is_help=True,
         rich_markup_mode=None,  # plain help: quicker, and its columns fit

@@ -49,7 +49,7 @@ AllFitsOption = Annotated[
     bool,
     typer.Option(
         "--all-fits",
-        help="Train shortly at each fit() of a script, not at the first alone.",
+        help="Train at each fit() of a script, not only at the first.",
         rich_help_panel=EXAMINED,
     ),
 ]
@@ -57,7 +57,8 @@ PolicyOption = Annotated[
     Policy,
     typer.Option(
         metavar="POLICY",
-        help="auto, mixed_float16, mixed_bfloat16 or float32: the global policy.",
+        help="mixed_float16, mixed_bfloat16 or float32: run it under this global policy. auto: as the program sets it, "
+        "and once more under mixed_float16 where nothing in it computes in 16 bits.",
         rich_help_panel=EXAMINED,
     ),
 ]
@@ -105,29 +106,29 @@ ReferenceOption = Annotated[
     bool,
     typer.Option(
         "--reference",
-        help="Run three of its steps in float32 as well, and tell what 16 bits lose.",
+        help="Compare with float32: the gradients of three steps, and the loss of all of them.",
         rich_help_panel=TRAINING,
     ),
 ]
 StepsOption = Annotated[
-    int, typer.Option(metavar="N", parser=whole_number(1), help="How many steps.", rich_help_panel=TRAINING)
+    int, typer.Option(metavar="N", parser=whole_number(1), help="Steps to train.", rich_help_panel=TRAINING)
 ]
 BudgetOption = Annotated[
     float,
-    typer.Option(metavar="SECONDS", parser=seconds, help="Time that it may take.", rich_help_panel=TRAINING),
+    typer.Option(metavar="SECONDS", parser=seconds, help="Time limit of the training.", rich_help_panel=TRAINING),
 ]
 TimeoutOption = Annotated[
     float,
-    typer.Option(
-        metavar="SECONDS", parser=seconds, help="Time until its first step is reached.", rich_help_panel=TRAINING
-    ),
+    typer.Option(metavar="SECONDS", parser=seconds, help="Time limit until its first step.", rich_help_panel=TRAINING),
 ]
 DeviceOption = Annotated[
     Device, typer.Option(metavar="DEVICE", help="auto, cpu or gpu: where to train.", rich_help_panel=TRAINING)
 ]
 SeedOption = Annotated[
     int | None,
-    typer.Option(metavar="N", parser=whole_number(0), help="For weights and made-up data.", rich_help_panel=TRAINING),
+    typer.Option(
+        metavar="N", parser=whole_number(0), help="Seed of weights and made-up data.", rich_help_panel=TRAINING
+    ),
 ]
 
 ExcludeOption = Annotated[
@@ -143,11 +144,11 @@ ExtendExcludeOption = Annotated[
 ]
 ForceExcludeOption = Annotated[
     bool,
-    typer.Option("--force-exclude", help="Pass over excluded files that are named, too.", rich_help_panel=FILES),
+    typer.Option("--force-exclude", help="Leave out excluded files even where they are named.", rich_help_panel=FILES),
 ]
 StdinFilenameOption = Annotated[
     str,
-    typer.Option(metavar="NAME", help="What file the source from standard input (-) is.", rich_help_panel=FILES),
+    typer.Option(metavar="NAME", help="The file name of the source on standard input (-).", rich_help_panel=FILES),
 ]
 ShowFilesOption = Annotated[
     bool, typer.Option("--show-files", help="List the files that would be read, and end.", rich_help_panel=FILES)
@@ -157,7 +158,7 @@ SelectOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="CODES",
-        help="Only these rules: codes, prefixes, names.",
+        help="Only these rules: codes, prefixes or names.",
         autocompletion=rules_from_beginning,
         rich_help_panel=RULES,
     ),
@@ -166,7 +167,7 @@ ExtendSelectOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="CODES",
-        help="These, too, where the configuration selects some.",
+        help="These as well as those that the configuration selects.",
         autocompletion=rules_from_beginning,
         rich_help_panel=RULES,
     ),
@@ -184,7 +185,7 @@ ExtendIgnoreOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="CODES",
-        help="Nor these, besides those that the configuration ignores.",
+        help="Ignore these as well as those that the configuration ignores.",
         autocompletion=rules_from_beginning,
         rich_help_panel=RULES,
     ),
@@ -203,7 +204,7 @@ UnsafeFixesOption = Annotated[
     bool,
     typer.Option(
         "--unsafe-fixes",
-        help="With --fix and --diff: those too that change numbers or layers.",
+        help="With --fix or --diff: also the fixes that change numbers or layers.",
         rich_help_panel=FIXES,
     ),
 ]
@@ -227,19 +228,19 @@ BaselineOption = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Leave out the findings that this file knows; implies --static.",
+        help="Leave out findings that are in this baseline; implies --static.",
         rich_help_panel=FIXES,
     ),
 ]
 WriteBaselineOption = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Keep all findings in this file; implies --static.", rich_help_panel=FIXES),
+    typer.Option(metavar="FILE", help="Write all findings to this baseline; implies --static.", rich_help_panel=FIXES),
 ]
 SinceOption = Annotated[
     str | None,
     typer.Option(
         metavar="GIT_REF",
-        help="Only what stands on lines changed since; implies --static.",
+        help="Only findings on lines changed since this commit; implies --static.",
         rich_help_panel=FIXES,
     ),
 ]
@@ -265,11 +266,11 @@ IsolatedOption = Annotated[
 ]
 ShowSettingsOption = Annotated[
     bool,
-    typer.Option("--show-settings", help="Show the settings that would count, and end.", rich_help_panel=RUN),
+    typer.Option("--show-settings", help="Show the settings in force, and end.", rich_help_panel=RUN),
 ]
 NoCacheOption = Annotated[
     bool,
-    typer.Option("--no-cache", help="Read every file anew, and keep nothing for the next time.", rich_help_panel=RUN),
+    typer.Option("--no-cache", help="Neither read nor write the cache of results.", rich_help_panel=RUN),
 ]
 ShowOutputOption = Annotated[
     bool,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -30,6 +30,15 @@ class HelpInGroups(TyperCommand):
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         if self.examples:
             _write_lists([("Examples", list(self.examples))], formatter)
+
+
+class GroupHelp(TyperGroup):
+    """A group of commands with examples at the end of its help."""
+
+    examples: Sequence[tuple[str, str]] = ()
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        _write_lists([("Examples", list(self.examples))], formatter)
 
 
 def _write_lists(lists: Iterable[tuple[str, list[tuple[str, str]]]], formatter: Any) -> None:

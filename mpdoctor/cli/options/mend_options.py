@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from mpdoctor.cli.options.numbers import whole_number
+
 MENDED = "What is mended"  # the heading in --help
 
 
@@ -51,12 +53,20 @@ MendFormatOption = Annotated[
         "--output-format", metavar="FORMAT", help="terminal (with the patch) or json.", rich_help_panel="Reports"
     ),
 ]
+MendReferenceOption = Annotated[
+    bool,
+    typer.Option(
+        "--reference",
+        help="Compare with float32 as well, and mend what only that shows.",
+        rich_help_panel="The short training",
+    ),
+]
 MendSeedOption = Annotated[
     int,
     typer.Option(
         metavar="N",
-        min=0,
-        help="For weights and made-up data, the same ones each time the program is trained.",
+        parser=whole_number(0),
+        help="Seed of weights and made-up data, the same in each training.",
         rich_help_panel="The short training",
     ),
 ]

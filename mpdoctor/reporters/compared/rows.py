@@ -106,8 +106,8 @@ def cast_share(run: PolicyRun) -> float | None:
 
 _ROWS: tuple[tuple[str, Callable[[Compared, PolicyRun, Style], str]], ...] = (
     ("time a step", _seconds),
-    ("times as fast", speed_text),
     ("of it between two steps", _between),
+    ("times as fast", speed_text),
     ("peak memory, device", _device),
     ("peak memory, process", _resident),
     ("of it in training", _grown),

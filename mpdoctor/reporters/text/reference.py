@@ -1,4 +1,4 @@
-"""What 16 bits lose against float32, in words: for every format."""
+"""The report of `--reference` in words: what 16 bits lose against float32."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def lines(training: TrainingFacts, look: Style) -> list[tuple[str, str]]:
     elif reference.room is not None:
         told.append(("room", room_text(reference, reference.room, look)))
     if reference.divergence is not None:
-        told.append(("loss", _loss_text(reference.divergence, look)))
+        told.append(("both losses", _loss_text(reference.divergence, look)))
     return told
 
 
