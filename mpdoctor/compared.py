@@ -1,4 +1,4 @@
-"""What one program did under several policies: its short training under each, and its step timed in rounds."""
+"""Compared: the result of `mpdoctor compare`, a short training and timed steps under each dtype policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What mending a program came to: the edits that it took, and the diagnoses before and after."""
+"""Mended: the result of `mpdoctor mend`, its edits and the diagnoses before and after them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Signals that ask mpdoctor to end: it ends its processes, removes what it wrote and shows the cursor again, as after
-Ctrl-C, and then ends by the same signal, so that whoever sent it sees what came of it."""
+"""Signal handling: on SIGTERM and the like mpdoctor cleans up as after Ctrl-C, then ends by that same signal.
+
+Cleaning up is: end its processes, remove its temporary files, show the cursor again. Whoever sent the signal sees the
+exit status that the signal causes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`check --watch`: looks again whenever a file changes, until somebody ends it."""
+"""`check --watch`: runs the check again whenever a file changes."""
 
 from __future__ import annotations
 

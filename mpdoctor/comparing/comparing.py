@@ -1,4 +1,4 @@
-"""From settings to what a program did under each policy."""
+"""`mpdoctor compare` from top to bottom: settings in, Compared out."""
 
 from __future__ import annotations
 

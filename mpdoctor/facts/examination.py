@@ -1,4 +1,4 @@
-"""All that one run of the examiner process brought home."""
+"""ExaminationFacts: everything that one run of the examiner process sent back to its parent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a program that was examined came to a bad end."""
+"""FailureFacts: the exception that ended an examined program, with the layer and the frames that it came from."""
 
 from __future__ import annotations
 

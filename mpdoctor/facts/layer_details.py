@@ -1,4 +1,4 @@
-"""Parts of LayerFacts: what a layer was told, its configuration, what it keeps beside its weights."""
+"""Parts of LayerFacts: a layer's constructor settings, its configuration and state that it keeps beside its weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a short training showed."""
+"""TrainingFacts: what a short training showed of losses, the loss scale, skipped steps and what broke."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a diagnosis a user wants to hear of: not what a baseline knows, or only what stands on changed lines."""
+"""Filters findings: without those in a baseline, or only those on changed lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Diagnosed, edited, diagnosed again: until a round changes nothing. All of it in memory."""
+"""Fix, check again, fix again, in memory, until a round changes nothing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Code that is plainly for an older Keras than the one that it was judged by, where nothing said which it is for.
+"""Code written for an older Keras than the one it was judged by: recognized by names that Keras 3 has removed.
 
-What is installed beside mpdoctor is then only a guess, and code that uses what Keras 3 no longer has says more: it is
-judged by the newest TensorFlow that has all of it. That it would not run with Keras 3 is told once, with its places."""
+Where nothing says which Keras a file is for, the Keras installed beside mpdoctor is only a guess. Code that uses
+removed names is judged by the newest TensorFlow that has all of them; one finding says that Keras 3 does not run it."""
 
 from __future__ import annotations
 

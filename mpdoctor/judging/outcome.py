@@ -1,4 +1,4 @@
-"""What came of a run: how far the stages came, whether a target brought anything at all, the exit status."""
+"""The outcome of a run: which stages ran, whether any target was examined at all, the exit status."""
 
 from __future__ import annotations
 

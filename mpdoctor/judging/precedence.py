@@ -1,4 +1,4 @@
-"""Which finding is the primary one when several rules see one defect: what it explains becomes its evidence.
+"""Which finding is the primary one where several rules report the same defect; the others become its evidence.
 
 Which rules explain which stands in the rules' own files (EXPLAINS, CONFIRMED_LIVE, …: `rules.registry.Rule`).
 """

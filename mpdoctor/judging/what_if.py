@@ -1,4 +1,4 @@
-"""Findings of the examiner's runs, and which of them a program has only under a policy that was forced on it."""
+"""Findings under a forced policy (--policy): which of them the program has only because the policy was forced."""
 
 from __future__ import annotations
 

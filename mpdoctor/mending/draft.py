@@ -1,4 +1,4 @@
-"""All files of a program and the edits that are proposed for them, in any choice of those that were made so far."""
+"""Draft: all files of a program with any subset of the edits that were made so far."""
 
 from __future__ import annotations
 

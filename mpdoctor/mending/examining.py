@@ -1,4 +1,4 @@
-"""Examinations of a program whose files hold something else than what lies on the disk."""
+"""Examines a program with edited text in the place of files on disk."""
 
 from __future__ import annotations
 

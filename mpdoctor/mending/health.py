@@ -1,4 +1,4 @@
-"""Whether a diagnosis is that of a healthy program, and which of two is the better one."""
+"""Whether a diagnosis is a healthy program's, and which of two diagnoses is better."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A text and the edits made in it, each of which can be left out again: whatever was put in or taken away is kept, with
-the number of the edit that did so."""
+"""A text whose edits can each be undone on their own: every piece keeps the number of the edit that made it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The live layers of a model and the lines that make them: which layer takes an edit, and what the edit is."""
+"""Finds the source line that constructs a live layer, and the edit that gives it a dtype."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From settings to what mending came to."""
+"""`mpdoctor mend` of a script, from top to bottom: settings in, Mended out."""
 
 from __future__ import annotations
 

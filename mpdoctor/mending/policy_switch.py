@@ -1,4 +1,4 @@
-"""A program switched to another global policy, and whether that is in force in what was examined."""
+"""`mend --policy`: the edits that set another global policy, and whether that policy was then in force."""
 
 from __future__ import annotations
 

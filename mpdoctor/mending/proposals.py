@@ -1,4 +1,4 @@
-"""What a diagnosis proposes: the edits of its findings, and the remedies that were tried and healed, as edits."""
+"""The edits that a diagnosis proposes: the fixes of its findings, and remedies that were tried and healed."""
 
 from __future__ import annotations
 

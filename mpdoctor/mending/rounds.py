@@ -1,4 +1,4 @@
-"""The loop: what is proposed is made, the program examined with it, and at the end all dropped that was not needed."""
+"""The mend loop: apply proposals, examine again, repeat; then drop every edit that turns out to be unnecessary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A defect of mpdoctor's own that showed on one file: where, and with which error."""
+"""Breakdown: an error of mpdoctor's own that ended the work on one file, and where it was raised."""
 
 from __future__ import annotations
 

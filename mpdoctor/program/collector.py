@@ -1,4 +1,4 @@
-"""Python's garbage collector, kept out of the way of what only grows."""
+"""Pauses Python's garbage collector while a structure is built that only grows."""
 
 from __future__ import annotations
 

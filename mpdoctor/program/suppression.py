@@ -1,4 +1,4 @@
-"""What the stage that reads ignore comments found: the comment, and what of it is of no use."""
+"""Suppression: an ignore comment in a source file, and the codes in it that suppress nothing."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""The one way from a diagnosis to a report, whatever its format. Whoever made the diagnosis, and whatever stands in it,
-a report holds nothing that is hidden and no command, neither to a terminal nor to the CI in whose log it stands."""
+"""Rendering: the one function through which every diagnosis becomes a report, in whatever format.
+
+It makes every string safe to show first, whoever wrote it: no hidden characters, no terminal escapes, no commands for
+the CI whose log the report is printed to."""
 
 from __future__ import annotations
 

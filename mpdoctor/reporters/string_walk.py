@@ -1,4 +1,4 @@
-"""Every string of a diagnosis in one walk, so that whoever makes them fit to be shown or shared forgets none."""
+"""Applies a function to every string in a diagnosis, so that escaping and redaction cannot miss a field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a live layer was told, what its code says, and what it keeps beside its weights."""
+"""Reads a live layer: its constructor settings, what the code of its `call` does, and state beside its weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers, watched: which one an exception came from, what each is given and puts out, where and by what it was made.
+"""Hooks on layers: which layer raised, the inputs and outputs of each call, the line that constructed each layer.
 
 `Layer.__call__` and `Layer.__new__` of a Keras are wrapped once; what is noted costs a dictionary look-up a call.
 """

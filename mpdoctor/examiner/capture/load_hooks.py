@@ -1,4 +1,4 @@
-"""Which models a program loads from files: where, under which policy, and from which file an error came."""
+"""Hooks on load_model(): which models a program loads, on which line, under which policy, and errors while loading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The losses that a program hands to its optimizers and tapes, before any scaling; each optimizer has its own."""
+"""Hooks on losses: the unscaled loss that a program gives to each optimizer or gradient tape."""
 
 from __future__ import annotations
 

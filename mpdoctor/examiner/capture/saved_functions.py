@@ -1,5 +1,6 @@
-"""Functions of SavedModels, watched: whether one whose signature takes float32 is given 16-bit values. TensorFlow calls
-it all the same, and only its gradient raises."""
+"""Hooks on functions of SavedModels: whether one whose signature takes float32 is given 16-bit values.
+
+TensorFlow calls it all the same, and only its gradient raises."""
 
 from __future__ import annotations
 

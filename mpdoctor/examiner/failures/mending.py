@@ -1,5 +1,6 @@
-"""Under a forced policy: what raises in 16 bits is computed in float32 in its place, in memory alone, and the program
-goes on, so that all that stands in the way is seen and not the first of it alone."""
+"""Under a forced policy: what raises in 16 bits is computed in float32 instead, in memory, and the program goes on.
+
+So every obstacle is reported, not just the first."""
 
 from __future__ import annotations
 

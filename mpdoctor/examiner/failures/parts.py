@@ -1,6 +1,7 @@
-"""What a program hands to Keras beside its layers, and which of it an error left: a metric, a loss, an optimizer, a
-learning-rate schedule, an initializer, a constraint, a regularizer, a function of the input pipeline, the configuration
-of what is saved or copied."""
+"""Which part that a program gives to Keras raised an error, other than a layer.
+
+A metric, a loss, an optimizer, a learning-rate schedule, an initializer, a constraint, a regularizer, a function of the
+input pipeline, or the `get_config` of something that is saved or copied."""
 
 from __future__ import annotations
 

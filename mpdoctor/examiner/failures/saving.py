@@ -1,7 +1,6 @@
-"""The configuration that a ModelCheckpoint which is left out would ask the model for when it saves at an epoch's end.
+"""Calls `get_config` of the model as the program's ModelCheckpoint would: the callback itself is left out of the probe.
 
-Only where it saves for certain, and in a format that needs the configuration: .keras and HDF5.
-"""
+Only where it saves for certain, and in a format that needs the configuration: .keras and HDF5."""
 
 from __future__ import annotations
 

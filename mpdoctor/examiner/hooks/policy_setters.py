@@ -1,4 +1,4 @@
-"""The functions that set a Keras' global policy, watched: who sets it, where, and what a forced one makes of it."""
+"""Hooks on the functions that set Keras' global dtype policy: which line sets it, and --policy's in its place."""
 
 from __future__ import annotations
 

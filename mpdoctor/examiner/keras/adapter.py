@@ -1,5 +1,6 @@
-"""What the examiner knows of a Keras: the adapter, of which Keras 2 and Keras 3 have one each, and what their objects
-share. Types only: nothing of Keras is imported here."""
+"""The adapter: the interface to one Keras generation, which keras2.py and keras3.py implement, and its shared types.
+
+Types only: nothing of Keras is imported here."""
 
 from __future__ import annotations
 

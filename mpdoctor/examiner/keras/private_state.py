@@ -1,5 +1,6 @@
-"""What models, layers, optimizers and tensors of either Keras, and TensorFlow's functions, keep under private names,
-where both use the same name or only one of them has it."""
+"""Private attributes of Keras models, layers and optimizers and of TensorFlow's functions that the examiner reads.
+
+Those with one name in both Kerases, or that only one of them has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The end of a loop that lives inside one tf.function: the host cannot look in between, so the graph stops itself."""
+"""Stops a training loop that runs inside one tf.function, from within its graph: the host cannot stop it."""
 
 from __future__ import annotations
 

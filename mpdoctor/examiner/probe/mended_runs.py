@@ -1,4 +1,4 @@
-"""The user's fit(), and a step of it, run until nothing is mended on the way any more."""
+"""Under a forced policy: runs the user's fit(), or one step, again until nothing more needs float32 instead."""
 
 from __future__ import annotations
 

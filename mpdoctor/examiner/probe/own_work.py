@@ -1,4 +1,4 @@
-"""The mark of a method that is the probe's own work, called from within the user's training."""
+"""A decorator for the probe's own methods that Keras calls during the user's training: their errors are mpdoctor's."""
 
 from __future__ import annotations
 

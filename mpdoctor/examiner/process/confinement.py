@@ -1,4 +1,4 @@
-"""A wall around the examiner of a saved file: it writes only below a scratch directory, and opens no TCP connection.
+"""A sandbox for the examiner of a saved file: it writes only below a scratch directory and opens no TCP connection.
 
 Landlock, a part of Linux since 5.13, takes rights away from a process and from whatever it starts, for good. Reading
 and executing stay as they were. It knows no UDP, and neither permissions nor time stamps of files. What came with which

@@ -1,4 +1,4 @@
-"""Methods of Keras and TensorFlow, replaced."""
+"""Monkey-patches of Keras and TensorFlow methods, for good or for a `with` block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The line to the parent: JSON lines appended to a file in a private directory.
+"""Sends events to the parent process: JSON lines appended to a file in a private directory.
 
 The names used here are bound at import, so a script that patches `json` or `os` cannot bend it. The file stays open, so
 a script that removes its directory cannot cut it; one that closes all descriptors has it opened anew.

@@ -1,7 +1,7 @@
-"""Reads the arrays that LossScaleMonitor kept, from the one form of .npz and .npy that numpy.savez writes of numbers.
+"""A reader of the .npz and .npy files in which LossScaleMonitor keeps a failing batch: numeric arrays only.
 
-Anybody may have written the file. Nothing is unpacked, unpickled or evaluated, and no more is read than the file holds:
-what an array says of its shape must be what its member has of bytes, before any of them is read."""
+Anybody may have written the file. Nothing is unpickled or evaluated, and before any data is read, the size that an
+array's header claims must equal the size of its member."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Three batches of a training, each with the state that it is run from: the first, one at which the loss scale has
-settled, and the last."""
+"""Keeps three steps of a training to compare with float32, each with its batch and the state it started from.
+
+The first, one at which the loss scale has settled, and the last."""
 
 from __future__ import annotations
 

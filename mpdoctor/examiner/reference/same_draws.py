@@ -1,4 +1,4 @@
-"""The same random numbers in 16 bits and in float32.
+"""Makes random operations draw the same numbers in 16 bits and in float32.
 
 TensorFlow draws those of a mask in the dtype of what it masks, and one seed gives other numbers in another dtype: here
 all are drawn in float32, and those of masks moved to a grid that both dtypes hold. In a graph an operation without a

@@ -1,5 +1,4 @@
-"""One eager step, looked at for its numbers: what layers put out, which gradients arrive at these outputs, and what
-arrives at the optimizer."""
+"""Observes one eager step for `--reference`: layers' outputs, the gradients at them, the gradients of weights."""
 
 from __future__ import annotations
 

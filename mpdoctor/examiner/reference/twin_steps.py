@@ -1,5 +1,4 @@
-"""One batch from one state, run eagerly in the dtypes of the model or with all its layers in float32; and both
-compared."""
+"""Runs one batch from one state twice, eagerly, in the model's own dtypes and all in float32, and compares the two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The variables of a program as they were before its first step: copied where that costs least, never in the way."""
+"""Keeps the initial value of every variable, so that the training can start again from them."""
 
 from __future__ import annotations
 

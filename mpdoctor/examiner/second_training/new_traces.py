@@ -1,4 +1,4 @@
-"""Every tf.function of the process, traced anew for a while: a trace keeps the dtype policies that it was made with."""
+"""Makes every tf.function of the process trace again: an old trace keeps the dtype policies that it was made with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a training ran, in order, so that it can be run once more: its calls, with the batches that they were given."""
+"""Records the training calls and their batches in order, so that they can be run once more."""
 
 from __future__ import annotations
 

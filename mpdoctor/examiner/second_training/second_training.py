@@ -1,7 +1,7 @@
-"""The same steps once more, with layers in float32 that had healed the failing batches: does the training heal, too?
+"""Runs the same steps once more with the layers in float32 that healed the failing batches: does the training heal?
 
-A batch that is finite is not yet a cure: the loss scale has a way to go, weights grow, other batches come. Nothing of
-it remains: variables, policies and traces are afterwards what they were.
+A batch that is finite is not yet a cure: the loss scale has a way to go, weights grow, other batches come. Variables,
+policies and traces are restored afterwards.
 """
 
 from __future__ import annotations

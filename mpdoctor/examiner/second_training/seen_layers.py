@@ -1,4 +1,4 @@
-"""Whether layers that shall compute in float32 do so in the steps that count."""
+"""Checks that layers set to float32 really compute in float32 in the steps that count."""
 
 from __future__ import annotations
 

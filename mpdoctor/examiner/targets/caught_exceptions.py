@@ -1,5 +1,6 @@
-"""Exceptions that a script catches itself: noted where its `except` begins, because what follows from one that was
-printed and passed over is often that no model is built, or that nothing trains."""
+"""Exceptions that the script catches itself, recorded with the line of their `except`.
+
+A script that prints an exception and goes on often builds no model or trains nothing because of it."""
 
 from __future__ import annotations
 

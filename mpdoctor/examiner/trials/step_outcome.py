@@ -1,5 +1,6 @@
-"""One eager step, looked at from outside: which layers were called, the dtypes that they put out, how large what stays
-in 16 bits becomes. Far less than a StepObserver sees, and far cheaper."""
+"""What a trial observes of one eager step: layers called, output dtypes, the largest magnitude left in 16 bits.
+
+It sees far less than a StepObserver and costs far less."""
 
 from __future__ import annotations
 

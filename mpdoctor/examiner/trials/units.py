@@ -1,5 +1,6 @@
-"""The layers of a step that can be given a dtype each, as a program's line gives it: with what the library makes in
-them, and without what the program makes in them."""
+"""The units of a trial: layers that one line of the program constructs, with the sublayers that Keras makes in them.
+
+Sublayers that the program makes itself are units of their own."""
 
 from __future__ import annotations
 

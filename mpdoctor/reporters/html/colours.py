@@ -1,4 +1,4 @@
-"""The words of Python in an excerpt, by kind: what the style sheet gives a colour. Nothing of a line is changed."""
+"""Syntax highlighting of Python excerpts in HTML. The text of a line stays as it is."""
 
 from __future__ import annotations
 

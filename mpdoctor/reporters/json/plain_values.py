@@ -1,4 +1,4 @@
-"""What JSON can hold of facts: places, calls, and any value whose fields stand as they are."""
+"""Facts as plain JSON values."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""What is nobody's business, taken out of a diagnosis before it is pasted where others read it: home directories, user
-names, tokens, passwords, and what the environment keeps secret.
+"""Redaction: home directories, user names, tokens and passwords are taken out of a diagnosis before it is shared.
 
-One pass over every string that the diagnosis holds, whatever field it stands in, before any reporter sees it, so that
-none can forget one. `secrets.py` is the table of what secrets look like.
+One pass over every string of the diagnosis, before any reporter sees it, so that none can forget a field. `secrets.py`
+is the table of what secrets look like.
 """
 
 from __future__ import annotations

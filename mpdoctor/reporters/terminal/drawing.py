@@ -1,4 +1,4 @@
-"""Paragraphs drawn as text."""
+"""Draws paragraphs as terminal text: wrapped, indented, coloured."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What reports for people say, as plain text: the terminal, Markdown and HTML say it alike."""
+"""The words of reports for people as plain text: the terminal, Markdown and HTML share them."""

@@ -1,4 +1,4 @@
-"""The three stages at a glance: what each of them saw, and how good that is."""
+"""The checklist of the three stages (source, model, training): what each of them saw."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lines of an excerpt, and what of them is marked."""
+"""Lines of a source excerpt, and the marked span in them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What a finding says beside its message: further layers, other sights of it, which part of a line it means, and where
-the page of its rule is."""
+"""What stands around a finding's message: further layers, other places, the span of its line, a link to its rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a diagnosis can be fixed by itself, in words, and the lines that a fix would leave."""
+"""Which findings have fixes, in words, and the lines as a fix would leave them."""
 
 from __future__ import annotations
 

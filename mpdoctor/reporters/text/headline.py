@@ -1,4 +1,4 @@
-"""The first line of a report: good or bad, how much of it, where, and the worst of it."""
+"""The first line of a report: verdict, number of findings, the file, and the worst finding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What went into the operation that broke, for the line of source that ran it."""
+"""The operands of the operation that broke, shown under the line of source that ran it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small pictures of numbers in text: a loss scale over the steps, a sparkline."""
+"""Small plots in text: the loss scale over the steps, sparklines."""
 
 from __future__ import annotations
 

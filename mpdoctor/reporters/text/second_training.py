@@ -1,4 +1,4 @@
-"""A training before and after a remedy, side by side: in words, for every format."""
+"""The training before and after a remedy, side by side, in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signs, counts and numbers, names of the user's on one line, and what of a sentence is code."""
+"""Symbols, counts and numbers in reports, user's names on one line, code spans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was not done and why, what the script wrote, and which Keras judged."""
+"""What was skipped and why, the script's own output, and the Keras it was judged by, in words."""
 
 from __future__ import annotations
 

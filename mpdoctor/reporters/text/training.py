@@ -1,4 +1,4 @@
-"""A short training in words: under what it ran, which steps were skipped, how numbers grew."""
+"""A short training in words: its device and policy, skipped steps, growth of losses and weights."""
 
 from __future__ import annotations
 

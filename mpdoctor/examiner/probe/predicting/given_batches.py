@@ -1,4 +1,4 @@
-"""The batches that predict() or evaluate() was given, once more."""
+"""Takes the batches that predict() or evaluate() was given from its data once more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbers that a prediction put out: how many are not finite, and in which sample."""
+"""Counts values in a prediction that are not finite, and finds the sample that has them."""
 
 from __future__ import annotations
 
