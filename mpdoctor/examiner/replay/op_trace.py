@@ -14,6 +14,7 @@ import tensorflow as tf
 from tensorflow.python.framework import op_callbacks
 
 from mpdoctor.examiner.process.user_code import own_location
+from mpdoctor.examiner.replay.backward_pass import BackwardPass, Use
 from mpdoctor.examiner.replay.magnitudes import (
     FINITE,
     NAN,
@@ -48,16 +49,6 @@ class Made(NamedTuple):
     maker: int | None
 
 
-class Use(NamedTuple):
-    """One operation on the way forward: its number, TensorFlow's name for it, the layer call that it ran in and the
-    user's line."""
-
-    number: int
-    name: str
-    layer: LayerCall | None
-    line: Location | None
-
-
 class Operation:
     """One operation that put out something not finite. `layer` is the layer call that it ran in, or whose way back it
     is part of; `sources` the tensors not finite that went in."""
@@ -72,30 +63,25 @@ class OperationTrace:
     """Watches operations while it is entered.
 
     `layer` is the layer call that runs now and `back` whether gradients are being computed: the observer of the layers
-    sets them. `labels` tells of a gradient the layer call whose output it belongs to.
+    sets them.
     """
 
     def __init__(self) -> None:
         self.layer: LayerCall | None = None
         self.back = False
         self.where = ""  # what the training code does now, where it is no layer: "scaling", "loop"
-        self.labels: dict[int, LayerCall] = {}
         self.failure: Exception | None = None
         self._busy = False
         self.clear()
 
     def clear(self) -> None:
         self.count = 0
-        self.labels.clear()
         self._made: dict[int, Made] = {}  # by tensor
         self._known: set[int] = set()
         self._weighty: set[int] = set()
         self.inputs: set[int] = set()  # tensors that the outermost layers were given, in whatever shape
         self._operations: dict[int, Operation] = {}
-        self._makers: dict[int, Use] = {}  # by tensor: the operation that made it
-        self._users: dict[int, list[Use]] = {}  # by tensor: those that used it
-        self._reused: dict[int, Use] = {}  # by tensor of the way back that is made of forward tensors alone
-        self._gradients: set[int] = set()  # the other tensors of the way back
+        self._backward = BackwardPass()
 
     def __enter__(self) -> OperationTrace:
         op_callbacks.add_op_callback(self._see)
@@ -103,6 +89,13 @@ class OperationTrace:
 
     def __exit__(self, *error: object) -> None:
         op_callbacks.remove_op_callback(self._see)
+
+    def label_gradient(self, gradient: tf.Tensor, layer: LayerCall | None) -> None:
+        """From here on the gradient belongs to this layer call; None: to none."""
+        if layer is None:
+            self._backward.labels.pop(gradient._id, None)
+        else:
+            self._backward.labels[gradient._id] = layer
 
     def given(self, tensors: list[tf.Tensor]) -> None:
         """To an outermost layer: what another model made of its weights is no data."""
@@ -132,10 +125,10 @@ class OperationTrace:
         self.count += 1
         layer, line = self.layer, None
         if self.back:
-            layer, line = self._of_way_back(name, inputs, outputs)
+            layer, line = self._backward.origin(name, inputs, outputs)
         elif name not in HANDS_ON:
             line = own_location()
-            self._note_use(Use(self.count, name, layer, line), inputs, outputs)
+            self._backward.note_forward(Use(self.count, name, layer, line), inputs, outputs)
         if name in READS_WEIGHTS or any(t._id in self._weighty for t in inputs):
             self._weighty.update(t._id for t in outputs)
         elif (name in SHAPES or name == "Cast") and any(t._id in self.inputs for t in inputs):
@@ -161,45 +154,6 @@ class OperationTrace:
                 self._made[tensor._id] = Made(state, None)
         made = self._made.get(tensor._id)
         return FINITE if made is None else made.state
-
-    def _note_use(self, use: Use, inputs: list[tf.Tensor], outputs: list[tf.Tensor]) -> None:
-        self._makers.update((t._id, use) for t in outputs)
-        for tensor in inputs:
-            self._users.setdefault(tensor._id, []).append(use)
-
-    def _of_way_back(
-        self, name: str, inputs: list[tf.Tensor], outputs: list[tf.Tensor]
-    ) -> tuple[LayerCall | None, Location | None]:
-        """(layer call, the user's line) of an operation on the way back: a gradient tells whose it is; where no
-        gradient goes in, as in that of a power, the operation of the way forward that used the same tensors does."""
-        use = self._whose_gradient(name, inputs)
-        layer = next((self.labels[t._id] for t in inputs if t._id in self.labels), None)
-        if layer is not None:
-            self.labels.update((t._id, layer) for t in outputs)
-        elif use is not None and not any(t._id in self._gradients for t in inputs):
-            layer = use.layer
-            self._reused.update((t._id, use) for t in outputs)
-            return layer, use.line
-        self._gradients.update(t._id for t in outputs)
-        return layer, None if use is None else use.line
-
-    def _whose_gradient(self, name: str, inputs: list[tf.Tensor]) -> Use | None:
-        """The operation of the way forward that made the result which is read here, by its name; else the one that
-        all the forward tensors among the inputs belong to, else the last of those that any of them belongs to."""
-        forward = name[: -len("Grad")] if name.endswith("Grad") else ""
-        made = [use for use in (self._makers.get(t._id) for t in inputs) if use is not None and use.name == forward]
-        if made:
-            return made[0]
-        known = [uses for uses in map(self._uses_of, inputs) if uses]
-        shared = set(known[0]).intersection(*known[1:]) if known else set()
-        return max(shared or set().union(*known), key=lambda use: use.number, default=None)
-
-    def _uses_of(self, tensor: tf.Tensor) -> list[Use]:
-        """The operations of the way forward that used this tensor, else the one that made it."""
-        if tensor._id in self._reused:
-            return [self._reused[tensor._id]]
-        maker = self._makers.get(tensor._id)
-        return self._users.get(tensor._id, []) or ([] if maker is None else [maker])
 
     def _facts(
         self,

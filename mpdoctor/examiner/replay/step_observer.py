@@ -168,10 +168,7 @@ class StepObserver:
         if leaving and owner is not None:
             self.way_back.append(BackFrame(self.trace.count, owner, tensor_from_values(self._watch, owner, gradient)))
         passed = tf.raw_ops.Identity(input=gradient)
-        if owner is None:
-            self.trace.labels.pop(passed._id, None)
-        else:
-            self.trace.labels[passed._id] = owner
+        self.trace.label_gradient(passed, owner)
         return passed
 
     # --- the training code ------------------------------------------------------------------------------------------
