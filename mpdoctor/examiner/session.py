@@ -127,11 +127,11 @@ class Session:
 
         self.new_training = training_class(self.request)
         self.watch.install(keras.Layer, keras.global_policy)
-        self.watch.install_policies(keras.Layer)
+        self.watch.origins.install_policies(keras.Layer)
         parts = [cls for _, cls in classes_of_parts(keras) if not issubclass(cls, keras.Layer)]
-        self.watch.install_parts(parts)
+        self.watch.origins.install_parts(parts)
         for cls in keras.function_classes():
-            self.watch.install_operations(cls, keras.Layer)
+            self.watch.origins.install_operations(cls, keras.Layer)
         self.notes.install(keras)
         self.stand_ins.install(keras)
         self.loads.install(keras)
@@ -215,9 +215,9 @@ class Session:
             (keras, model)
             for keras in self._adapters
             for model in live_models(keras)
-            if not self.loads.left_behind(self.watch.made_at(model))
+            if not self.loads.left_behind(self.watch.origins.made_at(model))
         ]
-        return sorted(found, key=lambda pair: getattr(self.watch.made_at(pair[1]), "line", 0))
+        return sorted(found, key=lambda pair: getattr(self.watch.origins.made_at(pair[1]), "line", 0))
 
     def tell_models(self) -> bool:
         """Send the facts of every live model, of a program that does not train one. False where there is none."""

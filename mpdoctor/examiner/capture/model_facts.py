@@ -12,8 +12,8 @@ from mpdoctor.examiner.capture.layer_details import (
     raw_variables_from_layer,
     settings_from_layer,
 )
-from mpdoctor.examiner.capture.layer_hooks import policy_name
 from mpdoctor.examiner.capture.optimizer_chain import chain_from_optimizer, is_inside
+from mpdoctor.examiner.capture.origins import policy_name
 from mpdoctor.examiner.keras.compiled_losses import casts_prediction
 from mpdoctor.examiner.keras.private_state import casts_its_input
 from mpdoctor.examiner.process.user_code import class_location
@@ -44,7 +44,7 @@ def model_from_live(
     known = {**_beside_the_model(session, keras, optimizer, running), "data": data, "call": call}
     if model is None:
         return ModelFacts(id="variables", name="variables", class_name="", policy="", **known)
-    before, set_at = session.watch.policy_before(model) or ("", None)
+    before, set_at = session.watch.origins.policy_before(model) or ("", None)
     strategy = getattr(model, "distribute_strategy", None)
     strategy_name = type(strategy).__name__
     return ModelFacts(
@@ -56,7 +56,7 @@ def model_from_live(
         compiled=keras.is_compiled(model),
         loss=keras.loss_text(model),
         jit_compile=keras.jit_compile(model),
-        made_at=session.watch.made_at(model),
+        made_at=session.watch.origins.made_at(model),
         policy_before=before,
         policy_set_at=set_at,
         strategy="" if strategy is None or strategy_name.startswith("_Default") else strategy_name,
@@ -112,7 +112,7 @@ def _layers(session: Session, keras: KerasAdapter, model: KerasModel) -> Iterato
 def _layer(session: Session, keras: KerasAdapter, layer: KerasLayer, place: dict[str, Any]) -> LayerFacts:
     watch, own = session.watch, class_location(type(layer))
     called = watch.calls.of(layer)
-    before, set_at = watch.policy_before(layer) or ("", None)
+    before, set_at = watch.origins.policy_before(layer) or ("", None)
     return LayerFacts(
         class_name=type(layer).__name__,
         policy=_own_policy_name(layer),
@@ -140,10 +140,10 @@ def _layer(session: Session, keras: KerasAdapter, layer: KerasLayer, place: dict
         else (),
         policy_before=before,
         policy_set_at=set_at,
-        made_at=watch.made_at(layer),
-        made_by=watch.made_by(layer),
-        given_dtype=watch.given_dtype(layer, before or _own_policy_name(layer)),
-        before_policy=watch.made_before_policy(layer),
+        made_at=watch.origins.made_at(layer),
+        made_by=watch.origins.made_by(layer),
+        given_dtype=watch.origins.given_dtype(layer, before or _own_policy_name(layer)),
+        before_policy=watch.origins.made_before_policy(layer),
         **place,
     )
 
@@ -172,8 +172,8 @@ def _operation(session: Session, keras: KerasAdapter, operation: KerasLayer, pla
         floating=bool(floating),
         is_operation=True,
         given_by=keras.makers_of(inputs),
-        made_at=session.watch.made_at(operation),
-        made_by=session.watch.made_by(operation),
+        made_at=session.watch.origins.made_at(operation),
+        made_by=session.watch.origins.made_by(operation),
         **place,
     )
 

@@ -46,7 +46,9 @@ def _call(
     if any(dtype_name(one) in HALF for one in flat_tensors((args, kwargs))) and _takes_float32(function):
         layer = watch.stack[-1] if watch.stack else None
         name = str(getattr(function, "name", "") or "") if layer is None else type(layer).__name__
-        tell(PartFacts("saved-model", name, own=False, made_at=watch.made_at(layer) if layer else own_location()))
+        tell(
+            PartFacts("saved-model", name, own=False, made_at=watch.origins.made_at(layer) if layer else own_location())
+        )
     return original(function, *args, **kwargs)
 
 

@@ -53,8 +53,8 @@ def failure_under_watch(session: Session, error: BaseException, during: During, 
             layer_dtype=str(layer.compute_dtype or "") if casts_its_input(layer) else "",
             layer_inputs=tuple(_inputs(layer, given)),
             layer_in_library=failed.in_library,
-            layer_made_at=session.watch.made_at(layer),
-            layer_made_by=session.watch.made_by(layer),
+            layer_made_at=session.watch.origins.made_at(layer),
+            layer_made_by=session.watch.origins.made_by(layer),
             ran_in_float32=failed.ran_in_float32,
             layer_is_recurrent=hasattr(layer, "state_size") or hasattr(layer, "cell"),
         )
@@ -65,7 +65,7 @@ def failure_under_watch(session: Session, error: BaseException, during: During, 
         computes_in_half=policy.endswith(HALF) or failure.layer_dtype in HALF or session.watch.saw(HALF),
         operands=() if failure.location is None else operands_of_line(error, failure.location),
         part=part_of_error(
-            session.keras, error, all_frames(error), session.watch.part_made_at, session.half_given_to_saved
+            session.keras, error, all_frames(error), session.watch.origins.part_made_at, session.half_given_to_saved
         ),
         batches=tuple(_batches(session)),
         keras=session.keras.facts,
@@ -76,7 +76,7 @@ def failure_under_watch(session: Session, error: BaseException, during: During, 
 def _batches(session: Session) -> Iterator[BatchFacts]:
     watch = session.watch
     for layer, given, returned in watch.calls.batches():
-        place = class_location(type(layer)) or watch.made_at(layer)
+        place = class_location(type(layer)) or watch.origins.made_at(layer)
         yield BatchFacts(layer.name, type(layer).__name__, given, returned, place)
 
 

@@ -58,7 +58,7 @@ class PolicySetters:
         def set_policy(policy: Any) -> object:
             # Keras 3 calls its own setter with the default when the policy is first asked for
             is_asked_for = sys._getframe(1).f_globals.get("__name__") != module.__name__
-            self.policy_set = self._layer_hooks.policy_set = self.policy_set or is_asked_for
+            self.policy_set = self._layer_hooks.origins.policy_set = self.policy_set or is_asked_for
             self.overrules_policy = self.overrules_policy or (is_asked_for and not self._forces)
             place = own_location(sys._getframe(1))
             if place is not None:

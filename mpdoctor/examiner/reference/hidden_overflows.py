@@ -63,7 +63,7 @@ def _tried(
         seen.operation,
         half.apart,
         tuple(overflow.path for overflow in chosen),
-        tuple(session.watch.made_at(overflow.layer) for overflow in chosen),
+        tuple(session.watch.origins.made_at(overflow.layer) for overflow in chosen),
         is_healed,
     )
 

@@ -100,7 +100,7 @@ def _layer(keras: KerasAdapter, observer: StepObserver, watch: LayerHooks, root:
     assert call is not None
     overflow = call.output
     if overflow is None:  # it raised, or put out no numbers
-        place = watch.made_at(call.layer) or class_location(type(call.layer))
+        place = watch.origins.made_at(call.layer) or class_location(type(call.layer))
         name = type(call.layer).__name__
         overflow = TensorFacts(call.path, name, root.facts.dtype, (), 0.0, 0.0, 0.0, 0.0, 1.0, place, call.number)
     before = [frame for frame in observer.frames[: _place(observer.frames, overflow)] if not frame.nonfinite]
@@ -139,7 +139,7 @@ def _gradient(
         scale=scale,
         frames=tuple(_distinct(frames[::-1])[:FRAMES][::-1]),
         operation=root.facts,
-        location=None if call is None else watch.made_at(call.layer) or class_location(type(call.layer)),
+        location=None if call is None else watch.origins.made_at(call.layer) or class_location(type(call.layer)),
         is_function=call is not None and keras.is_plain_function(call.layer),
     )
 

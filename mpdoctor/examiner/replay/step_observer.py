@@ -257,7 +257,7 @@ def tensor_from_values(watch: LayerHooks, call: LayerCall, tensor: tf.Tensor) ->
         near_limit=_share(finite > 0.9 * FLOAT16_LIMIT),
         subnormal=_share(nonzero < SMALLEST_NORMAL),
         nonfinite=1.0 - finite.size / max(values.size, 1),
-        location=watch.made_at(layer) or class_location(type(layer)),
+        location=watch.origins.made_at(layer) or class_location(type(layer)),
         call=call.number,
     )
 

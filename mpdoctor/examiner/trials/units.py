@@ -43,7 +43,7 @@ def units_of_step(keras: KerasAdapter, watch: LayerHooks, calls: list[SeenCall])
             continue
         if _is_whole(keras, call) or _is_made_by_parent(keras, watch, call):
             continue
-        location = None if watch.made_by(layer) else watch.made_at(layer)
+        location = None if watch.origins.made_by(layer) else watch.origins.made_at(layer)
         taken = keras.made_input(call.parent.layer, layer) if call.parent is not None else None
         parts = (*_parts(keras, watch, layer), *(() if taken is None else (taken,)))
         found[id(layer)] = Unit(layer, parts, call.path, location)
@@ -62,7 +62,7 @@ def _is_made_by_parent(keras: KerasAdapter, watch: LayerHooks, call: SeenCall) -
 
 
 def _is_made_by_library(watch: LayerHooks, layer: KerasLayer) -> bool:
-    return watch.made_at(layer) is None or bool(watch.made_by(layer))
+    return watch.origins.made_at(layer) is None or bool(watch.origins.made_by(layer))
 
 
 def _parts(keras: KerasAdapter, watch: LayerHooks, layer: KerasLayer) -> list[KerasLayer]:
