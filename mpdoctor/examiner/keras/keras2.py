@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator
 
 import tensorflow as tf
 
+from mpdoctor.examiner.keras.adopted_wrappers import adopted_state_class, is_number
 from mpdoctor.examiner.keras.batch_iterator import Feed
 from mpdoctor.examiner.keras.compiled_losses import are_of_keras, loss_name, take_probabilities
-from mpdoctor.examiner.keras.keras3 import is_number, named_like, where
 from mpdoctor.examiner.keras.own_wrapper import is_own
 from mpdoctor.examiner.keras.step_record import Record
 from mpdoctor.facts.versions import Keras
-from mpdoctor.loss_scale import LossScale, ScaleState, keras2
+from mpdoctor.loss_scale import LossScale, keras2
 
 if TYPE_CHECKING:
     import numpy as np
@@ -350,27 +350,3 @@ class Keras2:
 def _optimizer_base(wrapper: type) -> type:
     """The optimizer class that a wrapper class derives from: OptimizerV2, or the new-style Optimizer since 2.9."""
     return next(cls for cls in wrapper.__mro__[1:] if cls.__name__ in ("OptimizerV2", "Optimizer"))
-
-
-def adopted_state_class(base: type, record: Record, machine: LossScale) -> type:
-    """A `_DynamicLossScaleState` whose scale is moved by `machine` and whose steps are recorded. Agreement among
-    replicas
-    is Keras': gradients are all-reduced before they come here, so the first replica speaks for all."""
-
-    class Adopted(base):
-        def update(self, grads: list[tf.Tensor]) -> Any:
-            scale = tf.convert_to_tensor(self.current_loss_scale)
-            finite = _finite(record, scale, tf.nest.flatten(grads))
-            after = machine.step(ScaleState(scale, tf.convert_to_tensor(self.counter)), finite, where).state
-            moved = tf.group(self.current_loss_scale.assign(after.scale), self.counter.assign(after.counter))
-            return moved, finite
-
-    return named_like(base, Adopted)
-
-
-def _finite(record: Record, scale: tf.Tensor, grads: list[tf.Tensor]) -> Any:
-    if not (tf.distribute.has_strategy() and tf.distribute.in_cross_replica_context()):
-        return record.write(scale, grads)
-    strategy = tf.distribute.get_strategy()
-    per_replica = strategy.extended.call_for_each_replica(record.write, args=(scale, grads))
-    return strategy.experimental_local_results(per_replica)[0]

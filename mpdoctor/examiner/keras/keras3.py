@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator
 
 import tensorflow as tf
 
+from mpdoctor.examiner.keras.adopted_wrappers import adopted_wrapper_class, is_number, named_like
 from mpdoctor.examiner.keras.compiled_losses import are_of_keras, loss_name, take_probabilities
 from mpdoctor.examiner.keras.own_wrapper import adopted_own_class, defining, is_own
 from mpdoctor.examiner.keras.private_state import change_input_dtype, listed_layers
 from mpdoctor.examiner.keras.step_record import Record
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.half_dtypes import HALF
-from mpdoctor.loss_scale import LossScale, ScaleState, keras3
+from mpdoctor.loss_scale import LossScale, keras3
 
 if TYPE_CHECKING:
     import numpy as np
@@ -377,55 +378,6 @@ class Keras3:
         self.module.utils.set_random_seed(seed)
 
 
-def adopted_wrapper_class(base: type, record: Record, machine: LossScale) -> type:
-    """A LossScaleOptimizer whose scale is moved by `machine` and whose steps are recorded.
-
-    Keras' own `apply` stays: it knows how to agree among replicas; only what it calls is replaced."""
-    from keras.src import ops
-
-    class Adopted(base):
-        def check_finite(self, grads: list[tf.Tensor]) -> Any:
-            return record.write(self.dynamic_scale, grads)
-
-        def _stateful_handle_finite_grads(self, grads: list[tf.Tensor], trainable_variables: Any) -> None:
-            scale = self.dynamic_scale
-            overwrites = getattr(self, "_overwrite_variable_with_gradient", lambda variable: False)
-            unscaled = [
-                g if g is None or overwrites(v) else ops.divide(g, scale)
-                for g, v in zip(grads, trainable_variables or self._trainable_variables)
-            ]
-            self.inner_optimizer.apply(unscaled, trainable_variables=trainable_variables)
-            self._advance(True)
-
-        def _stateful_handle_non_finite_grads(self) -> None:
-            self._advance(False)
-
-        def _advance(self, finite: bool) -> None:
-            before = ScaleState(tf.convert_to_tensor(self.dynamic_scale), tf.convert_to_tensor(self.step_counter))
-            after = machine.step(before, finite, where).state
-            self.dynamic_scale.assign(after.scale)
-            self.step_counter.assign(after.counter)
-
-    return named_like(base, Adopted)
-
-
-def where(condition: bool | tf.Tensor, yes: tf.Tensor, no: tf.Tensor) -> tf.Tensor:
-    """`where` of the state machine, for tensors: a condition known while tracing costs no node."""
-    if isinstance(condition, bool):
-        return yes if condition else no
-    return tf.where(condition, yes, no)
-
-
-def named_like(base: type, cls: type) -> type:
-    """The user's code may print, compare or serialise the class by name."""
-    cls.__name__, cls.__qualname__, cls.__module__ = base.__name__, base.__qualname__, base.__module__
-    return cls
-
-
 def _one_batch(batch: object) -> Iterator[object]:
     """An iterator over one batch. Keras' train function takes a Python iterator's batch as it is."""
     return iter([batch])
-
-
-def is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
