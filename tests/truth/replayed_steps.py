@@ -44,10 +44,11 @@ class Job:
         watch_steps(self.told["keras"], self._around)
         path = Path(self.told["script"])
         text = path.read_text(encoding="utf-8")
-        if self.told["do"] == "single":
-            path = path.with_name(f"{path.stem}_float32.py")
-            path.write_text(text.replace("mixed_float16", "float32"), encoding="utf-8")
         os.chdir(path.parent)
+        if self.told["do"] == "single":
+            sys.path.insert(0, str(path.parent))
+            path = Path(self.told["state"]).with_name(f"{path.stem}_float32.py")
+            path.write_text(text.replace("mixed_float16", "float32"), encoding="utf-8")
         sys.argv = [str(path), *self.told.get("arguments", [])]
         runpy.run_path(str(path), run_name="__main__")
         if self.told["do"] != "train":
