@@ -48,6 +48,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Edit, Finding, Fix, Severity
+from mpdoctor.knowledge.result_dtypes import ALWAYS_FLOAT32
 from mpdoctor.program.dtypes import is_array
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Call, Context, Operation, Parameter, Value, is_call_of
@@ -156,4 +157,6 @@ def _help(value: Value, text: str, dtype: str) -> str:
         return "Make it with `self.add_weight(…)`: Keras casts such a weight to the input's dtype, and trains it."
     if isinstance(value, Call) and value.method == "cast" and text:
         return f"Cast to the input's dtype instead: `tf.cast(…, {dtype})`."
+    if is_call_of(value, *ALWAYS_FLOAT32):
+        return f"It gives float32 whatever it is given: cast that back, `tf.cast(…, {dtype})`."
     return f"Make it in the input's dtype: `dtype={dtype}`, or `tf.cast(…, {dtype})`."
