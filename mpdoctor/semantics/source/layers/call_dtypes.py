@@ -139,8 +139,8 @@ def _where_calls_stand(facts: SourceFacts) -> dict[Location, FunctionFacts | Non
 
 
 def surrounding(facts: SourceFacts, function: FunctionFacts | None) -> Iterator[FunctionFacts]:
-    """A function and those that it stands in, as far as it runs when they do: one that `add_loss` is given is called when
-    somebody asks for the losses, and Keras 2 hands it the weights in float32 then."""
+    """A function and those that it stands in, as far as it runs when they do: one that `add_loss` is given is called
+    when somebody asks for the losses, and Keras 2 hands it the weights in float32 then."""
     while function is not None and id(function) not in _added_as_losses(facts):
         yield function
         function = function.enclosing
