@@ -502,8 +502,8 @@ def _leaves(value: Value, depth: int = 0) -> tuple[Value, ...]:
 def _is_length(value: Value) -> bool:
     """What repeats a list, and does not multiply it as an array would: a number, or a length of what `build()` is told
     of its input."""
-    of_build = isinstance(value, Item) and isinstance(value.of, Parameter) and value.of.function is not None
-    return _is_number(value) or (of_build and value.of.function.name == "build")
+    given_to = value.of.function if isinstance(value, Item) and isinstance(value.of, Parameter) else None
+    return _is_number(value) or (given_to is not None and given_to.name == "build")
 
 
 __all__ = [

@@ -71,7 +71,7 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
     "not": operator.not_,
 }
 _LONGEST_CHANGED = 100
-_OF_TEXTS = ("lower", "upper", "strip", "format", "replace", "removeprefix", "removesuffix")
+OF_TEXTS = ("lower", "upper", "strip", "format", "replace", "removeprefix", "removesuffix", "startswith", "endswith")
 _PLAIN_FIELDS = re.compile(r"(?:[^{}]|\{\w*\})*")
 _NUMBERS = {
     "math.inf": float("inf"),
@@ -145,10 +145,11 @@ def constant_from_numbers(name: str, held: Value | None) -> Any:
 def constant_from_method(
     of: Any, name: str, arguments: tuple[Value, ...], keywords: Iterable[tuple[str, Value]]
 ) -> Any:
-    """ "Adam".lower(), "model-{}.keras".format(3), of constants; MISSING where it is not certain."""
+    """ "Adam".lower(), "model-{}.keras".format(3), name.startswith("mixed"), of constants; MISSING where it is not
+    certain."""
     given = dict(keywords)
     is_known = all(isinstance(value, Known) for value in (*arguments, *given.values()))
-    if not isinstance(of, str) or len(of) > _LONGEST_CHANGED or name not in _OF_TEXTS or not is_known:
+    if not isinstance(of, str) or len(of) > _LONGEST_CHANGED or name not in OF_TEXTS or not is_known:
         return MISSING
     plain = [value.value for value in arguments if isinstance(value, Known)]
     named = {key: value.value for key, value in given.items() if isinstance(value, Known)}
@@ -160,7 +161,7 @@ def constant_from_method(
         made = getattr(of, name)(*plain, **named)
     except (TypeError, ValueError, LookupError):
         return MISSING
-    return made if isinstance(made, str) and len(made) <= _LONGEST else MISSING
+    return made if isinstance(made, bool) or (isinstance(made, str) and len(made) <= _LONGEST) else MISSING
 
 
 def _computed(symbol: str, left: Any, right: Any) -> Any:

@@ -93,6 +93,8 @@ VALUES = [
     ("x = 'a-{}'.format(1)", "'a-1'"),
     ("x = '{a}-{b}'.format(a='c', b=2)", "'c-2'"),
     ("x = 'Adam'.lower()", "'adam'"),
+    ("x = 'mixed_float16'.startswith('mixed')", "True"),
+    ("n = 'float32'\nif n.startswith('mixed'):\n    x = 1\nelse:\n    x = 2", "2"),
     ("x = '{:>9}'.format(1)", "…"),
     # context managers
     ("with held(7): x = STATE['a']", "7"),
