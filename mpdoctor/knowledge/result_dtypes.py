@@ -50,6 +50,8 @@ DEFAULTS: dict[str, tuple[int | None, str]] = {
     "keras.ops.full": (2, "<second>"),
     "keras.ops.linspace": (5, "float32"),
     "keras.ops.tri": (3, "float32"),
+    "keras.backend.variable": (1, "float32"),
+    "keras.backend.constant": (1, "float32"),
 }
 BY_VALUE: dict[str, tuple[int, int]] = {"<first>": (0, 1), "<second>": (1, 2), "<all>": (0, 3)}
 # What these values are called where they are given by name.

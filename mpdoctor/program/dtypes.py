@@ -387,7 +387,7 @@ class _Dtypes:
             return self._of_resized(call, ALWAYS_FLOAT32[name], depth)
         place, _, function = name.rpartition(".")
         place = _ALIKE.get(place, place)
-        default = DEFAULTS.get(f"{place}.{function}")
+        default = DEFAULTS.get(name) or DEFAULTS.get(f"{place}.{function}")
         if place in _OF_TENSORS and function in ("cast", "saturate_cast"):
             return self.named(call.argument(1, "dtype"), depth)
         if default is not None:

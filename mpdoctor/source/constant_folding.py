@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import operator
 import re
 from collections.abc import Callable, Iterable
@@ -74,6 +75,11 @@ _LONGEST_CHANGED = 100
 OF_TEXTS = ("lower", "upper", "strip", "format", "replace", "removeprefix", "removesuffix", "startswith", "endswith")
 _PLAIN_FIELDS = re.compile(r"(?:[^{}]|\{\w*\})*")
 _NUMBERS = {
+    "math.pi": math.pi,
+    "math.e": math.e,
+    "math.tau": math.tau,
+    "numpy.pi": math.pi,
+    "numpy.e": math.e,
     "math.inf": float("inf"),
     "math.nan": float("nan"),
     "numpy.inf": float("inf"),
@@ -110,7 +116,7 @@ def folded_unary(symbol: str, operand: Value) -> Value | None:
 
 
 def constant_from_name(name: str) -> Any:
-    """inf and nan are numbers, and TYPE_CHECKING is false when a program runs; MISSING for other names."""
+    """inf, nan and pi are numbers, and TYPE_CHECKING is false when a program runs; MISSING for other names."""
     if name == "typing.TYPE_CHECKING":
         return False
     return _NUMBERS.get(name, MISSING)

@@ -94,6 +94,9 @@ MEASURED = [
     ("tf.compat.v1.image.resize_bilinear(h[..., None, None], (2, 2))", "float32"),
     ("tf.signal.hann_window(8)", "float32"),
     ("tf.signal.hann_window(8, dtype=tf.float16)", "float16"),
+    ("tf.keras.backend.variable([1, 2])", "float32"),
+    ("tf.keras.backend.constant(1, dtype='float16')", "float16"),
+    ("tf.sin(2.0 * np.pi * f)", "float32"),
     ("tf.convert_to_tensor(2.0)", "float32"),
     ("tf.convert_to_tensor([1, 2], tf.float16)", "float16"),
     ("tf.Variable(1.0)", "float32"),
@@ -208,6 +211,7 @@ def test_signatures_are_as_written_down() -> None:
     import tensorflow as tf
 
     places = {"tensorflow": tf, "tensorflow.signal": tf.signal, "keras.ops": keras.ops}
+    places["keras.backend"] = tf.keras.backend
     for name, (position, _) in DEFAULTS.items():
         place, _, function = name.rpartition(".")
         if function in ("random_normal", "random_uniform"):  # TensorFlow 1
