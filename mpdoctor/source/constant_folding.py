@@ -72,7 +72,7 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
     "not": operator.not_,
 }
 _LONGEST_CHANGED = 100
-OF_TEXTS = ("lower", "upper", "strip", "format", "replace", "removeprefix", "removesuffix", "startswith", "endswith")
+_OF_TEXTS = ("lower", "upper", "strip", "format", "replace", "removeprefix", "removesuffix", "startswith", "endswith")
 _PLAIN_FIELDS = re.compile(r"(?:[^{}]|\{\w*\})*")
 _NUMBERS = {
     "math.pi": math.pi,
@@ -155,7 +155,7 @@ def constant_from_method(
     certain."""
     given = dict(keywords)
     is_known = all(isinstance(value, Known) for value in (*arguments, *given.values()))
-    if not isinstance(of, str) or len(of) > _LONGEST_CHANGED or name not in OF_TEXTS or not is_known:
+    if not isinstance(of, str) or len(of) > _LONGEST_CHANGED or name not in _OF_TEXTS or not is_known:
         return MISSING
     plain = [value.value for value in arguments if isinstance(value, Known)]
     named = {key: value.value for key, value in given.items() if isinstance(value, Known)}

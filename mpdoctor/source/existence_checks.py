@@ -7,7 +7,6 @@ import itertools
 from functools import cache
 
 from mpdoctor.program.values import Api, Call, Known, Unknown, Value, is_api
-from mpdoctor.source.constant_folding import OF_TEXTS
 
 UNKNOWN = Unknown()
 WRAPPER_CLASSES = ("LossScaleOptimizer", "LossScaleOptimizerV1", "LossScaleOptimizerV3", "BaseLossScaleOptimizer")
@@ -136,17 +135,11 @@ def _names_a_version(name: str) -> bool:
 
 def may_prune(test: ast.expr) -> bool:
     """Whether a test that comes out constant decides the path. Attributes (`self.mixed`) may differ from one
-    object to the next, or be set from elsewhere; methods of a text (`precision.startswith("mixed")`) are no such."""
+    object to the next, or be set from elsewhere."""
     answer = getattr(test, "prunes", None)
     if answer is None:
-        methods = {id(n.func) for n in ast.walk(test) if isinstance(n, ast.Call) and _is_method_of_text(n.func)}
-        read = (n for n in ast.walk(test) if isinstance(n, ast.Attribute) and id(n) not in methods)
-        answer = test.prunes = next(read, None) is None  # type: ignore[attr-defined]
+        answer = test.prunes = not any(isinstance(n, ast.Attribute) for n in ast.walk(test))  # type: ignore[attr-defined]
     return bool(answer)
-
-
-def _is_method_of_text(called: ast.expr) -> bool:
-    return isinstance(called, ast.Attribute) and called.attr in OF_TEXTS
 
 
 def is_guarding_context(name: str) -> bool:

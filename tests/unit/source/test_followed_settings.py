@@ -94,7 +94,7 @@ VALUES = [
     ("x = '{a}-{b}'.format(a='c', b=2)", "'c-2'"),
     ("x = 'Adam'.lower()", "'adam'"),
     ("x = 'mixed_float16'.startswith('mixed')", "True"),
-    ("n = 'float32'\nif n.startswith('mixed'):\n    x = 1\nelse:\n    x = 2", "2"),
+    ("mixed = 'float32'.startswith('mixed')\nif mixed:\n    x = 1\nelse:\n    x = 2", "2"),
     ("x = '{:>9}'.format(1)", "…"),
     # context managers
     ("with held(7): x = STATE['a']", "7"),
