@@ -4,8 +4,9 @@ made 16-bit.
 ## Why it matters
 TensorFlow does not mix dtypes. `inputs + tf.constant([1.0])` works under float32 and raises under mixed
 precision, in Keras 3 and Keras 2 alike: `cannot compute AddV2 as input #1(zero-based) was expected to be a
-half tensor but is a float tensor`. numpy arrays and Python numbers take the dtype of what they are combined with, and
-are fine.
+half tensor but is a float tensor`. `tf.image.resize`, unless it takes the nearest pixel, and
+`tf.image.crop_and_resize` give float32 whatever they are given. numpy arrays and Python numbers take the dtype
+of what they are combined with, and are fine.
 
 ## Flagged
 ```python
