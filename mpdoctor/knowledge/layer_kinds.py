@@ -40,6 +40,10 @@ OUTPUT_IN_COMPUTE_DTYPE = HANDING_ON | _names(
     SeparableConvolution2D LocallyConnected1D LocallyConnected2D Activation Softmax ReLU LeakyReLU PReLU ELU
     LSTM GRU SimpleRNN BatchNormalization LayerNormalization GlobalAveragePooling1D
     GlobalAveragePooling2D GlobalAveragePooling3D GlobalMaxPooling1D GlobalMaxPooling2D GlobalMaxPooling3D
+    GlobalAvgPool1D GlobalAvgPool2D GlobalAvgPool3D GlobalMaxPool1D GlobalMaxPool2D GlobalMaxPool3D
+    Convolution3DTranspose ConvLSTM1D ConvLSTM2D ThresholdedReLU GaussianNoise GaussianDropout AlphaDropout
+    Add Subtract Multiply Average Maximum Minimum Dot
+    UnitNormalization GroupNormalization RMSNormalization Identity Masking
     """
 )
 

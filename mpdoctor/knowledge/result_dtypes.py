@@ -34,6 +34,9 @@ DEFAULTS: dict[str, tuple[int | None, str]] = {
     "tensorflow.random.stateless_truncated_normal": (4, "float32"),
     "tensorflow.random_normal": (3, "float32"),
     "tensorflow.random_uniform": (3, "float32"),
+    "tensorflow.signal.hann_window": (2, "float32"),
+    "tensorflow.signal.hamming_window": (2, "float32"),
+    "tensorflow.signal.linear_to_mel_weight_matrix": (5, "float32"),
     "keras.ops.zeros": (1, "float32"),
     "keras.ops.ones": (1, "float32"),
     "keras.ops.eye": (3, "float32"),
@@ -47,12 +50,27 @@ DEFAULTS: dict[str, tuple[int | None, str]] = {
     "keras.ops.full": (2, "<second>"),
     "keras.ops.linspace": (5, "float32"),
     "keras.ops.tri": (3, "float32"),
+    "keras.backend.variable": (1, "float32"),
+    "keras.backend.constant": (1, "float32"),
 }
 BY_VALUE: dict[str, tuple[int, int]] = {"<first>": (0, 1), "<second>": (1, 2), "<all>": (0, 3)}
 # What these values are called where they are given by name.
 VALUE_NAMES = ("value", "initial_value", "fill_value", "x", "object")
 # Calling what these make (`tf.random_normal_initializer()(shape)`) gives float32, unless a dtype is given.
 INITIALIZERS = ("keras.initializers.", "tensorflow.compat.v1.keras.initializers.")
+
+# The result is float32, whatever is given (measured in TensorFlow 2.4 and 2.21): the position of the `method`, of which
+# "nearest" alone keeps the dtype of what it is given, None where there is none.
+ALWAYS_FLOAT32: dict[str, int | None] = {
+    "tensorflow.image.resize": 2,
+    "tensorflow.image.resize_with_pad": 3,
+    "tensorflow.image.crop_and_resize": None,
+    "tensorflow.image.psnr": None,
+    "tensorflow.compat.v1.image.resize_bilinear": None,
+    "tensorflow.compat.v1.image.resize_bicubic": None,
+    "tensorflow.compat.v1.image.crop_and_resize": None,
+}
+KEEPS_DTYPE = ("nearest", "NEAREST_NEIGHBOR")
 
 COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!=", "not", "in", "not in", "is", "is not"))
 BOOLEAN = _words(

@@ -127,6 +127,13 @@ DEFAULTS: dict[str, dict[str, float | bool]] = {
     "SGD": {"momentum": 0.0, "nesterov": False},
 }
 
+# What the class `Optimizer` itself takes, and its get_config gives back in one Keras or another.
+OF_EVERY_OPTIMIZER = _names(
+    """
+    learning_rate weight_decay clipnorm clipvalue global_clipnorm use_ema ema_momentum ema_overwrite_frequency
+    jit_compile loss_scale_factor gradient_accumulation_steps
+    """
+)
 # What the constructors of Keras' own optimizers take, and their get_config gives back.
 HYPER_PARAMETERS = _names(
     """

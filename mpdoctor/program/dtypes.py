@@ -10,6 +10,7 @@ from typing import Callable, Iterable, Mapping, Optional
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.result_dtypes import (
+    ALWAYS_FLOAT32,
     BOOLEAN,
     BY_VALUE,
     COMPARISONS,
@@ -18,6 +19,7 @@ from mpdoctor.knowledge.result_dtypes import (
     INTEGER_LAYERS,
     JOINING,
     KEEPING,
+    KEEPS_DTYPE,
     SHAPES,
     UNCERTAIN_LAYERS,
     VALUE_NAMES,
@@ -381,14 +383,27 @@ class _Dtypes:
         if name == "keras.Input":
             given = call.keyword("dtype")
             return "float32" if given is None else self.named(given, depth)
+        if name in ALWAYS_FLOAT32:
+            return self._of_resized(call, ALWAYS_FLOAT32[name], depth)
         place, _, function = name.rpartition(".")
         place = _ALIKE.get(place, place)
-        default = DEFAULTS.get(f"{place}.{function}")
+        default = DEFAULTS.get(name) or DEFAULTS.get(f"{place}.{function}")
         if place in _OF_TENSORS and function in ("cast", "saturate_cast"):
             return self.named(call.argument(1, "dtype"), depth)
         if default is not None:
             return self._of_made_tensor(call, *default, depth)
         return self._of_computed_tensor(function, call, depth) if place in _OF_TENSORS else None
+
+    def _of_resized(self, call: Call, position: int | None, depth: int) -> str | None:
+        """float32, unless the `method` at this position keeps the dtype."""
+        given = call.argument(position, "method") if position is not None else None
+        if given is None:
+            return None if call.open else "float32"
+        names = {option.name if isinstance(option, Api) else known(option) for option in options(given)}
+        name = names.pop() if len(names) == 1 else None
+        if not isinstance(name, str):
+            return None
+        return self.of(call.argument(0), depth) if name.rpartition(".")[2] in KEEPS_DTYPE else "float32"
 
     def _of_made_tensor(self, call: Call, position: int | None, default: str, depth: int) -> str | None:
         """Of a function that makes tensors: the dtype that it is given, else its default."""
@@ -476,7 +491,19 @@ def _leaves(value: Value, depth: int = 0) -> tuple[Value, ...]:
     if isinstance(value, Collection) and depth < 6:
         distinct = {id(item): item for item in value.items[:64]}
         return tuple(leaf for item in distinct.values() for leaf in _leaves(item, depth + 1))
+    if isinstance(value, Operation) and value.operator == "*" and depth < 6:
+        repeated = [operand for operand in value.operands if isinstance(operand, Collection)]
+        times = [operand for operand in value.operands if not isinstance(operand, Collection)]
+        if len(repeated) == 1 and len(times) == 1 and _is_length(times[0]):
+            return _leaves(repeated[0], depth + 1)
     return (value,)
+
+
+def _is_length(value: Value) -> bool:
+    """What repeats a list, and does not multiply it as an array would: a number, or a length of what `build()` is told
+    of its input."""
+    given_to = value.of.function if isinstance(value, Item) and isinstance(value.of, Parameter) else None
+    return _is_number(value) or (given_to is not None and given_to.name == "build")
 
 
 __all__ = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import operator
 import re
 from collections.abc import Callable, Iterable
@@ -71,9 +72,14 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
     "not": operator.not_,
 }
 _LONGEST_CHANGED = 100
-_OF_TEXTS = ("lower", "upper", "strip", "format", "replace", "removeprefix", "removesuffix")
+_OF_TEXTS = ("lower", "upper", "strip", "format", "replace", "removeprefix", "removesuffix", "startswith", "endswith")
 _PLAIN_FIELDS = re.compile(r"(?:[^{}]|\{\w*\})*")
 _NUMBERS = {
+    "math.pi": math.pi,
+    "math.e": math.e,
+    "math.tau": math.tau,
+    "numpy.pi": math.pi,
+    "numpy.e": math.e,
     "math.inf": float("inf"),
     "math.nan": float("nan"),
     "numpy.inf": float("inf"),
@@ -110,7 +116,7 @@ def folded_unary(symbol: str, operand: Value) -> Value | None:
 
 
 def constant_from_name(name: str) -> Any:
-    """inf and nan are numbers, and TYPE_CHECKING is false when a program runs; MISSING for other names."""
+    """inf, nan and pi are numbers, and TYPE_CHECKING is false when a program runs; MISSING for other names."""
     if name == "typing.TYPE_CHECKING":
         return False
     return _NUMBERS.get(name, MISSING)
@@ -145,7 +151,8 @@ def constant_from_numbers(name: str, held: Value | None) -> Any:
 def constant_from_method(
     of: Any, name: str, arguments: tuple[Value, ...], keywords: Iterable[tuple[str, Value]]
 ) -> Any:
-    """ "Adam".lower(), "model-{}.keras".format(3), of constants; MISSING where it is not certain."""
+    """ "Adam".lower(), "model-{}.keras".format(3), name.startswith("mixed"), of constants; MISSING where it is not
+    certain."""
     given = dict(keywords)
     is_known = all(isinstance(value, Known) for value in (*arguments, *given.values()))
     if not isinstance(of, str) or len(of) > _LONGEST_CHANGED or name not in _OF_TEXTS or not is_known:
@@ -160,7 +167,7 @@ def constant_from_method(
         made = getattr(of, name)(*plain, **named)
     except (TypeError, ValueError, LookupError):
         return MISSING
-    return made if isinstance(made, str) and len(made) <= _LONGEST else MISSING
+    return made if isinstance(made, bool) or (isinstance(made, str) and len(made) <= _LONGEST) else MISSING
 
 
 def _computed(symbol: str, left: Any, right: Any) -> Any:

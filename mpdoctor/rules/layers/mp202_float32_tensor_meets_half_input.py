@@ -4,8 +4,9 @@ made 16-bit.
 ## Why it matters
 TensorFlow does not mix dtypes. `inputs + tf.constant([1.0])` works under float32 and raises under mixed
 precision, in Keras 3 and Keras 2 alike: `cannot compute AddV2 as input #1(zero-based) was expected to be a
-half tensor but is a float tensor`. numpy arrays and Python numbers take the dtype of what they are combined with, and
-are fine.
+half tensor but is a float tensor`. `tf.image.resize`, unless it takes the nearest pixel, and
+`tf.image.crop_and_resize` give float32 whatever they are given. numpy arrays and Python numbers take the dtype
+of what they are combined with, and are fine.
 
 ## Flagged
 ```python
@@ -48,6 +49,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Edit, Finding, Fix, Severity
+from mpdoctor.knowledge.result_dtypes import ALWAYS_FLOAT32
 from mpdoctor.program.dtypes import is_array
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Call, Context, Operation, Parameter, Value, is_call_of
@@ -156,4 +158,6 @@ def _help(value: Value, text: str, dtype: str) -> str:
         return "Make it with `self.add_weight(…)`: Keras casts such a weight to the input's dtype, and trains it."
     if isinstance(value, Call) and value.method == "cast" and text:
         return f"Cast to the input's dtype instead: `tf.cast(…, {dtype})`."
+    if is_call_of(value, *ALWAYS_FLOAT32):
+        return f"It gives float32 whatever it is given: cast that back, `tf.cast(…, {dtype})`."
     return f"Make it in the input's dtype: `dtype={dtype}`, or `tf.cast(…, {dtype})`."

@@ -55,7 +55,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.knowledge.wrapper_delegation import HYPER_PARAMETERS
+from mpdoctor.knowledge.wrapper_delegation import HYPER_PARAMETERS, OF_EVERY_OPTIMIZER
 from mpdoctor.program.events import Write
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import (
@@ -74,8 +74,9 @@ from mpdoctor.program.values import (
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
-# What the classes of Keras save by themselves; `lr` and `decay` are old names.
-SAVED_BY_KERAS = HYPER_PARAMETERS | {"name", "lr", "decay"}
+# What Keras saves by itself: its class `Optimizer`, and those below it.
+SAVED_BY_OPTIMIZER = OF_EVERY_OPTIMIZER | {"name", "lr", "decay"}
+SAVED_BY_KERAS = HYPER_PARAMETERS | SAVED_BY_OPTIMIZER
 # Who writes no `get_config` may never want one: that counts once the program saves, loads or copies something.
 SAVES = (
     *("save", "save_model", "load_model", "clone_model", "model_from_json", "to_json", "get_config", "from_config"),
@@ -101,7 +102,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
     if not (model.may_train and model.computes_in_half):
         return
     for link in model.optimizer:
-        dropped = [name for name in link.dropped if name not in SAVED_BY_KERAS]
+        dropped = [name for name in link.dropped if name not in SAVED_BY_OPTIMIZER]
         if dropped and link.class_location is not None:
             yield _finding(link.class_name, {name: name for name in dropped}, link.class_location)
 
@@ -135,12 +136,17 @@ def _dropped(facts: SourceFacts, own: ClassFacts) -> list[str]:
     named = _named_in(facts, own)
     if named is None:
         return []
-    stored = {name.lstrip("_") for name in own.attributes}
+    stored, saved = {name.lstrip("_") for name in own.attributes}, named | _saved_by_its_base(own)
     return [
-        name
-        for name in initializer.parameters[1:]
-        if not name.startswith("*") and name in stored and name not in named | SAVED_BY_KERAS
+        name for name in initializer.parameters[1:] if not name.startswith("*") and name in stored and name not in saved
     ]
+
+
+def _saved_by_its_base(own: ClassFacts) -> frozenset[str]:
+    """What Keras' own base of a class saves: Adam its `beta_1`, the class Optimizer itself no such thing."""
+    bases = [option for cls in own.lineage() for base in cls.bases for option in options(base)]
+    plain = all(base.name.endswith(".Optimizer") for base in bases if isinstance(base, Api))
+    return SAVED_BY_OPTIMIZER if plain else SAVED_BY_KERAS
 
 
 def _is_keras_optimizer(own: ClassFacts) -> bool:

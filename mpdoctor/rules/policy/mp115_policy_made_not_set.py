@@ -113,7 +113,7 @@ def _mentioned(facts: SourceFacts) -> Iterator[Value | None]:
             yield from (call.receiver, *call.given)
         yield from (branch.test for branch in call.context.branches if not _asks_for_none(branch.test))
     for operation in facts.operations:
-        if operation.operator != "f-string" and not _asks_for_none(operation):
+        if not _makes_text(operation) and not _asks_for_none(operation):
             yield from operation.operands
     for write in facts.writes:
         yield from (write.value, write.index)
@@ -130,8 +130,17 @@ def _asks_for_none(test: Value) -> bool:
     return is_comparison and any(known(operand) is None for operand in test.parts)
 
 
+def _makes_text(operation: Operation) -> bool:
+    """`f"… {policy.name}"`, `"… %s" % policy.name`, `"… " + policy.name`"""
+    return operation.operator == "f-string" or (
+        operation.operator in ("%", "+") and isinstance(known(operation.operands[0]), str)
+    )
+
+
 def _only_shows(call: Call) -> bool:
-    """`print(…)`, `logging.info(…)`: of a policy's text or its attributes."""
+    """`print(…)`, `logging.info(…)`: of a policy's text or its attributes; and `"…".format(…)`."""
+    if call.method == "format" and isinstance(known(call.receiver), str):
+        return True
     name = call.callee.name if isinstance(call.callee, (Api, Attribute)) else ""
     return name == "builtins.print" or name.startswith("logging.") or name in ("info", "debug")
 

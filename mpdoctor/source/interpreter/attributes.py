@@ -28,7 +28,7 @@ from mpdoctor.source.interpreter.imports import name_in_module
 from mpdoctor.source.interpreter.name_lookup import find, library_name
 from mpdoctor.source.interpreter.settings.command_line import default_of_argument, default_of_flag
 from mpdoctor.source.interpreter.settings.data_classes import is_enumeration_member
-from mpdoctor.source.interpreter.settings.trees import is_empty_tree
+from mpdoctor.source.interpreter.settings.trees import is_empty_tree, kept_by_name
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_read, record_use
 from mpdoctor.source.interpreter.state.scopes import Module
@@ -120,6 +120,8 @@ def attribute_of(state: State, of: Value, name: str, location: Location) -> Valu
             return of
         elif is_empty_tree(of):
             found = state.attributes.get(id(of), {}).get(name)
+        else:
+            found = kept_by_name(of, name)
         default = default_of_argument(state, of, name, location) if found is None else None
         if default is not None:
             return joined((default, Attribute(location, of, name)))

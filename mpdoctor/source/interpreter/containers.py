@@ -54,7 +54,7 @@ def item_of(of: Value, index: Value | None, location: Location) -> Value:
     if isinstance(of, Collection) and of.uniform:
         return (of.keys if of.kind == "dict" and index is None else of.items)[0]
     if isinstance(of, Collection):
-        if isinstance(index, Either) and not of.open and all(isinstance(one, Known) for one in index.options):
+        if isinstance(index, Either) and not of.open and any(isinstance(one, Known) for one in index.options):
             return joined(item_of(of, one, location) for one in index.options)
         if isinstance(index, Known):
             return _entry_of(of, index, location)

@@ -93,6 +93,8 @@ VALUES = [
     ("x = 'a-{}'.format(1)", "'a-1'"),
     ("x = '{a}-{b}'.format(a='c', b=2)", "'c-2'"),
     ("x = 'Adam'.lower()", "'adam'"),
+    ("x = 'mixed_float16'.startswith('mixed')", "True"),
+    ("mixed = 'float32'.startswith('mixed')\nif mixed:\n    x = 1\nelse:\n    x = 2", "2"),
     ("x = '{:>9}'.format(1)", "…"),
     # context managers
     ("with held(7): x = STATE['a']", "7"),
@@ -112,6 +114,12 @@ VALUES = [
     ("x = [[int(a) + b for a in ('1', '2')] for b in range(2)][1][0]", "2"),
     ("a, x = zip(*[(1, 2), (3, 4)])", "tuple[2, 4]"),
     ("x = {'a': 1, 'b': 2}['a' if f() else 'b']", "1 | 2"),
+    ("flags.DEFINE_enum('p', 'a', ['a', 'b'], '')\nx = {'a': 1, 'b': 2}[flags.FLAGS.p]", "1 | …"),
+    # what a checkpoint keeps by name, and a function that a class keeps as it is
+    ("import tensorflow as tf\nx = tf.train.Checkpoint(step=7).step", "7"),
+    ("import tensorflow as tf\nx = tf.train.Checkpoint(step=7).net", "…"),
+    ("def f(a): return a\nclass C:\n  g = staticmethod(f)\nx = C().g(5)", "5"),
+    ("import math\nx = 2 * math.pi < 6.3", "True"),
     # a hook that is a parameter's default
     ("def f(v, hook=lambda w: w + 1): return hook(v)\nx = f(1)", "2"),
 ]

@@ -78,9 +78,25 @@ MEASURED = [
     ("tf.constant('a')", "string"),
     ("tf.constant([1, 2.5])", "float32"),
     ("tf.constant([[1, 2], [3, 4]])", "int32"),
+    ("tf.constant([0.5] * f.shape[-1])", "float32"),
+    ("tf.constant([[0.0] * 2, [1] * 2])", "float32"),
+    ("tf.constant([1] * f.shape[-1])", "int32"),
     ("tf.constant(1, tf.float16)", "float16"),
     ("tf.constant(1, dtype='float64')", "float64"),
     ("tf.constant(h)", "float16"),
+    ("tf.image.resize(h[..., None, None], (2, 2))", "float32"),
+    ("tf.image.resize(h[..., None, None], (2, 2), 'bicubic')", "float32"),
+    ("tf.image.resize(h[..., None, None], (2, 2), method=tf.image.ResizeMethod.AREA)", "float32"),
+    ("tf.image.resize(h[..., None, None], (2, 2), method='nearest')", "float16"),
+    ("tf.image.resize(h[..., None, None], (2, 2), tf.image.ResizeMethod.NEAREST_NEIGHBOR)", "float16"),
+    ("tf.image.resize_with_pad(h[..., None, None], 2, 2)", "float32"),
+    ("tf.image.crop_and_resize(h[..., None, None], [[0.0, 0.0, 1.0, 1.0]], [0], (2, 2))", "float32"),
+    ("tf.compat.v1.image.resize_bilinear(h[..., None, None], (2, 2))", "float32"),
+    ("tf.signal.hann_window(8)", "float32"),
+    ("tf.signal.hann_window(8, dtype=tf.float16)", "float16"),
+    ("tf.keras.backend.variable([1, 2])", "float32"),
+    ("tf.keras.backend.constant(1, dtype='float16')", "float16"),
+    ("tf.sin(2.0 * np.pi * f)", "float32"),
     ("tf.convert_to_tensor(2.0)", "float32"),
     ("tf.convert_to_tensor([1, 2], tf.float16)", "float16"),
     ("tf.Variable(1.0)", "float32"),
@@ -194,7 +210,8 @@ def test_signatures_are_as_written_down() -> None:
     import keras
     import tensorflow as tf
 
-    places = {"tensorflow": tf, "keras.ops": keras.ops}
+    places = {"tensorflow": tf, "tensorflow.signal": tf.signal, "keras.ops": keras.ops}
+    places["keras.backend"] = tf.keras.backend
     for name, (position, _) in DEFAULTS.items():
         place, _, function = name.rpartition(".")
         if function in ("random_normal", "random_uniform"):  # TensorFlow 1
@@ -210,6 +227,9 @@ def test_signatures_are_as_written_down() -> None:
 
 
 UNCERTAIN = [
+    "tf.image.resize(h, (2, 2), method=given)",
+    "tf.image.resize(h, *given)",
+    "tf.constant([0.5] * given)",
     "unknown(1.0)",
     "tf.constant(x)",
     "tf.constant(np.ones(3, dtype))",

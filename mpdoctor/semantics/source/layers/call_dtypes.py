@@ -123,7 +123,8 @@ def runs_in_call(context: Context) -> bool:
 
 def runs_in_some_call(facts: SourceFacts, context: Context) -> bool:
     """Whether code runs in a `call()`, or one calls it: only there do weights read as 16-bit."""
-    return any(_is_in_call(function) for function in (context.function, *functions_around(facts, context)))
+    functions = (context.function, *functions_around(facts, context))
+    return any(one.name == "call" for function in functions for one in surrounding(facts, function))
 
 
 def functions_around(facts: SourceFacts, context: Context) -> list[FunctionFacts | None]:
@@ -137,11 +138,18 @@ def _where_calls_stand(facts: SourceFacts) -> dict[Location, FunctionFacts | Non
     return {call.location: call.context.function for call in facts.calls}
 
 
-def _is_in_call(function: FunctionFacts | None) -> bool:
-    """Whether it is a `call()`, or stands in one."""
-    while function is not None and function.name != "call":
+def surrounding(facts: SourceFacts, function: FunctionFacts | None) -> Iterator[FunctionFacts]:
+    """A function and those that it stands in, as far as it runs when they do: one that `add_loss` is given is called
+    when somebody asks for the losses, and Keras 2 hands it the weights in float32 then."""
+    while function is not None and id(function) not in _added_as_losses(facts):
+        yield function
         function = function.enclosing
-    return function is not None
+
+
+@lru_cache(maxsize=1)
+def _added_as_losses(facts: SourceFacts) -> frozenset[int]:
+    given = [part for call in facts.method_calls("add_loss") for value in call.given for part in walk(value)]
+    return frozenset(id(part.of) for part in given if isinstance(part, Defined))
 
 
 def asks_for_dtype(context: Context) -> bool:

@@ -30,7 +30,7 @@ from mpdoctor.program.values import (
     known,
     options,
 )
-from mpdoctor.semantics.source.layers.call_dtypes import lambda_layers, policies_of_instances
+from mpdoctor.semantics.source.layers.call_dtypes import lambda_layers, policies_of_instances, surrounding
 from mpdoctor.semantics.source.layers.networks import networks_behind
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS, answers_in_compute_dtype, output_layers
 from mpdoctor.semantics.source.layers.weight_values import weight_holder
@@ -82,8 +82,15 @@ class Precision:
         found = self._in_calls.get(context)
         if found is None:
             around = [context, *(self._calls_at[place] for place in context.callers if place in self._calls_at)]
-            found = self._in_calls[context] = any(_is_call_of_layer(outer.function) for outer in around)
+            found = self._in_calls[context] = any(self._is_in_call(outer.function) for outer in around)
         return found
+
+    def _is_in_call(self, function: FunctionFacts | None) -> bool:
+        """`call()` of a layer or model, or a function that stands in it and runs with it."""
+        return any(
+            one.name == "call" and one.owner is not None and one.owner.kind in ("layer", "model")
+            for one in surrounding(self.facts, function)
+        )
 
     def of_model(self, model: Value | None) -> str | None:
         """The dtype of what a model (or a layer of the user's own) returns."""
@@ -277,12 +284,3 @@ def _owner(value: Value) -> ClassFacts | None:
     while isinstance(value, Attribute):
         value = value.of
     return class_of(value) if not isinstance(value, Item) else None
-
-
-def _is_call_of_layer(function: FunctionFacts | None) -> bool:
-    """`call()` of a layer or model, or a function that stands in it."""
-    while function is not None:
-        if function.name == "call" and function.owner is not None and function.owner.kind in ("layer", "model"):
-            return True
-        function = function.enclosing
-    return False

@@ -49,6 +49,8 @@ def call_builtin(
             return _call_getattr(state, args, is_open, location)
         case "builtins.setattr":
             return _call_setattr(state, args, location)
+        case "builtins.staticmethod":
+            return args[0] if len(args) == 1 else None
         case "builtins.dict":
             return _call_dict(args, keywords, is_open, location)
         case "builtins.list" | "builtins.tuple":

@@ -14,6 +14,12 @@ TREES = (
 )
 
 
+def kept_by_name(value: Value, name: str) -> Value | None:
+    """`checkpoint.optimizer`, which tf.train.Checkpoint was given as `optimizer=`."""
+    is_checkpoint = isinstance(value, Call) and is_api(value.callee, "tensorflow.train.Checkpoint")
+    return value.keyword(name) if isinstance(value, Call) and is_checkpoint else None
+
+
 def value_from_json(text: object, location: Location) -> Value | None:
     """What `json.loads` makes of a text that the program writes out; None of any other."""
     if not isinstance(text, str) or len(text) > MOST_CHARACTERS:
