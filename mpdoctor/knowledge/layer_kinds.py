@@ -38,8 +38,9 @@ OUTPUT_IN_COMPUTE_DTYPE = HANDING_ON | _names(
     Dense EinsumDense Conv1D Conv2D Conv3D Convolution1D Convolution2D Convolution3D Conv1DTranspose Conv2DTranspose
     Conv3DTranspose Convolution2DTranspose DepthwiseConv1D DepthwiseConv2D SeparableConv1D SeparableConv2D
     SeparableConvolution2D LocallyConnected1D LocallyConnected2D Activation Softmax ReLU LeakyReLU PReLU ELU
-    LSTM GRU SimpleRNN BatchNormalization LayerNormalization GlobalAveragePooling1D
-    GlobalAveragePooling2D GlobalAveragePooling3D GlobalMaxPooling1D GlobalMaxPooling2D GlobalMaxPooling3D
+    LSTM GRU SimpleRNN BatchNormalization LayerNormalization Add Subtract Multiply Average Maximum Minimum
+    GlobalAveragePooling1D GlobalAveragePooling2D GlobalAveragePooling3D GlobalMaxPooling1D GlobalMaxPooling2D
+    GlobalMaxPooling3D
     """
 )
 
