@@ -24,6 +24,7 @@ from mpdoctor.judging.older_keras_code import findings_of_source, told_once
 from mpdoctor.judging.outcome import brings_nothing, exit_code, stages_of_target
 from mpdoctor.judging.precedence import Ties, merged_findings, of_one_program, tied_by_imports
 from mpdoctor.judging.shown_findings import in_reading_order, presented, rule_summaries
+from mpdoctor.judging.spelled_advice import spelled
 from mpdoctor.judging.suppressions import Suppressions
 from mpdoctor.judging.what_if import (
     chosen_rules,
@@ -182,7 +183,11 @@ def _judge(
     judged = [
         *source,
         *_of_forced_loop(target, keras, runs, settings),
-        *(item for run in runs for item in findings_of_run(run, keras.usual, settings)),
+        *(
+            spelled(item, stage.facts, run.keras or keras.usual)
+            for run in runs
+            for item in findings_of_run(run, keras.usual, settings)
+        ),
     ]
     return _Judged(
         [dataclasses.replace(item, target=target.id) for item in judged if isinstance(item, Finding)],

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 
-from mpdoctor.facts.model import OptimizerFacts
+from mpdoctor.facts.model import LayerFacts, OptimizerFacts
 from mpdoctor.finding import Diagnosis, Edit, Finding
 from mpdoctor.fixes.choices import Sources
 from mpdoctor.mending.draft import Proposal
@@ -59,6 +59,8 @@ OF_MADE_LAYERS = ("MP216",)
 OF_THE_WRAPPER = ("MP302", "MP303", "MP315")
 # The loss leaves that of float32, and some layers in float32 were seen to bring it back.
 OF_DIVERGENCE = ("MP908",)
+# The input does not fit into float16. One that learns from it needs other data, in float32 as well.
+OF_THE_INPUT = ("MP601",)
 # Two dtypes met where no layer was being called.
 OF_TRAINING_CODE = ("MP505", "MP901")
 # Gradients underflow: float32 has them, and at this loss scale they are 0 in float16.
@@ -212,7 +214,8 @@ def _tried_scale(finding: Finding) -> float | None:
 
 def _of_the_layer(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
     """The layer that was seen to have the defect in float32; then all that hold it, too. Not where that was tried."""
-    if finding.stage == "source" or not finding.code.startswith(OF_PRECISION):
+    prepares = finding.code in OF_THE_INPUT and _prepares(making.layers.get(finding.layer or ""))
+    if finding.stage == "source" or not (prepares or finding.code.startswith(OF_PRECISION)):
         return
     if any(remedy.tried == "failed" for remedy in finding.remedies):
         return
@@ -222,6 +225,11 @@ def _of_the_layer(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
             proposals = tuple(making.class_in_float32(finding.code, finding.location))
             if proposals:
                 yield Answer(finding, proposals)
+
+
+def _prepares(layer: LayerFacts | None) -> bool:
+    """Whether it computes something of the input and learns nothing: `Lambda`, `Rescaling`, `Normalization`."""
+    return layer is not None and not layer.is_model and not layer.has_trainable_weights
 
 
 def _layer_in_float32(finding: Finding, making: LiveLayers) -> Iterator[Answer]:

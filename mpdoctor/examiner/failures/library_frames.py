@@ -31,10 +31,15 @@ _PLACES = tuple(
 
 
 def inside_from_frames(frames: Iterable[Frame]) -> str:
-    """The innermost of them that is known; "" for none. A metric may be made of a loss, and is a metric then."""
+    """The innermost of them that is known; "" for none. A metric may be made of a loss, and is a metric then. Where
+    Keras calls a `compute_loss` of the program's own, it adds up nothing itself."""
     found = ""
+    is_overridden = False
     for frame in reversed(list(frames)):
         place = _place_of(frame)
+        is_overridden |= frame.own and frame.function == "compute_loss"
+        if place == "total loss" and is_overridden:
+            place = "step"
         if place == "loss":
             found = place
         elif place == "metric" or (place and not found):

@@ -39,18 +39,31 @@ keras-team/keras#20605.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.dtypes import is_array
+from mpdoctor.program.events import Return
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, ClassFacts, Collection, Context, Value, is_call_of, known, options
+from mpdoctor.program.values import (
+    Call,
+    ClassFacts,
+    Collection,
+    Context,
+    Parameter,
+    Value,
+    is_call_of,
+    known,
+    options,
+)
 from mpdoctor.semantics.live.errors.dtype_error_causes import is_float32_state, state_of_a_stateful_layer
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
-from mpdoctor.semantics.source.edits.expressions import unsafe_fix
+from mpdoctor.semantics.source.edits.expressions import argument_at, callee_text, safe_fix, unsafe_fix
 from mpdoctor.semantics.source.edits.layers import in_float32
+from mpdoctor.semantics.source.edits.names import cast, each_cast
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances
 from mpdoctor.semantics.source.layers.later_inputs import given_to_call
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
@@ -58,7 +71,7 @@ from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
-FIXES = ("unsafe",)
+FIXES = ("safe", "unsafe")
 FAILS_IN = ("model", "training")
 EXPLAINS = {"MP202": "line"}
 RECURRENT = (
@@ -79,24 +92,23 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         return
     yield from _stateful(facts)
     if not facts.keras.is_keras3:
-        for state, layer, location in (*_states_handed_over(facts), *_states_of_cells(facts)):
-            yield _finding(facts, state, layer, location)
+        yield from _states_handed_over(facts)
+        yield from _states_of_cells(facts)
 
 
-def _states_handed_over(facts: SourceFacts) -> Iterator[tuple[Value, str, Location]]:
-    """(state, layer, place) where a call of a recurrent layer in 16 bits is given a float32 state."""
+def _states_handed_over(facts: SourceFacts) -> Iterator[Finding]:
+    """Where a call of a recurrent layer in 16 bits is given a float32 state."""
     for call in facts.calls:
         layer = call.callee
         if isinstance(layer, Call) and is_call_of(layer, *RECURRENT) and half_dtype_of_layer(facts, layer):
-            given = (handed for state in _states(call) for handed in (state, *given_to_call(facts, state)))
+            given = [handed for state in _states(call) for handed in (state, *given_to_call(facts, state))]
             state = _first_float32(facts, given)
             if state is not None and not asks_for_dtype(call.context):
-                yield state, layer.method, call.location
+                yield _finding(facts, state, layer.method, call.location, _cast_where_called(facts, call))
 
 
-def _states_of_cells(facts: SourceFacts) -> Iterator[tuple[Value, str, Location]]:
-    """(state, layer, place) where a cell of the user's own in 16 bits returns a float32 state from
-    `get_initial_state`."""
+def _states_of_cells(facts: SourceFacts) -> Iterator[Finding]:
+    """Where a cell of the user's own in 16 bits returns a float32 state from `get_initial_state`."""
     for returned in facts.returns:
         cell = _cell_with_initial_state(returned.context)
         if cell is None or not any(
@@ -105,7 +117,36 @@ def _states_of_cells(facts: SourceFacts) -> Iterator[tuple[Value, str, Location]
             continue
         state = _first_float32(facts, _spread(returned.value))
         if state is not None and not asks_for_dtype(returned.context):
-            yield state, cell.name, returned.location
+            yield _finding(facts, state, cell.name, returned.location, _cast_where_returned(facts, returned))
+
+
+def _cast_where_called(facts: SourceFacts, call: Call) -> Fix | None:
+    """What the layer is given cast to its dtype, where the layer has a name by which it can be asked for that."""
+    layer = callee_text(facts, call.location)
+    place = argument_at(facts, call.location, 1, "initial_state")
+    if place is None or not re.fullmatch(r"[\w.]+", layer):
+        return None
+    given = [
+        handed for one in options(call.argument(1, "initial_state")) for handed in (one, *given_to_call(facts, one))
+    ]
+    return _cast(facts, place, f"{layer}.compute_dtype", given)
+
+
+def _cast_where_returned(facts: SourceFacts, returned: Return) -> Fix | None:
+    function = returned.context.function
+    if function is None or not function.parameters:
+        return None
+    dtype = f"{function.parameters[0]}.compute_dtype"
+    return _cast(facts, returned.value.location, dtype, options(returned.value))
+
+
+def _cast(facts: SourceFacts, place: Location, dtype: str, given: Iterable[Value]) -> Fix | None:
+    """One state, or each of a list; None where it may be either."""
+    listed = {isinstance(one, Collection) for one in given if not isinstance(one, Parameter)}
+    if len(listed) != 1:
+        return None
+    edit = each_cast(facts, place, dtype) if listed.pop() else cast(facts, place, dtype)
+    return safe_fix("Cast the state to the layer's dtype", edit)
 
 
 def _cell_with_initial_state(context: Context) -> ClassFacts | None:
@@ -158,13 +199,14 @@ def _stateful(facts: SourceFacts) -> Iterator[Finding]:
             )
 
 
-def _finding(facts: SourceFacts, state: Value, layer: str, location: Location) -> Finding:
+def _finding(facts: SourceFacts, state: Value, layer: str, location: Location, fix: Fix | None) -> Finding:
     text = text_at(facts, state.location)
     return Finding(
         f"{f'`{text}`' if text else 'This state'} is float32, and {layer} computes in 16 bits: Keras 2 does not cast "
         "states, so its first call raises.",
         "Make the state in the layer's dtype: `dtype=layer.compute_dtype`, or cast it to the dtype of the inputs.",
         location,
+        fix=fix,
     )
 
 

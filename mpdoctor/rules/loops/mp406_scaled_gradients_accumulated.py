@@ -90,7 +90,11 @@ SET_BACK = (
     "Set what is kept to zero after each time that it is applied, `variable.assign(tf.zeros_like(variable))`: then all "
     "that it holds carries one scale."
 )
-OF_ITS_SHAPE = ("zeros_like", "ones_like", "shape", "size", "rank")
+# What is the same whatever its argument is multiplied by.
+AT_ANY_SCALE = (
+    *("zeros_like", "ones_like", "shape", "size", "rank", "sign", "argmax", "argmin", "argsort", "count_nonzero"),
+    *("is_finite", "is_inf", "is_nan", "isfinite", "isinf", "isnan", "l2_normalize", "normalize"),
+)
 KEEPING = ("assign_add", "assign_sub", "assign")
 HANDED_ON = (*APPLYING, UNSCALING, "build", "append", "all_reduce")  # methods that leave variables as they are
 
@@ -255,7 +259,7 @@ def _scaled_gradients(facts: SourceFacts, call: Call) -> Iterator[Call]:
 
 def _holds_no_scaled(value: Value) -> bool:
     """Whether it is made of gradients and does not carry their scale."""
-    return unscales(value) or divided_by_scale(value) or (isinstance(value, Call) and value.method in OF_ITS_SHAPE)
+    return unscales(value) or divided_by_scale(value) or (isinstance(value, Call) and value.method in AT_ANY_SCALE)
 
 
 def _each_time(apply: Call, kept: Call) -> bool:

@@ -62,6 +62,7 @@ from mpdoctor.semantics.live.tried_remedies import after_trials
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.layers import in_float32
 from mpdoctor.semantics.source.edits.names import cast_argument
+from mpdoctor.semantics.source.edits.softmax import softmax_instead
 from mpdoctor.semantics.source.edits.uses import meets_others
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
@@ -121,8 +122,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _fix(facts: SourceFacts, event: Call | Operation, kind: str) -> Fix | None:
-    """What is added up cast to float32, where it is the argument of this call."""
-    if not isinstance(event, Call) or kind in (EXPONENTIAL, GRAM) or meets_others(facts, event):
+    """What is added up cast to float32, where it is the argument of this call; or a softmax that is one."""
+    if isinstance(event, Call) and kind == EXPONENTIAL:
+        return unsafe_fix("Use softmax", softmax_instead(facts, event))
+    if not isinstance(event, Call) or kind == GRAM or meets_others(facts, event):
         return None
     position = 1 if _is_einsum(event) else 0  # behind the equation
     return unsafe_fix("Cast it to float32 first", cast_argument(facts, event.location, position=position))

@@ -39,7 +39,7 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Call, Value, known
-from mpdoctor.semantics.source.edits.expressions import safe_fix, without_keyword
+from mpdoctor.semantics.source.edits.expressions import overridden_keyword, safe_fix, without_keyword
 from mpdoctor.semantics.source.optimizers.wrappers import wrappings
 from mpdoctor.semantics.wording import name_of_optimizer, text_at
 
@@ -62,8 +62,12 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _fix(facts: SourceFacts, inside: Sequence[Value]) -> Fix | None:
     """Without the factor, which has no effect."""
-    drop = without_keyword(facts, inside[0].location, "loss_scale_factor") if len(inside) == 1 else None
-    return safe_fix("Drop `loss_scale_factor`", drop)
+    if len(inside) != 1:
+        return None
+    made = inside[0].location
+    return safe_fix("Drop `loss_scale_factor`", without_keyword(facts, made, "loss_scale_factor")) or safe_fix(
+        "Leave `loss_scale_factor` out of the settings", overridden_keyword(facts, made, "loss_scale_factor", "None")
+    )
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:

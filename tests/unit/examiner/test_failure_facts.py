@@ -95,6 +95,31 @@ TABLE = [
         "total loss",
     ),
     ("sum-of-losses-2", [f"{TF_KERAS}engine/training.py:compute_loss", OPERATION], "total loss"),
+    (
+        "own-sum-of-losses-3",
+        [
+            f"{KERAS3}backend/tensorflow/trainer.py:train_step",
+            f"{KERAS3}trainers/trainer.py:_compute_loss",
+            "train.py:compute_loss",
+            OPERATION,
+        ],
+        "step",
+    ),
+    (
+        "own-sum-of-losses-calls-Keras'",
+        [
+            f"{KERAS3}trainers/trainer.py:_compute_loss",
+            "train.py:compute_loss",
+            f"{KERAS3}trainers/trainer.py:compute_loss",
+            OPERATION,
+        ],
+        "total loss",
+    ),
+    (
+        "compute_loss-of-a-layer",
+        [f"{KERAS3}layers/layer.py:__call__", "train.py:call", "train.py:compute_loss", OPERATION],
+        "layer",
+    ),
     ("own-step", [f"{KERAS3}backend/tensorflow/trainer.py:one_step_on_data", "train.py:train_step", OPERATION], "step"),
     (
         "pipeline",

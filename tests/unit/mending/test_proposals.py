@@ -43,7 +43,7 @@ def layer(path: str, line: int, kind: str = "Dense", **given: object) -> LayerFa
 LAYERS = (
     layer("outer", 9, "Outer", own_class=True, class_location=Location("a.py", 1)),
     layer("outer/inner", 4),
-    layer("head", 10, is_output=True),
+    layer("head", 10, is_output=True, variables=(("float32", 4, True),)),
 )
 OPTIMIZER = OptimizerFacts("Wrapper", "keras", is_wrapper=True, made_at=Location("a.py", 11))
 MODEL = ModelFacts("m", "m", "Sequential", "mixed_float16", Keras("keras"), LAYERS, (OPTIMIZER,))
@@ -94,6 +94,8 @@ HEAD = ("`head` computes in float32", ', dtype="float32"')
         (finding("MP216", stage="source", location=Location("a.py", 11, 13, 11, 43)), []),
         (finding("MP908", evidence={"healing_layers": ["outer/inner", "head"]}), [[[INNER, HEAD]]]),
         (finding("MP908"), []),  # no layer alone heals it
+        (finding("MP601", layer="outer/inner"), [[[INNER], [OUTER, INNER]]]),
+        (finding("MP601", layer="head"), []),  # which would learn from numbers that are as large in float32
         (finding("MP605", layer="head"), []),  # nothing that float32 may mend
     ],
 )

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from judging import facts_of
+from judging import KERASES, facts_of
 
+from mpdoctor.facts.location import Location
+from mpdoctor.finding import Finding
+from mpdoctor.judging.spelled_advice import spelled
 from mpdoctor.semantics.source.edits.names import advice_in_names_of
 
 pytestmark = pytest.mark.fast
@@ -32,3 +35,18 @@ def test_advice_names_what_the_file_imports(imports: str, keras: str, told: str)
 
 def test_advice_stays_where_keras_ops_has_no_such_function() -> None:
     assert advice_in_names_of(facts_of("import keras\n", "3"), NO_COUNTERPART) == NO_COUNTERPART
+
+
+@pytest.mark.parametrize(
+    ("place", "keras", "told"),
+    [
+        (Location("fixture.py", 1), "3", 'ops.cast(y_pred, "float32")'),
+        (Location("fixture.py", 1), "tf_keras", "tf.cast(y_pred, tf.float32)"),  # which has no ops
+        (Location("another.py", 1), "3", "tf.cast(y_pred, tf.float32)"),
+        (None, "3", "tf.cast(y_pred, tf.float32)"),
+    ],
+)
+def test_advice_of_a_run_names_what_the_file_of_its_line_imports(place: Location | None, keras: str, told: str) -> None:
+    sources = {"fixture.py": facts_of("import keras\nfrom keras import ops\n", "3")}
+    said = spelled(Finding("It raises.", "Cast it: `tf.cast(y_pred, tf.float32)`.", place), sources, KERASES[keras])
+    assert isinstance(said, Finding) and said.help == f"Cast it: `{told}`."

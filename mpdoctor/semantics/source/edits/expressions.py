@@ -102,6 +102,16 @@ def without_keyword(facts: SourceFacts, call: Location, name: str) -> Edit | Non
     return None if written is None or given is None else _without(written, given)
 
 
+def overridden_keyword(facts: SourceFacts, call: Location, name: str, text: str) -> Edit | None:
+    """`f(**{**settings, name: text})` of `f(**settings)`: other settings for this call, and the dict as it was."""
+    written = written_at(facts, call)
+    settings = [one for one in written.arguments or () if one.is_mapping] if written is not None else []
+    if written is None or len(settings) != 1:
+        return None
+    given = settings[0]
+    return _replaced(written, given.start, given.end, f'**{{{written.text_of(given)}, "{name}": {text}}}')
+
+
 def without_positional(facts: SourceFacts, call: Location, position: int) -> Edit | None:
     """A call without this argument, where no other one is given by its position behind it."""
     written = written_at(facts, call)

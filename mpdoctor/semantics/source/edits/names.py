@@ -93,6 +93,13 @@ def cast(facts: SourceFacts, location: Location, dtype: str = "float32") -> list
     return put_around(facts, location, *around) if around is not None else None
 
 
+def each_cast(facts: SourceFacts, location: Location, dtype: str) -> list[Edit] | None:
+    """A list of tensors with each of them cast: `[tf.cast(state, …) for state in states]`."""
+    around = cast_around(facts, dtype)
+    before, behind = around if around is not None else ("", "")
+    return put_around(facts, location, f"[{before}state{behind} for state in ", "]") if around is not None else None
+
+
 def cast_argument(facts: SourceFacts, call: Location, dtype: str = "float32", position: int = 0) -> list[Edit] | None:
     """The same of an argument of a call."""
     given = argument_at(facts, call, position, *(NAMES_OF_FIRST if position == 0 else ()))

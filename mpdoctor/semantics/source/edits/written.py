@@ -36,13 +36,14 @@ class Token:
 @dataclass(frozen=True)
 class Argument:
     """One argument of a call as it is written: from where to where, and its name and value where it has a name.
-    `starred`: `*rest` or `**rest`."""
+    `starred`: `*rest` or `**rest`, of which the second `is_mapping`."""
 
     start: int
     end: int
     name: str = ""
     value_start: int = 0
     starred: bool = False
+    is_mapping: bool = False
 
 
 @dataclass(frozen=True, slots=False)
@@ -169,7 +170,7 @@ def lines_of_cell(facts: SourceFacts, number: int) -> tuple[int, int]:
 def _argument(part: list[Token]) -> Argument:
     start, end = part[0].start, part[-1].end
     if part[0].text in ("*", "**"):
-        return Argument(start, end, starred=True)
+        return Argument(start, end, starred=True, is_mapping=part[0].text == "**")
     if len(part) > 2 and part[0].is_name() and part[1].text == "=":
         return Argument(start, end, part[0].text, part[2].start)
     return Argument(start, end, value_start=start)

@@ -1,0 +1,118 @@
+"""Unscaled gradients are added up in float16 variables.
+
+## Why it matters
+The loss scale kept small gradients above float16's smallest number, and what is unscaled has its own size again. In a
+float16 variable eight gradients of 2e-8 added up to 0, and 8,192 of 1e-3 to 4.0 (TensorFlow 2.21 and 2.10), and nothing
+is skipped or inf.
+
+## Flagged
+```python
+# keras: tf_keras
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+model = tf.keras.Sequential([tf.keras.layers.Dense(1, dtype="float32", input_shape=(4,))])
+optimizer = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))
+sums = [tf.Variable(tf.zeros(w.shape, tf.float16), trainable=False) for w in model.trainable_variables]
+
+
+def collect(x, y):
+    with tf.GradientTape() as tape:
+        loss = optimizer.get_scaled_loss(tf.reduce_mean((model(x) - y) ** 2))
+    gradients = optimizer.get_unscaled_gradients(tape.gradient(loss, model.trainable_variables))
+    for total, gradient in zip(sums, gradients):
+        total.assign_add(tf.cast(gradient, tf.float16))
+
+
+def apply():
+    optimizer.apply_gradients(zip([tf.cast(total, tf.float32) for total in sums], model.trainable_variables))
+```
+
+## Fixed
+```python
+# keras: tf_keras
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+model = tf.keras.Sequential([tf.keras.layers.Dense(1, dtype="float32", input_shape=(4,))])
+optimizer = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1))
+sums = [tf.Variable(tf.zeros(w.shape, tf.float32), trainable=False) for w in model.trainable_variables]
+
+
+def collect(x, y):
+    with tf.GradientTape() as tape:
+        loss = optimizer.get_scaled_loss(tf.reduce_mean((model(x) - y) ** 2))
+    gradients = optimizer.get_unscaled_gradients(tape.gradient(loss, model.trainable_variables))
+    for total, gradient in zip(sums, gradients):
+        total.assign_add(gradient)
+
+
+def apply():
+    optimizer.apply_gradients(zip(sums, model.trainable_variables))
+```
+
+## Versions
+All. bfloat16 has float32's range, and gradients that still carry the loss scale are as large as the scale makes them:
+neither is told.
+
+## Where users met it
+keras-team/keras#14829, tensorflow/tensorflow#50454.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.knowledge.wrapper_api import APPLYING
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Call, Value, options
+from mpdoctor.semantics.source.edits.expressions import argument_at, dtype_named_instead, unsafe_fix
+from mpdoctor.semantics.source.optimizers.gradients import given_to, is_gradient_call, until_gradients
+from mpdoctor.semantics.source.optimizers.scaling import divided_by_scale, unscales
+
+SEVERITY = Severity.WARNING
+FIXES = ("unsafe",)
+KEEPING = ("assign_add", "assign")
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    for kept in facts.method_calls(*KEEPING):
+        if not kept.context.guarded and facts.dtype_of(kept.receiver) == "float16" and _is_unscaled(kept.argument(0)):
+            variables = _variables_applied(facts, kept)
+            if variables:
+                yield Finding(
+                    f"`{kept.method}` keeps unscaled gradients in a float16 variable: those below 3e-08 become 0 "
+                    "there, as without a loss scale, and what is small beside the sum is lost.",
+                    "Make the variable float32, and give it the gradients as they are.",
+                    kept.location,
+                    fix=_fix(facts, kept, variables),
+                )
+
+
+def _is_unscaled(value: Value | None) -> bool:
+    """Whether it is made of gradients, and of none that may still carry the loss scale."""
+    parts = list(until_gradients(value, lambda part: unscales(part) or divided_by_scale(part)))
+    unscaled = [part for part in parts if unscales(part) or divided_by_scale(part)]
+    inside = [inner for part in unscaled for inner in until_gradients(part)]
+    return any(map(is_gradient_call, inside)) and not any(map(is_gradient_call, parts))
+
+
+def _variables_applied(facts: SourceFacts, kept: Call) -> list[Call]:
+    """What makes the variables, where an optimizer applies what they hold: else they may be for a plot. A variable of
+    which another thing may stand in the place is left alone."""
+    made = [one for one in options(kept.receiver) if isinstance(one, Call)]
+    if len(made) != len(options(kept.receiver)):
+        return []
+    applied = {id(part) for call in facts.method_calls(*APPLYING) for part in until_gradients(given_to(call))}
+    return made if all(id(one) in applied for one in made) else []
+
+
+def _fix(facts: SourceFacts, kept: Call, variables: list[Call]) -> Fix | None:
+    """float32 where the variables are made, and where the gradient is cast on its way in."""
+    made = [dtype_named_instead(facts, one.location, "float16", "float32") for one in variables]
+    given = argument_at(facts, kept.location, 0, "delta", "value")
+    cast = dtype_named_instead(facts, given, "float16", "float32") if given is not None else None
+    if facts.dtype_of(kept.argument(0)) == "float32":  # Keras' own variables cast what they are given
+        return unsafe_fix("Keep them in float32", *made)
+    return unsafe_fix("Keep them in float32", *made, cast)
