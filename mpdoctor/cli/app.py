@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpdoctor.cli.options.help import GroupHelp
 from mpdoctor.cli.version import VERSION, show_version
 
-
-class _Help(GroupHelp):
-    examples = (
-        ("mpdoctor check train.py", "Read a script, run it, and train it for fifty steps."),
-        ("mpdoctor check --static src/", "Read source only; run no code. The gate for a CI."),
-        ("mpdoctor mend train.py", "A patch that is proved by training again."),
-        ("mpdoctor explain MP401", "What a rule says, why it matters, and what to write instead."),
-    )
+if TYPE_CHECKING:
+    from typer.core import TyperGroup
 
 
 def app_for(arguments: tuple[str, ...]) -> typer.Typer:
     """With the command that the arguments begin with, and with all where they begin with none: what the others import
     is not waited for."""
+    named = [name for name in arguments[:1] if name in _COMMANDS]
     app = typer.Typer(
-        cls=_Help,
+        cls=None if named else _help_with_examples(),
         help="A doctor for mixed-precision training in TensorFlow and Keras.",
         no_args_is_help=True,
         rich_markup_mode=None,  # plain help: quicker, and its columns fit
@@ -32,10 +26,23 @@ def app_for(arguments: tuple[str, ...]) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_mpdoctor)
-    named = [name for name in arguments[:1] if name in _COMMANDS]
     for name in named or (_COMMANDS if arguments[:1] != (VERSION,) else ()):
         _COMMANDS[name](app)
     return app
+
+
+def _help_with_examples() -> type[TyperGroup]:
+    from mpdoctor.cli.options.help import GroupHelp
+
+    class Help(GroupHelp):
+        examples = (
+            ("mpdoctor check train.py", "Read a script, run it, and train it for fifty steps."),
+            ("mpdoctor check --static src/", "Read source only; run no code. The gate for a CI."),
+            ("mpdoctor mend train.py", "A patch that is proved by training again."),
+            ("mpdoctor explain MP401", "What a rule says, why it matters, and what to write instead."),
+        )
+
+    return Help
 
 
 def _show_version(wanted: bool) -> None:

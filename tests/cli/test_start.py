@@ -45,10 +45,10 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     [
         (["--version"], 7),
         (["explain", "MP201"], 99),
-        (["rules"], 347),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 370),
-        (["check", "--static", "--output-format=concise", "."], 382),
-        (["check", "--static", "--output-format=concise", "plain"], 165),
+        (["rules"], 349),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 373),
+        (["check", "--static", "--output-format=concise", "."], 385),
+        (["check", "--static", "--output-format=concise", "plain"], 166),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),
 )
