@@ -115,9 +115,10 @@ class StepObserver:
         number = self._count[id(layer)] = self._count.get(id(layer), 0) + 1
         parent = self._open[-1] if self._open else None
         call = LayerCall(layer, parent, number)
-        args, kwargs = _mapped(lambda part: self._marked(_tensor(part), parent, leaving=False), (args, kwargs))
+        args, kwargs = _mapped(_tensor, (args, kwargs))
         if parent is None:
-            self.trace.given(_flat((args, kwargs)))
+            self.trace.given(_flat((args, kwargs)))  # and what the marks make of it, which hand it on
+        args, kwargs = _mapped(lambda part: self._marked(part, parent, leaving=False), (args, kwargs))
         self._open.append(call)
         self.trace.layer, self.trace.where = call, ""
         self.calls.append(call)
