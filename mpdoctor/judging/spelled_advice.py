@@ -1,4 +1,4 @@
-"""Advice of a run in the names of the file that it is about, which the source stage's own advice is in already."""
+"""Spells a run's advice with the names that its file imports; the source stage has done so for its own advice."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ ReferenceOption = Annotated[
     bool,
     typer.Option(
         "--reference",
-        help="Compare with float32: the gradients of three steps, and the loss of all of them.",
+        help="Compare with float32: gradients of up to three steps, and the training's loss.",
         rich_help_panel=TRAINING,
     ),
 ]

@@ -66,7 +66,8 @@ def _fix(facts: SourceFacts, inside: Sequence[Value]) -> Fix | None:
         return None
     made = inside[0].location
     return safe_fix("Drop `loss_scale_factor`", without_keyword(facts, made, "loss_scale_factor")) or safe_fix(
-        "Leave `loss_scale_factor` out of the settings", overridden_keyword(facts, made, "loss_scale_factor", "None")
+        "Set `loss_scale_factor` to None for this optimizer",
+        overridden_keyword(facts, made, "loss_scale_factor", "None"),
     )
 
 

@@ -180,7 +180,7 @@ class Predictions:
 
     def _explained(self, seen: Seen, repeats: Iterable[Callable[[], object]]) -> Seen:
         from mpdoctor.examiner.exceptions import first_line
-        from mpdoctor.examiner.replay.forward_pass import culprits_of_forward_pass
+        from mpdoctor.examiner.probe.predicting.forward_pass import culprits_of_forward_pass
 
         self._session.events.stage("looking for what is not finite")
         self._inside += 1
