@@ -313,7 +313,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     ("MP902", "keras2-still-falling", skipped(12, KERAS2), SILENT),
     ("MP902", "keras2-healthy", IN_KERAS2, SILENT),
     ("MP902", "keras3", skipped(50), SILENT),
-    ("MP903", "keras3-falls", skipped(50), ("50 of 50 steps", "from 32768 to 5.8e-11", "on its way to 0")),
+    ("MP903", "keras3-falls", skipped(50), ("50 of 50 steps", "from 32768 to 5.8e-11", "no floor")),
     ("MP903", "keras3-falls-and-names-the-layer", {**skipped(30), **culprit()}, ("30 of 30", "`square` (see MP904)")),
     (
         "MP903",

@@ -107,8 +107,8 @@ def _down(training: TrainingFacts, last: float) -> str:
     if training.steps[-1].applied:
         return f"{fell}. At that scale every gradient below {flushed_below(last)} is 0.{why_from_culprit(training)}"
     return (
-        f"{fell}, on its way to 0. Nothing is trained; at 0 the next finite step would write NaN into the "
-        f"weights.{why_from_culprit(training)}"
+        f"{fell}; Keras 3 has no floor for it. Nothing is trained; at 0 the next finite step would write NaN into "
+        f"the weights.{why_from_culprit(training)}"
     )
 
 
