@@ -32,7 +32,8 @@ class RemedyFacts:
         Those of the layers that were tried together with copies of a layer which the program gave them, and which must
         have that dtype as well: a Bidirectional.
     reason
-        Why it is "failed" or "not-tried", a clause; "" else.
+        Why it is "failed" or "not-tried", a clause. Of "healed" why `not_enough` did not heal, where its steps were
+        finite; "" else.
     not_enough
         A smaller set of these layers, the first that was tried and did not heal; () where there was none.
     needed

@@ -209,3 +209,12 @@ def test_what_trains_at_a_loss_scale_of_1_is_not_told_as_needed(lab: Lab) -> Non
         lab.scale = 1.0
     assert remedy.tried == "healed", remedy
     assert {"s"} <= set(remedy.needed) < set(remedy.layers), remedy
+
+
+def test_fewer_layers_whose_step_is_finite_are_told_by_what_they_reach(lab: Lab) -> None:
+    """The product overflows in float16; divided again it does not, and comes near."""
+    average = lab.own(lambda x: (x * lab.tf.cast(40_000.0, x.dtype)) / 4, "average")
+    model = lab.chain(average, lab.times(1e-4, "less"), lab.dense(1, "o"))
+    remedy, *_ = lab.found(model, lab.batches(1.0))
+    assert (remedy.tried, remedy.not_enough) == ("healed", ("average",)), remedy
+    assert remedy.reason.startswith("`less` stays in 16 bits and reaches "), remedy

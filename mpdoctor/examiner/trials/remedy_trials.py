@@ -29,7 +29,7 @@ NEARLY_ALL = 0.75
 SAID = 4  # layers named in a reason
 
 Chosen = FrozenSet[int]
-Problem = Tuple[str, str]  # (outcome, a clause that says why)
+Tight = Tuple[str, float]  # a layer that stayed in 16 bits in a finite step, and what it reached there
 
 
 class Sickness(NamedTuple):
@@ -66,8 +66,8 @@ class RemedyTrials:
         self._units: list[Unit] = []
         self._fixed: dict[str, str] = {}  # layers that put out 16 bits whatever their policy: (path, dtype)
         self._errors: list[str] = []
-        self._failed: list[Chosen] = []
-        self._tight: tuple[str, float] | None = None  # what stayed in 16 bits of a finite step, and came near their end
+        self._failed: list[tuple[Chosen, Tight | None]] = []
+        self._tight: Tight | None = None
         self.healing: tuple[Unit, ...] = ()  # the layers that were found
         self._exempt: set[int] = set()  # layers whose outputs are not finite in float32 either, as those of masks are
 
@@ -108,9 +108,13 @@ class RemedyTrials:
             reason = f"{len(found)} of the {len(self._units)} layers in 16 bits would have to compute in float32"
             return self._told("failed", tuple(sorted(found)), reason=reason)
         self.healing = tuple(self._units[place] for place in sorted(found))
-        fewer = next((failed for failed in self._failed if failed and failed < found), frozenset())
+        nothing: tuple[Chosen, Tight | None] = frozenset(), None
+        fewer, tight = next((failed for failed in self._failed if failed[0] and failed[0] < found), nothing)
         needed = [place for place in sorted(found) if self._is_broken(found - {place})]
-        return self._told("healed", tuple(sorted(found)), not_enough=tuple(sorted(fewer)), needed=tuple(needed))
+        reason = "" if tight is None else _still_reaches(tight)
+        return self._told(
+            "healed", tuple(sorted(found)), reason=reason, not_enough=tuple(sorted(fewer)), needed=tuple(needed)
+        )
 
     def _is_broken(self, chosen: Chosen) -> bool:
         """Whether a batch is seen not to be finite with these at a loss scale of 1. That it is not at ROOM proves
@@ -140,8 +144,7 @@ class RemedyTrials:
             return self._told("not-tried", tuple(everything), reason=reason)
         reason = "with all layers in float32 the step is not finite either"
         if self._tight is not None:
-            path, largest = self._tight
-            reason = f"`{path}` stays in 16 bits and reaches {largest:.3g}"
+            reason = _still_reaches(self._tight)
         return self._told("failed", tuple(everything), reason=reason)
 
     def _start(self, calls: list[SeenCall], sickness: Sickness) -> tuple[int, bool]:
@@ -159,9 +162,10 @@ class RemedyTrials:
         return next(bad, last), True
 
     def _heals(self, chosen: Chosen) -> bool:
+        self._tight = None
         healed = all(self._heals_case(chosen, case) for case in self._cases)
         if not healed:
-            self._failed.append(chosen)
+            self._failed.append((chosen, self._tight))
         return healed
 
     def _heals_case(self, chosen: Chosen, case: Case) -> bool:
@@ -243,3 +247,8 @@ class RemedyTrials:
 
     def _not_tried(self, reason: str) -> RemedyFacts:
         return self._told("not-tried", (), reason=reason)
+
+
+def _still_reaches(tight: Tight) -> str:
+    path, largest = tight
+    return f"`{path}` stays in 16 bits and reaches {largest:.3g}"

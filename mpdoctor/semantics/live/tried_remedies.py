@@ -66,6 +66,8 @@ def _healed(training: TrainingFacts, remedy: RemedyFacts) -> str:
     if remedy.not_enough:
         fewer = listed([f"`{path}`" for path in remedy.not_enough], MOST_NAMED)
         alone = f" {fewer} alone {'is' if len(remedy.not_enough) == 1 else 'are'} not enough."
+        if remedy.reason:
+            alone = f" With {fewer} alone {remedy.reason}, more than a quarter of what float16 holds."
     again = f" {told}" if (told := trained_again(training)) else ""
     return f'Give {names} dtype="float32": with {which} in float32 {finite} finite (tried).{alone}{again}'
 
