@@ -67,7 +67,19 @@ def keras_of_target(
     usual = asked_for or _keras_from_versions(release_beside("keras"), release_beside("tensorflow"), BESIDE) or Keras()
     if target.kind != "directory":
         return JudgedBy(usual, is_guessed=asked_for is None)
-    return JudgedBy(usual, {**_asked_for_nearer(paths, usual), **declared}, is_guessed=asked_for is None)
+    others = {**_asked_for_nearer(paths, usual), **declared}
+    started = _started_with_tf_keras(paths, facts, usual) if usual.is_keras3 else None
+    return JudgedBy(started or usual, others, is_guessed=asked_for is None and started is None)
+
+
+def _started_with_tf_keras(paths: Sequence[str], facts: Mapping[str, SourceFacts], usual: Keras) -> Keras | None:
+    """Where one of the files starts others with TF_USE_LEGACY_KERAS=1."""
+    from mpdoctor.project.declared_versions.legacy_keras import VARIABLE, sets_it_for_a_command
+
+    place = next((path for path in paths if path in facts and sets_it_for_a_command(facts[path].text)), None)
+    if place is None:
+        return None
+    return Keras("tf_keras", release_beside("tf_keras"), usual.tensorflow, f"{place} starts programs with {VARIABLE}=1")
 
 
 def _asked_for_nearer(paths: Sequence[str], usual: Keras) -> dict[str, Keras]:

@@ -16,6 +16,7 @@ from mpdoctor.project.declared_versions import (
     pins_from_notebook,
 )
 from mpdoctor.project.declared_versions.images import pins_from_images
+from mpdoctor.project.declared_versions.legacy_keras import VARIABLE, file_that_sets_it
 from mpdoctor.project.declared_versions.pins import ADDONS, KERAS, PROBABILITY, TENSORFLOW, Pin
 from mpdoctor.project.python_environments import release_beside
 from mpdoctor.project.version_ranges import PlainRange
@@ -64,9 +65,22 @@ def _each_once(pins: Iterable[Pin]) -> list[Pin]:
 
 
 def _keras_from_folder(folder: Path) -> Keras | None:
-    """The first of its files that says so decides. A companion of Keras 2 only says which releases come no more in
-    question: whatever names one of TensorFlow's says more."""
+    """What its files pin. Where that comes to the Keras of a new TensorFlow, or to nothing, a file that starts the
+    programs may ask for tf_keras in its place."""
     pins: list[Pin] = []
+    found = _keras_from_files(folder, pins)
+    names_keras = any(pin.name in KERAS and len(pin.allowed) for pin in pins)
+    is_of_tensorflow = found is None or (found.is_keras3 and not names_keras)
+    place = file_that_sets_it(folder) if is_of_tensorflow else ""
+    if not place:
+        return found
+    tensorflow = found.tensorflow if found is not None else ""
+    return Keras("tf_keras", _installed("tf_keras", "2"), tensorflow, f"{place} sets {VARIABLE}=1")
+
+
+def _keras_from_files(folder: Path, pins: list[Pin]) -> Keras | None:
+    """The first of its files that says so decides; `pins` gets what those say that were read. A companion of Keras 2
+    only says which releases come no more in question: whatever names one of TensorFlow's says more."""
     for read in (pins_from_locks, pins_from_declarations, pins_from_images):
         pins += (told := _each_once(read(folder)))
         found = _keras_from_pins([pin for pin in told if not _is_companion(pin)])

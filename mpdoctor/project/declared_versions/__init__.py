@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mpdoctor.project.declared_versions.images import IMAGES
+from mpdoctor.project.declared_versions.legacy_keras import FOLDERS, STARTS
 from mpdoctor.project.declared_versions.pins import WANTED, Pin, any_of, files_named, pins_from_requirement, text_of
 from mpdoctor.project.toml import table_from_toml
 from mpdoctor.project.written_texts import text_from_expression
@@ -28,6 +29,7 @@ _PACKAGING = (
 _READ = (
     *(*_LOCKS, *_CONDA, *map(str.lower, IMAGES), _REQUIREMENTS, "requirements", "docker"),
     *("pipfile", "pipfile.lock", "pyproject.toml", "setup.cfg", "setup.py", "tools", *_PACKAGING),
+    *(*FOLDERS, *STARTS),
 )
 _INSTALLS = re.compile(r"\s*[!%]\s*(?:\S+\s+-m\s+)?pip3?\s+install\b(.*)")  # a line of a notebook that runs pip
 _MOST_FILES = 50  # requirements that include one another

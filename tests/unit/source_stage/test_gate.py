@@ -449,6 +449,22 @@ def test_exclude(tmp_path: Path) -> None:
         ("Dockerfile", "ENV A=1 TF=tensorflow==2.6.0\nRUN pip3 install -U ${TF}\n", "tf.keras", "2.6.0"),
         ("Dockerfile", "RUN if [ $V = tensorflow==1.15 ]; then pip install keras==2.6; fi\n", "tf.keras", "2.6"),
         ("Dockerfile", "RUN if [ $V = tensorflow==1.15 ]; then apt-get install g++-8; fi\n", None, None),
+        # TF_USE_LEGACY_KERAS, where programs are started
+        ("Dockerfile", "FROM tensorflow/tensorflow:2.17.0\nENV TF_USE_LEGACY_KERAS=1\n", "tf_keras", None),
+        ("docker/Dockerfile", "FROM python:3.11\nENV A=1 \\\n    TF_USE_LEGACY_KERAS=True\n", "tf_keras", None),
+        ("Dockerfile", "FROM tensorflow/tensorflow:2.17.0\nENV TF_USE_LEGACY_KERAS 1\n", "tf_keras", None),
+        ("Dockerfile", "FROM tensorflow/tensorflow:2.17.0\n# ENV TF_USE_LEGACY_KERAS=1\n", "keras", None),
+        ("Dockerfile", "FROM tensorflow/tensorflow:2.17.0\nENV TF_USE_LEGACY_KERAS=0\n", "keras", None),
+        ("train.sh", "set -e\nexport TF_USE_LEGACY_KERAS=1\npython train.py\n", "tf_keras", None),
+        ("scripts/train.sh", "TF_USE_LEGACY_KERAS='1' python train.py\n", "tf_keras", None),
+        ("run.sh", "if [ $1 = old ]; then\n  export TF_USE_LEGACY_KERAS=1\nfi\n", None, None),
+        ("run.sh", "TF_USE_LEGACY_KERAS=1 python a.py\nTF_USE_LEGACY_KERAS=0 python a.py\n", None, None),
+        ("run.sh", "export TF_USE_LEGACY_KERAS=$LEGACY\n", None, None),
+        (".env", "TF_USE_LEGACY_KERAS=true\n", "tf_keras", None),
+        ("docker-compose.yml", "environment:\n  - TF_USE_LEGACY_KERAS=1\n", "tf_keras", None),
+        ("docker-compose.yml", "environment:\n  TF_USE_LEGACY_KERAS: '1'\n", "tf_keras", None),
+        ("environment.yml", "dependencies:\n- python\nvariables:\n  TF_USE_LEGACY_KERAS: 1\n", "tf_keras", None),
+        ("Makefile", "train:\n\tTF_USE_LEGACY_KERAS=1 python train.py\n", "tf_keras", None),
     ],
 )
 def test_the_keras_that_a_project_asks_for(
@@ -552,6 +568,28 @@ def test_what_is_installed_by_a_lock_comes_before_what_is_asked_for_and_that_bef
         "setup.py asks for tensorflow==2.8.0",
         "poetry.lock locks tensorflow==2.7.0",
     ]
+
+
+@pytest.mark.parametrize(
+    ("starts", "package"),
+    [
+        ('COMMAND = "TF_USE_LEGACY_KERAS=1 python train.py"', "tf_keras"),
+        ('os.system(f"CUDA_VISIBLE_DEVICES=0 TF_USE_LEGACY_KERAS=1 python {name}")', "tf_keras"),
+        ('settings = "TF_USE_LEGACY_KERAS=1"; command = f"{settings} python train.py"', "tf_keras"),
+        ('run(["env", "TF_USE_LEGACY_KERAS=True", "python", "train.py"])', "tf_keras"),
+        ('raise ImportError("TF_USE_LEGACY_KERAS=1 is what this needs: pip install tf_keras")', "keras"),
+        ('raise ImportError("install tf_keras and set TF_USE_LEGACY_KERAS=1")', "keras"),
+        ('"""Start it as TF_USE_LEGACY_KERAS=1 python train.py."""', "keras"),
+        ('run("TF_USE_LEGACY_KERAS=0 python train.py")', "keras"),
+    ],
+)
+def test_a_program_that_starts_others_with_tf_keras(tmp_path: Path, starts: str, package: str) -> None:
+    write(
+        tmp_path, {"a.py": "import tensorflow as tf\n", "run.py": f"{starts}\n", "requirements.txt": "tensorflow==2.17"}
+    )
+    (target,) = check("--static", ".", directory=tmp_path).report["targets"]
+    assert target["keras"]["package"] == package
+    assert ("run.py starts programs with" in target["keras"]["because"]) is (package == "tf_keras")
 
 
 def test_in_a_directory_each_file_is_judged_by_the_nearest_that_asks(tmp_path: Path) -> None:
