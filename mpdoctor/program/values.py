@@ -355,15 +355,6 @@ class FunctionFacts:
     enclosing: FunctionFacts | None = field(default=None, repr=False)
     location: Location = field(default=NOWHERE, repr=False)
 
-    def decorated_by(self, *names: str) -> bool:
-        """Whether one of these library names decorates it, called (`@tf.function(jit_compile=True)`) or
-        not."""
-        for decorator in self.decorators:
-            made = decorator.callee if isinstance(decorator, Call) else decorator
-            if isinstance(made, Api) and made.is_(*names):
-                return True
-        return False
-
 
 @dataclass(frozen=True, eq=False)
 class ClassFacts:
