@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Callable, Iterable, Optional
 
 from mpdoctor.knowledge.array_functions import BY_VALUE, FLOAT64, JOINING, JOINING_PARTS, KEEPING, RANDOM
-from mpdoctor.program.values import Api, Attribute, Call, Collection, Item, Known, Operation, Value, options
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, options
 
 Named = Callable[[Optional[Value]], Optional[str]]
 FLOATING = ("float16", "float32", "float64")

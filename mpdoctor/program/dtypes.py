@@ -25,22 +25,18 @@ from mpdoctor.knowledge.result_dtypes import (
     VALUE_NAMES,
 )
 from mpdoctor.program.array_dtypes import dtype_of_array
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.instances import class_of
+from mpdoctor.program.user_definitions import ClassFacts, Defined, Instance, Parameter
 from mpdoctor.program.values import (
     Api,
     Attribute,
-    Call,
-    ClassFacts,
     Collection,
-    Defined,
     Earlier,
     Either,
-    Instance,
     Item,
     Known,
-    Operation,
-    Parameter,
     Value,
-    class_of,
     is_api,
     known,
     options,

@@ -26,8 +26,9 @@ from mpdoctor.facts.location import Cells, Location, lines_of
 from mpdoctor.facts.versions import Keras, KerasPackage
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.program.breakdown import Breakdown
+from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes import dtype_of, policies_named
-from mpdoctor.program.events import Event, Read, Return, Use, With, Write
+from mpdoctor.program.events import Call, Event, Operation, Read, Return, Use, With, Write
 from mpdoctor.program.mixed_precision_signs import signs_of_mixed_precision
 from mpdoctor.program.policy_settings import (
     SET_FLOATX,
@@ -41,17 +42,8 @@ from mpdoctor.program.policy_settings import (
     policies_set_by,
     sets_policy,
 )
-from mpdoctor.program.values import (
-    Api,
-    Call,
-    ClassFacts,
-    Context,
-    Defined,
-    Earlier,
-    FunctionFacts,
-    Operation,
-    Value,
-)
+from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
+from mpdoctor.program.values import Api, Earlier, Value
 
 # Answers of `SourceFacts` that hang on its events and its text alone.
 _OF_EVENTS = frozenset(("lines", "mixed_precision_signs", "library_calls", "_calls_by_name", "_calls_by_method"))

@@ -6,7 +6,9 @@ import ast
 from collections.abc import Callable
 
 from mpdoctor.facts.location import Location
-from mpdoctor.program.values import Api, Call, Collection, Defined, FunctionFacts, Instance, Known, Parameter, Value
+from mpdoctor.program.events import Call
+from mpdoctor.program.user_definitions import Defined, FunctionFacts, Instance, Parameter
+from mpdoctor.program.values import Api, Collection, Known, Value
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.settings.command_line import defaults_of_command
 from mpdoctor.source.interpreter.state.interpreter_state import State

@@ -7,21 +7,9 @@ from functools import cache
 
 from mpdoctor.facts.location import Location
 from mpdoctor.knowledge.api_names import public_name
-from mpdoctor.program.values import (
-    Api,
-    Attribute,
-    Call,
-    ClassFacts,
-    Collection,
-    Defined,
-    Either,
-    FunctionFacts,
-    Known,
-    Parameter,
-    Value,
-    is_api,
-    options,
-)
+from mpdoctor.program.events import Call
+from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Parameter
+from mpdoctor.program.values import Api, Attribute, Collection, Either, Known, Value, is_api, options
 from mpdoctor.source.interpreter.attributes import evaluate_attribute
 from mpdoctor.source.interpreter.call_inlining import DEEPEST_CALL, inline_call, inline_uncalled
 from mpdoctor.source.interpreter.calls.builtin_calls import (
