@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Iterable, Iterator
 from mpdoctor.facts.location import Location
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
-from mpdoctor.program.dtypes import policies_named
+from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.values import Api

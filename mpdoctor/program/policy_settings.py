@@ -8,7 +8,7 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.program.command_line import without_command_line
 from mpdoctor.program.context import Branch
-from mpdoctor.program.dtypes import policies_named
+from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call, Event
 from mpdoctor.program.user_definitions import ClassFacts, Defined
 from mpdoctor.program.values import Api, Attribute, Known, Value, is_api, known, options

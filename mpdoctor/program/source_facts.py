@@ -27,7 +27,7 @@ from mpdoctor.facts.versions import Keras, KerasPackage
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.program.breakdown import Breakdown
 from mpdoctor.program.context import Context
-from mpdoctor.program.dtypes import dtype_of, policies_named
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_of, policies_named
 from mpdoctor.program.events import Call, Event, Operation, Read, Return, Use, With, Write
 from mpdoctor.program.mixed_precision_signs import signs_of_mixed_precision
 from mpdoctor.program.policy_settings import (

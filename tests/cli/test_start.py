@@ -47,11 +47,11 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     ("arguments", "most"),
     [
         (["--version"], 7),
-        (["explain", "MP201"], 102),
-        (["rules"], 308),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 376),
-        (["check", "--static", "--output-format=concise", "."], 383),
-        (["check", "--static", "--output-format=concise", "plain"], 164),
+        (["explain", "MP201"], 105),
+        (["rules"], 311),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 379),
+        (["check", "--static", "--output-format=concise", "."], 386),
+        (["check", "--static", "--output-format=concise", "plain"], 167),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),
 )

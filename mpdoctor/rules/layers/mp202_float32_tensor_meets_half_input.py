@@ -51,7 +51,7 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Edit, Finding, Fix, Severity
 from mpdoctor.knowledge.result_dtypes import ALWAYS_FLOAT32
 from mpdoctor.program.context import Context
-from mpdoctor.program.dtypes import is_array
+from mpdoctor.program.dtypes.array_dtypes import is_array
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts

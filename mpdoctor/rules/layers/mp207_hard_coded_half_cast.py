@@ -49,7 +49,7 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.knowledge.result_dtypes import DEFAULTS, JOINING, KEEPING
 from mpdoctor.program.context import Context
-from mpdoctor.program.dtypes import AUTOCAST, dtype_named, policies_named
+from mpdoctor.program.dtypes.tensor_dtypes import AUTOCAST, dtype_named, policies_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter

@@ -46,7 +46,7 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.context import Context
-from mpdoctor.program.dtypes import is_array
+from mpdoctor.program.dtypes.array_dtypes import is_array
 from mpdoctor.program.events import Call, Return
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts

@@ -54,7 +54,7 @@ from collections.abc import Iterator, Sequence
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
-from mpdoctor.program.dtypes import is_array
+from mpdoctor.program.dtypes.array_dtypes import is_array
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts

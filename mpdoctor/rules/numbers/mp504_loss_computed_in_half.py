@@ -60,7 +60,7 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Edit, Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.context import Context
-from mpdoctor.program.dtypes import dtype_named
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call, Operation, Return
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts

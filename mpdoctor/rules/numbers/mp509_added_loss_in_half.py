@@ -51,7 +51,7 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.knowledge.half_dtypes import HALF
-from mpdoctor.program.dtypes import dtypes_told
+from mpdoctor.program.dtypes.tensor_dtypes import dtypes_told
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts

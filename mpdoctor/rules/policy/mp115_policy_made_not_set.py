@@ -36,7 +36,7 @@ from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
-from mpdoctor.program.dtypes import policies_named
+from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.policy_settings import SET_POLICY
 from mpdoctor.program.source_facts import SourceFacts

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from mpdoctor.facts.location import Location
 from mpdoctor.program.context import Branch, Context
-from mpdoctor.program.dtypes import policies_named
+from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts

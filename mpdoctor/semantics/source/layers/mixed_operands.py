@@ -10,7 +10,7 @@ from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.knowledge.result_dtypes import JOINING as TENSORS
 from mpdoctor.knowledge.result_dtypes import KEEPING
 from mpdoctor.program.context import Context
-from mpdoctor.program.dtypes import AUTOCAST, dtypes_told
+from mpdoctor.program.dtypes.tensor_dtypes import AUTOCAST, dtypes_told
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter

@@ -8,7 +8,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import LayerFacts, ModelFacts
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.layer_kinds import HANDING_ON, OUTPUT_IN_COMPUTE_DTYPE
-from mpdoctor.program.dtypes import policies_named
+from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.policy_settings import UNSURE

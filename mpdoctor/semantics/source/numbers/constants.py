@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.command_line import without_command_line
-from mpdoctor.program.dtypes import dtype_named
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Api, Attribute, Known, Value, is_api, known, options

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.context import Context
-from mpdoctor.program.dtypes import dtype_named, is_array
+from mpdoctor.program.dtypes.array_dtypes import is_array
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import FunctionFacts, Parameter

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.wrapper_delegation import BROKEN, CLASSIC, KERAS3, MISSING, NEW
-from mpdoctor.program.dtypes import policies_named
+from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call, Event
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.policy_settings import UNSURE, PolicyName

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mpdoctor.program.dtypes import dtype_named
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.values import Api, Collection, Item, Known, Value, is_api, known, options
 
