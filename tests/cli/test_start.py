@@ -49,9 +49,9 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
         (["--version"], 7),
         (["explain", "MP201"], 105),
         (["rules"], 311),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 379),
-        (["check", "--static", "--output-format=concise", "."], 386),
-        (["check", "--static", "--output-format=concise", "plain"], 167),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 380),
+        (["check", "--static", "--output-format=concise", "."], 387),
+        (["check", "--static", "--output-format=concise", "plain"], 168),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),
 )
