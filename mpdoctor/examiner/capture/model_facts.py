@@ -17,7 +17,8 @@ from mpdoctor.examiner.capture.origins import policy_name
 from mpdoctor.examiner.keras.compiled_losses import casts_prediction
 from mpdoctor.examiner.keras.private_state import casts_its_input
 from mpdoctor.examiner.process.user_code import class_location
-from mpdoctor.facts.model import ArrayFacts, CallFacts, LayerFacts, ModelFacts
+from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.model import ArrayFacts, CallFacts, ModelFacts
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasLayer, KerasModel, KerasOptimizer, KerasVariable

@@ -52,7 +52,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.result_dtypes import KEEPING

@@ -54,7 +54,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.knowledge.layer_kinds import NOT_FLOATING

@@ -56,8 +56,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
+from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Edit, Finding, Fix, Severity
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of

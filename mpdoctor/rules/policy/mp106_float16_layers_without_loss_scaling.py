@@ -39,7 +39,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.events import Call
 from mpdoctor.program.policy_settings import UNSURE

@@ -34,8 +34,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.events import Write
 from mpdoctor.program.instances import class_of

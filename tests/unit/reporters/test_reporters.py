@@ -15,8 +15,8 @@ import pytest
 import samples
 from rich.cells import cell_len
 
+from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.model import LayerFacts
 from mpdoctor.facts.training import StepFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import (
