@@ -47,11 +47,11 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     ("arguments", "most"),
     [
         (["--version"], 7),
-        (["explain", "MP201"], 105),
-        (["rules"], 311),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 381),
-        (["check", "--static", "--output-format=concise", "."], 388),
-        (["check", "--static", "--output-format=concise", "plain"], 168),
+        (["explain", "MP201"], 107),
+        (["rules"], 313),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 383),
+        (["check", "--static", "--output-format=concise", "."], 390),
+        (["check", "--static", "--output-format=concise", "plain"], 170),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),
 )
