@@ -105,7 +105,7 @@ class Api(Value):
         return f"<Api {self.name}>"
 
     def is_(self, *names: str) -> bool:
-        """Whether this is one of these library names, synonyms included (see `facts.names.public_name`)."""
+        """Whether this is one of these library names, synonyms included."""
         return public_name(self.name) in _public_names(names)
 
 
