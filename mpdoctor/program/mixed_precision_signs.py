@@ -11,9 +11,10 @@ from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call, Use
 from mpdoctor.program.instances import class_of
+from mpdoctor.program.policy_settings import SET_FLOATX, SET_POLICY
 from mpdoctor.program.values import Api
 
-_SETS_POLICY = ("keras.mixed_precision.set_global_policy", "keras.backend.set_floatx")
+_SETS_POLICY = (SET_POLICY, SET_FLOATX)
 _NAMES = (
     "keras.mixed_precision.LossScaleOptimizer",
     "tensorflow.mixed_precision.LossScaleOptimizer",
