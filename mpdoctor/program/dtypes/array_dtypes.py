@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Callable, Iterable, Optional
 
 from mpdoctor.knowledge.array_functions import BY_VALUE, FLOAT64, JOINING, JOINING_PARTS, KEEPING, RANDOM
+from mpdoctor.program.dtypes.python_numbers import spread
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, options
 
@@ -86,7 +87,7 @@ class _ArrayDtypes:
         if call.open or call.keyword("dtype") is not None:
             return None
         if name in JOINING_PARTS:
-            return self.agreed((part for argument in call.args[:1] for part in _spread(argument)), depth)
+            return self.agreed((part for argument in call.args[:1] for part in spread(argument)), depth)
         # a list among them is an array of float64 to numpy
         return self.agreed(call.args[: 2 if name in JOINING else 1 if name in KEEPING else 0], depth)
 
@@ -101,10 +102,6 @@ class _ArrayDtypes:
     def _floating(self, value: Value | None) -> str | None:
         found = self.named(value)
         return found if found in FLOATING else None
-
-
-def _spread(value: Value) -> tuple[Value, ...]:
-    return value.items if isinstance(value, Collection) else (value,)
 
 
 def _leaves(value: Value | None, depth: int = 0) -> list[Value]:
