@@ -4,98 +4,10 @@ from __future__ import annotations
 
 from mpdoctor.facts.devices import DeviceFacts
 from mpdoctor.facts.frozen import dataclass
-from mpdoctor.facts.layer_details import NO_SETTINGS, ConfigFacts, RawVariableFacts, SettingsFacts
+from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.saved.file import LoadFacts
 from mpdoctor.facts.versions import Keras
-
-
-@dataclass(frozen=True)
-class LayerFacts:
-    """One layer, nested ones included.
-
-    path
-        Names from the model down, joined by "/": "encoder/dense_1".
-    class_name, own_class, class_location
-        The class, whether it is the user's own, and where its `class` statement stands.
-    policy, compute_dtype, variable_dtype
-        As that Keras names them: "mixed_float16", "float16", "float32".
-    input_dtypes
-        What it was given, before it cast anything.
-    output_dtypes, output_shape
-        What the layer really put out, traced where it could be; empty where nobody knows.
-    mask_steps
-        How many steps the mask counts that it is given; None without a mask.
-    variables
-        (dtype, number of elements, trainable) for every variable that the layer itself holds; a frozen layer has none
-        that is trainable.
-    floating
-        False for a layer that handles no floating-point numbers (StringLookup, IntegerLookup, InputLayer …).
-    is_output
-        True if one of the model's outputs comes from this layer.
-    ends_submodel
-        True if an output of a nested model comes from this layer.
-    is_model
-        True for a nested model.
-    is_operation, given_by
-        True for a function that was called with Keras' symbolic tensors: it has no policy and no weights. In Keras 3,
-        the names of the layers and functions that its inputs come from.
-    names_dtype
-        Whether the code of a class or function of the user's names a dtype, or a cast.
-    raw_variables
-        Variables that the layer keeps and Keras 3 does not know of.
-    policy_before, policy_set_at
-        The policy that it had before a line of the user's assigned another one; "" where none did.
-    made_at, made_by
-        The user's line that made it; the library's function that this line called ("clone_model"), "" for the class.
-    given_dtype
-        Whether that line, or the program's class of it, gave it a dtype, or a policy, of its own.
-    before_policy
-        Whether it was made before the program had set any global policy.
-    """
-
-    path: str
-    class_name: str
-    policy: str
-    compute_dtype: str
-    variable_dtype: str
-    output_dtypes: tuple[str, ...] = ()
-    variables: tuple[tuple[str, int, bool], ...] = ()
-    own_class: bool = False
-    class_location: Location | None = None
-    floating: bool = True
-    is_output: bool = False
-    ends_submodel: bool = False
-    is_model: bool = False
-    autocast: bool = True
-    made_at: Location | None = None
-    input_dtypes: tuple[str, ...] = ()
-    output_shape: tuple[int | None, ...] = ()
-    mask_steps: int | None = None
-    is_operation: bool = False
-    given_by: tuple[str, ...] = ()
-    names_dtype: bool = False
-    settings: SettingsFacts = NO_SETTINGS
-    config: ConfigFacts | None = None
-    raw_variables: tuple[RawVariableFacts, ...] = ()
-    policy_before: str = ""
-    policy_set_at: Location | None = None
-    made_by: str = ""
-    given_dtype: bool = False
-    before_policy: bool = False
-
-    @property
-    def computes_in_half(self) -> bool:
-        return self.compute_dtype in ("float16", "bfloat16")
-
-    @property
-    def has_trainable_weights(self) -> bool:
-        return any(trainable for *_, trainable in self.variables)
-
-    @property
-    def follows_policy(self) -> bool:
-        """False for what no policy speaks of: layers without floating-point numbers, functions between layers."""
-        return self.floating and not self.is_operation
 
 
 @dataclass(frozen=True)

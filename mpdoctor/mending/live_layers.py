@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.model import LayerFacts
 from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.mending.draft import Proposal
 from mpdoctor.program.source_facts import SourceFacts

@@ -7,7 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 
-from mpdoctor.facts.model import LayerFacts, OptimizerFacts
+from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.model import OptimizerFacts
 from mpdoctor.finding import Diagnosis, Edit, Finding
 from mpdoctor.fixes.choices import Sources
 from mpdoctor.mending.draft import Proposal

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mpdoctor.program.values import Api, Attribute, Call, Item, Known, Value, known, options
+from mpdoctor.program.events import Call
+from mpdoctor.program.values import Api, Attribute, Item, Known, Value, known, options
 
 PARSING = ("parse_args", "parse_known_args", "parse_intermixed_args")
 FLAGS = ".flags.FLAGS."

@@ -7,14 +7,119 @@ from typing import Union
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
-from mpdoctor.program.values import (
-    NOWHERE,
-    Api,
-    Call,
-    Context,
-    Operation,
-    Value,
-)
+from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.knowledge.api_parameters import PARAMETERS
+from mpdoctor.program.context import Context
+from mpdoctor.program.user_definitions import Defined
+from mpdoctor.program.values import NOWHERE, Api, Attribute, Unknown, Value
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Call(Value):
+    """A call, and also its result: an instance where a class is called.
+
+    args, keywords
+        Positional arguments without `*rest`; (name, value) pairs, with those of a literal `**{...}`.
+    open
+        True if `*rest` or `**rest` may hand over more arguments than are seen here.
+    result
+        Where a function of the user's own was followed: what it returned for these arguments. The expression
+        that calls it then stands for that result, and this Call is only an event in `SourceFacts.calls`.
+    yielded
+        Of a generator of the user's own that was followed: what it gives, one after the other.
+    dropped
+        True if the call is a statement of its own, so that nobody keeps its result.
+    order
+        Position in program order, comparable with that of every other event.
+    """
+
+    callee: Value = field(default_factory=Unknown)
+    args: tuple[Value, ...] = ()
+    keywords: tuple[tuple[str, Value], ...] = ()
+    context: Context = field(default_factory=lambda: Context(), repr=False)
+    order: int = field(default=0, repr=False)
+    open: bool = False
+    dropped: bool = field(default=False, repr=False)
+    result: Value | None = field(default=None, repr=False)
+    yielded: Value | None = field(default=None, repr=False)
+
+    def keyword(self, name: str) -> Value | None:
+        """The value of one keyword argument, None where it is not given."""
+        for key, value in self.keywords:
+            if key == name:
+                return value
+        return None
+
+    def argument(self, position: int | None, keyword: str | None = None) -> Value | None:
+        """One argument by position (from 0, `self` not counted) or by name; None where it is not given. Of TensorFlow's
+        and Keras' functions on tensors the names are known: `argument(0)` is `x` in tf.abs(x=…).
+
+        With `open`, None means "not seen" and not "left out"."""
+        if position is not None and position < len(self.args):
+            return self.args[position]
+        if not self.keywords:
+            return None
+        found = self.keyword(keyword) if keyword is not None else None
+        return self._named(position) if found is None and position is not None else found
+
+    @property
+    def given(self) -> tuple[Value, ...]:
+        """All arguments, those by position first."""
+        return (*self.args, *(value for _, value in self.keywords))
+
+    def arguments(self, positions: slice) -> tuple[Value, ...]:
+        """Those at these positions that are given, in order, by position or by name. Rules ask for them and for
+        `argument`, and never for `args[0]`: a call may have none."""
+        if not self.keywords:
+            return self.args[positions]
+        asked = range(len(self.args) + len(self.keywords))[positions]
+        return tuple(value for value in map(self.argument, asked) if value is not None)
+
+    def _named(self, position: int) -> Value | None:
+        names = PARAMETERS.get(public_name(self.callee.name), ()) if isinstance(self.callee, Api) else ()
+        return self.keyword(names[position]) if position < len(names) else None
+
+    @property
+    def method(self) -> str:
+        """The last part of what is called: "fit" for model.fit(…), "Dense" for keras.layers.Dense(…), else
+        ""."""
+        if isinstance(self.callee, Attribute):
+            return self.callee.name
+        if isinstance(self.callee, Api):
+            return self.callee.name.rpartition(".")[2]
+        return self.callee.of.name if isinstance(self.callee, Defined) else ""
+
+    @property
+    def receiver(self) -> Value | None:
+        """`model` in model.fit(…); None for a call of a plain function or class. The receiver of a method of
+        the user's own class is `callee.bound`, which is what this gives."""
+        if isinstance(self.callee, Attribute):
+            return self.callee.of
+        return self.callee.bound if isinstance(self.callee, Defined) else None
+
+    @property
+    def parts(self) -> tuple[Value, ...]:
+        if not self.keywords:
+            return (self.callee, *self.args)
+        return (self.callee, *self.args, *[argument for _, argument in self.keywords])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Operation(Value):
+    """`left + right`, `-x`, `a < b`, `not a`, `a and b`: operators as Python writes them, one or more
+    operands.
+
+    `x += y` is the operation "+" with `augmented` True."""
+
+    operator: str = ""
+    operands: tuple[Value, ...] = ()
+    context: Context = field(default_factory=lambda: Context(), repr=False)
+    order: int = field(default=0, repr=False)
+    augmented: bool = False
+
+    @property
+    def parts(self) -> tuple[Value, ...]:
+        return self.operands
 
 
 @dataclass(frozen=True, eq=False)

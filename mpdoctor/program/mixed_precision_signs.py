@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Iterable, Iterator
+from typing import Iterable, Iterator
 
 from mpdoctor.facts.location import Location
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
-from mpdoctor.program.dtypes import policies_named
-from mpdoctor.program.values import Api, Call, class_of
+from mpdoctor.program.dtypes.tensor_dtypes import policies_named
+from mpdoctor.program.events import Call, Use
+from mpdoctor.program.instances import class_of
+from mpdoctor.program.policy_settings import SET_FLOATX, SET_POLICY
+from mpdoctor.program.values import Api
 
-if TYPE_CHECKING:
-    from mpdoctor.program.events import Use
-
-_SETS_POLICY = ("keras.mixed_precision.set_global_policy", "keras.backend.set_floatx")
+_SETS_POLICY = (SET_POLICY, SET_FLOATX)
 _NAMES = (
     "keras.mixed_precision.LossScaleOptimizer",
     "tensorflow.mixed_precision.LossScaleOptimizer",

@@ -7,21 +7,11 @@ from typing import Union
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.program.command_line import without_command_line
-from mpdoctor.program.dtypes import policies_named
-from mpdoctor.program.events import Event
-from mpdoctor.program.values import (
-    Api,
-    Attribute,
-    Branch,
-    Call,
-    ClassFacts,
-    Defined,
-    Known,
-    Value,
-    is_api,
-    known,
-    options,
-)
+from mpdoctor.program.context import Branch
+from mpdoctor.program.dtypes.tensor_dtypes import policies_named
+from mpdoctor.program.events import Call, Event
+from mpdoctor.program.user_definitions import ClassFacts, Defined
+from mpdoctor.program.values import Api, Attribute, Known, Value, is_api, known, options
 
 SET_POLICY = "keras.mixed_precision.set_global_policy"
 READ_POLICY = "keras.mixed_precision.global_policy"

@@ -24,34 +24,17 @@ from typing import Any, Iterator, Mapping
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Cells, Location, lines_of
 from mpdoctor.facts.versions import Keras, KerasPackage
-from mpdoctor.knowledge.api_names import kind_of_class, public_name
+from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.breakdown import Breakdown
-from mpdoctor.program.dtypes import dtype_of, policies_named
-from mpdoctor.program.events import Event, Read, Return, Use, With, Write
+from mpdoctor.program.context import Context
+from mpdoctor.program.dtypes.program_dtypes import ProgramDtypes
+from mpdoctor.program.dtypes.tensor_dtypes import policies_named
+from mpdoctor.program.events import Call, Event, Operation, Read, Return, Use, With, Write
 from mpdoctor.program.mixed_precision_signs import signs_of_mixed_precision
-from mpdoctor.program.policy_settings import (
-    SET_FLOATX,
-    SET_POLICY,
-    UNSURE,
-    PolicyName,
-    are_of_two_kerases,
-    has_happened,
-    makes_policy,
-    policies_read_for,
-    policies_set_by,
-    sets_policy,
-)
-from mpdoctor.program.values import (
-    Api,
-    Call,
-    ClassFacts,
-    Context,
-    Defined,
-    Earlier,
-    FunctionFacts,
-    Operation,
-    Value,
-)
+from mpdoctor.program.policies_in_force import PoliciesInForce
+from mpdoctor.program.policy_settings import UNSURE, PolicyName
+from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
+from mpdoctor.program.values import Api, Value
 
 # Answers of `SourceFacts` that hang on its events and its text alone.
 _OF_EVENTS = frozenset(("lines", "mixed_precision_signs", "library_calls", "_calls_by_name", "_calls_by_method"))
@@ -191,74 +174,18 @@ class SourceFacts:
         return self.assume_mixed or self.mixed_elsewhere or bool(self.mixed_precision_signs)
 
     @cached_property
+    def _policies(self) -> PoliciesInForce:
+        return PoliciesInForce(self.calls, self.keras, is_notebook=bool(self.cells), callers_decide=self.is_imported)
+
+    @property
     def policy_calls(self) -> tuple[Call, ...]:
         """The calls that set the global policy (or floatx), in order."""
-        return tuple(call for call in self.calls if sets_policy(call) and not self._sets_nothing(call))
-
-    def _sets_nothing(self, setting: Call) -> bool:
-        return self._is_too_late(setting) or self._is_last(setting)
-
-    def _is_last(self, setting: Call) -> bool:
-        """Whether a notebook ends there: nobody imports it, and what it defined and never called is never called."""
-        return bool(self.cells) and setting.context.reached and setting.order > self._last_doing
-
-    @cached_property
-    def _last_doing(self) -> int:
-        """The order of the last call that running the file gets to, policies and Python's own functions left out."""
-        doing = (
-            call.order
-            for call in self.calls
-            if call.context.reached and not sets_policy(call) and not makes_policy(call)
-            if not (isinstance(call.callee, Api) and call.callee.root == "builtins")
-        )
-        return max(doing, default=0)
-
-    def _is_too_late(self, setting: Call) -> bool:
-        """Whether floatx is set where it changes no policy any more: in Keras 3 the first layer makes the policy of
-        it, and a policy that was set is not touched (3.15)."""
-        if not self.keras.is_keras3 or not isinstance(setting.callee, Api) or not setting.callee.is_(SET_FLOATX):
-            return False
-        return any(
-            has_happened(call.context.branches, setting.context.branches)
-            for call in self._settling
-            if call.order < setting.order and call.context.run in (0, setting.context.run)
-        )
-
-    @cached_property
-    def _settling(self) -> list[Call]:
-        """What makes or sets the global policy of Keras 3: layers with none of their own, and calls for it."""
-        return [
-            call
-            for call in self.library_calls
-            if isinstance(call.callee, Api)
-            and (call.callee.is_(SET_POLICY) or kind_of_class(call.callee.name) == "layer")
-            and call.keyword("dtype") is None
-        ]
+        return self._policies.calls_that_set
 
     def policies_at(self, event: Event) -> tuple[PolicyName, ...]:
         """Every global policy that may be in force at this event: names such as "mixed_float16", None for
         "never set", and UNSURE where it is set to something unknown or was for the callers to set."""
-        found: list[PolicyName] = []
-        for call in reversed(self.policy_calls):
-            if call.order >= event.order or call.context.run not in (0, event.context.run):
-                continue
-            if are_of_two_kerases(call, event, self.keras):
-                continue
-            certain = has_happened(call.context.branches, event.context.branches)
-            if certain is None:
-                continue
-            found.extend(policies_set_by(call) or self._policies_put_back(call) or (UNSURE,))
-            if certain:
-                break
-        else:
-            callers_decide = self.is_imported or not event.context.reached
-            found.append(UNSURE if callers_decide else None)
-        return tuple(dict.fromkeys(found))
-
-    def _policies_put_back(self, call: Call) -> tuple[PolicyName, ...]:
-        """What a call sets that is given the global policy of before, `set_global_policy(before)`; () for others."""
-        read = policies_read_for(call)
-        return tuple(dict.fromkeys(name for reading in read for name in self.policies_at(reading)))
+        return self._policies.at(event)
 
     def policies_of_program_at(self, event: Event) -> tuple[PolicyName, ...]:
         """The same, with the policies of the files that import this one where nothing here tells."""
@@ -267,68 +194,24 @@ class SourceFacts:
 
     def policies_told(self) -> tuple[str | None, ...]:
         """What the events say for `policies_set`."""
-        found: list[str | None] = []
-        for call in self.policy_calls:
-            named = policies_set_by(call)
-            is_certain = len(named) == 1 and all(branch.only for branch in call.context.branches)
-            found.append(named[0] if is_certain else None)
-        return tuple(dict.fromkeys(found))
+        return self._policies.told()
 
     def policy_at(self, event: Event) -> PolicyName:
         """The one global policy that is in force at this event, UNSURE where there may be several."""
         policies = self.policies_at(event)
         return policies[0] if len(policies) == 1 else UNSURE
 
+    @cached_property
+    def _dtypes(self) -> ProgramDtypes:
+        return ProgramDtypes(self.keras)
+
     def dtype_of(self, value: Value | None) -> str | None:
-        """The dtype of a tensor, as `facts.dtypes.dtype_of` tells it for this program's Keras. What was asked once is
-        remembered: values hold one another in chains, and rules ask about each link."""
-        if value is None:
-            return None
-        if id(value) not in self._dtypes:
-            self._dtypes[id(value)] = value, dtype_of(value, self.keras, self._dtypes)
-        return self._dtypes[id(value)][1]
+        """The dtype of a tensor, as this program's Keras has it; None where it is not certain."""
+        return self._dtypes.of(value)
 
     def dtype_at(self, value: Value | None, context: Context) -> str | None:
-        """The dtype that a tensor has where it is used. In a loop that is what it has the first time round, unless an
-        `if` of the loop's stands before."""
-        found = self.dtype_of(value)
-        if found is not None or value is None or not context.loops:
-            return found
-        if len(context.branches) > self._fewest_branches_of_rounds(value):
-            return None
-        if id(value) not in self._dtypes_at_first:
-            first = dtype_of(value, self.keras, self._dtypes_at_first, first_round=True)
-            self._dtypes_at_first[id(value)] = value, first
-        return self._dtypes_at_first[id(value)][1]
-
-    def _fewest_branches_of_rounds(self, value: Value) -> int:
-        """Of the loops' variables that a tensor was made from, how many arms surround the one with the fewest; -1 where
-        it was made from none. Remembered by id, of its parts as well: `_dtypes` keeps the value, and that its parts."""
-        waiting = [value]
-        while waiting:
-            current = waiting[-1]
-            unknown = [part for part in current.parts if id(part) not in self._rounds]
-            if unknown:
-                waiting += unknown
-                continue
-            waiting.pop()
-            found = [self._rounds[id(part)] for part in current.parts]
-            own = [current.branches] if isinstance(current, Earlier) else []
-            self._rounds[id(current)] = min((*own, *(branches for branches in found if branches >= 0)), default=-1)
-        return self._rounds[id(value)]
-
-    @cached_property
-    def _rounds(self) -> dict[int, int]:
-        return {}
-
-    @cached_property
-    def _dtypes_at_first(self) -> dict[int, tuple[Value, str | None]]:
-        return {}
-
-    @cached_property
-    def _dtypes(self) -> dict[int, tuple[Value, str | None]]:
-        """By id; the value is kept, so that no other one gets its id."""
-        return {}
+        """The dtype that a tensor has where it is used: in a loop that is what it has the first time round."""
+        return self._dtypes.at(value, context)
 
     def returns_of(self, function: FunctionFacts) -> Iterator[Return]:
         """What a function returns, every `return` for every time that it was followed."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 
 from mpdoctor.facts.frozen import dataclass
+from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Diagnosis, Finding
 
 

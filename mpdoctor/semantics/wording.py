@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 
 from mpdoctor.facts.location import Location, location_in_cell
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Known, Value, class_of, options
+from mpdoctor.program.values import Known, Value, options
 
 LONGEST = 60
 

@@ -6,7 +6,8 @@ import ast
 import itertools
 from functools import cache
 
-from mpdoctor.program.values import Api, Call, Known, Unknown, Value, is_api
+from mpdoctor.program.events import Call
+from mpdoctor.program.values import Api, Known, Unknown, Value, is_api
 
 UNKNOWN = Unknown()
 WRAPPER_CLASSES = ("LossScaleOptimizer", "LossScaleOptimizerV1", "LossScaleOptimizerV3", "BaseLossScaleOptimizer")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mpdoctor.program.values import Api, Earlier, Either, Known, Operation, Unknown, Value, known, options
+from mpdoctor.program.events import Operation
+from mpdoctor.program.values import Api, Earlier, Either, Known, Unknown, Value, known, options
 
 MOST_OPTIONS = 8
 MOST_PARTS = 200  # of a comprehension's element that are looked at

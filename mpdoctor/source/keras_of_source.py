@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from mpdoctor.facts.versions import KerasPackage
-from mpdoctor.program.events import Use, Write
-from mpdoctor.program.values import Api, Call, Collection, known
+from mpdoctor.program.events import Call, Use, Write
+from mpdoctor.program.values import Api, Collection, known
 
 LEGACY = "TF_USE_LEGACY_KERAS"
 _KERAS3_ONLY = (

@@ -10,8 +10,11 @@ from pathlib import Path
 from types import MappingProxyType
 
 from mpdoctor.program.breakdown import breakdown_from_error
+from mpdoctor.program.context import Context
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, ClassFacts, Context, Known
+from mpdoctor.program.user_definitions import ClassFacts
+from mpdoctor.program.values import Known
 from mpdoctor.source.interpreter.call_inlining import inline_uncalled
 from mpdoctor.source.interpreter.dispatch import execute_block
 from mpdoctor.source.interpreter.imports import execute_module, load_module, new_module

@@ -8,14 +8,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
+from mpdoctor.program.context import Context
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Context
+from mpdoctor.source.import_graph import Outlines
 from mpdoctor.source.interpreter.imports import MOST_MODULES, execute_module, load_as, new_module
 from mpdoctor.source.interpreter.state.interpreter_state import State, Walk
 from mpdoctor.source.interpreter.state.scopes import Frame, Import, Module
 from mpdoctor.source.interpreter.state.side_effects import SideEffects
 from mpdoctor.source.modules import Files, package_of
-from mpdoctor.source.prefilter import Outlines
 from mpdoctor.source.program import execute_the_rest, facts_from_module, new_state, within_bounds
 from mpdoctor.source.reading import Source
 

@@ -18,7 +18,8 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed, Finding
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.progress import Progress, SilentProgress
-from mpdoctor.source.prefilter import Outlines, outlines_from_files
+from mpdoctor.source.import_graph import Outlines
+from mpdoctor.source.prefilter import outlines_from_files
 from mpdoctor.source_stage.cache import Cache
 from mpdoctor.source_stage.file_texts import FileTexts
 from mpdoctor.source_stage.pool import WorkerPool

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from mpdoctor.finding import Finding
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.source.prefilter import Glance, Look, Outlines, glance_from_text
+from mpdoctor.source.import_graph import Outlines
+from mpdoctor.source.prefilter import Glance, Look, glance_from_text
 from mpdoctor.source.reading import text_from_bytes
 from mpdoctor.source_stage.cache import Cache, Entry
 from mpdoctor.source_stage.file_texts import FileTexts

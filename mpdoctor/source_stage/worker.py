@@ -19,8 +19,8 @@ from mpdoctor.program.collector import without_garbage_collection
 from mpdoctor.program.source_facts import Problem, SourceFacts
 from mpdoctor.rules.registry import findings_from_facts
 from mpdoctor.source import facts_with_cells, facts_with_imports, facts_without_walking, source_or_problem
+from mpdoctor.source.import_graph import Outlines
 from mpdoctor.source.modules import Files
-from mpdoctor.source.prefilter import Outlines
 
 if TYPE_CHECKING:
     from mpdoctor.source.project import Project

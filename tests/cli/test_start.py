@@ -47,11 +47,11 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     ("arguments", "most"),
     [
         (["--version"], 7),
-        (["explain", "MP201"], 99),
-        (["rules"], 305),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 373),
-        (["check", "--static", "--output-format=concise", "."], 380),
-        (["check", "--static", "--output-format=concise", "plain"], 161),
+        (["explain", "MP201"], 107),
+        (["rules"], 313),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 383),
+        (["check", "--static", "--output-format=concise", "."], 390),
+        (["check", "--static", "--output-format=concise", "plain"], 170),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),
 )

@@ -23,7 +23,7 @@ from checking import ROOT, needs_keras, needs_tensorflow
 from live import START, examined, script_from_text
 
 from mpdoctor.facts.examination import ExaminationFacts
-from mpdoctor.facts.model import LayerFacts
+from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Verdict
 from mpdoctor.semantics.live.verdict import verdict_from_training

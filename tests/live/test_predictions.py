@@ -12,7 +12,8 @@ from checking import needs_keras
 from live import examined, script_from_text
 
 from mpdoctor.facts.examination import ExaminationFacts
-from mpdoctor.facts.model import CallFacts, LayerFacts, ModelFacts
+from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.model import CallFacts, ModelFacts
 from mpdoctor.facts.training import OperationFacts, PredictionFacts, TrainingFacts, excuse_of
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Verdict

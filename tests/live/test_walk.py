@@ -9,7 +9,8 @@ import pytest
 from checking import needs_keras
 from live import START, examined
 
-from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.model import ModelFacts
 
 MODELS = """
 def widened(tensor):

@@ -8,17 +8,9 @@ import pytest
 from test_rules_source import BODY, FIT, HALF_HEAD, HEAD, LINE, SCALED, layer, model, said, wrapper
 
 from mpdoctor.facts.devices import DeviceFacts
-from mpdoctor.facts.layer_details import ConfigFacts, RawVariableFacts, SettingsFacts
+from mpdoctor.facts.layer import ConfigFacts, LayerFacts, RawVariableFacts, SettingsFacts
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.model import (
-    ArrayFacts,
-    CallFacts,
-    LayerFacts,
-    LostCallFacts,
-    ModelFacts,
-    OptimizerFacts,
-    OtherPolicyFacts,
-)
+from mpdoctor.facts.model import ArrayFacts, CallFacts, LostCallFacts, ModelFacts, OptimizerFacts, OtherPolicyFacts
 
 pytestmark = pytest.mark.fast
 

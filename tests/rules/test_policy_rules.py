@@ -9,8 +9,9 @@ from judging import KERASES, facts_of, findings_in
 from test_rules_source import BODY, HEAD, layer, model, said, wrapper
 
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.model import CallFacts, LayerFacts, ModelFacts, OptimizerFacts
+from mpdoctor.facts.model import CallFacts, ModelFacts, OptimizerFacts
 from mpdoctor.facts.saved.file import LoadFacts
 from mpdoctor.finding import Finding
 from mpdoctor.knowledge.policy_names import is_policy_name, meant_by

@@ -15,12 +15,13 @@ import pytest
 from checking import needs_keras
 from judging import KERASES, facts_of, findings_in
 
+from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.model import ArrayFacts, CallFacts, LayerFacts, ModelFacts, OptimizerFacts, WriteFacts
+from mpdoctor.facts.model import ArrayFacts, CallFacts, ModelFacts, OptimizerFacts, WriteFacts
 from mpdoctor.finding import Finding
 from mpdoctor.knowledge.api_history import IN_MIXED_PRECISION
 from mpdoctor.knowledge.wrapper_delegation import CLASSIC, DEFAULTS, KERAS3, LOST, MISSING, NEW, OWN
-from mpdoctor.program.values import Call
+from mpdoctor.program.events import Call
 from mpdoctor.rules.registry import findings_from_facts
 
 SUPPORT = Path(__file__).parents[1] / "support"

@@ -11,7 +11,7 @@ from samples import good_steps, layer, model, steps_from_finiteness, training
 
 from mpdoctor.facts.causes.hidden_overflow import HiddenOverflowFacts
 from mpdoctor.facts.divergence import DivergenceFacts, TriedLayer
-from mpdoctor.facts.layer_details import SettingsFacts
+from mpdoctor.facts.layer import SettingsFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import CallFacts, OptimizerFacts
 from mpdoctor.facts.reference import ComparedStep, LayerRange, ReferenceFacts, ScaleRoom, VariableFidelity

@@ -5,21 +5,10 @@ from __future__ import annotations
 import textwrap
 
 from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import (
-    Api,
-    Attribute,
-    Call,
-    Collection,
-    Defined,
-    Either,
-    Instance,
-    Item,
-    Known,
-    Operation,
-    Parameter,
-    Value,
-)
+from mpdoctor.program.user_definitions import Defined, Instance, Parameter
+from mpdoctor.program.values import Api, Attribute, Collection, Either, Item, Known, Value
 from mpdoctor.source import facts_from_text
 
 PRELUDE = """

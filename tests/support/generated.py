@@ -8,8 +8,9 @@ from typing import Any, get_args
 from hypothesis import strategies as st
 
 from mpdoctor.facts.failure import FailureFacts, Frame, MendedFacts, MendedPart
+from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.model import ArrayFacts, CallFacts, LayerFacts, ModelFacts, OptimizerFacts
+from mpdoctor.facts.model import ArrayFacts, CallFacts, ModelFacts, OptimizerFacts
 from mpdoctor.facts.training import CulpritFacts, StepFacts, TensorFacts, TrainingFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import (

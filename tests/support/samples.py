@@ -6,8 +6,9 @@ import dataclasses
 import math
 
 from mpdoctor.facts.failure import FailureFacts, Frame
+from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.model import ArrayFacts, CallFacts, LayerFacts, ModelFacts, OptimizerFacts
+from mpdoctor.facts.model import ArrayFacts, CallFacts, ModelFacts, OptimizerFacts
 from mpdoctor.facts.saved.graph import (
     CastFacts,
     OpFacts,

@@ -12,7 +12,7 @@ import numpy
 import tensorflow as tf
 
 from mpdoctor.examiner.process.user_code import class_location, is_own
-from mpdoctor.facts.layer_details import ConfigFacts, RawVariableFacts, SettingsFacts
+from mpdoctor.facts.layer import ConfigFacts, RawVariableFacts, SettingsFacts
 from mpdoctor.facts.location import Location
 
 if TYPE_CHECKING:

@@ -14,10 +14,11 @@ from mpdoctor.examiner.capture.layer_details import (
 )
 from mpdoctor.examiner.capture.optimizer_chain import chain_from_optimizer, is_inside
 from mpdoctor.examiner.capture.origins import policy_name
-from mpdoctor.examiner.keras.compiled_losses import casts_prediction
+from mpdoctor.examiner.keras.compiled_losses import are_of_keras, casts_prediction, loss_name, take_probabilities
 from mpdoctor.examiner.keras.private_state import casts_its_input
 from mpdoctor.examiner.process.user_code import class_location
-from mpdoctor.facts.model import ArrayFacts, CallFacts, LayerFacts, ModelFacts
+from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.model import ArrayFacts, CallFacts, ModelFacts
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasLayer, KerasModel, KerasOptimizer, KerasVariable
@@ -47,6 +48,7 @@ def model_from_live(
     before, set_at = session.watch.origins.policy_before(model) or ("", None)
     strategy = getattr(model, "distribute_strategy", None)
     strategy_name = type(strategy).__name__
+    losses = keras.given_loss(model)
     return ModelFacts(
         id=model.name,
         name=model.name,
@@ -54,7 +56,7 @@ def model_from_live(
         policy=policy_name(model),
         layers=tuple(_layers(session, keras, model)),
         compiled=keras.is_compiled(model),
-        loss=keras.loss_text(model),
+        loss=loss_name(losses),
         jit_compile=keras.jit_compile(model),
         made_at=session.watch.origins.made_at(model),
         policy_before=before,
@@ -62,9 +64,9 @@ def model_from_live(
         strategy="" if strategy is None or strategy_name.startswith("_Default") else strategy_name,
         replicas=1 if strategy is None else int(strategy.num_replicas_in_sync),
         wrapped_by_compile=call.kind == "loop" and is_inside(keras, optimizer, getattr(model, "optimizer", None)),
-        loss_is_of_keras=keras.loss_is_of_keras(model),
-        loss_takes_probabilities=keras.loss_takes_probabilities(model),
-        casts_output=casts_prediction(model, keras.given_loss(model)),
+        loss_is_of_keras=are_of_keras(losses),
+        loss_takes_probabilities=take_probabilities(losses),
+        casts_output=casts_prediction(model, losses),
         loads=tuple(session.loads.inside(keras, model)),
         **known,
     )

@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from mpdoctor.examiner.keras.adopted_wrappers import adopted_state_class, is_number
 from mpdoctor.examiner.keras.batch_iterator import Feed
-from mpdoctor.examiner.keras.compiled_losses import are_of_keras, loss_name, take_probabilities
 from mpdoctor.examiner.keras.own_wrapper import is_own
 from mpdoctor.examiner.keras.step_record import Record
 from mpdoctor.facts.versions import Keras
@@ -147,15 +146,6 @@ class Keras2:
 
     def jit_compile(self, model: KerasModel) -> bool:
         return bool(getattr(model, "_jit_compile", False))
-
-    def loss_text(self, model: KerasModel) -> str:
-        return loss_name(self.given_loss(model))
-
-    def loss_is_of_keras(self, model: KerasModel) -> bool:
-        return are_of_keras(self.given_loss(model))
-
-    def loss_takes_probabilities(self, model: KerasModel) -> bool:
-        return take_probabilities(self.given_loss(model))
 
     def given_loss(self, model: KerasModel) -> object:
         return getattr(getattr(model, "compiled_loss", None), "_user_losses", None) or getattr(model, "loss", None)

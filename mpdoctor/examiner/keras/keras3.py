@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator
 import tensorflow as tf
 
 from mpdoctor.examiner.keras.adopted_wrappers import adopted_wrapper_class, is_number, named_like
-from mpdoctor.examiner.keras.compiled_losses import are_of_keras, loss_name, take_probabilities
 from mpdoctor.examiner.keras.own_wrapper import adopted_own_class, defining, is_own
 from mpdoctor.examiner.keras.private_state import change_input_dtype, listed_layers
 from mpdoctor.examiner.keras.step_record import Record
@@ -127,15 +126,6 @@ class Keras3:
 
     def jit_compile(self, model: KerasModel) -> bool:
         return bool(getattr(model, "jit_compile", False))
-
-    def loss_text(self, model: KerasModel) -> str:
-        return loss_name(self.given_loss(model))
-
-    def loss_is_of_keras(self, model: KerasModel) -> bool:
-        return are_of_keras(self.given_loss(model))
-
-    def loss_takes_probabilities(self, model: KerasModel) -> bool:
-        return take_probabilities(self.given_loss(model))
 
     def given_loss(self, model: KerasModel) -> object:
         return getattr(getattr(model, "_compile_loss", None), "_user_loss", None)

@@ -9,7 +9,8 @@ import dataclasses
 import json
 from typing import Any
 
-from mpdoctor.facts.model import LayerFacts, ModelFacts, OptimizerFacts
+from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.model import ModelFacts, OptimizerFacts
 from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.finding import AlsoSeen, Diagnosis, Edit, Finding, Fix, Severity, TargetReport
 from mpdoctor.reporters.json.plain_values import object_from_call, object_from_place, plain

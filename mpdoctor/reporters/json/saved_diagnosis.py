@@ -18,7 +18,8 @@ from cattrs.gen import make_dict_structure_fn
 from cattrs.v import format_exception
 
 from mpdoctor.facts.failure import MendedFacts
-from mpdoctor.facts.model import CallFacts, LayerFacts, ModelFacts, OptimizerFacts
+from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.model import CallFacts, ModelFacts, OptimizerFacts
 from mpdoctor.facts.saved.graph import SavedGraphFacts
 from mpdoctor.facts.training import StepFacts, TrainingFacts
 from mpdoctor.facts.versions import Keras

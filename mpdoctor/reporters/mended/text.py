@@ -8,7 +8,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
-from mpdoctor.facts.model import LayerFacts
+from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.finding import Diagnosis, Finding, Severity, Verdict
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.mended import Mended, NeededEdit

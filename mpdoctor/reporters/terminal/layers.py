@@ -7,7 +7,8 @@ from collections import Counter
 from rich.table import Table
 from rich.text import Text
 
-from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Diagnosis
 from mpdoctor.reporters.terminal.style import Paragraph, Style, count, indented, left_out
 

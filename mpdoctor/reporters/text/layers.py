@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from mpdoctor.facts.frozen import dataclass
-from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Diagnosis, Finding
 from mpdoctor.reporters.text.style import Style, count
 

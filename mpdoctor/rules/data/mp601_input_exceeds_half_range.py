@@ -48,7 +48,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.model import ArrayFacts, LayerFacts, ModelFacts
+from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.model import ArrayFacts, ModelFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.broken_operations import is_of_input, number

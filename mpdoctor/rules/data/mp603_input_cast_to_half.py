@@ -47,9 +47,11 @@ from collections.abc import Iterator
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF
-from mpdoctor.program.dtypes import dtype_named
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, Collection, Parameter, Value, options
+from mpdoctor.program.user_definitions import Parameter
+from mpdoctor.program.values import Api, Collection, Value, options
 from mpdoctor.semantics.source.edits.expressions import dtype_named_instead, unsafe_fix
 from mpdoctor.semantics.source.programs.array_contents import FILLED
 from mpdoctor.semantics.source.programs.training_data import behind, fed_values, mapped_functions

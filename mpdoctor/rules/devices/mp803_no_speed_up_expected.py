@@ -40,7 +40,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.gpus import RECURRENT, gpus, multiplying
 

@@ -44,13 +44,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.half_dtypes import HALF
-from mpdoctor.program.dtypes import dtype_named
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, Instance, Parameter, Value, class_of, is_api, known, options
+from mpdoctor.program.user_definitions import Instance, Parameter
+from mpdoctor.program.values import Api, Value, is_api, known, options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.layers import in_float32
 from mpdoctor.semantics.source.layers.output_layers import (

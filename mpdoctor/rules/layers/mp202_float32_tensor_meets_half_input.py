@@ -50,9 +50,13 @@ from collections.abc import Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Edit, Finding, Fix, Severity
 from mpdoctor.knowledge.result_dtypes import ALWAYS_FLOAT32
-from mpdoctor.program.dtypes import is_array
+from mpdoctor.program.context import Context
+from mpdoctor.program.dtypes.array_dtypes import is_array
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, Context, Operation, Parameter, Value, is_call_of
+from mpdoctor.program.user_definitions import Parameter
+from mpdoctor.program.values import Api, Value
 from mpdoctor.semantics.live.errors.dtype_error_causes import has_a_reason_of_its_own, mismatch_in_call
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, safe_fix

@@ -52,12 +52,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.result_dtypes import KEEPING
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, Operation, Value, options
+from mpdoctor.program.values import Api, Value, options
 from mpdoctor.semantics.live.errors.dtype_error_causes import mismatch_in_call, raw_variable
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.edits.expressions import safe_fix

@@ -52,9 +52,9 @@ from collections.abc import Iterator
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.half_dtypes import HALF
-from mpdoctor.program.dtypes import AUTOCAST, dtype_named
+from mpdoctor.program.dtypes.tensor_dtypes import AUTOCAST, dtype_named
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix, without_keyword
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances
 from mpdoctor.semantics.source.layers.layer_variables import added_weights, may_be_trained, raw_variables

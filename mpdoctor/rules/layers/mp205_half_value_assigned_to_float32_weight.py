@@ -56,8 +56,9 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Value, options
+from mpdoctor.program.values import Value, options
 from mpdoctor.semantics.live.errors.dtype_errors import half_given_for_float32
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.names import cast_argument

@@ -46,9 +46,11 @@ from collections.abc import Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import AlsoSeen, Edit, Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF
-from mpdoctor.program.dtypes import AUTOCAST, VARIABLE
+from mpdoctor.program.dtypes.tensor_dtypes import AUTOCAST, VARIABLE
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Attribute, Call, Item, Operation, Value, class_of, is_call_of, options
+from mpdoctor.program.values import Api, Attribute, Item, Value, options
 from mpdoctor.semantics.live.errors.dtype_error_causes import mismatch_in_call, names_variable_dtype
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed

@@ -48,22 +48,12 @@ from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.knowledge.result_dtypes import DEFAULTS, JOINING, KEEPING
-from mpdoctor.program.dtypes import AUTOCAST, dtype_named, policies_named
+from mpdoctor.program.context import Context
+from mpdoctor.program.dtypes.tensor_dtypes import AUTOCAST, dtype_named, policies_named
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import (
-    Api,
-    Attribute,
-    Call,
-    Collection,
-    Context,
-    Defined,
-    FunctionFacts,
-    Item,
-    Parameter,
-    Value,
-    options,
-    walk,
-)
+from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, options, walk
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, safe_fix, unsafe_fix
 from mpdoctor.semantics.source.edits.names import cast_around
 from mpdoctor.semantics.source.layers.call_dtypes import policies_of_instances, runs_in_call

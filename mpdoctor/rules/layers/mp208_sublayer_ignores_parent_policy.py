@@ -54,13 +54,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.knowledge.layer_kinds import NOT_FLOATING
-from mpdoctor.program.dtypes import policies_named
+from mpdoctor.program.dtypes.tensor_dtypes import policies_named
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, ClassFacts, class_of, options
+from mpdoctor.program.user_definitions import ClassFacts
+from mpdoctor.program.values import Api, options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.layers import with_dtype
 from mpdoctor.semantics.source.layers.call_dtypes import dtype_given

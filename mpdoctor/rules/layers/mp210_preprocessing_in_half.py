@@ -53,13 +53,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.knowledge.layer_kinds import NOT_FLOATING, PREPROCESSING
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, Collection, Item, Operation, Value, is_call_of, known, options
+from mpdoctor.program.values import Api, Collection, Item, Value, known, options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.layers import in_float32
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer

@@ -45,20 +45,13 @@ from collections.abc import Iterable, Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Fix, Severity
-from mpdoctor.program.dtypes import is_array
-from mpdoctor.program.events import Return
+from mpdoctor.program.context import Context
+from mpdoctor.program.dtypes.array_dtypes import is_array
+from mpdoctor.program.events import Call, Return
+from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import (
-    Call,
-    ClassFacts,
-    Collection,
-    Context,
-    Parameter,
-    Value,
-    is_call_of,
-    known,
-    options,
-)
+from mpdoctor.program.user_definitions import ClassFacts, Parameter
+from mpdoctor.program.values import Collection, Value, known, options
 from mpdoctor.semantics.live.errors.dtype_error_causes import is_float32_state, state_of_a_stateful_layer
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.edits.expressions import argument_at, callee_text, safe_fix, unsafe_fix

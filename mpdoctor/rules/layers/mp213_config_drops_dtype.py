@@ -56,21 +56,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
+from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Edit, Finding, Fix, Severity
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import (
-    Attribute,
-    Call,
-    ClassFacts,
-    Collection,
-    FunctionFacts,
-    Known,
-    class_of,
-    known,
-    options,
-)
+from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts
+from mpdoctor.program.values import Attribute, Collection, Known, known, options
 from mpdoctor.semantics.source.edits.expressions import text_of, unsafe_fix
 
 SEVERITY = Severity.INFO

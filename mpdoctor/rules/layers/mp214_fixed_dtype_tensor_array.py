@@ -52,24 +52,12 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.result_dtypes import KEEPING
-from mpdoctor.program.dtypes import dtype_named
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.memoize import asked_once
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import (
-    Api,
-    Attribute,
-    Call,
-    Collection,
-    Defined,
-    FunctionFacts,
-    Item,
-    Known,
-    Operation,
-    Parameter,
-    Value,
-    is_api,
-    options,
-)
+from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, is_api, options
 from mpdoctor.semantics.live.errors.dtype_errors import array_of_another_dtype
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.live.refusing_layers import refuses_half

@@ -36,12 +36,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.unsafe_layers import COUNTABLE, MASK_PASSING, MASKED_MEAN, NORMALISES, SQUAREPLUS
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, Collection, is_api, known, options
+from mpdoctor.program.values import Api, Collection, is_api, known, options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.layers import in_float32
 from mpdoctor.semantics.source.edits.names import cast_argument

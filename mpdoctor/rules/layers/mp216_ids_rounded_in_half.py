@@ -38,19 +38,11 @@ from collections.abc import Iterator
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import public_name
-from mpdoctor.program.dtypes import dtype_named
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import (
-    Api,
-    Call,
-    Collection,
-    Item,
-    Value,
-    class_of,
-    is_call_of,
-    known,
-    options,
-)
+from mpdoctor.program.values import Api, Collection, Item, Value, known, options
 from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.preceding_layers import layers_of_sequential

@@ -54,9 +54,12 @@ from collections.abc import Iterator, Sequence
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
-from mpdoctor.program.dtypes import is_array
+from mpdoctor.program.dtypes.array_dtypes import is_array
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, ClassFacts, Defined, Either, Parameter, Value, class_of, options
+from mpdoctor.program.user_definitions import ClassFacts, Defined, Parameter
+from mpdoctor.program.values import Either, Value, options
 from mpdoctor.semantics.live.errors.dtype_error_causes import is_float32_state, later_input, mismatch_in_call
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.edits.expressions import name_at, safe_fix

@@ -60,8 +60,9 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, walk
+from mpdoctor.program.values import walk
 from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, text_of, unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_losses import loss_scaled
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object

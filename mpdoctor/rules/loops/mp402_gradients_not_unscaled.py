@@ -60,8 +60,11 @@ from collections.abc import Iterator
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.program.context import Context
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Context, Defined, FunctionFacts, Value, options
+from mpdoctor.program.user_definitions import Defined, FunctionFacts
+from mpdoctor.program.values import Value, options
 from mpdoctor.semantics.source.edits.expressions import (
     argument_at,
     expression_written,

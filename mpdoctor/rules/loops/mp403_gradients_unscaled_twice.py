@@ -56,8 +56,9 @@ from collections.abc import Iterator
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Operation, Value, walk
+from mpdoctor.program.values import Value, walk
 from mpdoctor.semantics.source.edits.expressions import left_operand_kept, unsafe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, given_to, target, until_gradients

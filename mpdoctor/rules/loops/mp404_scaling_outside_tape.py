@@ -55,8 +55,10 @@ import re
 from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.program.context import Context
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Context, Operation, Value, options, walk
+from mpdoctor.program.values import Value, options, walk
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.statements import line_behind, statement_at, without_statement
 from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, is_tape, target

@@ -55,8 +55,9 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Attribute, Call, Value, known, walk
+from mpdoctor.program.values import Api, Attribute, Value, known, walk
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix, with_keyword
 from mpdoctor.semantics.source.edits.loops.clipped import with_scaled_limits, without_clipping
 from mpdoctor.semantics.source.edits.loops.moved_clips import clipped_behind_branch

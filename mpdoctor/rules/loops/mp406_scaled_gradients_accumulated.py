@@ -60,8 +60,9 @@ from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import APPLYING
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Attribute, Call, Collection, Item, Operation, Value, walk
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, walk
 from mpdoctor.semantics.source.edits.expressions import argument_at, expression_written, put_behind, unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_losses import unscaled_at_tape, zeroed_behind
 from mpdoctor.semantics.source.edits.made_layers import called

@@ -43,9 +43,10 @@ from collections.abc import Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import KERAS2_LOOP, WRAPPER_LACKS
-from mpdoctor.program.events import Read
+from mpdoctor.program.events import Call, Read
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Attribute, Call, Value, class_of, options
+from mpdoctor.program.values import Api, Attribute, Value, options
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed
 from mpdoctor.semantics.source.edits.expressions import call_of, safe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on

@@ -48,8 +48,9 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, options
+from mpdoctor.program.values import options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.names import cast_argument
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype

@@ -54,22 +54,11 @@ from collections.abc import Iterator, Sequence
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import kind_of_class
-from mpdoctor.program.events import Return
+from mpdoctor.program.context import Context
+from mpdoctor.program.events import Call, Operation, Return
+from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import (
-    Api,
-    Call,
-    Collection,
-    Context,
-    Known,
-    Operation,
-    Value,
-    class_of,
-    is_call_of,
-    known,
-    options,
-    walk,
-)
+from mpdoctor.program.values import Api, Collection, Known, Value, known, options, walk
 from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, target, until_gradients
 from mpdoctor.semantics.source.optimizers.scaling import PASSING_ON, SCALING, divided_by_scale, scales
 

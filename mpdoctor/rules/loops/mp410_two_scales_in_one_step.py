@@ -52,8 +52,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Attribute, Call, Instance, Parameter, Value, options
+from mpdoctor.program.user_definitions import Instance, Parameter
+from mpdoctor.program.values import Attribute, Value, options
 from mpdoctor.semantics.source.edits.expressions import callee_replaced, unsafe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import receivers
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, given_to, target, until_gradients

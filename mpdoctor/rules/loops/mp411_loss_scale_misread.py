@@ -38,9 +38,10 @@ from itertools import chain
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import WRAPPER_LACKS
-from mpdoctor.program.events import Read
+from mpdoctor.program.events import Call, Read
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Collection, class_of, options, walk
+from mpdoctor.program.values import Collection, options, walk
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed
 from mpdoctor.semantics.source.edits.expressions import argument_at, call_of, put_around, replaced, safe_fix, text_of
 from mpdoctor.semantics.source.optimizers.attribute_access import reads

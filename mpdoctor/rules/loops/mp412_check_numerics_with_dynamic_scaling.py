@@ -42,8 +42,10 @@ from itertools import combinations, starmap
 
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.wrapper_api import APPLYING
+from mpdoctor.program.context import Context
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Context, known
+from mpdoctor.program.values import known
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on, without_statement
 from mpdoctor.semantics.source.layers.model_layers import policies_set

@@ -60,8 +60,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Value, walk
+from mpdoctor.program.values import Value, walk
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_inner_gradients import scaled_inner_gradient
 from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, is_tape, may_be_scaled_in, target

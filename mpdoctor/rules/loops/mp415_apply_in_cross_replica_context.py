@@ -54,8 +54,10 @@ from collections.abc import Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.wrapper_api import APPLYING
+from mpdoctor.program.context import Context
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, Context, Value, options
+from mpdoctor.program.values import Api, Value, options
 from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.ERROR

@@ -65,8 +65,9 @@ from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import APPLYING
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Value, options
+from mpdoctor.program.values import Value, options
 from mpdoctor.semantics.source.edits.expressions import argument_at, dtype_named_instead, unsafe_fix
 from mpdoctor.semantics.source.optimizers.gradients import given_to, is_gradient_call, until_gradients
 from mpdoctor.semantics.source.optimizers.scaling import divided_by_scale, unscales

@@ -49,9 +49,11 @@ from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.memoize import asked_once
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Attribute, Call, Item, Operation, Parameter, Value, known, options
+from mpdoctor.program.user_definitions import Parameter
+from mpdoctor.program.values import Api, Attribute, Item, Value, known, options
 from mpdoctor.semantics.source.edits.expressions import holds, replaced, safe_fix, text_of
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.numbers.constants import CASTS, LARGEST, numbers_from_value

@@ -53,8 +53,9 @@ from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, Value, walk
+from mpdoctor.program.values import Api, Value, walk
 from mpdoctor.semantics.source.edits.expressions import holds, replaced, text_of, unsafe_fix, with_keyword
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.output_layers import activations_of

@@ -53,8 +53,8 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.training import UNCOUNTABLE, OperationFacts, TrainingFacts
 from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Operation
 from mpdoctor.semantics.live.broken_operations import ADDING, SUMS, broke, is_overflow
 from mpdoctor.semantics.live.hidden_overflows import finding_of_hidden_overflow
 from mpdoctor.semantics.live.second_training import remedies_as_told

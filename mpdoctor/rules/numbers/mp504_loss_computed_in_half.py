@@ -59,22 +59,13 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Edit, Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF
-from mpdoctor.program.dtypes import dtype_named
-from mpdoctor.program.events import Return
+from mpdoctor.program.context import Context
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
+from mpdoctor.program.events import Call, Operation, Return
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import (
-    Attribute,
-    Call,
-    Context,
-    Defined,
-    FunctionFacts,
-    Item,
-    Operation,
-    Parameter,
-    Value,
-    class_of,
-    options,
-)
+from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
+from mpdoctor.program.values import Attribute, Item, Value, options
 from mpdoctor.semantics.source.edits.expressions import argument_at, argument_replaced, put_around, unsafe_fix
 from mpdoctor.semantics.source.edits.made_layers import location_of, tree_of
 from mpdoctor.semantics.source.edits.names import cast, cast_around

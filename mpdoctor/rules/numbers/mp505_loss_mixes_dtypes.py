@@ -74,8 +74,10 @@ from collections.abc import Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.program.events import Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Operation, Parameter, walk
+from mpdoctor.program.user_definitions import Parameter
+from mpdoctor.program.values import walk
 from mpdoctor.semantics.live.errors.dtype_errors import mismatch_of_precisions
 from mpdoctor.semantics.live.errors.error_texts import evidence_of
 from mpdoctor.semantics.live.errors.failing_parts import place_of_part

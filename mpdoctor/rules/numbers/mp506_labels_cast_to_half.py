@@ -45,8 +45,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.names import cast_around
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype

@@ -63,8 +63,9 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, Known, Value, known, options
+from mpdoctor.program.values import Api, Known, Value, known, options
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.output_layers import activations_of, activations_of_outputs, half_output
 from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, prediction_of

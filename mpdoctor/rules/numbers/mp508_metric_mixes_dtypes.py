@@ -78,8 +78,11 @@ from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.knowledge.top_k_metrics import CLASSES, FUNCTIONS, NAMES, REFUSES
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.instances import class_of, is_instance_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Operation, Parameter, Value, class_of, is_api, is_instance_of, known
+from mpdoctor.program.user_definitions import Parameter
+from mpdoctor.program.values import Value, is_api, known
 from mpdoctor.semantics.live.errors.dtype_errors import half_given_for_float32, mismatch_of_precisions
 from mpdoctor.semantics.live.errors.error_texts import evidence_of
 from mpdoctor.semantics.live.errors.failing_parts import place_of_part

@@ -51,21 +51,12 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.knowledge.half_dtypes import HALF
-from mpdoctor.program.dtypes import dtypes_told
+from mpdoctor.program.dtypes.tensor_dtypes import dtypes_told
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import (
-    Api,
-    Attribute,
-    Call,
-    Defined,
-    FunctionFacts,
-    Parameter,
-    Value,
-    class_of,
-    is_api,
-    known,
-    options,
-)
+from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
+from mpdoctor.program.values import Api, Attribute, Value, is_api, known, options
 from mpdoctor.semantics.live.errors.dtype_errors import half_added_to_float32
 from mpdoctor.semantics.live.errors.error_texts import evidence_of
 from mpdoctor.semantics.source.edits.expressions import safe_fix, unsafe_fix

@@ -52,8 +52,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, Operation, Value, known, options, walk
+from mpdoctor.program.values import Api, Value, known, options, walk
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.names import cast_argument
 from mpdoctor.semantics.source.edits.uses import meets_others

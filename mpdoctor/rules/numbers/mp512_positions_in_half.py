@@ -47,8 +47,9 @@ from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, Item, Operation, Value, options
+from mpdoctor.program.values import Api, Item, Value, options
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.numbers.constants import CASTS, numbers_from_value
 from mpdoctor.semantics.source.numbers.epsilon_guards import function_named

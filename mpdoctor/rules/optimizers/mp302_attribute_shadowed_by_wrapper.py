@@ -37,9 +37,9 @@ from collections.abc import Iterator
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_delegation import DEFAULTS, LOST, OWN
-from mpdoctor.program.events import Read, Write
+from mpdoctor.program.events import Call, Read, Write
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Value, known
+from mpdoctor.program.values import Value, known
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed, of_inner_optimizer
 from mpdoctor.semantics.source.edits.expressions import safe_fix, unsafe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import reads, same_object, writes

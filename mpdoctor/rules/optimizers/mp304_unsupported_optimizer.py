@@ -44,8 +44,11 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.command_line import without_command_line
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, ClassFacts, Defined, Known, Value, class_of
+from mpdoctor.program.user_definitions import ClassFacts, Defined
+from mpdoctor.program.values import Api, Known, Value
 from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, put_behind, safe_fix
 from mpdoctor.semantics.source.edits.names import keras_name
 from mpdoctor.semantics.source.optimizers.optimizer_requirements import keyword_refused, lacked_by_class, package_of

@@ -49,8 +49,10 @@ from collections.abc import Iterator
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import ClassFacts, FunctionFacts, Value, class_of
+from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts
+from mpdoctor.program.values import Value
 from mpdoctor.semantics.source.optimizers.wrappers import wrappings
 
 SEVERITY = Severity.ERROR

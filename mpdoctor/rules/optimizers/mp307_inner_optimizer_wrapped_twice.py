@@ -44,8 +44,9 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Value
+from mpdoctor.program.values import Value
 from mpdoctor.semantics.source.optimizers.wrapper_arguments import problem_in_keras2
 from mpdoctor.semantics.source.optimizers.wrappers import wrappings
 from mpdoctor.semantics.source.programs.branches import exclude_each_other

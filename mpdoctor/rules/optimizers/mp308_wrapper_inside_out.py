@@ -41,8 +41,10 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, Value, class_of, options
+from mpdoctor.program.values import Api, Value, options
 from mpdoctor.semantics.source.edits.expressions import callee_text, put_around, unsafe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, wrapped

@@ -38,9 +38,10 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.command_line import without_command_line
+from mpdoctor.program.events import Call
 from mpdoctor.program.policy_settings import library_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, Value, walk
+from mpdoctor.program.values import Api, Value, walk
 from mpdoctor.semantics.source.edits.expressions import (
     argument_text,
     holds,

@@ -37,8 +37,9 @@ from collections.abc import Iterator, Sequence
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Value, known
+from mpdoctor.program.values import Value, known
 from mpdoctor.semantics.source.edits.expressions import overridden_keyword, safe_fix, without_keyword
 from mpdoctor.semantics.source.optimizers.wrappers import wrappings
 from mpdoctor.semantics.wording import name_of_optimizer, text_at

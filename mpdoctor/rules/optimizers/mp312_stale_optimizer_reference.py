@@ -55,9 +55,9 @@ from collections.abc import Iterator
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.wrapper_api import APPLYING
-from mpdoctor.program.events import Event
+from mpdoctor.program.events import Call, Event
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Value, options
+from mpdoctor.program.values import Value, options
 from mpdoctor.semantics.source.edits.expressions import callee_replaced, replaced, safe_fix, unsafe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import reads, receivers
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, target

@@ -56,21 +56,11 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.wrapper_delegation import HYPER_PARAMETERS, OF_EVERY_OPTIMIZER
-from mpdoctor.program.events import Write
+from mpdoctor.program.events import Call, Write
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import (
-    Api,
-    Attribute,
-    Call,
-    ClassFacts,
-    Collection,
-    Defined,
-    Known,
-    Value,
-    class_of,
-    options,
-    walk,
-)
+from mpdoctor.program.user_definitions import ClassFacts, Defined
+from mpdoctor.program.values import Api, Attribute, Collection, Known, Value, options, walk
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING

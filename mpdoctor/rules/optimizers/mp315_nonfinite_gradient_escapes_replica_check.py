@@ -46,9 +46,10 @@ from collections.abc import Iterator
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.program.dtypes import policies_named
+from mpdoctor.program.dtypes.tensor_dtypes import policies_named
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Collection, options, walk
+from mpdoctor.program.values import Collection, options, walk
 from mpdoctor.semantics.source.optimizers.wrappers import wrappings
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
 

@@ -49,9 +49,9 @@ from mpdoctor.knowledge.api_history import (
     is_at_or_below,
     is_private,
 )
-from mpdoctor.program.events import Use
+from mpdoctor.program.events import Call, Use
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, Value
+from mpdoctor.program.values import Api, Value
 from mpdoctor.semantics.source.edits.expressions import safe_fix, without_keyword, without_part
 from mpdoctor.semantics.source.edits.names import named_instead
 

@@ -37,10 +37,11 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.knowledge.policy_names import is_policy_name, meant_by
-from mpdoctor.program.dtypes import dtype_named
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
+from mpdoctor.program.events import Call
 from mpdoctor.program.policy_settings import SET_FLOATX
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, Value, known, options, walk
+from mpdoctor.program.values import Api, Value, known, options, walk
 from mpdoctor.semantics.source.edits.expressions import literal_replaced, replaced, safe_fix
 
 SEVERITY = Severity.ERROR

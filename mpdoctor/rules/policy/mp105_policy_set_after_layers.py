@@ -35,12 +35,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.policy_settings import library_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, class_of
 from mpdoctor.semantics.source.layers.model_layers import (
     LIGHT,
     NESTS,

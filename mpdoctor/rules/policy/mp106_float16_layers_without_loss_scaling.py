@@ -39,11 +39,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.program.events import Call
 from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Defined, FunctionFacts, known, options, walk
+from mpdoctor.program.user_definitions import Defined, FunctionFacts
+from mpdoctor.program.values import known, options, walk
 from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, unsafe_fix, without_keyword
 from mpdoctor.semantics.source.edits.loops.scaled_losses import loss_scaled, wrapped_where_made
 from mpdoctor.semantics.source.edits.names import keras_name

@@ -33,14 +33,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.knowledge.layer_kinds import WEIGHTLESS
-from mpdoctor.program.dtypes import policies_named
+from mpdoctor.program.dtypes.tensor_dtypes import policies_named
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.policy_settings import SET_FLOATX, sets_policy
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, ClassFacts, Defined, Parameter, Value, class_of, walk
+from mpdoctor.program.user_definitions import ClassFacts, Defined, Parameter
+from mpdoctor.program.values import Api, Value, walk
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, literal_replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.statements import without_statement
 from mpdoctor.semantics.source.programs.tests_without_training import TRAINING, is_in_test_without_training

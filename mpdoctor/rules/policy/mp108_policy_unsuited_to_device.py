@@ -40,8 +40,8 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call
 from mpdoctor.semantics.source.edits.expressions import literal_replaced, unsafe_fix
 from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, policies_set
 from mpdoctor.semantics.source.programs.branches import happen_together

@@ -33,9 +33,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Fix, Severity
-from mpdoctor.program.events import Write
+from mpdoctor.program.events import Call, Write
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix, without_call
 from mpdoctor.semantics.source.edits.statements import without_statement
 from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, policies_set

@@ -38,8 +38,10 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, is_call_of, options
+from mpdoctor.program.values import options
 from mpdoctor.semantics.source.layers.model_layers import TRAINING, half_policy_calls, layer_name
 from mpdoctor.semantics.wording import place_of
 

@@ -41,9 +41,10 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
+from mpdoctor.program.events import Call
 from mpdoctor.program.policy_settings import library_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call
+from mpdoctor.program.values import Api
 from mpdoctor.semantics.source.layers.model_layers import LIGHT, NESTS, half_policy_calls, has_own_dtype, layer_name
 from mpdoctor.semantics.wording import place_of
 

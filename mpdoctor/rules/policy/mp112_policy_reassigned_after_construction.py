@@ -34,12 +34,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.events import Write
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Attribute, ClassFacts, Instance, Item, Value, class_of, options
+from mpdoctor.program.user_definitions import ClassFacts, Instance
+from mpdoctor.program.values import Attribute, Item, Value, options
 from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.optimizers.attribute_access import writes
 from mpdoctor.semantics.source.programs.models import is_model

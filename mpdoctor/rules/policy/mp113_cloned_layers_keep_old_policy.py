@@ -43,12 +43,14 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
-from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.half_dtypes import HALF, HALF_POLICIES
+from mpdoctor.program.events import Call
 from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Value, options
+from mpdoctor.program.values import Value, options
 from mpdoctor.semantics.source.layers.model_layers import policies_inside
 from mpdoctor.semantics.wording import listed
 

@@ -34,9 +34,10 @@ from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.policy_names import is_quantized_policy_name
+from mpdoctor.program.events import Call
 from mpdoctor.program.policy_settings import SET_FLOATX
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, Value, known, options
+from mpdoctor.program.values import Api, Value, known, options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.statements import without_statement
 from mpdoctor.semantics.source.programs.branches import exclude_each_other

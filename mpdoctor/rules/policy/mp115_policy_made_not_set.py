@@ -36,10 +36,11 @@ from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
-from mpdoctor.program.dtypes import policies_named
+from mpdoctor.program.dtypes.tensor_dtypes import policies_named
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.policy_settings import SET_POLICY
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Attribute, Call, Operation, Value, known, options
+from mpdoctor.program.values import Api, Attribute, Value, known, options
 from mpdoctor.semantics.source.edits.expressions import put_around, unsafe_fix
 from mpdoctor.semantics.source.edits.names import keras_name
 from mpdoctor.semantics.source.edits.statements import line_behind

@@ -40,8 +40,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, is_api
+from mpdoctor.program.values import is_api
 from mpdoctor.semantics.source.edits.expressions import argument_at, put_before, text_of, unsafe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, inner_argument

@@ -51,9 +51,10 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
+from mpdoctor.program.events import Call
 from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, known, options
+from mpdoctor.program.values import known, options
 from mpdoctor.semantics.live.loaded_layers import layers_inside
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.names import keras_name

@@ -51,9 +51,11 @@ from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.policy_settings import UNSURE, PolicyName
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Value, is_call_of, options
+from mpdoctor.program.values import Value, options
 from mpdoctor.semantics.source.layers.model_layers import policies_inside
 from mpdoctor.semantics.source.programs.saved_files import policies_in_file
 

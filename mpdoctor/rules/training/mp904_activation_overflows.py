@@ -67,7 +67,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.training import CulpritFacts, OperationFacts, TensorFacts, TrainingFacts
 from mpdoctor.finding import AlsoSeen, Finding, Severity
 from mpdoctor.knowledge.layer_kinds import NORMALIZATION

@@ -72,7 +72,7 @@ SUMS = frozenset(("Sum", "Cumsum", "Mean", "Prod", "L2Loss", "EuclideanNorm", "S
 
 def number(value: float) -> str:
     """312, 5.83, 110,556, 6.7e+08: a magnitude as one reads it."""
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.3g}"
+    return f"{value:,.0f}" if 999.5 <= abs(value) < 1e7 else f"{value:.3g}"
 
 
 def is_overflow(operation: OperationFacts) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from mpdoctor.facts.devices import DeviceFacts
-from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.model import ModelFacts
 
 # They multiply matrices, which is what tensor cores do.
 DENSE = frozenset(("Dense", "EinsumDense"))

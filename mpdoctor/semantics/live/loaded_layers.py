@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.saved.file import LoadFacts
 
 

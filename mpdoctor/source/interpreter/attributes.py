@@ -7,21 +7,10 @@ from dataclasses import field
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
-from mpdoctor.program.values import (
-    Api,
-    Attribute,
-    Call,
-    ClassFacts,
-    Collection,
-    Defined,
-    Either,
-    FunctionFacts,
-    Known,
-    Unknown,
-    Value,
-    class_of,
-    options,
-)
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of
+from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
+from mpdoctor.program.values import Api, Attribute, Collection, Either, Known, Unknown, Value, options
 from mpdoctor.source.interpreter.call_inlining import inline_call
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.imports import name_in_module

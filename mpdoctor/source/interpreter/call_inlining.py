@@ -6,7 +6,9 @@ import ast
 from collections.abc import Callable
 
 from mpdoctor.facts.location import Location
-from mpdoctor.program.values import Collection, Defined, Instance, Known, Parameter, Value
+from mpdoctor.program.events import Call
+from mpdoctor.program.user_definitions import Defined, FunctionFacts, Instance, Parameter
+from mpdoctor.program.values import Api, Collection, Known, Value
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.settings.command_line import defaults_of_command
 from mpdoctor.source.interpreter.state.interpreter_state import State
@@ -55,13 +57,19 @@ def inline_call(
         guarded=guarded,
         swallowed=swallowed,
     )
-    is_context = closure.is_generator and closure.facts.decorated_by("contextlib.contextmanager")
+    is_context = closure.is_generator and _is_decorated_by(closure.facts, "contextlib.contextmanager")
     frame = _execute_body(state, closure, names, at_yield if is_context else None)
     state.context = context
     if closure.is_generator:
         return None if is_context else _yielded(frame, context.loops, closure.facts.location)
     returned = frame.returns
     return joined(returned) if returned else Known(location, None)
+
+
+def _is_decorated_by(function: FunctionFacts, name: str) -> bool:
+    """Whether this library name decorates it, called or not."""
+    made = (decorator.callee if isinstance(decorator, Call) else decorator for decorator in function.decorators)
+    return any(isinstance(decorator, Api) and decorator.is_(name) for decorator in made)
 
 
 def inline_uncalled(state: State, closure: Closure, keywords: Keywords = ()) -> None:

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Sequence
 
 from mpdoctor.facts.location import Location
+from mpdoctor.program.events import Call
 from mpdoctor.program.values import (
     MISSING,
     Api,
-    Call,
     Collection,
     Either,
     Item,

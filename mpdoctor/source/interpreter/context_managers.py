@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from mpdoctor.program.values import Api, Attribute, Call, Known, Value, class_of
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of
+from mpdoctor.program.values import Api, Attribute, Known, Value
 from mpdoctor.source.existence_checks import is_guarding_context
 from mpdoctor.source.interpreter.assignments import assign
 from mpdoctor.source.interpreter.attributes import attribute_of

@@ -6,16 +6,8 @@ import ast
 import sys
 from collections.abc import Callable
 
-from mpdoctor.program.values import (
-    MISSING,
-    Branch,
-    Collection,
-    Earlier,
-    Known,
-    Unknown,
-    Value,
-    known,
-)
+from mpdoctor.program.context import Branch
+from mpdoctor.program.values import MISSING, Collection, Earlier, Known, Unknown, Value, known
 from mpdoctor.source.existence_checks import (
     arm_of_wrapper,
     asks_whether_it_works,

@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 
 from mpdoctor.knowledge.api_names import kind_of_class
-from mpdoctor.program.values import Api, Attribute, Call, ClassFacts, Defined, FunctionFacts, Value, options
+from mpdoctor.program.events import Call
+from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
+from mpdoctor.program.values import Api, Attribute, Value, options
 from mpdoctor.source.interpreter.attributes import SETTING_UP
-from mpdoctor.source.interpreter.calls.calls import TRANSPARENT, call_value
+from mpdoctor.source.interpreter.calls.callees import TRANSPARENT
+from mpdoctor.source.interpreter.calls.calls import call_value
 from mpdoctor.source.interpreter.containers import spread_out
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.settings.data_classes import default_of_field

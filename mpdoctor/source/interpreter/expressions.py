@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from mpdoctor.program.values import MISSING, Branch, Call, Collection, Known, Operation, Unknown, Value, known
+from mpdoctor.program.context import Branch
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.values import MISSING, Collection, Known, Unknown, Value, known
 from mpdoctor.source.constant_folding import OPERATORS, folded_binary, folded_unary, is_told
 from mpdoctor.source.existence_checks import arm_of_wrapper, asks_whether_it_works, may_prune
 from mpdoctor.source.interpreter.assignments import assign

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from mpdoctor.program.values import Call, Known, Unknown, is_api, options
+from mpdoctor.program.events import Call
+from mpdoctor.program.values import Known, Unknown, is_api, options
 from mpdoctor.source.constant_folding import OPERATORS
 from mpdoctor.source.interpreter.assignments import assign
 from mpdoctor.source.interpreter.attributes import attribute_of

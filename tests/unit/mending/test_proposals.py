@@ -7,8 +7,9 @@ import dataclasses
 import pytest
 from samples import training
 
+from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.model import LayerFacts, ModelFacts, OptimizerFacts
+from mpdoctor.facts.model import ModelFacts, OptimizerFacts
 from mpdoctor.facts.reference import ComparedStep, ReferenceFacts, ScaleRoom
 from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.facts.training import GradientCulpritFacts, OperationFacts

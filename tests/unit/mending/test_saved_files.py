@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from written_models import configuration_of, dtype, layer, model, write_archive
 
-from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.facts.saved.file import OutputFacts
 from mpdoctor.facts.versions import Keras

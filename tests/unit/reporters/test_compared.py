@@ -13,7 +13,8 @@ import pytest
 import mpdoctor
 from mpdoctor.compared import Compared, PolicyRun
 from mpdoctor.facts.examination import OperationTime, ProfileFacts, TimingFacts
-from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.training import StepFacts, TrainingFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Diagnosis, Probe, Stage, TargetReport, Verdict

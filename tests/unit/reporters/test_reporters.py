@@ -15,8 +15,8 @@ import pytest
 import samples
 from rich.cells import cell_len
 
+from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.model import LayerFacts
 from mpdoctor.facts.training import StepFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import (
@@ -36,7 +36,9 @@ from mpdoctor.reporters import concise, github, html, markdown, sarif, terminal
 from mpdoctor.reporters import json as json_reporter
 from mpdoctor.reporters.printable import shortened
 from mpdoctor.reporters.text.plot import columns_from_steps, rows_from_scales, sparkline
+from mpdoctor.reporters.text.style import number_text
 from mpdoctor.reporters.text.targets import judged_by
+from mpdoctor.semantics.live.broken_operations import number
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 SCHEMA = json.loads((Path(json_reporter.__file__).parent / "schema" / "diagnosis-1.json").read_text())
@@ -352,10 +354,10 @@ def test_the_curve_shows_zero_and_infinity() -> None:
 
 
 def test_columns_cover_every_step_once() -> None:
-    for number in (0, 1, 59, 60, 61, 119, 1000):
-        columns = columns_from_steps(number)
-        assert len(columns) == min(number, 60)
-        assert [step for steps in columns for step in steps] == list(range(number))
+    for total in (0, 1, 59, 60, 61, 119, 1000):
+        columns = columns_from_steps(total)
+        assert len(columns) == min(total, 60)
+        assert [step for steps in columns for step in steps] == list(range(total))
 
 
 def test_sparkline() -> None:
@@ -516,3 +518,25 @@ def test_of_a_graph_that_was_read_it_is_said_that_it_was_not_run() -> None:
     told = dataclasses.replace(samples.healthy(), targets=(target,), models=(), probes=(), graphs=graphs)
     first = terminal.render(told).splitlines()[0]
     assert "nothing wrong in the graph" in first and "trained" not in first
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (0.0, "0"),
+        (2.91e-11, "2.91e-11"),
+        (0.04267, "0.0427"),
+        (812.0, "812"),
+        (999.7, "1000"),
+        (1234.5, "1234"),
+        (32768.0, "32768"),
+        (110556.3, "110556"),
+        (-5123.4, "-5123"),
+        (12345678.0, "1.23e+07"),
+        (float("inf"), "inf"),
+        (float("nan"), "nan"),
+    ],
+)
+def test_a_magnitude_has_the_same_digits_in_tables_and_in_the_prose_of_findings(value: float, told: str) -> None:
+    assert number_text(value) == told
+    assert number(value).replace(",", "") == told

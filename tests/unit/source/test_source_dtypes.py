@@ -11,8 +11,10 @@ from described import PRELUDE, facts_of, shown
 
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.result_dtypes import DEFAULTS
-from mpdoctor.program.dtypes import dtype_named, dtype_of, dtypes_told, is_array, policies_named
-from mpdoctor.program.values import Call, Value
+from mpdoctor.program.dtypes.array_dtypes import is_array
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named, dtype_of, dtypes_told, policies_named
+from mpdoctor.program.events import Call
+from mpdoctor.program.values import Value
 
 KERAS2, KERAS3 = Keras("tf_keras"), Keras("keras")
 

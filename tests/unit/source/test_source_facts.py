@@ -11,10 +11,10 @@ from described import described, facts_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpdoctor.program.events import Event
+from mpdoctor.program.events import Call, Event
 from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Value
+from mpdoctor.program.values import Value
 from mpdoctor.source import facts_from_file, facts_from_text, facts_with_imports
 from mpdoctor.source.interpreter.imports import MOST_MODULES
 from mpdoctor.source.modules import Files

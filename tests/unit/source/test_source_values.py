@@ -7,13 +7,9 @@ import textwrap
 import pytest
 from described import described, facts_of, shown
 
-from mpdoctor.program.values import (
-    Call,
-    is_instance_of,
-    known,
-    may_be_instance_of,
-    walk,
-)
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import is_instance_of, may_be_instance_of
+from mpdoctor.program.values import known, walk
 
 pytestmark = pytest.mark.fast
 

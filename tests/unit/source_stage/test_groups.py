@@ -16,7 +16,8 @@ from mpdoctor.finding import Diagnosis
 from mpdoctor.progress import SilentProgress
 from mpdoctor.project.targets import target_from_text
 from mpdoctor.settings.options import Settings
-from mpdoctor.source.prefilter import Outline, Outlines, outlines_from_files
+from mpdoctor.source.import_graph import Outline, Outlines
+from mpdoctor.source.prefilter import outlines_from_files
 from mpdoctor.source_stage.worker import Worker
 
 TREES = {

@@ -18,7 +18,8 @@ from mpdoctor.progress import SilentProgress
 from mpdoctor.project.targets import target_from_text
 from mpdoctor.rules.registry import all_rules
 from mpdoctor.settings.options import Settings
-from mpdoctor.source.prefilter import Outline, Outlines, outlines_from_files
+from mpdoctor.source.import_graph import Outline, Outlines
+from mpdoctor.source.prefilter import outlines_from_files
 from mpdoctor.source_stage import SourceStage
 
 CODES = frozenset(rule.code for rule in all_rules())

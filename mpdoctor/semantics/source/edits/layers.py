@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from mpdoctor.finding import Edit
 from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, class_of
+from mpdoctor.program.values import Api
 from mpdoctor.semantics.source.edits.expressions import with_keyword
 
 FLOAT32 = '"float32"'

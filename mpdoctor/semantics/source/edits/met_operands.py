@@ -6,8 +6,9 @@ import ast
 from collections.abc import Callable
 
 from mpdoctor.finding import Edit
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Item, Operation, Value
+from mpdoctor.program.values import Item, Value
 from mpdoctor.semantics.source.edits.made_layers import location_of, tree_of
 from mpdoctor.semantics.source.edits.names import cast
 

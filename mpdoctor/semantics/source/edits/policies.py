@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
 from mpdoctor.knowledge.api_names import kind_of_class
+from mpdoctor.program.events import Call
 from mpdoctor.program.policy_settings import SET_FLOATX
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call
+from mpdoctor.program.values import Api
 from mpdoctor.semantics.source.edits.expressions import argument_replaced
 from mpdoctor.semantics.source.edits.made_layers import called
 from mpdoctor.semantics.source.edits.names import keras_name

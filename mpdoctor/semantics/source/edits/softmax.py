@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from mpdoctor.finding import Edit
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Operation, Value, known, options
+from mpdoctor.program.values import Value, known, options
 from mpdoctor.semantics.source.edits.expressions import argument_at, argument_text, holds, replaced, text_of
 from mpdoctor.semantics.source.edits.names import advice_in_names_of, name_of
 from mpdoctor.semantics.source.numbers.epsilon_guards import function_named

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, Collection, Known, Operation, Value, options, walk
+from mpdoctor.program.values import Api, Collection, Known, Value, options, walk
 
 MOST_USES, MOST_PARTS = 500, 100  # that are looked at: behind that a value counts as met, and as a tensor
 _CASTS = ("cast", "print", "shape")

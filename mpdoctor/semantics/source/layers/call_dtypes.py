@@ -6,25 +6,13 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from mpdoctor.facts.location import Location
-from mpdoctor.program.dtypes import policies_named
+from mpdoctor.program.context import Branch, Context
+from mpdoctor.program.dtypes.tensor_dtypes import policies_named
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import (
-    Api,
-    Attribute,
-    Branch,
-    Call,
-    ClassFacts,
-    Context,
-    Defined,
-    FunctionFacts,
-    Instance,
-    Parameter,
-    Value,
-    class_of,
-    known,
-    options,
-    walk,
-)
+from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance, Parameter
+from mpdoctor.program.values import Api, Attribute, Value, known, options, walk
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 
 # Methods of a layer that do not run when it is called.

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from mpdoctor.program.dtypes import dtype_named
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, Collection, Parameter, Value, is_api, walk
+from mpdoctor.program.user_definitions import Parameter
+from mpdoctor.program.values import Api, Collection, Value, is_api, walk
 
 CASTS = ("tensorflow.cast", "tensorflow.saturate_cast", "keras.ops.cast", "keras.backend.cast")
 KEEPERS = ("assign", "assign_add", "assign_sub", "add_loss", "add_metric", "update_state", "add_update")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.knowledge.layer_kinds import PREPROCESSING, WEIGHTLESS
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Value, walk
+from mpdoctor.program.values import Value, walk
 from mpdoctor.semantics.source.layers.model_layers import (
     NESTS,
     half_policy_calls,

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, ClassFacts, Parameter, Value, class_of, options
+from mpdoctor.program.user_definitions import ClassFacts, Parameter
+from mpdoctor.program.values import Value, options
 
 
 def given(call: Call, own: ClassFacts, parameter: Parameter) -> Value | None:

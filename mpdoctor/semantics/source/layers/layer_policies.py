@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, class_of, known
+from mpdoctor.program.values import known
 from mpdoctor.semantics.source.layers.call_dtypes import policies_made_with
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 

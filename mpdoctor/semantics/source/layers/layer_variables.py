@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Attribute, Call, FunctionFacts, Value, is_api, known
+from mpdoctor.program.user_definitions import FunctionFacts
+from mpdoctor.program.values import Attribute, Value, is_api, known
 from mpdoctor.semantics.source.layers.call_dtypes import functions_around
 
 FLOATS = ("float32", "float64")

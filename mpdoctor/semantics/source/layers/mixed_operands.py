@@ -9,22 +9,12 @@ from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.knowledge.result_dtypes import JOINING as TENSORS
 from mpdoctor.knowledge.result_dtypes import KEEPING
-from mpdoctor.program.dtypes import AUTOCAST, dtypes_told
+from mpdoctor.program.context import Context
+from mpdoctor.program.dtypes.tensor_dtypes import AUTOCAST, dtypes_told
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import (
-    Api,
-    Attribute,
-    Call,
-    Collection,
-    Context,
-    Item,
-    Known,
-    Operation,
-    Parameter,
-    Value,
-    options,
-    walk,
-)
+from mpdoctor.program.user_definitions import Parameter
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, options, walk
 from mpdoctor.semantics.source.layers.call_dtypes import (
     computes_in_half,
     lambda_layers,

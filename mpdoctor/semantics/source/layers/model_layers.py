@@ -8,21 +8,13 @@ from collections.abc import Iterator
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.knowledge.layer_kinds import NORMALIZATION, PREPROCESSING, TEXT, WEIGHTLESS
-from mpdoctor.program.dtypes import policies_named
+from mpdoctor.program.dtypes.tensor_dtypes import policies_named
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.policy_settings import SET_FLOATX, UNSURE, PolicyName
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import (
-    Api,
-    Attribute,
-    Call,
-    Operation,
-    Parameter,
-    Value,
-    class_of,
-    known,
-    options,
-    walk,
-)
+from mpdoctor.program.user_definitions import Parameter
+from mpdoctor.program.values import Api, Attribute, Value, known, options, walk
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients
 from mpdoctor.semantics.source.programs.models import is_model
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.program.values import Api, Attribute, Call, Collection, Item, Value, is_call_of, known, options
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import is_call_of
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, known, options
 
 OUTPUTS = ("output", "outputs")
 

@@ -4,26 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.model import LayerFacts, ModelFacts
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.layer_kinds import HANDING_ON, OUTPUT_IN_COMPUTE_DTYPE
-from mpdoctor.program.dtypes import policies_named
+from mpdoctor.program.dtypes.tensor_dtypes import policies_named
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import (
-    Api,
-    Call,
-    ClassFacts,
-    Collection,
-    Instance,
-    Value,
-    class_of,
-    is_api,
-    is_call_of,
-    known,
-    options,
-)
+from mpdoctor.program.user_definitions import ClassFacts, Instance
+from mpdoctor.program.values import Api, Collection, Value, is_api, known, options
 
 SIXTEEN_BITS = {
     "float16": "float16",

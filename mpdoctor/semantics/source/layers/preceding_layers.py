@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Collection, Value, is_call_of, options
+from mpdoctor.program.values import Collection, Value, options
 
 LONGEST = 200
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from mpdoctor.knowledge.layer_kinds import WEIGHT_LISTS
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.memoize import asked_once
-from mpdoctor.program.values import Api, Attribute, Call, Collection, Item, Known, Operation, Value, class_of, options
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, options
 from mpdoctor.semantics.source.layers.mixed_operands import is_weight
 
 SINGLE = ("kernel", "bias", "embeddings", "gamma", "beta", "recurrent_kernel", "depthwise_kernel", "pointwise_kernel")

@@ -5,21 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import (
-    Api,
-    Call,
-    Collection,
-    FunctionFacts,
-    Item,
-    Parameter,
-    Value,
-    class_of,
-    is_api,
-    is_call_of,
-    options,
-    walk,
-)
+from mpdoctor.program.user_definitions import FunctionFacts, Parameter
+from mpdoctor.program.values import Api, Collection, Item, Value, is_api, options, walk
 from mpdoctor.semantics.source.layers.output_layers import output_layers
 from mpdoctor.semantics.source.numbers.constants import CASTS, numbers_from_value
 from mpdoctor.semantics.source.numbers.epsilon_guards import function_named

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.command_line import without_command_line
-from mpdoctor.program.dtypes import dtype_named
-from mpdoctor.program.values import Api, Attribute, Call, Known, Operation, Parameter, Value, is_api, known, options
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.user_definitions import Parameter
+from mpdoctor.program.values import Api, Attribute, Known, Value, is_api, known, options
 
 LARGEST = 65504.0  # of float16
 VANISHES = 2.0**-25  # 2.98e-08: float16 rounds what is not larger to 0

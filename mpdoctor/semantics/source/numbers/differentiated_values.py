@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from mpdoctor.program.events import Return, Write
+from mpdoctor.program.events import Call, Operation, Return, Write
 from mpdoctor.program.memoize import asked_once
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, Collection, Item, Known, Operation, Value, known, options
+from mpdoctor.program.values import Api, Collection, Item, Known, Value, known, options
 from mpdoctor.semantics.source.layers.mixed_operands import is_weight
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
 

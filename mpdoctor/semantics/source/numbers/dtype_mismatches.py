@@ -7,19 +7,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from mpdoctor.knowledge.half_dtypes import HALF
-from mpdoctor.program.dtypes import dtype_named, is_array
+from mpdoctor.program.context import Context
+from mpdoctor.program.dtypes.array_dtypes import is_array
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import (
-    Call,
-    Context,
-    FunctionFacts,
-    Known,
-    Operation,
-    Parameter,
-    Value,
-    is_api,
-    options,
-)
+from mpdoctor.program.user_definitions import FunctionFacts, Parameter
+from mpdoctor.program.values import Known, Value, is_api, options
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.mixed_operands import is_weight, mixed_operands
 from mpdoctor.semantics.source.numbers.losses_and_metrics import DATA, STEPS

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 
 from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.context import Context
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, Context, Item, Known, Operation, Value, known, options
+from mpdoctor.program.values import Api, Item, Known, Value, known, options
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
 
 DIVISOR, ROOT_DIVISOR, LOG, ROOT, RECIPROCAL_ROOT = "divisor", "divisor under a root", "log", "root", "reciprocal root"

@@ -7,23 +7,11 @@ from typing import NamedTuple
 
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import (
-    Api,
-    Attribute,
-    Call,
-    Collection,
-    Defined,
-    FunctionFacts,
-    Instance,
-    Item,
-    Parameter,
-    Value,
-    class_of,
-    is_call_of,
-    known,
-    options,
-)
+from mpdoctor.program.user_definitions import Defined, FunctionFacts, Instance, Parameter
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, known, options
 
 DATA = "data"
 """The dtype of what a data set gives: nobody knows which, but 16 bits only where the program casts to them."""

@@ -7,29 +7,14 @@ from functools import lru_cache, partial
 
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.half_dtypes import HALF
-from mpdoctor.program.dtypes import AUTOCAST, VARIABLE, dtypes_told, policies_named
+from mpdoctor.program.context import Context
+from mpdoctor.program.dtypes.tensor_dtypes import AUTOCAST, VARIABLE, dtypes_told, policies_named
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import (
-    Api,
-    Attribute,
-    Call,
-    ClassFacts,
-    Collection,
-    Context,
-    Defined,
-    FunctionFacts,
-    Instance,
-    Item,
-    Known,
-    Operation,
-    Parameter,
-    Value,
-    class_of,
-    is_call_of,
-    known,
-    options,
-)
+from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance, Parameter
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, known, options
 from mpdoctor.semantics.source.layers.call_dtypes import lambda_layers, policies_of_instances, surrounding
 from mpdoctor.semantics.source.layers.networks import networks_behind
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS, answers_in_compute_dtype, output_layers

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Collection, Item, Known, Operation, Value, known, options
+from mpdoctor.program.values import Collection, Item, Known, Value, known, options
 from mpdoctor.semantics.source.numbers.constants import LARGEST, numbers_from_value
 from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
 from mpdoctor.semantics.source.numbers.losses_and_metrics import WITH_LOGITS, is_loss_function, is_loss_object

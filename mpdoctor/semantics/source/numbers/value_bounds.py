@@ -6,7 +6,8 @@ import math
 from typing import NamedTuple
 
 from mpdoctor.knowledge.api_names import public_name
-from mpdoctor.program.values import Api, Call, Collection, Known, Operation, Value, is_api, known, options
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.values import Api, Collection, Known, Value, is_api, known, options
 from mpdoctor.semantics.source.numbers.constants import MADE
 
 DEEPEST = 8

@@ -6,8 +6,10 @@ import math
 from collections.abc import Iterator
 
 from mpdoctor.facts.training import UNCOUNTABLE
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Collection, Operation, Value, is_call_of, known, options
+from mpdoctor.program.values import Collection, Value, known, options
 from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, Value, options
+from mpdoctor.program.values import Api, Value, options
 from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
 
 # The argument that has to be integers. keras.ops casts what it is given, and takes floats there.

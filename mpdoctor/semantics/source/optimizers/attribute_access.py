@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from mpdoctor.program.events import Read, Write
+from mpdoctor.program.events import Call, Read, Write
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Attribute, Call, Instance, Value, class_of, options
+from mpdoctor.program.user_definitions import Instance
+from mpdoctor.program.values import Attribute, Value, options
 
 
 def reads(facts: SourceFacts, names: Collection[str]) -> Iterator[Read]:

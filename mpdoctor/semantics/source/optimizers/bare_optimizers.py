@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from mpdoctor.knowledge.api_names import kind_of_class
-from mpdoctor.program.values import Api, Call, Collection, Known, Value, class_of, is_api, options
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of
+from mpdoctor.program.values import Api, Collection, Known, Value, is_api, options
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER
 
 BY_NAME = ("keras.optimizers.get", "keras.optimizers.deserialize")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mpdoctor.program.values import Call, Value, is_api
+from mpdoctor.program.events import Call
+from mpdoctor.program.values import Value, is_api
 
 # Function → the positions of the limits, and their names.
 CLIPPING: dict[str, tuple[tuple[int, str], ...]] = {

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import chain
 
-from mpdoctor.program.events import Event
+from mpdoctor.program.context import Branch
+from mpdoctor.program.events import Call, Event
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import MISSING, Api, Attribute, Branch, Call, Known, Parameter, Value, known, options, walk
+from mpdoctor.program.user_definitions import Parameter
+from mpdoctor.program.values import MISSING, Api, Attribute, Known, Value, known, options, walk
 from mpdoctor.semantics.source.optimizers.wrappers import inner_argument, wrapped
 
 

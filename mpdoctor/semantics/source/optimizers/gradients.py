@@ -7,24 +7,10 @@ from functools import lru_cache
 
 from mpdoctor.knowledge.layer_kinds import WEIGHT_LISTS
 from mpdoctor.knowledge.wrapper_api import APPLYING
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import (
-    Api,
-    Attribute,
-    Call,
-    Collection,
-    Defined,
-    FunctionFacts,
-    Known,
-    Operation,
-    Parameter,
-    Unknown,
-    Value,
-    is_api,
-    known,
-    options,
-    walk,
-)
+from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
+from mpdoctor.program.values import Api, Attribute, Collection, Known, Unknown, Value, is_api, known, options, walk
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped
 
 TAPE = "tensorflow.GradientTape"

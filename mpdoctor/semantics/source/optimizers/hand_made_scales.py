@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Call, Known, Operation, Value, is_api, known, options
+from mpdoctor.program.values import Api, Known, Value, is_api, known, options
 from mpdoctor.semantics.source.layers.float16_layers import applied_in_float16
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,

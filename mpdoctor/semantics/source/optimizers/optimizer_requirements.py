@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.wrapper_delegation import CLASSIC, KERAS3, NEW
-from mpdoctor.program.values import Api, ClassFacts, Defined, options
+from mpdoctor.program.user_definitions import ClassFacts, Defined
+from mpdoctor.program.values import Api, options
 
 # Any of these in the user's class means that it applies gradients its own way; nothing is then missing for certain.
 OWN_WAY_KERAS3 = ("apply", "stateless_apply", "_backend_update_step", "_backend_apply_gradients")

@@ -5,23 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.knowledge.layer_kinds import WEIGHT_LISTS
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import (
-    Api,
-    Attribute,
-    Call,
-    Collection,
-    Defined,
-    FunctionFacts,
-    Item,
-    Known,
-    Operation,
-    Value,
-    class_of,
-    is_api,
-    known,
-    options,
-)
+from mpdoctor.program.user_definitions import Defined, FunctionFacts
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, is_api, known, options
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.gradients import (
     is_scaled_by,

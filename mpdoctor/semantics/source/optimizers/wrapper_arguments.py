@@ -6,7 +6,8 @@ from __future__ import annotations
 import math
 import re
 
-from mpdoctor.program.values import MISSING, Call, known
+from mpdoctor.program.events import Call
+from mpdoctor.program.values import MISSING, known
 
 Problem = tuple[str, str]
 

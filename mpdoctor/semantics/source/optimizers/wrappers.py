@@ -11,25 +11,13 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.wrapper_delegation import BROKEN, CLASSIC, KERAS3, MISSING, NEW
-from mpdoctor.program.dtypes import policies_named
-from mpdoctor.program.events import Event
+from mpdoctor.program.dtypes.tensor_dtypes import policies_named
+from mpdoctor.program.events import Call, Event
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.policy_settings import UNSURE, PolicyName
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import (
-    Api,
-    Attribute,
-    Call,
-    ClassFacts,
-    Defined,
-    Instance,
-    Known,
-    Unknown,
-    Value,
-    class_of,
-    is_api,
-    known,
-    options,
-)
+from mpdoctor.program.user_definitions import ClassFacts, Defined, Instance
+from mpdoctor.program.values import Api, Attribute, Known, Unknown, Value, is_api, known, options
 from mpdoctor.semantics.source.layers.call_dtypes import dtype_given
 from mpdoctor.semantics.source.programs.models import is_model
 

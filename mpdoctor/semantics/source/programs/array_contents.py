@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from mpdoctor.program.dtypes import dtype_named
-from mpdoctor.program.values import Api, Call, Collection, Item, Known, Value, is_api, known, options
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
+from mpdoctor.program.events import Call
+from mpdoctor.program.values import Api, Collection, Item, Known, Value, is_api, known, options
 
 ARRAYS = (
     *("numpy.array", "numpy.asarray", "tensorflow.constant", "tensorflow.convert_to_tensor"),

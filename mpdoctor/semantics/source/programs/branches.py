@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mpdoctor.program.values import Branch, Context, Operation, Unknown, Value
+from mpdoctor.program.context import Branch, Context
+from mpdoctor.program.events import Operation
+from mpdoctor.program.values import Unknown, Value
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, options
+from mpdoctor.program.values import options
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
 from mpdoctor.semantics.source.programs.models import is_model
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.program.events import Write
+from mpdoctor.program.events import Call, Write
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Collection, known, options
+from mpdoctor.program.values import Collection, known, options
 
 REWRITES = (
     "tensorflow.train.experimental.enable_mixed_precision_graph_rewrite",

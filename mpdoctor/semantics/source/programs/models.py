@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from mpdoctor.knowledge.api_names import kind_of_class
-from mpdoctor.program.values import Api, Call, Value, class_of
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of
+from mpdoctor.program.values import Api, Value
 
 _GIVE_MODELS = (
     "keras.models.load_model",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.policy_settings import PolicyName
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Attribute, Call, Known, Operation, Value, is_call_of, known, options, walk
+from mpdoctor.program.values import Api, Attribute, Known, Value, known, options, walk
 from mpdoctor.semantics.source.layers.model_layers import TRAINING, policies_inside, trainings
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from mpdoctor.program.context import Context
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Context, FunctionFacts
+from mpdoctor.program.user_definitions import FunctionFacts
 
 TRAINING = ("fit", "train_on_batch", "apply_gradients", "gradient")
 

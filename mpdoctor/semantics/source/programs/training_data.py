@@ -4,23 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import (
-    Api,
-    Attribute,
-    Call,
-    Collection,
-    Defined,
-    FunctionFacts,
-    Item,
-    Known,
-    Operation,
-    Value,
-    class_of,
-    is_call_of,
-    known,
-    options,
-)
+from mpdoctor.program.user_definitions import Defined, FunctionFacts
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, known, options
 from mpdoctor.semantics.source.programs.models import is_model
 
 MOST_NESTED = 8

@@ -5,22 +5,9 @@ from __future__ import annotations
 import ast
 
 from mpdoctor.facts.location import Location
-from mpdoctor.program.values import (
-    MISSING,
-    Api,
-    Attribute,
-    Call,
-    ClassFacts,
-    Collection,
-    Defined,
-    FunctionFacts,
-    Instance,
-    Known,
-    Unknown,
-    Value,
-    known,
-    options,
-)
+from mpdoctor.program.events import Call
+from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance
+from mpdoctor.program.values import MISSING, Api, Attribute, Collection, Known, Unknown, Value, known, options
 from mpdoctor.source.constant_folding import constant_from_call, constant_from_method, constant_from_numbers
 from mpdoctor.source.interpreter.assignments import remember_keyword
 from mpdoctor.source.interpreter.attributes import Super, attribute_of, store_attribute

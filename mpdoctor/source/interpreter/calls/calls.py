@@ -7,21 +7,9 @@ from functools import cache
 
 from mpdoctor.facts.location import Location
 from mpdoctor.knowledge.api_names import public_name
-from mpdoctor.program.values import (
-    Api,
-    Attribute,
-    Call,
-    ClassFacts,
-    Collection,
-    Defined,
-    Either,
-    FunctionFacts,
-    Known,
-    Parameter,
-    Value,
-    is_api,
-    options,
-)
+from mpdoctor.program.events import Call
+from mpdoctor.program.user_definitions import ClassFacts, Defined
+from mpdoctor.program.values import Api, Attribute, Collection, Either, Known, Value, is_api, options
 from mpdoctor.source.interpreter.attributes import evaluate_attribute
 from mpdoctor.source.interpreter.call_inlining import DEEPEST_CALL, inline_call, inline_uncalled
 from mpdoctor.source.interpreter.calls.builtin_calls import (
@@ -30,6 +18,13 @@ from mpdoctor.source.interpreter.calls.builtin_calls import (
     call_library,
     remember_base_arguments,
 )
+from mpdoctor.source.interpreter.calls.callees import (
+    TRANSPARENT,
+    Inlinable,
+    inlinable_function,
+    really_called,
+    runs_one_of_several,
+)
 from mpdoctor.source.interpreter.calls.higher_order_calls import result_of_higher_order
 from mpdoctor.source.interpreter.containers import spread_out
 from mpdoctor.source.interpreter.dispatch import evaluate
@@ -37,30 +32,11 @@ from mpdoctor.source.interpreter.settings.command_line import remember_flag
 from mpdoctor.source.interpreter.settings.data_classes import factory_of_field, fields_of, member_by_value
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_use
-from mpdoctor.source.interpreter.state.scopes import Closure, Keywords
+from mpdoctor.source.interpreter.state.scopes import Keywords
 from mpdoctor.source.joining import joined
 
-# Calling what these return calls the function that they were given.
-TRANSPARENT = (
-    "tensorflow.function",
-    "tensorflow.autograph.experimental.do_not_convert",
-    "tensorflow.recompute_grad",
-    "functools.lru_cache",
-    "functools.cache",
-    "functools.wraps",
-    "keras.saving.register_keras_serializable",
-    "keras.utils.register_keras_serializable",
-    "contextlib.contextmanager",
-    "abc.abstractmethod",
-    "typing.overload",
-    "typing.final",
-    "jax.jit",
-)
 _TRANSPARENT = frozenset(map(public_name, TRANSPARENT))
 _MAY_HOLD_FUNCTIONS = (Defined, Call, Collection, Either)
-_RUNS = ("run", "experimental_run_v2", "call_for_each_replica")
-
-Inlinable = tuple[Closure, tuple[Value, ...], Keywords]
 
 
 def evaluate_call(state: State, node: ast.Call, dropped: bool = False) -> Value:
@@ -105,13 +81,13 @@ def _call(
     dropped: bool,
     node: ast.Call | None,
 ) -> Value:
-    callee, args, keywords, is_open = _really_called(callee, args, keywords, is_open)
-    if _runs_one_of_several(callee, args):
+    callee, args, keywords, is_open = really_called(callee, args, keywords, is_open)
+    if runs_one_of_several(callee, args):
         given = [(choice, *args[1:]) for choice in options(args[0])]
         return joined(_call(state, callee, one, keywords, is_open, location, dropped, node) for one in given)
     if isinstance(callee, Defined) and isinstance(callee.of, ClassFacts):
         return _instantiate(state, callee, callee.of, args, keywords, is_open, location, dropped)
-    inlinable = _inlinable(state, callee, args, keywords)
+    inlinable = inlinable_function(state, callee, args, keywords)
     result: Value | None = None
     if inlinable is not None:
         result = _inline(state, callee, inlinable, keywords, is_open, location, node)
@@ -133,20 +109,6 @@ def _call(
             return special
         _inline_handed_over(state, callee, call)
     return call if gives is None else gives
-
-
-def _really_called(
-    callee: Value, args: tuple[Value, ...], keywords: Keywords, is_open: bool
-) -> tuple[Value, tuple[Value, ...], Keywords, bool]:
-    """What a parameter's default and a partial of a library's function stand for, with all the arguments."""
-    if isinstance(callee, Parameter) and _is_hook(callee.default):
-        callee = callee.default or callee
-    if isinstance(callee, Call) and is_api(callee.callee, "functools.partial") and _is_of_library(callee):
-        given = [name for name, _ in keywords]
-        keywords = (*keywords, *(pair for pair in callee.keywords if pair[0] not in given))
-        args, is_open = (*callee.args[1:], *args), is_open or callee.open
-        callee = callee.args[0]
-    return callee, args, keywords, is_open
 
 
 def _inline(
@@ -228,65 +190,6 @@ def _make_dataclass(state: State, own: ClassFacts, call: Call) -> None:
         inline_call(state, closure, (call,), (), False, call.location)
 
 
-def _is_hook(default: Value | None) -> bool:
-    """Whether a parameter's default is a function: of one that nobody is seen to give another one, it is what is called
-    where the parameter is."""
-    if isinstance(default, Call):
-        return is_api(default.callee, "functools.partial") and bool(default.args) and _is_hook(default.args[0])
-    is_function = isinstance(default, Defined) and isinstance(default.of, FunctionFacts)
-    return is_function or (isinstance(default, Api) and not default.name.rpartition(".")[2][:1].isupper())
-
-
-def _inlinable(state: State, callee: Value, args: tuple[Value, ...], keywords: Keywords) -> Inlinable | None:
-    """The function of the user's own that is really called, with its arguments: bound methods, what
-    tf.function or functools.partial wrap, strategy.run(function, args=…)."""
-    if isinstance(callee, Defined):
-        bound = () if callee.bound is None else (callee.bound,)
-        return _with_closure(state, callee.of, (*bound, *args), keywords)
-    if isinstance(callee, Attribute):
-        return _run_in_replicas(state, callee, args, keywords)
-    return _made_by_call(state, callee, args, keywords) if isinstance(callee, Call) else None
-
-
-def _runs_one_of_several(callee: Value, args: tuple[Value, ...]) -> bool:
-    """strategy.run(task.train_step, args=…), where the task is one of several."""
-    is_run = isinstance(callee, Attribute) and callee.name in _RUNS and bool(args)
-    return is_run and len(options(args[0])) > 1 and all(isinstance(choice, Defined) for choice in options(args[0]))
-
-
-def _run_in_replicas(state: State, callee: Attribute, args: tuple[Value, ...], keywords: Keywords) -> Inlinable | None:
-    """strategy.run(function, args=…)"""
-    if callee.name not in _RUNS or not args or not isinstance(args[0], Defined):
-        return None
-    named = dict(keywords)
-    given = named.get("args", args[1] if len(args) > 1 else None)
-    if not isinstance(given, Collection) or given.open or "kwargs" in named:
-        return None
-    return _inlinable(state, args[0], given.items, ())
-
-
-def _made_by_call(state: State, callee: Call, args: tuple[Value, ...], keywords: Keywords) -> Inlinable | None:
-    """An instance of the user's own class with a `__call__`, or a function that a library's function wraps."""
-    made_by = callee.callee
-    if isinstance(made_by, Defined) and isinstance(made_by.of, ClassFacts) and made_by.of.kind is None:
-        return _with_closure(state, made_by.of.find_method("__call__"), (callee, *args), keywords)
-    maker = made_by.callee if isinstance(made_by, Call) else made_by
-    if not callee.args or not isinstance(maker, Api):
-        return None
-    if maker.is_(*TRANSPARENT):
-        return _inlinable(state, callee.args[0], args, keywords)
-    if maker.name == "functools.partial":
-        return _inlinable(state, callee.args[0], (*callee.args[1:], *args), (*callee.keywords, *keywords))
-    return None
-
-
-def _with_closure(
-    state: State, function: FunctionFacts | ClassFacts | None, args: tuple[Value, ...], keywords: Keywords
-) -> Inlinable | None:
-    closure = state.closures.get(id(function)) if isinstance(function, FunctionFacts) else None
-    return None if closure is None else (closure, args, keywords)
-
-
 def _inline_handed_over(state: State, callee: Value, call: Call) -> None:
     """Functions that a library is handed (`compile(loss=f)`, `dataset.map(f)`) are called by it some
     time."""
@@ -317,10 +220,3 @@ def _inline_one_handed_over(state: State, value: Value) -> None:
     if closure is None or id(closure) in state.walk.executed:
         return
     inline_uncalled(state, closure, keywords)
-
-
-def _is_of_library(partial: Call) -> bool:
-    """Whether `functools.partial` was given a class, or a function or a method that is a library's. The user's own
-    functions are inlined."""
-    of = partial.args[0] if partial.args else None
-    return isinstance(of, (Api, Attribute)) or (isinstance(of, Defined) and isinstance(of.of, ClassFacts))

@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mpdoctor.facts.location import Location
-from mpdoctor.program.values import Api, Call, Collection, Defined, Value, options
+from mpdoctor.program.events import Call
+from mpdoctor.program.user_definitions import Defined
+from mpdoctor.program.values import Api, Collection, Value, options
 from mpdoctor.source.interpreter.containers import element_of
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.joining import joined

@@ -6,7 +6,10 @@ from __future__ import annotations
 
 from mpdoctor.facts.location import Location
 from mpdoctor.program.command_line import FLAGS, defines_flag, parsing_call
-from mpdoctor.program.values import Api, Call, FunctionFacts, Value, is_api, is_instance_of, known
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import is_instance_of
+from mpdoctor.program.user_definitions import FunctionFacts
+from mpdoctor.program.values import Api, Value, is_api, known
 from mpdoctor.source.interpreter.state.interpreter_state import State
 
 _PARSERS = ("argparse.ArgumentParser", "configargparse.ArgumentParser", "configargparse.ArgParser")

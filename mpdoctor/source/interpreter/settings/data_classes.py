@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 from mpdoctor.facts.location import Location
-from mpdoctor.program.values import (
-    Call,
-    ClassFacts,
-    Collection,
-    Defined,
-    Known,
-    Value,
-    class_of,
-    is_api,
-    known,
-    options,
-)
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of
+from mpdoctor.program.user_definitions import ClassFacts, Defined
+from mpdoctor.program.values import Collection, Known, Value, is_api, known, options
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import Keywords
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from mpdoctor.facts.location import Location
-from mpdoctor.program.values import Call, Collection, Known, Value, is_api
+from mpdoctor.program.events import Call
+from mpdoctor.program.values import Collection, Known, Value, is_api
 
 MOST_CHARACTERS = 2000  # of a text that is read as JSON
 TREES = (

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Protocol, TypeVar
 
-from mpdoctor.program.events import Read, Return, Use, With, Write
-from mpdoctor.program.values import Call, Operation
+from mpdoctor.program.events import Call, Operation, Read, Return, Use, With, Write
 
 MOST_EVENTS = 200_000  # of one file and what it reaches
 

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mpdoctor.facts.location import Location
-from mpdoctor.program.values import ClassFacts, Context, Value
+from mpdoctor.program.context import Context
+from mpdoctor.program.user_definitions import ClassFacts
+from mpdoctor.program.values import Value
 from mpdoctor.source.interpreter.state.events import MOST_EVENTS, Enough, Events
 from mpdoctor.source.interpreter.state.scopes import Closure, Frame, Module, Scope
 from mpdoctor.source.interpreter.state.side_effects import SideEffects

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from mpdoctor.facts.location import Location
-from mpdoctor.program.events import Read, Return, Use, With, Write
-from mpdoctor.program.values import Api, Context, Operation, Value
+from mpdoctor.program.context import Context
+from mpdoctor.program.events import Operation, Read, Return, Use, With, Write
+from mpdoctor.program.values import Api, Value
 from mpdoctor.source.interpreter.state.interpreter_state import State
 
 FRAMEWORKS = ("tensorflow", "keras", "tf_keras", "horovod")  # roots of the names that rules ask for

@@ -11,8 +11,11 @@ from pathlib import Path
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.program.breakdown import Breakdown
+from mpdoctor.program.context import Context
+from mpdoctor.program.events import Call
 from mpdoctor.program.policy_settings import sets_policy
-from mpdoctor.program.values import Call, ClassFacts, Context, FunctionFacts, Value
+from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts
+from mpdoctor.program.values import Value
 from mpdoctor.source.interpreter.state.events import Events
 from mpdoctor.source.joining import joined
 from mpdoctor.source.reading import Source

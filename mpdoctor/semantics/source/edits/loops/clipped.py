@@ -6,8 +6,8 @@ import ast
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, argument_text, callee_text, replaced
 from mpdoctor.semantics.source.edits.made_layers import called, tree_of
 from mpdoctor.semantics.source.edits.statements import line_behind, statement_at, without_statement

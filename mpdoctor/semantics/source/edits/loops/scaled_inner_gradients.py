@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from mpdoctor.finding import Edit
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call
 from mpdoctor.semantics.source.edits.expressions import put_around, put_behind
 from mpdoctor.semantics.source.edits.made_layers import location_of, tree_of
 from mpdoctor.semantics.source.edits.names import tensorflow

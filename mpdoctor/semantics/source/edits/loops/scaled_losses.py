@@ -8,8 +8,9 @@ import re
 
 from mpdoctor.finding import Edit
 from mpdoctor.knowledge.wrapper_api import APPLYING
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Operation, options, walk
+from mpdoctor.program.values import options, walk
 from mpdoctor.semantics.source.edits.expressions import (
     argument_at,
     callee_text,

@@ -1,7 +1,4 @@
-"""Dtypes of symbolic values: what a value names as a dtype or policy, and which dtype a tensor has.
-
-Every function answers only where it is certain.
-"""
+"""Which dtype a tensor has, and what a value names as a dtype or policy."""
 
 from __future__ import annotations
 
@@ -9,42 +6,14 @@ from typing import Callable, Iterable, Mapping, Optional
 
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import public_name
-from mpdoctor.knowledge.result_dtypes import (
-    ALWAYS_FLOAT32,
-    BOOLEAN,
-    BY_VALUE,
-    COMPARISONS,
-    DEFAULTS,
-    INITIALIZERS,
-    INTEGER_LAYERS,
-    JOINING,
-    KEEPING,
-    KEEPS_DTYPE,
-    SHAPES,
-    UNCERTAIN_LAYERS,
-    VALUE_NAMES,
-)
-from mpdoctor.program.array_dtypes import dtype_of_array
-from mpdoctor.program.values import (
-    Api,
-    Attribute,
-    Call,
-    ClassFacts,
-    Collection,
-    Defined,
-    Earlier,
-    Either,
-    Instance,
-    Item,
-    Known,
-    Operation,
-    Parameter,
-    Value,
-    class_of,
-    is_api,
-    known,
-    options,
-)
+from mpdoctor.knowledge.result_dtypes import COMPARISONS, INITIALIZERS, INTEGER_LAYERS, UNCERTAIN_LAYERS
+from mpdoctor.program.dtypes.array_dtypes import is_array
+from mpdoctor.program.dtypes.library_results import dtype_of_library_call
+from mpdoctor.program.dtypes.python_numbers import is_number
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.instances import class_of
+from mpdoctor.program.user_definitions import ClassFacts, Defined, Parameter
+from mpdoctor.program.values import Api, Attribute, Collection, Earlier, Item, Known, Value, is_api, known, options
 
 AUTOCAST = "autocast"
 """The dtype of what Keras casts to a layer's compute dtype before `call()`, of a layer's weights inside
@@ -73,22 +42,8 @@ _NAMES.update(
 )
 _PLACES = ("tensorflow", "numpy", "builtins")
 _OF_A_DTYPE = ("name", "base_dtype", "as_numpy_dtype")
-_OF_TENSORS = ("tensorflow", "keras.ops")
-# Modules whose functions treat dtypes as those of another one do.
-_ALIKE = {
-    **dict.fromkeys(("tensorflow.nn", "tensorflow.math", "tensorflow.linalg", "tensorflow.image"), "tensorflow"),
-    "keras.activations": "tensorflow",
-    **dict.fromkeys(("keras.backend", "keras.ops.numpy", "keras.random"), "keras.ops"),
-}
 _DEPTH = 40
-_WHOLE = (
-    *("math.ceil", "math.floor", "math.trunc", "math.factorial", "math.comb", "math.perm"),
-    *("math.gcd", "math.lcm", "math.isqrt", "math.prod", "math.frexp", "math.modf"),
-)
-_NUMBERS = ("builtins.int", "builtins.float", "builtins.len", "builtins.round")
-_DEPTH_OF_NUMBERS = 4
 _NESTED = 3  # questions that a caller asks while it is asked: the stack has room for a thousand frames
-_MOST_PARTS = 200
 _MOST_CARRIED = 3  # names that a loop carries on, each depending on the next
 
 
@@ -137,46 +92,6 @@ def dtypes_told(keras: Keras | None, told: Told) -> Callable[[Value | None], str
     return dtype
 
 
-def _is_number(value: Value | None, depth: int = 0) -> bool:
-    """Whether it is a Python number (or another constant), one that `__init__` is given where its default is a number,
-    a length in a static shape, or made of such."""
-    if isinstance(value, Either):
-        return all(_is_number(option, depth) for option in value.options)
-    if isinstance(value, Item):
-        return isinstance(known(value.index), int) and _is_static_shape(value.of)
-    if isinstance(value, Call) and isinstance(value.callee, Api):
-        return value.callee.name in _NUMBERS or value.callee.root == "math"
-    if isinstance(value, Operation):
-        return depth < _DEPTH_OF_NUMBERS and all(_is_number(operand, depth + 1) for operand in value.operands)
-    if isinstance(value, Parameter):
-        is_setting = value.function is not None and value.function.name == "__init__"
-        return is_setting and type(known(value.default)) in (int, float)
-    return isinstance(value, Known)
-
-
-def _is_static_shape(value: Value) -> bool:
-    """`x.shape`, `x.shape.as_list()`, `K.int_shape(x)`: of `tf.shape(x)` the lengths are tensors."""
-    if isinstance(value, Call):
-        of_shape = value.method == "as_list" and value.receiver is not None and _is_static_shape(value.receiver)
-        return of_shape or value.method in ("get_shape", "int_shape")
-    return isinstance(value, Attribute) and value.name == "shape"
-
-
-def is_array(value: Value | None) -> bool:
-    """Whether it is for certain a numpy array or scalar, which TensorFlow converts to the dtype of the tensor
-    it meets."""
-    waiting = [*options(value)]
-    seen = {id(item) for item in waiting}
-    for item in waiting:
-        parts = _parts_of_an_array(item)
-        if parts is None or len(waiting) > _MOST_PARTS:
-            return False
-        new = [part for part in parts if id(part) not in seen]
-        seen.update(map(id, new))
-        waiting += new
-    return bool(waiting)
-
-
 def policies_named(value: Value | None) -> tuple[str, ...]:
     """Every policy or dtype that a value may denote as the `dtype` of a layer or as a global policy:
     ("mixed_float16",) for "mixed_float16", Policy("mixed_float16"), keras.DTypePolicy(…); ("float16",) for
@@ -209,19 +124,6 @@ def _policy_named(value: Value, named: Callable[[Value], str | None], depth: int
         return names.pop() if len(names) == 1 else None
     found = named(value)
     return None if found in (AUTOCAST, VARIABLE) else found
-
-
-def _parts_of_an_array(value: Value) -> tuple[Value, ...] | None:
-    """What must be arrays as well for a value to be one; None where it is none for certain, or nobody knows."""
-    if isinstance(value, Call) and isinstance(value.callee, Api):
-        return () if value.callee.name.startswith("numpy.") else None
-    if isinstance(value, Call):
-        return (value.callee.of,) if isinstance(value.callee, Attribute) else None
-    if isinstance(value, (Attribute, Item)):
-        return (value.of,)
-    if isinstance(value, Operation):
-        return tuple(operand for operand in value.operands if not isinstance(operand, Known)) or None
-    return None
 
 
 class _Dtypes:
@@ -273,7 +175,7 @@ class _Dtypes:
 
     def agreed(self, values: Iterable[Value | None], depth: int) -> str | None:
         """The dtype of values that meet; Python numbers take the dtype of the others."""
-        found = {self.of(value, depth) for value in values if not _is_number(value) and not is_array(value)}
+        found = {self.of(value, depth) for value in values if not is_number(value) and not is_array(value)}
         return found.pop() if len(found) == 1 else None
 
     def _named(self, value: Value, depth: int) -> str | None:
@@ -344,7 +246,7 @@ class _Dtypes:
     def _of_call(self, call: Call, depth: int) -> str | None:
         callee = call.callee
         if isinstance(callee, Api):
-            return self._of_library_call(public_name(callee.name), call, depth)
+            return dtype_of_library_call(self, public_name(callee.name), call, depth)
         if isinstance(callee, Attribute):
             if callee.name == "astype":
                 return self.named(call.argument(0, "dtype"), depth)
@@ -379,81 +281,6 @@ class _Dtypes:
             return None
         return policies[0][len("mixed_") :] if policies[0].startswith("mixed_") else policies[0]
 
-    def _of_library_call(self, name: str, call: Call, depth: int) -> str | None:
-        if name == "keras.Input":
-            given = call.keyword("dtype")
-            return "float32" if given is None else self.named(given, depth)
-        if name in ALWAYS_FLOAT32:
-            return self._of_resized(call, ALWAYS_FLOAT32[name], depth)
-        place, _, function = name.rpartition(".")
-        place = _ALIKE.get(place, place)
-        default = DEFAULTS.get(name) or DEFAULTS.get(f"{place}.{function}")
-        if place in _OF_TENSORS and function in ("cast", "saturate_cast"):
-            return self.named(call.argument(1, "dtype"), depth)
-        if default is not None:
-            return self._of_made_tensor(call, *default, depth)
-        return self._of_computed_tensor(function, call, depth) if place in _OF_TENSORS else None
-
-    def _of_resized(self, call: Call, position: int | None, depth: int) -> str | None:
-        """float32, unless the `method` at this position keeps the dtype."""
-        given = call.argument(position, "method") if position is not None else None
-        if given is None:
-            return None if call.open else "float32"
-        names = {option.name if isinstance(option, Api) else known(option) for option in options(given)}
-        name = names.pop() if len(names) == 1 else None
-        if not isinstance(name, str):
-            return None
-        return self.of(call.argument(0), depth) if name.rpartition(".")[2] in KEEPS_DTYPE else "float32"
-
-    def _of_made_tensor(self, call: Call, position: int | None, default: str, depth: int) -> str | None:
-        """Of a function that makes tensors: the dtype that it is given, else its default."""
-        given = call.argument(position, "dtype")
-        if given is not None and known(given) is not None:
-            return self.named(given, depth)
-        if call.open:
-            return None
-        return self._by_literals(call, BY_VALUE[default], depth) if default in BY_VALUE else default
-
-    def _of_computed_tensor(self, function: str, call: Call, depth: int) -> str | None:
-        """Of a function whose result follows from the tensors that it is given."""
-        if function in BOOLEAN:
-            return "bool"
-        if function in SHAPES:
-            return SHAPES[function]
-        if function.endswith("_like"):
-            given = call.keyword("dtype") or (call.argument(1) if function != "full_like" else None)
-            return self.of(call.argument(0), depth) if given is None else self.named(given, depth)
-        if function in KEEPING:
-            first = call.argument(0) or (call.keywords[0][1] if call.keywords else None)
-            is_number = isinstance(first, Known) and isinstance(first.value, float)
-            return "float32" if is_number else self.of(first, depth)
-        if function in JOINING:
-            joined = [part for argument in call.arguments(JOINING[function]) for part in _spread(argument)]
-            return self.agreed(joined, depth)
-        return None
-
-    def _by_literals(self, call: Call, positions: tuple[int, int], depth: int) -> str | None:
-        """What TensorFlow makes of Python numbers: float32 and int32; of tensors their own dtype."""
-        given = list(call.arguments(slice(*positions))) or [
-            value for name, value in call.keywords if name in VALUE_NAMES
-        ]
-        values = [leaf for item in given for leaf in _leaves(item)]
-        if not values:
-            return None
-        kinds = {_kind_of_number(leaf) for leaf in values}
-        if None in kinds:
-            return self._of_single(values[0], call, depth) if len(values) == 1 else None
-        if "float" in kinds and kinds <= {"float", "int"}:
-            return "float32"
-        return {"int": "int32", "bool": "bool", "str": "string"}.get(kinds.pop() or "") if len(kinds) == 1 else None
-
-    def _of_single(self, value: Value, call: Call, depth: int) -> str | None:
-        found = self.of(value, depth)
-        is_tensorflow = isinstance(call.callee, Api) and call.callee.name.startswith("tensorflow.")
-        if found is not None or not is_tensorflow:
-            return found
-        return dtype_of_array(value, lambda named: self.named(named, depth + 1))
-
 
 def _autocasts(owner: ClassFacts) -> bool:
     """Whether a layer follows the global policy and casts its inputs, as far as its super().__init__(…) call
@@ -468,52 +295,3 @@ def _is_initializer(name: str) -> bool:
     """keras.initializers.Zeros, tf.random_normal_initializer, tf.initializers.GlorotUniform."""
     name = public_name(name)
     return name.startswith(INITIALIZERS) or (name.startswith("tensorflow.") and name.endswith("_initializer"))
-
-
-def _kind_of_number(value: Value, depth: int = 0) -> str | None:
-    """The Python type of a constant, and "float" of what `math.log(…)` and the like give."""
-    if isinstance(value, Known):
-        return type(value.value).__name__
-    if isinstance(value, Call) and isinstance(value.callee, Api) and value.callee.root == "math":
-        return None if value.callee.name in _WHOLE else "float"
-    if isinstance(value, Operation) and value.operator in "+-*/" and depth < _DEPTH_OF_NUMBERS:
-        kinds = {_kind_of_number(operand, depth + 1) for operand in value.operands}
-        return "float" if "float" in kinds and kinds <= {"float", "int"} else None
-    return None
-
-
-def _spread(value: Value) -> tuple[Value, ...]:
-    return value.items if isinstance(value, Collection) else (value,)
-
-
-def _leaves(value: Value, depth: int = 0) -> tuple[Value, ...]:
-    """Each of what a nested list holds; one that stands in a list several times is asked once."""
-    if isinstance(value, Collection) and depth < 6:
-        distinct = {id(item): item for item in value.items[:64]}
-        return tuple(leaf for item in distinct.values() for leaf in _leaves(item, depth + 1))
-    if isinstance(value, Operation) and value.operator == "*" and depth < 6:
-        repeated = [operand for operand in value.operands if isinstance(operand, Collection)]
-        times = [operand for operand in value.operands if not isinstance(operand, Collection)]
-        if len(repeated) == 1 and len(times) == 1 and _is_length(times[0]):
-            return _leaves(repeated[0], depth + 1)
-    return (value,)
-
-
-def _is_length(value: Value) -> bool:
-    """What repeats a list, and does not multiply it as an array would: a number, or a length of what `build()` is told
-    of its input."""
-    given_to = value.of.function if isinstance(value, Item) and isinstance(value.of, Parameter) else None
-    return _is_number(value) or (given_to is not None and given_to.name == "build")
-
-
-__all__ = [
-    "AUTOCAST",
-    "VARIABLE",
-    "Instance",
-    "dtype_named",
-    "dtype_of",
-    "dtypes_told",
-    "is_array",
-    "policies_named",
-    "policy_named",
-]

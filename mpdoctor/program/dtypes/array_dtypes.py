@@ -1,22 +1,40 @@
-"""The dtype of a numpy array, which TensorFlow keeps where it makes a tensor of the array without naming one."""
+"""Whether a value is a numpy array, and its dtype, which TensorFlow keeps in a tensor made of it without naming one."""
 
 from __future__ import annotations
 
 from typing import Callable, Iterable, Optional
 
 from mpdoctor.knowledge.array_functions import BY_VALUE, FLOAT64, JOINING, JOINING_PARTS, KEEPING, RANDOM
-from mpdoctor.program.values import Api, Attribute, Call, Collection, Item, Known, Operation, Value, options
+from mpdoctor.program.dtypes.python_numbers import spread
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, options
 
 Named = Callable[[Optional[Value]], Optional[str]]
 FLOATING = ("float16", "float32", "float64")
 _PLACE = "numpy."
 _DEEPEST = 30
+_MOST_PARTS = 200
 
 
 def dtype_of_array(value: Value | None, named: Named) -> str | None:
     """ "float32" for np.ones(3, np.float32), "float64" for np.array([0.5]) and what is computed of it; None where it is
     not certain to be a floating-point array. `named` tells which dtype a value denotes."""
     return _ArrayDtypes(named).of(value, 0)
+
+
+def is_array(value: Value | None) -> bool:
+    """Whether it is for certain a numpy array or scalar, which TensorFlow converts to the dtype of the tensor
+    it meets."""
+    waiting = [*options(value)]
+    seen = {id(item) for item in waiting}
+    for item in waiting:
+        parts = _parts_of_an_array(item)
+        if parts is None or len(waiting) > _MOST_PARTS:
+            return False
+        new = [part for part in parts if id(part) not in seen]
+        seen.update(map(id, new))
+        waiting += new
+    return bool(waiting)
 
 
 class _ArrayDtypes:
@@ -69,7 +87,7 @@ class _ArrayDtypes:
         if call.open or call.keyword("dtype") is not None:
             return None
         if name in JOINING_PARTS:
-            return self.agreed((part for argument in call.args[:1] for part in _spread(argument)), depth)
+            return self.agreed((part for argument in call.args[:1] for part in spread(argument)), depth)
         # a list among them is an array of float64 to numpy
         return self.agreed(call.args[: 2 if name in JOINING else 1 if name in KEEPING else 0], depth)
 
@@ -86,11 +104,20 @@ class _ArrayDtypes:
         return found if found in FLOATING else None
 
 
-def _spread(value: Value) -> tuple[Value, ...]:
-    return value.items if isinstance(value, Collection) else (value,)
-
-
 def _leaves(value: Value | None, depth: int = 0) -> list[Value]:
     if isinstance(value, Collection) and depth < 4:
         return [leaf for item in value.items[:64] for leaf in _leaves(item, depth + 1)]
     return [] if value is None else [value]
+
+
+def _parts_of_an_array(value: Value) -> tuple[Value, ...] | None:
+    """What must be arrays as well for a value to be one; None where it is none for certain, or nobody knows."""
+    if isinstance(value, Call) and isinstance(value.callee, Api):
+        return () if value.callee.name.startswith("numpy.") else None
+    if isinstance(value, Call):
+        return (value.callee.of,) if isinstance(value.callee, Attribute) else None
+    if isinstance(value, (Attribute, Item)):
+        return (value.of,)
+    if isinstance(value, Operation):
+        return tuple(operand for operand in value.operands if not isinstance(operand, Known)) or None
+    return None

@@ -1,0 +1,83 @@
+"""Where in the program an event stands: its function, and the branches, loops and `with` statements around it."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Any
+
+from mpdoctor.facts.frozen import dataclass
+from mpdoctor.facts.location import Location
+from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts
+from mpdoctor.program.values import Unknown, Value
+
+
+@dataclass(frozen=True, eq=False)
+class Branch:
+    """One arm of an `if` that surrounds an event. `statement` tells apart two ifs; `taken` is False for the
+    else arm. What follows an `if` of which one arm ends in return, raise, break … is in the other arm too;
+    `only` is then True if the arm that ended raises or exits, so that the program comes here or nowhere."""
+
+    statement: int
+    taken: bool
+    test: Value = field(default_factory=Unknown, repr=False)
+    only: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """What surrounds an event.
+
+    function, owner
+        The function that it stands in, and that function's class.
+    withs
+        Values of the enclosing `with` statements, outermost first: a Call of tensorflow.GradientTape,
+        strategy.scope() … Those of the callers of a followed function are included.
+    guarded
+        True if the program itself asks whether this works: inside a `try` with an `except`, behind hasattr,
+        getattr, dir, isinstance or a version check, or in `pytest.raises`. Rules about missing names stay
+        silent here.
+    branches
+        The enclosing if arms, outermost first, callers' included.
+    loops, comprehensions
+        How many loops surround it, callers' included, and how many of them are comprehensions: what is made there is
+        made once for each element, though one value stands for all.
+    reached
+        True if running the file gets here (module level, what it calls, what it hands to a library). False
+        for functions that nobody calls: they are walked with `Parameter`s, and what came before them is not
+        known.
+    run
+        0 for the program itself; another number for each function that was walked on its own.
+    callers
+        The calls that were followed to get here, outermost first.
+    swallowed
+        The `except` clause that would hide a failure here: it passes, or only tells. None where there is none.
+    """
+
+    function: FunctionFacts | None = None
+    owner: ClassFacts | None = None
+    withs: tuple[Value, ...] = ()
+    guarded: bool = False
+    branches: tuple[Branch, ...] = ()
+    loops: int = 0
+    reached: bool = True
+    run: int = 0
+    callers: tuple[Location, ...] = ()
+    swallowed: Location | None = None
+    comprehensions: int = 0
+
+    def but(self, **changes: Any) -> Context:
+        """The same, some of it changed. (Asked for at each `if`; `dataclasses.replace` takes four times as long.)"""
+        new = changes.get
+        return Context(
+            new("function", self.function),
+            new("owner", self.owner),
+            new("withs", self.withs),
+            new("guarded", self.guarded),
+            new("branches", self.branches),
+            new("loops", self.loops),
+            new("reached", self.reached),
+            new("run", self.run),
+            new("callers", self.callers),
+            new("swallowed", self.swallowed),
+            new("comprehensions", self.comprehensions),
+        )

@@ -1,0 +1,1 @@
+"""Dtypes of symbolic values. Every function answers only where it is certain."""

@@ -1,0 +1,119 @@
+"""Dtypes of what functions of TensorFlow and Keras return, by the tensors and the `dtype` that they are given."""
+
+from __future__ import annotations
+
+from typing import Iterable, Protocol
+
+from mpdoctor.knowledge.result_dtypes import (
+    ALWAYS_FLOAT32,
+    BOOLEAN,
+    BY_VALUE,
+    DEFAULTS,
+    JOINING,
+    KEEPING,
+    KEEPS_DTYPE,
+    SHAPES,
+    VALUE_NAMES,
+)
+from mpdoctor.program.dtypes.array_dtypes import dtype_of_array
+from mpdoctor.program.dtypes.python_numbers import kind_of_number, leaves, spread
+from mpdoctor.program.events import Call
+from mpdoctor.program.values import Api, Known, Value, known, options
+
+_OF_TENSORS = ("tensorflow", "keras.ops")
+# Modules whose functions treat dtypes as those of another one do.
+_ALIKE = {
+    **dict.fromkeys(("tensorflow.nn", "tensorflow.math", "tensorflow.linalg", "tensorflow.image"), "tensorflow"),
+    "keras.activations": "tensorflow",
+    **dict.fromkeys(("keras.backend", "keras.ops.numpy", "keras.random"), "keras.ops"),
+}
+
+
+class Dtypes(Protocol):
+    """What asks, and can be asked for the dtypes of what the function is given."""
+
+    def named(self, value: Value | None, depth: int) -> str | None: ...
+
+    def of(self, value: Value | None, depth: int) -> str | None: ...
+
+    def agreed(self, values: Iterable[Value | None], depth: int) -> str | None: ...
+
+
+def dtype_of_library_call(dtypes: Dtypes, name: str, call: Call, depth: int) -> str | None:
+    """`name`: the public one of the function that is called."""
+    if name == "keras.Input":
+        given = call.keyword("dtype")
+        return "float32" if given is None else dtypes.named(given, depth)
+    if name in ALWAYS_FLOAT32:
+        return _of_resized(dtypes, call, ALWAYS_FLOAT32[name], depth)
+    place, _, function = name.rpartition(".")
+    place = _ALIKE.get(place, place)
+    default = DEFAULTS.get(name) or DEFAULTS.get(f"{place}.{function}")
+    if place in _OF_TENSORS and function in ("cast", "saturate_cast"):
+        return dtypes.named(call.argument(1, "dtype"), depth)
+    if default is not None:
+        return _of_made_tensor(dtypes, call, *default, depth)
+    return _of_computed_tensor(dtypes, function, call, depth) if place in _OF_TENSORS else None
+
+
+def _of_resized(dtypes: Dtypes, call: Call, position: int | None, depth: int) -> str | None:
+    """float32, unless the `method` at this position keeps the dtype."""
+    given = call.argument(position, "method") if position is not None else None
+    if given is None:
+        return None if call.open else "float32"
+    names = {option.name if isinstance(option, Api) else known(option) for option in options(given)}
+    name = names.pop() if len(names) == 1 else None
+    if not isinstance(name, str):
+        return None
+    return dtypes.of(call.argument(0), depth) if name.rpartition(".")[2] in KEEPS_DTYPE else "float32"
+
+
+def _of_made_tensor(dtypes: Dtypes, call: Call, position: int | None, default: str, depth: int) -> str | None:
+    """Of a function that makes tensors: the dtype that it is given, else its default."""
+    given = call.argument(position, "dtype")
+    if given is not None and known(given) is not None:
+        return dtypes.named(given, depth)
+    if call.open:
+        return None
+    return _by_literals(dtypes, call, BY_VALUE[default], depth) if default in BY_VALUE else default
+
+
+def _of_computed_tensor(dtypes: Dtypes, function: str, call: Call, depth: int) -> str | None:
+    """Of a function whose result follows from the tensors that it is given."""
+    if function in BOOLEAN:
+        return "bool"
+    if function in SHAPES:
+        return SHAPES[function]
+    if function.endswith("_like"):
+        given = call.keyword("dtype") or (call.argument(1) if function != "full_like" else None)
+        return dtypes.of(call.argument(0), depth) if given is None else dtypes.named(given, depth)
+    if function in KEEPING:
+        first = call.argument(0) or (call.keywords[0][1] if call.keywords else None)
+        is_number = isinstance(first, Known) and isinstance(first.value, float)
+        return "float32" if is_number else dtypes.of(first, depth)
+    if function in JOINING:
+        joined = [part for argument in call.arguments(JOINING[function]) for part in spread(argument)]
+        return dtypes.agreed(joined, depth)
+    return None
+
+
+def _by_literals(dtypes: Dtypes, call: Call, positions: tuple[int, int], depth: int) -> str | None:
+    """What TensorFlow makes of Python numbers: float32 and int32; of tensors their own dtype."""
+    given = list(call.arguments(slice(*positions))) or [value for name, value in call.keywords if name in VALUE_NAMES]
+    values = [leaf for item in given for leaf in leaves(item)]
+    if not values:
+        return None
+    kinds = {kind_of_number(leaf) for leaf in values}
+    if None in kinds:
+        return _of_single(dtypes, values[0], call, depth) if len(values) == 1 else None
+    if "float" in kinds and kinds <= {"float", "int"}:
+        return "float32"
+    return {"int": "int32", "bool": "bool", "str": "string"}.get(kinds.pop() or "") if len(kinds) == 1 else None
+
+
+def _of_single(dtypes: Dtypes, value: Value, call: Call, depth: int) -> str | None:
+    found = dtypes.of(value, depth)
+    is_tensorflow = isinstance(call.callee, Api) and call.callee.name.startswith("tensorflow.")
+    if found is not None or not is_tensorflow:
+        return found
+    return dtype_of_array(value, lambda named: dtypes.named(named, depth + 1))

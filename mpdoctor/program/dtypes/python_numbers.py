@@ -1,0 +1,75 @@
+"""Python's numbers, alone and in lists: they take the dtype of the tensor they meet, or one by their type."""
+
+from __future__ import annotations
+
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.user_definitions import Parameter
+from mpdoctor.program.values import Api, Attribute, Collection, Either, Item, Known, Value, known
+
+_WHOLE = (
+    *("math.ceil", "math.floor", "math.trunc", "math.factorial", "math.comb", "math.perm"),
+    *("math.gcd", "math.lcm", "math.isqrt", "math.prod", "math.frexp", "math.modf"),
+)
+_NUMBERS = ("builtins.int", "builtins.float", "builtins.len", "builtins.round")
+_DEPTH_OF_NUMBERS = 4
+
+
+def is_number(value: Value | None, depth: int = 0) -> bool:
+    """Whether it is a Python number (or another constant), one that `__init__` is given where its default is a number,
+    a length in a static shape, or made of such."""
+    if isinstance(value, Either):
+        return all(is_number(option, depth) for option in value.options)
+    if isinstance(value, Item):
+        return isinstance(known(value.index), int) and _is_static_shape(value.of)
+    if isinstance(value, Call) and isinstance(value.callee, Api):
+        return value.callee.name in _NUMBERS or value.callee.root == "math"
+    if isinstance(value, Operation):
+        return depth < _DEPTH_OF_NUMBERS and all(is_number(operand, depth + 1) for operand in value.operands)
+    if isinstance(value, Parameter):
+        is_setting = value.function is not None and value.function.name == "__init__"
+        return is_setting and type(known(value.default)) in (int, float)
+    return isinstance(value, Known)
+
+
+def _is_static_shape(value: Value) -> bool:
+    """`x.shape`, `x.shape.as_list()`, `K.int_shape(x)`: of `tf.shape(x)` the lengths are tensors."""
+    if isinstance(value, Call):
+        of_shape = value.method == "as_list" and value.receiver is not None and _is_static_shape(value.receiver)
+        return of_shape or value.method in ("get_shape", "int_shape")
+    return isinstance(value, Attribute) and value.name == "shape"
+
+
+def kind_of_number(value: Value, depth: int = 0) -> str | None:
+    """The Python type of a constant, and "float" of what `math.log(…)` and the like give."""
+    if isinstance(value, Known):
+        return type(value.value).__name__
+    if isinstance(value, Call) and isinstance(value.callee, Api) and value.callee.root == "math":
+        return None if value.callee.name in _WHOLE else "float"
+    if isinstance(value, Operation) and value.operator in "+-*/" and depth < _DEPTH_OF_NUMBERS:
+        kinds = {kind_of_number(operand, depth + 1) for operand in value.operands}
+        return "float" if "float" in kinds and kinds <= {"float", "int"} else None
+    return None
+
+
+def spread(value: Value) -> tuple[Value, ...]:
+    return value.items if isinstance(value, Collection) else (value,)
+
+
+def leaves(value: Value, depth: int = 0) -> tuple[Value, ...]:
+    """Each of what a nested list holds; one that stands in a list several times is asked once."""
+    if isinstance(value, Collection) and depth < 6:
+        distinct = {id(item): item for item in value.items[:64]}
+        return tuple(leaf for item in distinct.values() for leaf in leaves(item, depth + 1))
+    if isinstance(value, Operation) and value.operator == "*" and depth < 6:
+        repeated = [operand for operand in value.operands if isinstance(operand, Collection)]
+        times = [operand for operand in value.operands if not isinstance(operand, Collection)]
+        if len(repeated) == 1 and len(times) == 1 and _is_length(times[0]):
+            return leaves(repeated[0], depth + 1)
+    return (value,)
+
+
+def _is_length(value: Value) -> bool:
+    """What repeats a list, and does not multiply it as an array would: a number, or a length of what `build()` is told
+    of its input."""
+    given_to = value.of.function if isinstance(value, Item) and isinstance(value.of, Parameter) else None
+    return is_number(value) or (given_to is not None and given_to.name == "build")

@@ -1,0 +1,41 @@
+"""Whether a value is the result of a library's function, or an instance of a library's class or of a user's own."""
+
+from __future__ import annotations
+
+from mpdoctor.program.events import Call
+from mpdoctor.program.user_definitions import ClassFacts, Defined, Instance
+from mpdoctor.program.values import Either, Value, is_api, options
+
+
+def is_call_of(value: Value | None, *names: str) -> bool:
+    """Whether it is for certain the result of calling one of these library functions or classes itself."""
+    if isinstance(value, Call):
+        return is_api(value.callee, *names)
+    return isinstance(value, Either) and all(is_call_of(option, *names) for option in value.options)
+
+
+def is_instance_of(value: Value | None, *names: str) -> bool:
+    """Whether it is for certain an instance of one of these library classes, or of a class of the user's own
+    below it."""
+    choices = options(value)
+    return bool(choices) and all(_is_one_instance(option, names) for option in choices)
+
+
+def may_be_instance_of(value: Value | None, *names: str) -> bool:
+    """Whether at least one of the things that it may be is such an instance."""
+    return any(_is_one_instance(option, names) for option in options(value))
+
+
+def class_of(value: Value) -> ClassFacts | None:
+    """The user's own class that it is an instance of."""
+    if isinstance(value, Instance):
+        return value.of
+    made = value.callee if isinstance(value, Call) else None
+    return made.of if isinstance(made, Defined) and isinstance(made.of, ClassFacts) else None
+
+
+def _is_one_instance(value: Value, names: tuple[str, ...]) -> bool:
+    if isinstance(value, Call) and is_api(value.callee, *names):
+        return True
+    own = class_of(value)
+    return own is not None and any(base.is_(*names) for base in own.library_bases())

@@ -1,0 +1,109 @@
+"""Which global policy is in force where, by the calls of a program that set it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from mpdoctor.facts.versions import Keras
+from mpdoctor.knowledge.api_names import kind_of_class
+from mpdoctor.program.events import Call, Event
+from mpdoctor.program.policy_settings import (
+    SET_FLOATX,
+    SET_POLICY,
+    UNSURE,
+    PolicyName,
+    are_of_two_kerases,
+    has_happened,
+    makes_policy,
+    policies_read_for,
+    policies_set_by,
+    sets_policy,
+)
+from mpdoctor.program.values import Api
+
+
+class PoliciesInForce:
+    """Of one program. `callers_decide`: whether other files run it, which may have set a policy before."""
+
+    def __init__(self, calls: tuple[Call, ...], keras: Keras, is_notebook: bool, callers_decide: bool) -> None:
+        self._calls, self._keras = calls, keras
+        self._is_notebook, self._callers_decide = is_notebook, callers_decide
+
+    @cached_property
+    def calls_that_set(self) -> tuple[Call, ...]:
+        """The calls that set the global policy (or floatx), in order."""
+        return tuple(call for call in self._calls if sets_policy(call) and not self._sets_nothing(call))
+
+    def _sets_nothing(self, setting: Call) -> bool:
+        return self._is_too_late(setting) or self._is_last(setting)
+
+    def _is_last(self, setting: Call) -> bool:
+        """Whether a notebook ends there: nobody imports it, and what it defined and never called is never called."""
+        return self._is_notebook and setting.context.reached and setting.order > self._last_doing
+
+    @cached_property
+    def _last_doing(self) -> int:
+        """The order of the last call that running the file gets to, policies and Python's own functions left out."""
+        doing = (
+            call.order
+            for call in self._calls
+            if call.context.reached and not sets_policy(call) and not makes_policy(call)
+            if not (isinstance(call.callee, Api) and call.callee.root == "builtins")
+        )
+        return max(doing, default=0)
+
+    def _is_too_late(self, setting: Call) -> bool:
+        """Whether floatx is set where it changes no policy any more: in Keras 3 the first layer makes the policy of
+        it, and a policy that was set is not touched (3.15)."""
+        if not self._keras.is_keras3 or not isinstance(setting.callee, Api) or not setting.callee.is_(SET_FLOATX):
+            return False
+        return any(
+            has_happened(call.context.branches, setting.context.branches)
+            for call in self._settling
+            if call.order < setting.order and call.context.run in (0, setting.context.run)
+        )
+
+    @cached_property
+    def _settling(self) -> list[Call]:
+        """What makes or sets the global policy of Keras 3: layers with none of their own, and calls for it."""
+        return [
+            call
+            for call in self._calls
+            if isinstance(call.callee, Api)
+            and (call.callee.is_(SET_POLICY) or kind_of_class(call.callee.name) == "layer")
+            and call.keyword("dtype") is None
+        ]
+
+    def at(self, event: Event) -> tuple[PolicyName, ...]:
+        """Every global policy that may be in force at this event: names such as "mixed_float16", None for
+        "never set", and UNSURE where it is set to something unknown or was for the callers to set."""
+        found: list[PolicyName] = []
+        for call in reversed(self.calls_that_set):
+            if call.order >= event.order or call.context.run not in (0, event.context.run):
+                continue
+            if are_of_two_kerases(call, event, self._keras):
+                continue
+            certain = has_happened(call.context.branches, event.context.branches)
+            if certain is None:
+                continue
+            found.extend(policies_set_by(call) or self._put_back(call) or (UNSURE,))
+            if certain:
+                break
+        else:
+            callers_decide = self._callers_decide or not event.context.reached
+            found.append(UNSURE if callers_decide else None)
+        return tuple(dict.fromkeys(found))
+
+    def _put_back(self, call: Call) -> tuple[PolicyName, ...]:
+        """What a call sets that is given the global policy of before, `set_global_policy(before)`; () for others."""
+        read = policies_read_for(call)
+        return tuple(dict.fromkeys(name for reading in read for name in self.at(reading)))
+
+    def told(self) -> tuple[str | None, ...]:
+        """What the events say for `policies_set`."""
+        found: list[str | None] = []
+        for call in self.calls_that_set:
+            named = policies_set_by(call)
+            is_certain = len(named) == 1 and all(branch.only for branch in call.context.branches)
+            found.append(named[0] if is_certain else None)
+        return tuple(dict.fromkeys(found))

@@ -1,0 +1,174 @@
+"""Graph of which first-party file imports which: what a file reaches, who imports it, and what hangs together."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+
+from mpdoctor.facts.frozen import dataclass
+from mpdoctor.program.breakdown import Breakdown
+
+
+@dataclass(frozen=True)
+class Outline:
+    """One file, not parsed.
+
+    may_speak, names_framework, may_compute
+        See `Glance`.
+    imports
+        The first-party files that it imports.
+    in_programs
+        Those that it imports besides where a script above its package runs it, whose directory Python looks in first.
+    size
+        Of its text, in bytes.
+    digest
+        Of its text.
+    """
+
+    may_speak: bool
+    names_framework: bool
+    may_compute: bool
+    imports: frozenset[Path]
+    size: int
+    digest: bytes
+    in_programs: frozenset[Path] = frozenset()
+
+
+class Outlines(dict[Path, Outline]):
+    """By absolute path, those of the files to look at, and of the first-party files that these import. They are not
+    `whole` where there are too many, or where there are `breakdowns`: by path, where we broke on a file.
+    `passed_over`: links out of the project, by which imports would go."""
+
+    whole = True
+    passed_over: tuple[Path, ...] = ()
+
+    def __init__(self) -> None:
+        self.breakdowns: dict[Path, Breakdown] = {}
+
+    def reached_from(self, starts: Iterable[Path]) -> set[Path]:
+        """The files that these import, also through others."""
+        return set().union(*(self._reached[path] for path in starts))
+
+    def importers_of(self, paths: Collection[Path]) -> set[Path]:
+        """The files that import these, or a package that hands on what it imports from them."""
+        found: set[Path] = set()
+        handing_on = set(paths)
+        while handing_on:
+            new = {path for path, outline in self.items() if not outline.imports.isdisjoint(handing_on)} - found
+            found |= new
+            handing_on = {path for path in new if path.name == "__init__.py"}
+        return found
+
+    def imported_by(self, path: Path) -> list[Path]:
+        """What a file imports, also through others, in an order that is the same whoever asks: what a module imports
+        before it, and of modules that import one another the outermost package first."""
+        return sorted(self.reached_from([path]) if path in self else (), key=self._ranks.__getitem__)
+
+    def groups(self, size: int) -> list[list[Path]]:
+        """The files, in groups that import nothing of one another, of at most `size` bytes of source each, or of what
+        hangs together. A single group where it is not known what all files import."""
+        groups: list[list[Path]] = []
+        room = 0
+        for part in self._parts() if self.whole else [list(self)]:
+            taken = sum(self[path].size for path in part)
+            if taken > room or not groups:
+                groups.append([])
+                room = size
+            groups[-1] += part
+            room -= taken
+        return groups
+
+    def _parts(self) -> Iterable[list[Path]]:
+        """What hangs together by imports, in whichever direction."""
+        part_of = {path: [path] for path in self}
+        for path, outline in self.items():
+            for imported in outline.imports:
+                smaller, larger = sorted((part_of[path], part_of[imported]), key=len)
+                if larger is not smaller:
+                    larger += smaller
+                    part_of |= dict.fromkeys(smaller, larger)
+        return {id(part): part for part in part_of.values()}.values()
+
+    @cached_property
+    def digests(self) -> dict[Path, bytes]:
+        """Of each file's text and of all that it imports, also through others: as long as it stays the same, so does
+        all that can be said of the file."""
+        found: dict[Path, bytes] = {}
+        for ring in self._rings:
+            outside = {found[imported] for path in ring for imported in self[path].imports if imported in found}
+            others = self._met_in_programs(ring)
+            below = digest_of(*sorted(outside), *(self[path].digest for path in (*ring, *others)))
+            found |= {path: digest_of(bytes(path), self[path].digest, below) for path in ring}
+        return found
+
+    def _met_in_programs(self, ring: Iterable[Path]) -> list[Path]:
+        """What scripts above the packages of these files have them import besides, also through others."""
+        found: set[Path] = set()
+        waiting = [path for start in ring for path in self[start].in_programs]
+        while waiting:
+            path = waiting.pop()
+            if path in self and path not in found:
+                found.add(path)
+                waiting += self[path].imports | self[path].in_programs
+        return sorted(found)
+
+    @cached_property
+    def _ranks(self) -> dict[Path, int]:
+        return {path: rank for rank, path in enumerate(path for ring in self._rings for path in ring)}
+
+    @cached_property
+    def _reached(self) -> dict[Path, frozenset[Path]]:
+        """By file, those that it imports, also through others. The files of a ring reach the same ones."""
+        found: dict[Path, frozenset[Path]] = {}
+        for ring in self._rings:
+            imports = frozenset().union(*(self[path].imports for path in ring))
+            below = imports.union(*(found[path] for path in imports if path in found))
+            found |= dict.fromkeys(ring, below)
+        return found
+
+    @cached_property
+    def _rings(self) -> list[list[Path]]:
+        return [sorted(ring, key=_depth) for ring in _rings(self)]
+
+
+def _rings(outlines: Mapping[Path, Outline]) -> Iterator[list[Path]]:
+    """Files that import one another in a ring, what they import before them (R. Tarjan, Depth-first search and linear
+    graph algorithms, 1972; without recursion)."""
+    found: dict[Path, int] = {}
+    lowest: dict[Path, int] = {}
+    open_ones: list[Path] = []
+    for start in outlines:
+        way = [] if start in found else [(start, iter(sorted(outlines[start].imports)))]
+        while way:
+            path, further = way[-1]
+            if path not in found:
+                found[path] = lowest[path] = len(found)
+                open_ones.append(path)
+            following = next(further, None)
+            if following is not None:
+                if following not in found:
+                    way.append((following, iter(sorted(outlines[following].imports))))
+                else:
+                    lowest[path] = min(lowest[path], lowest[following])
+                continue
+            way.pop()
+            if way:
+                lowest[way[-1][0]] = min(lowest[way[-1][0]], lowest[path])
+            if lowest[path] == found[path]:
+                ring = open_ones[open_ones.index(path) :]
+                del open_ones[-len(ring) :]
+                lowest |= dict.fromkeys(ring, len(outlines))
+                yield ring
+
+
+def _depth(path: Path) -> tuple[int, str]:
+    return len(path.parts), path.as_posix()
+
+
+def digest_of(*parts: bytes) -> bytes:
+    found = blake2b(digest_size=16)
+    for part in parts:
+        found.update(part)
+    return found.digest()

@@ -1,0 +1,109 @@
+"""Callees: which function a call really calls, behind bound methods, tf.function, functools.partial, strategy.run."""
+
+from __future__ import annotations
+
+from mpdoctor.program.events import Call
+from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Parameter
+from mpdoctor.program.values import Api, Attribute, Collection, Value, is_api, options
+from mpdoctor.source.interpreter.state.interpreter_state import State
+from mpdoctor.source.interpreter.state.scopes import Closure, Keywords
+
+# Calling what these return calls the function that they were given.
+TRANSPARENT = (
+    "tensorflow.function",
+    "tensorflow.autograph.experimental.do_not_convert",
+    "tensorflow.recompute_grad",
+    "functools.lru_cache",
+    "functools.cache",
+    "functools.wraps",
+    "keras.saving.register_keras_serializable",
+    "keras.utils.register_keras_serializable",
+    "contextlib.contextmanager",
+    "abc.abstractmethod",
+    "typing.overload",
+    "typing.final",
+    "jax.jit",
+)
+_RUNS = ("run", "experimental_run_v2", "call_for_each_replica")
+
+Inlinable = tuple[Closure, tuple[Value, ...], Keywords]
+
+
+def really_called(
+    callee: Value, args: tuple[Value, ...], keywords: Keywords, is_open: bool
+) -> tuple[Value, tuple[Value, ...], Keywords, bool]:
+    """What a parameter's default and a partial of a library's function stand for, with all the arguments."""
+    if isinstance(callee, Parameter) and _is_hook(callee.default):
+        callee = callee.default or callee
+    if isinstance(callee, Call) and is_api(callee.callee, "functools.partial") and _is_of_library(callee):
+        given = [name for name, _ in keywords]
+        keywords = (*keywords, *(pair for pair in callee.keywords if pair[0] not in given))
+        args, is_open = (*callee.args[1:], *args), is_open or callee.open
+        callee = callee.args[0]
+    return callee, args, keywords, is_open
+
+
+def _is_hook(default: Value | None) -> bool:
+    """Whether a parameter's default is a function: of one that nobody is seen to give another one, it is what is called
+    where the parameter is."""
+    if isinstance(default, Call):
+        return is_api(default.callee, "functools.partial") and bool(default.args) and _is_hook(default.args[0])
+    is_function = isinstance(default, Defined) and isinstance(default.of, FunctionFacts)
+    return is_function or (isinstance(default, Api) and not default.name.rpartition(".")[2][:1].isupper())
+
+
+def inlinable_function(state: State, callee: Value, args: tuple[Value, ...], keywords: Keywords) -> Inlinable | None:
+    """The function of the user's own that is really called, with its arguments: bound methods, what
+    tf.function or functools.partial wrap, strategy.run(function, args=…)."""
+    if isinstance(callee, Defined):
+        bound = () if callee.bound is None else (callee.bound,)
+        return _with_closure(state, callee.of, (*bound, *args), keywords)
+    if isinstance(callee, Attribute):
+        return _run_in_replicas(state, callee, args, keywords)
+    return _made_by_call(state, callee, args, keywords) if isinstance(callee, Call) else None
+
+
+def runs_one_of_several(callee: Value, args: tuple[Value, ...]) -> bool:
+    """strategy.run(task.train_step, args=…), where the task is one of several."""
+    is_run = isinstance(callee, Attribute) and callee.name in _RUNS and bool(args)
+    return is_run and len(options(args[0])) > 1 and all(isinstance(choice, Defined) for choice in options(args[0]))
+
+
+def _run_in_replicas(state: State, callee: Attribute, args: tuple[Value, ...], keywords: Keywords) -> Inlinable | None:
+    """strategy.run(function, args=…)"""
+    if callee.name not in _RUNS or not args or not isinstance(args[0], Defined):
+        return None
+    named = dict(keywords)
+    given = named.get("args", args[1] if len(args) > 1 else None)
+    if not isinstance(given, Collection) or given.open or "kwargs" in named:
+        return None
+    return inlinable_function(state, args[0], given.items, ())
+
+
+def _made_by_call(state: State, callee: Call, args: tuple[Value, ...], keywords: Keywords) -> Inlinable | None:
+    """An instance of the user's own class with a `__call__`, or a function that a library's function wraps."""
+    made_by = callee.callee
+    if isinstance(made_by, Defined) and isinstance(made_by.of, ClassFacts) and made_by.of.kind is None:
+        return _with_closure(state, made_by.of.find_method("__call__"), (callee, *args), keywords)
+    maker = made_by.callee if isinstance(made_by, Call) else made_by
+    if not callee.args or not isinstance(maker, Api):
+        return None
+    if maker.is_(*TRANSPARENT):
+        return inlinable_function(state, callee.args[0], args, keywords)
+    if maker.name == "functools.partial":
+        return inlinable_function(state, callee.args[0], (*callee.args[1:], *args), (*callee.keywords, *keywords))
+    return None
+
+
+def _with_closure(
+    state: State, function: FunctionFacts | ClassFacts | None, args: tuple[Value, ...], keywords: Keywords
+) -> Inlinable | None:
+    closure = state.closures.get(id(function)) if isinstance(function, FunctionFacts) else None
+    return None if closure is None else (closure, args, keywords)
+
+
+def _is_of_library(partial: Call) -> bool:
+    """Whether `functools.partial` was given a class, or a function or a method that is a library's. The user's own
+    functions are inlined."""
+    of = partial.args[0] if partial.args else None
+    return isinstance(of, (Api, Attribute)) or (isinstance(of, Defined) and isinstance(of.of, ClassFacts))
