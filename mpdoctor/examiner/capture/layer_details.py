@@ -112,14 +112,14 @@ def _words(function: FunctionType, seen: set[CodeType], depth: int) -> Iterator[
     seen.add(code)
     waiting = [code]
     while waiting:
-        one = waiting.pop()
-        yield from one.co_names
-        for constant in one.co_consts:
+        visited = waiting.pop()
+        yield from visited.co_names
+        for constant in visited.co_consts:
             if isinstance(constant, str):
                 yield constant
             elif isinstance(constant, CodeType):
                 waiting.append(constant)
-        for name in one.co_names:
+        for name in visited.co_names:
             yield from _words_of_called(function.__globals__.get(name), seen, depth - 1)
     for cell in function.__closure__ or ():
         with contextlib.suppress(ValueError):  # it is empty yet
@@ -192,9 +192,9 @@ def _handle_in(graph: tf.Graph, handle: tf.Tensor) -> tf.Tensor | None:
 def _operations_behind(operation: tf.Operation) -> Iterator[tf.Operation]:
     seen, waiting = {operation}, [operation]
     while waiting:
-        one = waiting.pop()
-        yield one
-        for tensor in one.inputs:
+        reached = waiting.pop()
+        yield reached
+        for tensor in reached.inputs:
             if tensor.op not in seen:
                 seen.add(tensor.op)
                 waiting.append(tensor.op)

@@ -61,6 +61,6 @@ def _is_made(model: KerasModel) -> bool:
     return all(hasattr(model, name) for name in ("name", "layers", "dtype_policy", "built"))
 
 
-def _is_instance(thing: object, cls: type) -> bool:
+def _is_instance(candidate: object, cls: type) -> bool:
     """isinstance() without asking the object: a lazy proxy's `__class__` may import something or raise."""
-    return issubclass(type(thing), cls)
+    return issubclass(type(candidate), cls)
