@@ -142,8 +142,8 @@ def _named(value: Value | None) -> str | None:
 def _returned_by_maps(facts: SourceFacts, value: Value) -> Iterator[Value]:
     for function in mapped_functions(value):
         for returned in facts.returns_of(function):
-            for one in options(returned.value):
-                items = one.items if isinstance(one, Collection) else (one,)
+            for result in options(returned.value):
+                items = result.items if isinstance(result, Collection) else (result,)
                 for item in items:
                     for option in options(item):
                         yield from behind(option)

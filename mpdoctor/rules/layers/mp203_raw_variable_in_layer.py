@@ -193,5 +193,5 @@ def _cast_to_input(
     mine = [operand for operand in operands if _is_of(operand, variable, past_casts=False)]
     pairs = pairs_that_meet(facts, event)
     dtype = dtype_written(pairs, lambda value: value not in mine and is_half(facts, value, event.context))
-    casts = [cast_where_it_meets(facts, one, pairs, dtype) if dtype else None for one in mine]
+    casts = [cast_where_it_meets(facts, operand, pairs, dtype) if dtype else None for operand in mine]
     return safe_fix(f"Cast to `{dtype}`", *casts)

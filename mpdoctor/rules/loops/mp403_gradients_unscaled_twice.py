@@ -118,8 +118,8 @@ def _divisions_by_hand(facts: SourceFacts, apply: Call, gradient: Call, numbers:
     ]
     if any(multiplied_by_scale(part, numbers) for way in ways for part in with_mapped(facts, way)):
         return
-    for one in ways:
-        division = next((part for part in with_mapped(facts, one) if divided_by_scale(part, numbers)), None)
+    for way in ways:
+        division = next((part for part in with_mapped(facts, way) if divided_by_scale(part, numbers)), None)
         if division is not None and not _is_guarded(division):
             yield division
 

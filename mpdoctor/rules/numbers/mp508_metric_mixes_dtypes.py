@@ -139,10 +139,10 @@ def _made_in_float32(facts: SourceFacts, mismatch: DtypeMismatch) -> bool:
 def _ranked_in_half(facts: SourceFacts) -> Iterator[Finding]:
     """Keras' top-k metrics that are given 16-bit predictions, by compile() or by hand."""
     precision = precision_of(facts)
-    for call, one in (*compiled(facts, 3, "metrics"), *compiled(facts, 4, "weighted_metrics")):
+    for call, metric in (*compiled(facts, 3, "metrics"), *compiled(facts, 4, "weighted_metrics")):
         dtype = precision.of_model(call.receiver)
-        if dtype in HALF and _ranks(one) and not call.context.guarded:
-            yield _ranking(dtype, "", one.location)
+        if dtype in HALF and _ranks(metric) and not call.context.guarded:
+            yield _ranking(dtype, "", metric.location)
     for call in facts.calls:
         rank = call.callee if isinstance(call.callee, Call) else call.receiver
         by_hand = is_api(call.callee, *FUNCTIONS) or (

@@ -62,7 +62,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         return
     for call in _calls_that_may_give_a_dtype(facts):
         given, what = _dtype_given(facts, call)
-        policy = next((one for one in policies_named(given) if one in PURE_HALF), None)
+        policy = next((named for named in policies_named(given) if named in PURE_HALF), None)
         if what == FLOATX and _makes_variables_its_own_way(facts):
             continue
         if policy is not None and not is_in_test_without_training(facts, call.context):
@@ -122,7 +122,9 @@ def _dtype_given(facts: SourceFacts, call: Call) -> tuple[Value | None, str]:
 
 def _pure_layers(model: ModelFacts) -> list[LayerFacts]:
     """The layers whose weights are trained in 16 bits; for all that have it from the global policy the first speaks."""
-    pure = [one for one in model.layers if one.policy in PURE_HALF and _trainable_half(one) and not one.is_model]
+    pure = [
+        layer for layer in model.layers if layer.policy in PURE_HALF and _trainable_half(layer) and not layer.is_model
+    ]
     if model.policy_set and model.global_policy in PURE_HALF:
         return [layer for layer in pure if layer.policy != model.global_policy] + pure[:1]
     return pure
