@@ -105,7 +105,7 @@ def without_keyword(facts: SourceFacts, call: Location, name: str) -> Edit | Non
 def overridden_keyword(facts: SourceFacts, call: Location, name: str, text: str) -> Edit | None:
     """`f(**{**settings, name: text})` of `f(**settings)`: other settings for this call, and the dict as it was."""
     written = written_at(facts, call)
-    settings = [one for one in written.arguments or () if one.is_mapping] if written is not None else []
+    settings = [argument for argument in written.arguments or () if argument.is_mapping] if written is not None else []
     if written is None or len(settings) != 1:
         return None
     given = settings[0]

@@ -104,12 +104,12 @@ class Written:
         return None
 
     def named(self, name: str) -> Argument | None:
-        return next((one for one in self.arguments or () if one.name == name), None)
+        return next((argument for argument in self.arguments or () if argument.name == name), None)
 
     def positional(self, position: int) -> Argument | None:
         """None where a `*rest` stands before it."""
-        given = [one for one in self.arguments or () if not one.name]
-        if any(one.starred for one in given[: position + 1]):
+        given = [argument for argument in self.arguments or () if not argument.name]
+        if any(argument.starred for argument in given[: position + 1]):
             return None
         return given[position] if position < len(given) else None
 
@@ -131,8 +131,8 @@ class Written:
                 shift, end_shift = int(line == 1), int(end_line == 1)
                 start, end = starts[line - 1] + column - shift, starts[end_line - 1] + end_column - end_shift
                 if token.type not in _EMPTY:
-                    one = Token(token.string, start, end, token.type)
-                    (comments if token.type == tokenize.COMMENT else found).append(one)
+                    placed = Token(token.string, start, end, token.type)
+                    (comments if token.type == tokenize.COMMENT else found).append(placed)
         except (tokenize.TokenError, SyntaxError):
             return None
         return tuple(found[1:-1]), tuple(comments)

@@ -114,5 +114,5 @@ def wrapped_where_made(facts: SourceFacts, apply: Call) -> list[Edit] | None:
 
 def _is_made_beside(gradient: Call, loss: Call | Operation) -> bool:
     """Whether it is made under the tape, in the function that differentiates it."""
-    under_tape = any(is_tape(one) for value in loss.context.withs for one in walk(value))
+    under_tape = any(is_tape(part) for value in loss.context.withs for part in walk(value))
     return under_tape and loss.context.function is gradient.context.function
