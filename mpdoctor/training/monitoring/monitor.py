@@ -269,7 +269,9 @@ class LossScaleMonitor:
 
     def _watched(self) -> list[Any]:
         watched: list[Any] = [series.watched.optimizer for series in self._recording.series]
-        return watched + [one for one in self._loop_optimizers if loss_scale_optimizer_in(one) not in watched]
+        return watched + [
+            optimizer for optimizer in self._loop_optimizers if loss_scale_optimizer_in(optimizer) not in watched
+        ]
 
     def _end_measuring(self, why: str) -> None:
         for series in self._recording.series[:1]:
