@@ -61,7 +61,9 @@ def findings_of_source(
 
 def _wanting_tf_keras(facts: Mapping[str, SourceFacts], paths: Sequence[str]) -> frozenset[str]:
     """The files of programs that speak of TF_USE_LEGACY_KERAS somewhere: whoever wrote them knows what they need."""
-    programs = [one for one in _programs(paths, facts) if any(LEGACY_KERAS in facts[path].text for path in one)]
+    programs = [
+        program for program in _programs(paths, facts) if any(LEGACY_KERAS in facts[path].text for path in program)
+    ]
     return frozenset(path for program in programs for path in program)
 
 

@@ -225,7 +225,7 @@ def _range(span: Span) -> lsp.Range:
 
 def _wanted(kind: str, only: Sequence[str] | None) -> bool:
     """An editor asks for a kind, for all that begin like it, or for any."""
-    return not only or any(f"{kind}.".startswith(f"{one}.") for one in only)
+    return not only or any(f"{kind}.".startswith(f"{asked}.") for asked in only)
 
 
 def _path(uri: str) -> Path:
