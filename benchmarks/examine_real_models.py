@@ -60,10 +60,8 @@ def row(script: str, name: str, python: str, keras: str) -> str:
     counted = Counter((finding["code"], finding["severity"]) for finding in report["findings"])
     findings = ", ".join(f"{code} {severity}{f' ×{n}' if n > 1 else ''}" for (code, severity), n in counted.items())
     for finding in report["findings"]:
-        print(
-            f"    {name}: {finding['code']} {finding['path']}:{finding['line']} {finding['layer']} {finding['message']}",
-            file=sys.stderr,
-        )
+        place = f"{finding['path']}:{finding['line']} {finding['layer']}"
+        print(f"    {name}: {finding['code']} {place} {finding['message']}", file=sys.stderr)
     return f"| {name} | {keras} | {layers} | {verdict} | {findings or 'none'} |"
 
 

@@ -72,9 +72,10 @@ def main() -> None:
         costs.append(found)
     mended = [program for program in costs if program.mended]
     within = sum(program.mend <= program.allowed for program in mended)
+    seconds, allowed = sum(program.mend for program in mended), sum(program.allowed for program in mended)
     print(
-        f"{len(mended)} of {len(costs)} mended, in {sum(program.mend for program in mended):.0f} s; rounds + 1 checks are "
-        f"{sum(program.allowed for program in mended):.0f} s, and {within} stay within theirs"
+        f"{len(mended)} of {len(costs)} mended, in {seconds:.0f} s; rounds + 1 checks are {allowed:.0f} s, and "
+        f"{within} stay within theirs"
     )
 
 
