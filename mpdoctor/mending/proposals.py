@@ -258,8 +258,8 @@ def _of_own_wrapper(finding: Finding, diagnosis: Diagnosis, source_at: SourceAt)
     if finding.code not in OF_THE_WRAPPER:
         return
     found: dict[tuple[Edit, ...], Proposal] = {}
-    for model in (one for _, one in diagnosis.models if one.keras.is_keras3):  # in Keras 2 it was not tried
-        for link, inside in pairwise(model.optimizer):
+    for _, model in diagnosis.models:
+        for link, inside in pairwise(model.optimizer) if model.keras.is_keras3 else ():  # in Keras 2 it was not tried
             made = inside if link.wrapped_by_compile else link
             facts = source_at(made.made_at.path) if link.is_wrapper and made.made_at is not None else None
             if facts is not None and made.made_at is not None:
