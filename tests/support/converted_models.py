@@ -139,14 +139,16 @@ def compare(folder: Path) -> None:
     told = {}
     for new in sorted(folder.glob("*.new.*")):
         before, after = (load(path) for path in (Path(str(new).replace(".new.", ".old.")), new))
-        same = [np.array_equal(one, other) for one, other in zip(values(before), values(after), strict=True)]
+        same = [
+            np.array_equal(old, moved_value) for old, moved_value in zip(values(before), values(after), strict=True)
+        ]
         given = features(before)
         outputs = [[np.asarray(part, "float64") for part in tf.nest.flatten(model(given))] for model in (before, after)]
-        moved = max(float(np.abs(one - other).max()) for one, other in zip(*outputs, strict=True))
+        moved = max(float(np.abs(old - moved_value).max()) for old, moved_value in zip(*outputs, strict=True))
         told[new.name] = {
             "variables": len(same),
             "same": all(same),
-            "moved": moved / max(float(np.abs(one).max()) for one in outputs[0]),
+            "moved": moved / max(float(np.abs(output).max()) for output in outputs[0]),
             "policies": dict(policies(after)),
             "dtypes": sorted({str(getattr(part.dtype, "name", part.dtype)) for part in after.variables}),
         }

@@ -151,11 +151,11 @@ def measured_names(keras, tf, names):
     found = {}
     for name in names:
         root, *parts = name.split(".")
-        thing = {"tensorflow": tf, "keras": keras, "numpy": numpy}[root]
+        value = {"tensorflow": tf, "keras": keras, "numpy": numpy}[root]
         for part in parts:
-            thing = getattr(thing, part, None)
-        if thing is not None:
-            found[name] = [id(kind) for kind in getattr(thing, "__mro__", (thing,))]
+            value = getattr(value, part, None)
+        if value is not None:
+            found[name] = [id(kind) for kind in getattr(value, "__mro__", (value,))]
     return found
 
 

@@ -175,7 +175,7 @@ def check_a_full_disk_ends_no_training():
             history = model.fit(np.repeat(FINITE if what != "batch" else FAILING, 40, 0), np.repeat(TARGET, 40, 0),
                                 batch_size=4, epochs=2, verbose=0, callbacks=[monitor]).history  # fmt: skip
         said = [str(w.message) for w in caught if what in str(w.message) and "(" in str(w.message)]
-        assert any("written" in one or "kept" in one for one in said), (what, [str(w.message) for w in caught])
+        assert any("written" in text or "kept" in text for text in said), (what, [str(w.message) for w in caught])
         assert len(history["loss"]) == 2, (what, history)
 
 
@@ -401,8 +401,8 @@ def check_a_loop_that_raises_says_so():
 def check_two_optimizers_have_a_series_each():
     path = os.path.join(folder(), "run.mpdoctor")
     first, second = model_of(), model_of()
-    (one, step), (other, other_step) = loop_of(first), loop_of(second)
-    with LossScaleMonitor(path, optimizer=[one, other], model=[first, second]) as monitor:
+    (optimizer, step), (other_optimizer, other_step) = loop_of(first), loop_of(second)
+    with LossScaleMonitor(path, optimizer=[optimizer, other_optimizer], model=[first, second]) as monitor:
         for at in range(20):
             step(FINITE, TARGET)
             other_step(FAILING if at > 15 else FINITE, TARGET)

@@ -198,7 +198,7 @@ def trajectories_of(compared, how, strategy):
     are a loop of its own, so that one call takes all of them; XLA, given the same, puts the arithmetic of the two
     wrappers together differently (in TensorFlow 2.10 a weight differs in its last digit)."""
 
-    def one(gradients):
+    def one_sequence(gradients):
         rows = tf.TensorArray(tf.float64, size=LENGTH)
         for number in tf.range(LENGTH):
             if strategy is None:
@@ -215,7 +215,7 @@ def trajectories_of(compared, how, strategy):
         rows = tf.TensorArray(tf.float64, size=gradients.shape[0])
         for number in tf.range(gradients.shape[0]):
             compared.begin(scales[number])
-            rows = rows.write(number, one(gradients[number]))
+            rows = rows.write(number, one_sequence(gradients[number]))
         return rows.stack()
 
     def one_by_one(scales, gradients):
@@ -236,7 +236,7 @@ def trajectories_of(compared, how, strategy):
 
     if how == "eager":
         return eagerly
-    run = compiled(one, how)
+    run = compiled(one_sequence, how)
     return tf.function(in_one_call) if how == "graph" else one_by_one
 
 
@@ -561,7 +561,9 @@ def check_a_nan_on_any_replica_is_seen_by_all():
             scale = 16.0 if IS_KERAS3 else 1.0
             moved = []
             for gradients in ([[1.0], [1.0]], [[1.0], [NAN]], [[INF], [1.0]], [[1.0], [3.0]]):
-                replicated([[g * scale for g in one] for one in gradients], optimizer, variable, strategy, in_graph)
+                replicated(
+                    [[g * scale for g in replica] for replica in gradients], optimizer, variable, strategy, in_graph
+                )
                 scale = state(optimizer)[0] if IS_KERAS3 else 1.0
                 moved.append((state(optimizer), variable.numpy().tolist()))
             parts = [part.numpy().tolist() for part in strategy.experimental_local_results(variable)]

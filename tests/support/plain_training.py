@@ -80,9 +80,9 @@ class Watched:
             "growth": int(self.optimizer.dynamic_growth_steps) if is_dynamic(self.optimizer) else None,
             "weights_finite": all(bool(np.isfinite(v).all()) for values in after for v in values),
             "weights_moved": any(
-                not np.array_equal(one, other)
+                not np.array_equal(old, new)
                 for then, now in zip(self.before, after, strict=True)
-                for one, other in zip(then, now, strict=True)
+                for old, new in zip(then, now, strict=True)
             ),
         }
 
