@@ -92,9 +92,9 @@ def test_edits_of_a_text(text: str, edits: list[Edit], after: str) -> None:
 
 def test_of_fixes_that_touch_the_first_is_made_and_shared_edits_are_made_once() -> None:
     line = edit((1, 1), (1, 1), "import tensorflow as tf\n")
-    one, two = [line, edit((2, 1), (2, 4), "x")], [line, edit((3, 1), (3, 4), "y")]
+    first, second = [line, edit((2, 1), (2, 4), "x")], [line, edit((3, 1), (3, 4), "y")]
     third = [edit((2, 3), (2, 9), "z")]
-    assert chosen_together([one, two, third]) == [one, two]
+    assert chosen_together([first, second, third]) == [first, second]
     assert chosen_together([[edit((1, 1), (1, 1), "a")], [edit((1, 1), (1, 1), "b")]]) == [[edit((1, 1), (1, 1), "a")]]
 
 

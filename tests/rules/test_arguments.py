@@ -30,7 +30,7 @@ class Mine(keras.layers.Layer):
 
 
 def codes(line: str) -> list[str]:
-    return [one.code for one in findings_in(facts_of(START.format(line=line), "3"))]
+    return [finding.code for finding in findings_in(facts_of(START.format(line=line), "3"))]
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,14 @@ def test_the_parameters_are_those_of_the_installed_libraries() -> None:
             of_backend = name.startswith("keras.backend.")
             if package != ("tf_keras" if of_backend else name.partition(".")[0]):
                 continue
-            parameters = [one for one in inspect.signature(_found(library, name)).parameters if one not in ("name",)]
-            assert tuple(one for one in parameters if one != "layout")[: len(expected)] == expected, name
+            parameters = [
+                parameter
+                for parameter in inspect.signature(_found(library, name)).parameters
+                if parameter not in ("name",)
+            ]
+            assert tuple(parameter for parameter in parameters if parameter != "layout")[: len(expected)] == expected, (
+                name
+            )
 
 
 def _found(library: object, name: str) -> object:
