@@ -390,9 +390,9 @@ class Project:
 
     def run(self, edited: dict[str, bytes], target: str, keep_run: Path | None = None) -> tuple[str, ExaminationFacts]:
         self._told.write_text("", encoding="utf-8")
-        one = target_from_text(target)
-        settings = Settings((one,), python=self.python, edited=edited, timeout=60, keep_run=keep_run)
-        facts = examine(one, settings, SilentProgress(), "auto")
+        examined = target_from_text(target)
+        settings = Settings((examined,), python=self.python, edited=edited, timeout=60, keep_run=keep_run)
+        facts = examine(examined, settings, SilentProgress(), "auto")
         failure = facts.failure and replace(facts.failure, seconds=0.0)
         return self._told.read_text(encoding="utf-8"), replace(facts, failure=failure)
 

@@ -108,6 +108,6 @@ def test_a_class_below_has_its_own_methods() -> None:
 
 
 def test_without_equality_each_is_itself_alone() -> None:
-    one = Same("a")
-    assert one == one and one != Same("a") and len({one, Same("a")}) == 2
+    same = Same("a")
+    assert same == same and same != Same("a") and len({same, Same("a")}) == 2
     assert Nothing() == Nothing() and repr(Nothing()) == "Nothing()" and hash(Nothing()) == hash(Nothing())

@@ -463,7 +463,7 @@ def test_a_program_is_remembered_with_all_that_is_judged_in_it(tmp_path: Path) -
     cache = tmp_path / "cache"
 
     def codes(asked: Mapping[Path, str]) -> list[str]:
-        return [one.code for one in found_in(asked, cache_in(cache)) if isinstance(one, Finding)]
+        return [finding.code for finding in found_in(asked, cache_in(cache)) if isinstance(finding, Finding)]
 
     for texts, expected in (
         ((model, train), ["MP201"]),
