@@ -63,12 +63,12 @@ def config_from_layer(layer: KerasLayer) -> ConfigFacts | None:
 
 def names_dtype(layer: KerasLayer) -> bool:
     """Whether the user's code of a layer speaks of dtypes anywhere, in functions of the user's that it calls too."""
-    parts = [part for cls in _own_classes(type(layer)) for part in vars(cls).values()]
+    members = [member for cls in _own_classes(type(layer)) for member in vars(cls).values()]
     seen: set[CodeType] = set()
     words = (
         word.lower()
-        for part in [*parts, _told(layer, "function")]
-        for function in _functions_in(part)
+        for member in [*members, _told(layer, "function")]
+        for function in _functions_in(member)
         for word in _words(function, seen, _DEEPEST)
     )
     return any(about in word for word in words for about in _ABOUT_DTYPES)
@@ -95,14 +95,14 @@ def _place_of_method(classes: list[type], name: str) -> Location | None:
     return None if code is None else Location(os.path.abspath(code.co_filename), code.co_firstlineno)
 
 
-def _functions_in(part: Any) -> list[FunctionType]:
+def _functions_in(member: Any) -> list[FunctionType]:
     """The user's own function behind a method, a property, a tf.function or a decorator."""
-    if isinstance(part, property):
-        return [function for function in (part.fget, part.fset) if inspect.isfunction(function)]
-    part = getattr(part, "__func__", part)
-    part = getattr(part, "python_function", part) if hasattr(part, "get_concrete_function") else part
-    wrapped = getattr(part, "__wrapped__", None)
-    return [function for function in (part, wrapped) if inspect.isfunction(function)]
+    if isinstance(member, property):
+        return [function for function in (member.fget, member.fset) if inspect.isfunction(function)]
+    member = getattr(member, "__func__", member)
+    member = getattr(member, "python_function", member) if hasattr(member, "get_concrete_function") else member
+    wrapped = getattr(member, "__wrapped__", None)
+    return [function for function in (member, wrapped) if inspect.isfunction(function)]
 
 
 def _words(function: FunctionType, seen: set[CodeType], depth: int) -> Iterator[str]:

@@ -71,9 +71,9 @@ def _casts(function: FunctionType, position: Any) -> bool:
         predictions = {target.id for node in assigned for target in node.targets if isinstance(target, ast.Name)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and _name_of(node.func) == "cast" and len(node.args) == 2:
-            what, dtype = node.args
-            is_prediction = (isinstance(what, ast.Name) and what.id in predictions) or (
-                position is None and _is_call_of_self(what)
+            argument, dtype = node.args
+            is_prediction = (isinstance(argument, ast.Name) and argument.id in predictions) or (
+                position is None and _is_call_of_self(argument)
             )
             if is_prediction and "float32" in ast.dump(dtype):
                 return True
