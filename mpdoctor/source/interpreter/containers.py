@@ -138,7 +138,7 @@ def united(location: Location, left: Collection, right: Collection) -> Value:
 
 def chained(location: Location, parts: Sequence[Value]) -> Collection | None:
     """The elements of several lists or generators one after the other, where those of each are known."""
-    held = [contents_of(part) for part in parts]
+    held = [contents_of(container) for container in parts]
     if not all(
         isinstance(contents, Collection) and contents.kind in ("list", "tuple") and not contents.uniform
         for contents in held
@@ -182,7 +182,7 @@ def _few_elements(node: Comprehension, iterable: Value) -> tuple[Value, ...] | N
     if len(node.generators) > 1 or isinstance(node, ast.SetComp):
         return None
     makes = node.value if isinstance(node, ast.DictComp) else node.elt
-    calls = any(isinstance(part, ast.Call) for part in ast.walk(makes))
+    calls = any(isinstance(inner, ast.Call) for inner in ast.walk(makes))
     if not calls and not isinstance(node, ast.DictComp):
         return None
     if isinstance(iterable, Call) and is_api(iterable.callee, "builtins.range") and len(iterable.args) == 1:
