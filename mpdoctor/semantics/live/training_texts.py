@@ -151,7 +151,7 @@ def remedy_from_culprit(training: TrainingFacts) -> str:
         return remedy_from_gradient(training, found)
     if loss is not None:
         return remedy_in_loss(training, loss)
-    if any(what == "first number not finite" for what, _ in training.not_looked):
+    if any(measurement == "first number not finite" for measurement, _ in training.not_looked):
         return "The failing step could not be repeated: look at its batch, at the loss and at each layer's output."
     return (
         "No layer's output overflows, so look at the loss and at what happens between the layers: compute it in "
@@ -203,8 +203,8 @@ def remedy_after_trials(training: TrainingFacts, operation: OperationFacts, laye
 def story_of_gradient(found: GradientCulpritFacts, shown: Location | None) -> str:
     """A sentence: where on the way back it broke, and with what numbers. `shown` is the line that the finding shows."""
     scale = "" if found.scale is None else f" at the loss scale {found.scale:g}"
-    what = "" if found.is_function else "layer "
-    place = f" in {what}`{found.layer}` ({found.layer_class})" if found.layer else ""
+    noun = "" if found.is_function else "layer "
+    place = f" in {noun}`{found.layer}` ({found.layer_class})" if found.layer else ""
     if found.where == "loss":
         place = " between the loss and the model's output"
     if found.where == "loop":

@@ -190,10 +190,10 @@ def _calls_above(initializer: ast.FunctionDef) -> Iterator[ast.Call]:
 def _hands_on(call: ast.Call, name: str) -> bool:
     """`**kwargs`, perhaps as a part of another dictionary."""
     return any(
-        isinstance(part, ast.Name) and part.id == name
+        isinstance(node, ast.Name) and node.id == name
         for word in call.keywords
         if word.arg is None
-        for part in ast.walk(word.value)
+        for node in ast.walk(word.value)
     )
 
 

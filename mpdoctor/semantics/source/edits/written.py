@@ -75,7 +75,7 @@ class Written:
         if opening is None:
             return None
         found: list[Argument] = []
-        part: list[Token] = []
+        tokens: list[Token] = []
         depth = lambdas = 0
         for token in self.tokens[opening + 1 :]:
             depth += token.deeper
@@ -84,11 +84,11 @@ class Written:
             if depth == 0:  # what a lambda takes is set apart by commas, too
                 lambdas += token.is_name("lambda") - (lambdas > 0 and token.text == ":")
             if depth < 0 or (depth == 0 and not lambdas and token.text == ","):
-                if part:
-                    found.append(_argument(part))
-                part = []
+                if tokens:
+                    found.append(_argument(tokens))
+                tokens = []
             else:
-                part.append(token)
+                tokens.append(token)
         return tuple(found)
 
     @cached_property
@@ -167,10 +167,10 @@ def lines_of_cell(facts: SourceFacts, number: int) -> tuple[int, int]:
     return first, last
 
 
-def _argument(part: list[Token]) -> Argument:
-    start, end = part[0].start, part[-1].end
-    if part[0].text in ("*", "**"):
-        return Argument(start, end, starred=True, is_mapping=part[0].text == "**")
-    if len(part) > 2 and part[0].is_name() and part[1].text == "=":
-        return Argument(start, end, part[0].text, part[2].start)
+def _argument(tokens: list[Token]) -> Argument:
+    start, end = tokens[0].start, tokens[-1].end
+    if tokens[0].text in ("*", "**"):
+        return Argument(start, end, starred=True, is_mapping=tokens[0].text == "**")
+    if len(tokens) > 2 and tokens[0].is_name() and tokens[1].text == "=":
+        return Argument(start, end, tokens[0].text, tokens[2].start)
     return Argument(start, end, value_start=start)

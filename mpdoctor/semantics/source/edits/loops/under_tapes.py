@@ -66,7 +66,7 @@ def _blocks_around(tree: ast.Module, call: ast.Call) -> Iterator[tuple[Block, in
             continue
         holder = block[number]
         found = [] if isinstance(holder, SCOPES) else [*found, (block, number)]
-        blocks = [part for part in _blocks_of(holder) if part]
+        blocks = [inner for inner in _blocks_of(holder) if inner]
     yield from found
 
 
