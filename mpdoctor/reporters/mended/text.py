@@ -69,12 +69,12 @@ def _headline(mended: Mended, look: Style) -> str:
     if mended.is_healthy:
         return f"{name} is mended{under} by {edits}{_proof(mended)}."
     left = what_remains(mended.after)
-    what = left or "its training is not sound, or too short to tell (--budget)"
+    problem = left or "its training is not sound, or too short to tell (--budget)"
     if mended.policy and not mended.policy_in_force:
-        what = f"{mended.policy} is not in force where it trains" + (f", and {what}" if left else "")
+        problem = f"{mended.policy} is not in force where it trains" + (f", and {problem}" if left else "")
     if not mended.edits:
-        return f"{name} is not mended: {what}, and no edit helps."
-    return f"{name} is not mended: {what} after {edits}."
+        return f"{name} is not mended: {problem}, and no edit helps."
+    return f"{name} is not mended: {problem} after {edits}."
 
 
 def what_remains(diagnosis: Diagnosis) -> str:

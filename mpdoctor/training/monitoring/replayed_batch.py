@@ -163,7 +163,7 @@ def _name(variable: Any) -> str:
 
 
 def _largest(value: Any) -> float:
-    return max((float(tf.reduce_max(tf.abs(part))) for part in _floats(value) if tf.size(part) > 0), default=0.0)
+    return max((float(tf.reduce_max(tf.abs(tensor))) for tensor in _floats(value) if tf.size(tensor) > 0), default=0.0)
 
 
 def _floats(value: Any) -> list[Any]:
