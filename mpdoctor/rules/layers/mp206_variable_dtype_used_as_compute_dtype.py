@@ -180,11 +180,11 @@ def _is_made_from(value: Value, call: Call) -> bool:
         if item is call:
             return True
         if isinstance(item, Operation):
-            waiting.extend(part for operand in item.operands for part in options(operand))
+            waiting.extend(option for operand in item.operands for option in options(operand))
         elif isinstance(item, Item):
             waiting.extend(options(item.of))
         elif isinstance(item, Call) and isinstance(item.callee, Api):
-            waiting.extend(part for part in options(item.argument(0)))
+            waiting.extend(option for option in options(item.argument(0)))
         if len(waiting) > MOST_STEPS:
             return False
     return False

@@ -125,7 +125,7 @@ def _may_scale_elsewhere(apply: Call, gradient: Call) -> bool:
     that was given the optimizer, and whose code is not followed."""
     if gradient.argument(2, "output_gradients") is not None:
         return True
-    given = (value for part in walk(target(gradient)) if isinstance(part, Call) for value in part.given)
+    given = (value for call in walk(target(gradient)) if isinstance(call, Call) for value in call.given)
     return apply.receiver is not None and any(same_object(value, apply.receiver) for value in given)
 
 
