@@ -165,11 +165,11 @@ def _dtype_of_weights(facts: SourceFacts, value: Value) -> str | None:
 
 def _meets(facts: SourceFacts, met: MixedOperands, call: Call) -> bool:
     event, operands = met
-    mine = [operand for operand in operands if _is_made_from(operand, call) and facts.dtype_of(operand) == VARIABLE]
+    combined = [operand for operand in operands if _is_made_from(operand, call) and facts.dtype_of(operand) == VARIABLE]
     return (
-        bool(mine)
+        bool(combined)
         and may_raise(facts, met)
-        and any(is_half(facts, operand, event.context) for operand in operands if operand not in mine)
+        and any(is_half(facts, operand, event.context) for operand in operands if operand not in combined)
     )
 
 

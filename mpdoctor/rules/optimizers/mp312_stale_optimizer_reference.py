@@ -143,7 +143,7 @@ def _is_scaled_by_wrapper(facts: SourceFacts, apply: Call, wrapping: Call) -> bo
         for scaling in scaling_calls(target(gradient)) if applied is apply else ():
             of = options(scaling.receiver)
             models = options(wrapping.receiver)
-            if any(each is wrapping or getattr(each, "of", None) in models for each in of):
+            if any(option is wrapping or getattr(option, "of", None) in models for option in of):
                 return True
     return False
 
