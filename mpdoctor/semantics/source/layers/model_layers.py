@@ -122,8 +122,8 @@ def holds_weights(layer: Call) -> bool:
         return layer_name(layer) not in LIGHT
     return any(
         isinstance(call, Call) and (call.method in _MAKING_WEIGHTS or layer_name(call) not in {None, *LIGHT})
-        for each in own.lineage()
-        for held in each.attributes.values()
+        for own_class in own.lineage()
+        for held in own_class.attributes.values()
         for call in walk(held)
     )
 
@@ -155,8 +155,8 @@ def _made_inside(model: Call) -> list[Value]:
     inside = (*model.context.callers, model.location)
     return [
         layer
-        for each in own.lineage()
-        for held in each.attributes.values()
+        for own_class in own.lineage()
+        for held in own_class.attributes.values()
         for layer in walk(held)
         if isinstance(layer, Call) and layer_name(layer) and layer.context.callers[: len(inside)] == inside
     ]

@@ -92,12 +92,12 @@ def _text_of_store(written: ast.expr | None) -> str:
         inner = called(written) in (*APPLYING, "zip", "list", UNSCALING) and written.args
         return _text_of_store(written.args[0]) if inner else ""
     if isinstance(written, ast.ListComp) and len(written.generators) == 1:
-        (each,) = written.generators
+        (generator,) = written.generators
         element = written.elt
         if isinstance(element, ast.Call) and called(element) in ("read_value", "value") and not element.args:
             element = element.func.value if isinstance(element.func, ast.Attribute) else element
-        same = isinstance(element, ast.Name) and ast.unparse(element) == ast.unparse(each.target)
-        return _text_of_store(each.iter) if same and not each.ifs else ""
+        same = isinstance(element, ast.Name) and ast.unparse(element) == ast.unparse(generator.target)
+        return _text_of_store(generator.iter) if same and not generator.ifs else ""
     return ast.unparse(written) if isinstance(written, ast.Name | ast.Attribute) else ""
 
 
