@@ -80,7 +80,7 @@ class SecondTraining:
     ) -> dict[ObservedOptimizer, SecondTrainingFacts]:
         """With all these layers in float32; what came of it for each of these optimizers. `call(step)` runs a step."""
         began = time.monotonic()
-        units = [unit for some in healed.values() for unit in some]
+        units = [unit for of_optimizer in healed.values() for unit in of_optimizer]
         paths = tuple(dict.fromkeys(unit.path for unit in units))
         try:
             facts = self._trained(healed, units, call)

@@ -244,9 +244,9 @@ class _Mender:
         """Halves of the healing layers are left out, then quarters, then each."""
         size = len(attempt.healing) // 2 or 1
         while attempt.healing and size:
-            for some in list(_groups(sorted(attempt.healing), size)):
-                fewer = attempt.healing - some
-                if some <= attempt.healing and self._checks < MOST_CHECKS:
+            for group in list(_groups(sorted(attempt.healing), size)):
+                fewer = attempt.healing - group
+                if group <= attempt.healing and self._checks < MOST_CHECKS:
                     without = self._attempt(fewer)
                     attempt = without if is_no_worse(without.diagnosis, attempt.diagnosis) else attempt
             size //= 2
