@@ -297,8 +297,8 @@ def test_what_is_no_baseline_is_refused(here: Path, text: str, why: str) -> None
 
 
 def git(*arguments: str) -> None:
-    who = ("-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "init.defaultBranch=main")
-    subprocess.run(["git", *who, *arguments], check=True, capture_output=True)
+    author = ("-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "init.defaultBranch=main")
+    subprocess.run(["git", *author, *arguments], check=True, capture_output=True)
 
 
 def test_since_a_commit_only_lines_that_changed_are_told(here: Path) -> None:

@@ -137,9 +137,11 @@ def test_the_calls_of_a_program_that_only_predicts_are_looked_at(run: Examinatio
 @pytest.mark.slow
 def test_what_cannot_be_repeated_is_said(run: ExaminationFacts) -> None:
     told = next(training for training in run.trainings if training.model.name == "from_a_generator")
-    ((what, reason),) = told.not_looked
+    ((measurement, reason),) = told.not_looked
     assert (
-        what == "first number not finite" and "gave 26 of 96 numbers as inf or NaN" in reason and "generator" in reason
+        measurement == "first number not finite"
+        and "gave 26 of 96 numbers as inf or NaN" in reason
+        and "generator" in reason
     )
     assert probe_from_facts(told).verdict is Verdict.NOT_FINITE
 

@@ -223,8 +223,8 @@ def test_the_source_alone_names_the_edit_that_silences_it(name: str, keras: str)
 )
 def test_applied_as_printed_it_ends_as_the_table_says(name: str, keras: str, tmp_path: Path) -> None:
     remedy = REMEDIES[name]
-    for part, text in (("sick", remedy.sick), ("mended", remedy.mended)):
-        (tmp_path / f"{part}.py").write_text(text, encoding="utf-8")
+    for stem, text in (("sick", remedy.sick), ("mended", remedy.mended)):
+        (tmp_path / f"{stem}.py").write_text(text, encoding="utf-8")
     sick = check("sick.py", "--steps", "30", directory=tmp_path, keras=keras)
     said = [finding["help"] for finding in sick.report["findings"] if finding["code"] == remedy.code]
     said += [f"also {also['code']}" for f in sick.report["findings"] for also in f["also_seen"]]

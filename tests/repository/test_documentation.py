@@ -318,8 +318,8 @@ class Job:
 
     def wanted(self, step: dict[str, Any]) -> bool:
         """`a == 'b' && c != ''`, which is all that the action asks."""
-        for part in step.get("if", "").split(" && ") if "if" in step else []:
-            name, sign, value = part.split(" ", 2)
+        for condition in step.get("if", "").split(" && ") if "if" in step else []:
+            name, sign, value = condition.split(" ", 2)
             if (self.values.get(name, "") == value.strip("'")) is not (sign == "=="):
                 return False
         return True

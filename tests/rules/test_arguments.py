@@ -110,8 +110,8 @@ def _found(library: object, name: str) -> object:
     for places in (("",), ("math", "linalg")):
         for place in places:
             found = library
-            for part in (*filter(None, [place]), *name.split(".")[1:]):
-                found = getattr(found, part, None)
+            for attribute in (*filter(None, [place]), *name.split(".")[1:]):
+                found = getattr(found, attribute, None)
             if found is not None:
                 return found
     raise AssertionError(name)

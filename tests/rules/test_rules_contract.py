@@ -31,8 +31,8 @@ def code_of(path: Path) -> str:
 
 
 def code_blocks(rule: Rule, section: str) -> list[str]:
-    part = re.search(rf"^## {section}$(.*?)(?=^## |\Z)", rule.docs, re.S | re.M)
-    return re.findall(r"^```python\n(.*?)^```", part[1], re.S | re.M) if part else []
+    content = re.search(rf"^## {section}$(.*?)(?=^## |\Z)", rule.docs, re.S | re.M)
+    return re.findall(r"^```python\n(.*?)^```", content[1], re.S | re.M) if content else []
 
 
 def keras_for(rule: Rule, example: str) -> str:

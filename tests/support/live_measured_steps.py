@@ -25,7 +25,7 @@ from mpdoctor.training.monitoring.measuring.numbers import BIAS, exponents_of, n
 
 keras = tf.keras
 IS_KERAS3 = getattr(keras, "__version__", "2").startswith("3")
-RELEASE = tuple(int(part) for part in tf.__version__.split(".")[:2])
+RELEASE = tuple(int(number) for number in tf.__version__.split(".")[:2])
 KerasOwn = keras.mixed_precision.LossScaleOptimizer
 SUBNORMAL = 2.0**-20
 INPUTS = np.random.RandomState(7).normal(size=(30, 5, 3)).astype("float32")

@@ -68,8 +68,8 @@ def mend(given: argparse.Namespace) -> None:
     numbers = given.numbers or range(given.first, given.first + given.scripts)
     sick = (script for number in numbers if not (script := script_from_seed(given.seed, number)).truth.is_healthy)
     for row in mends(islice(sick, given.most), Path(given.folder or tempfile.mkdtemp(prefix="mends-")), given.results):
-        what = "mended" if row.mended else "not mended"
-        print(f"{row.seed} {row.number} {row.disease} ({row.keras}): {what}, {row.after}, {row.edits}", flush=True)
+        result = "mended" if row.mended else "not mended"
+        print(f"{row.seed} {row.number} {row.disease} ({row.keras}): {result}, {row.after}, {row.edits}", flush=True)
     print(told(read([given.results])))
 
 

@@ -105,14 +105,17 @@ def told(results: list[Made]) -> str:
     lines += ["| Tried | Scripts | Edit heals in plain Keras | Second training skipped the same steps | Its verdict |"]
     lines += ["|---|---|---|---|---|"]
     for tried in ("healed", "contradicted", "failed", "not-tried", "none"):
-        some = [result for result in results if result.tried == tried]
+        of_kind = [result for result in results if result.tried == tried]
         again = ", ".join(
-            f"{count} {what}" for what, count in Counter(result.again for result in some if result.again).items()
+            f"{count} {verdict}"
+            for verdict, count in Counter(result.again for result in of_kind if result.again).items()
         )
-        lines.append(f"| {tried} | {len(some)} | {_of(some, 'heals')} | {_of(some, 'same')} | {again or '–'} |")
+        lines.append(
+            f"| {tried} | {len(of_kind)} | {_of(of_kind, 'heals')} | {_of(of_kind, 'same')} | {again or '–'} |"
+        )
     return "\n".join(lines)
 
 
-def _of(some: list[Made], field: str) -> str:
-    values = [getattr(result, field) for result in some if getattr(result, field) is not None]
+def _of(results: list[Made], field: str) -> str:
+    values = [getattr(result, field) for result in results if getattr(result, field) is not None]
     return f"{sum(values)} of {len(values)}" if values else "–"

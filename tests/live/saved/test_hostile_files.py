@@ -85,7 +85,7 @@ def test_what_works_in_a_keras_is_refused_before_it_is_loaded(range_: Range) -> 
         said = judged(site)
         if not said or "\n" in said or not said.startswith(site.path.name):
             passed.append(f"{attack} in {keras}: {said!r}")
-        happened += [f"{attack} in {keras}: {what}" for what in range_.came_to(site)]
+        happened += [f"{attack} in {keras}: {effect}" for effect in range_.came_to(site)]
     assert not passed and not happened
 
 
@@ -141,9 +141,12 @@ def test_with_the_confinement_alone(range_: Range, keras: str, sample: Sample) -
     examine(keras, [site for _, site in made], walls.ALLOW_LIST, trusting=True)
     assert made
     happened = [
-        (attack, what) for attack, site in made for what in range_.came_to(site) if what != "the canary was opened"
+        (attack, effect)
+        for attack, site in made
+        for effect in range_.came_to(site)
+        if effect != "the canary was opened"
     ]
-    assert not happened, "\n".join(f"{attack} in {keras}: {what}" for attack, what in happened)
+    assert not happened, "\n".join(f"{attack} in {keras}: {effect}" for attack, effect in happened)
 
 
 # --- as a user meets it -----------------------------------------------------------------------------------------------

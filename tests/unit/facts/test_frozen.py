@@ -87,7 +87,9 @@ def test_a_class_tells_what_it_is_made_of_before_and_after_it_was_made(cls: Any)
     fields = {field.name: (field.type, not _has_default(field)) for field in dataclasses.fields(cls)}
     for _ in range(2):
         told = inspect.signature(cls).parameters
-        assert {name: (each.annotation, each.default is each.empty) for name, each in told.items()} == fields
+        assert {
+            name: (parameter.annotation, parameter.default is parameter.empty) for name, parameter in told.items()
+        } == fields
         cls(*(["a"] if fields else []))
 
 

@@ -317,7 +317,7 @@ def test_a_number_that_a_layers_own_code_loses(
         edit for answers in answers_to for answer in answers for proposal in answer.proposals for edit in proposal.edits
     ]
     assert bool(edits) is bool(after)
-    assert all(part in edited(NORM, dict.fromkeys(edits)) for part in after or ())
+    assert all(cast in edited(NORM, dict.fromkeys(edits)) for cast in after or ())
 
 
 OWN = """import keras

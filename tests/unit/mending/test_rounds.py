@@ -134,7 +134,7 @@ def of_trials(needed: str, together: bool = True) -> Propose:
         ]
         sets = [tuple(seen)] * len(seen) if together else [(proposal,) for proposal in seen]
         answers = zip(found, sets, strict=True)
-        return Proposed(tuple((Answer(answer.finding, some, from_trial=True),) for answer, some in answers))
+        return Proposed(tuple((Answer(answer.finding, proposals, from_trial=True),) for answer, proposals in answers))
 
     return propose
 

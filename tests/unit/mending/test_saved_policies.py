@@ -119,8 +119,8 @@ FORMS = [  # what there was, policy, version, form, what there is
 def test_a_policy_is_written_as_that_keras_writes_it(
     before: Any, policy: str, version: str, form: str, after: Any
 ) -> None:
-    part = {"class_name": "Dense", "config": {"name": "a", "trainable": True, "dtype": before}}
-    changed = with_policies(model(part), {"a": policy}, version, form)
+    dense = {"class_name": "Dense", "config": {"name": "a", "trainable": True, "dtype": before}}
+    changed = with_policies(model(dense), {"a": policy}, version, form)
     assert changed["config"]["layers"][1]["config"]["dtype"] == after
 
 

@@ -234,34 +234,36 @@ BODIES = (
 SET = POLICY.splitlines(keepends=True)[1]
 
 
-def made_up_tree(some: random.Random) -> dict[str, str]:
+def made_up_tree(rng: random.Random) -> dict[str, str]:
     """Modules with layers, some of which make those of others, and one or two scripts that use them under a policy that
     is set first, later, by an import, or never."""
     texts: dict[str, str] = {}
     classes: dict[str, list[str]] = {}
-    for number, name in enumerate(("alpha", "beta", "gamma")[: some.randint(1, 3)]):
-        above = [other for other in texts if some.random() < 0.5]
+    for number, name in enumerate(("alpha", "beta", "gamma")[: rng.randint(1, 3)]):
+        above = [other for other in texts if rng.random() < 0.5]
         text = "import keras\nimport tensorflow as tf\n" + "".join(f"from {other} import *\n" for other in above)
-        text += SET if some.random() < 0.2 else ""
+        text += SET if rng.random() < 0.2 else ""
         classes[name] = [f"Layer{number}{letter}" for letter in "AB"]
         for layer_class in classes[name]:
-            inner = some.choice([each for other in above for each in classes[other]] or ["keras.layers.Flatten"])
-            text += f"class {layer_class}(keras.layers.Layer):\n" + some.choice(BODIES).format(inner=inner)
-        text += MODEL if some.random() < 0.3 else f"def build():\n    return keras.Sequential([{layer_class}()])\n"
+            inner = rng.choice(
+                [inner_class for other in above for inner_class in classes[other]] or ["keras.layers.Flatten"]
+            )
+            text += f"class {layer_class}(keras.layers.Layer):\n" + rng.choice(BODIES).format(inner=inner)
+        text += MODEL if rng.random() < 0.3 else f"def build():\n    return keras.Sequential([{layer_class}()])\n"
         texts[name] = text
-    for script in ("train", "other")[: some.randint(1, 2)]:
-        used = some.sample(list(classes), some.randint(1, len(classes)))
+    for script in ("train", "other")[: rng.randint(1, 2)]:
+        used = rng.sample(list(classes), rng.randint(1, len(classes)))
         lines = ["import keras\n", *(f"from {name} import *\n" for name in used)]
         body = ["model = build()\n"] if "def build" in texts[used[-1]] else []
-        taken = [layer_class for name in used for layer_class in classes[name] if some.random() < 0.5]
+        taken = [layer_class for name in used for layer_class in classes[name] if rng.random() < 0.5]
         body += [f"y = {layer_class}()(keras.ops.ones((4, 8)))\n" for layer_class in taken]
         body += [TRAINING.splitlines(keepends=True)[0]] if body or "model =" in texts[used[-1]] else []
-        place = some.randint(0, len(lines) + 1)
+        place = rng.randint(0, len(lines) + 1)
         if 0 < place <= len(lines):
             lines.insert(place, SET)
         elif place:
             body.insert(0, SET)
-        if body and some.random() < 0.4:
+        if body and rng.random() < 0.4:
             body = ["def main():\n", *(f"    {line}" for line in body), "main()\n"]
         texts[script] = "".join([*lines, *body])
     return texts
