@@ -110,8 +110,8 @@ def part_of_others(environment: Path, python: Path) -> Path | None:
 
 # --- what their files say ---------------------------------------------------------------------------------------
 def versions_from_files(environment: Path) -> Versions:
-    """Python's version as far as it is told, None where it is not; and TensorFlow's, "" where there is none, "?" where
-    nothing tells which."""
+    """Python's version, None where the files do not say it; and TensorFlow's, "" where there is none, "?" where it is
+    installed and its version is not known."""
     tensorflows = [version for folder in _packages(environment) for version in _tensorflows(folder)]
     return _python_version(environment), next(iter(tensorflows), "")
 

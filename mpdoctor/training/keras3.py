@@ -104,7 +104,7 @@ class Keras3Scaling(Keras3Accumulation, KerasOwn):
 
     @property
     def _machine(self) -> LossScale:
-        """As it is set now: Keras' own takes another growth interval at any time."""
+        """With the growth interval that is set now: Keras' own wrapper takes another one at any time."""
         steps = self.dynamic_growth_steps
         interval = None if steps is None else keras3(self.initial_scale, steps).growth_interval
         return self._bounds.machine(self.initial_scale, interval)

@@ -251,7 +251,7 @@ class Mender:
             mended = pending[0]
             self._note(mended.what, mended.name, mended.class_name, mended.failure)
 
-    # --- what is told of it ---------------------------------------------------------------------------------------
+    # --- the facts of what was mended -----------------------------------------------------------------------------
     def _failure(self, error: Exception, **known: Any) -> FailureFacts:
         session = self._session
         during: During = "training" if session.training is not None else "script"

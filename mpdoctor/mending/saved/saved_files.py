@@ -252,7 +252,7 @@ class _Mender:
             size //= 2
         return attempt
 
-    # --- what is told -------------------------------------------------------------------------------------------------
+    # --- the changes, and how far the outputs moved -------------------------------------------------------------------
     def _changes(self, wanted: Mapping[str, str]) -> Iterator[ChangedLayer]:
         for layer in self._by_path.values():
             if layer.path in wanted:

@@ -1,6 +1,6 @@
 """A mended program for people: before and after side by side, what was edited, what remains, and the patch.
 
-No line above the patch begins as one of a patch does: `git apply` takes the whole."""
+No line above the patch begins as a line of a patch does, so that `git apply` takes all of the text."""
 
 from __future__ import annotations
 

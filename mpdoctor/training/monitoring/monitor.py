@@ -278,7 +278,7 @@ class LossScaleMonitor:
             self._recording.event({"event": "not_measured", "text": why}, series)
         self._warn(f"No step is measured any more: the step {why}. The training goes on as it would without.")
 
-    # --- what is told -------------------------------------------------------------------------------------------------
+    # --- warnings, and the hooks that do nothing ----------------------------------------------------------------------
     def _warn(self, words: str) -> None:
         if words not in self.warnings:
             self.warnings.append(words)
